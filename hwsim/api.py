@@ -202,7 +202,6 @@ def simulate(
     expect: bool | Literal["auto"] = "auto",
     requests: str | Sequence[str] = (),
     latency: bool = False,
-    steady: bool = False,
     progress: Progress | None = None,
     fold: Folding = "auto",
     engine: Which = "auto",
@@ -217,7 +216,6 @@ def simulate(
         set: paths and values to change in the files, `{"machine.gpu.count": 8}`.
         expect: check the `expect:` of the workload ("auto": if it names this machine and nothing is set).
         requests: parts to simulate request by request, in addition to those with `fidelity: requests`.
-        steady: simulate long loops only until their iterations repeat to the femtosecond, and write out the rest.
         latency: also find the latency of their requests at any load (for `Run.plot("latency", ...)`).
         progress: called from time to time with the ops done and the ops known.
         fold: show one of identical ranks: if they are many ("auto"), always, or never. With "auto" few are all shown, whether all
@@ -238,16 +236,16 @@ def simulate(
     if not skipped_for(lowered.wanted, called=lowered.called, changed=bool(lowered.settings), expect=expect):
         refuse_part_of_day(lowered.wanted, lowered.warnings)
     parts = (requests,) if isinstance(requests, str) else tuple(requests)
-    manner = Manner(parts, latency=latency, steady=steady, progress=progress, engine=engine)
+    manner = Manner(parts, latency=latency, progress=progress, engine=engine)
     played = play(lowered, manner)
     more: dict[str, Any] = {
         "unfolded": _unfolded(lowered, manner, played.timeline),
-        "again": _again(lowered, requests=requests, fold=fold, steady=steady),
+        "again": _again(lowered, requests=requests, fold=fold),
         "sure": bool(interval),
         "ends": _ends(lowered, played, interval),
         "paying": paying,
     }
-    run = _collected(lowered, played, wanted=steady, expect=expect, **more)
+    run = _collected(lowered, played, expect=expect, **more)
     if interval == "runs":
         run = _at_ends(run, lowered, manner)
     check(run, graph_file(workload))  # before a verdict: a result that contradicts itself has none
@@ -266,8 +264,8 @@ def simulated(machine: Source | Machine, workload: Source | Workload | OpGraph, 
         return failed.run
 
 
-def _collected(lowered: Lowered, played: Played, *, wanted: bool, expect: bool | Literal["auto"], **more: Any) -> Run:
-    """The result of a run, with the verdicts on what its files expect; wanted: steady loops were; more: as of a result."""
+def _collected(lowered: Lowered, played: Played, *, expect: bool | Literal["auto"], **more: Any) -> Run:
+    """The result of a run, with the verdicts on what its files expect; more: as of a result."""
     timeline, running = played.timeline, played.running
     used, alike = usage(timeline), timeline.flat.graph.alike
     if alike is not None and alike.unseen:
@@ -293,7 +291,7 @@ def _collected(lowered: Lowered, played: Played, *, wanted: bool, expect: bool |
 
         values |= expected_of_training(_trained(trainings, lowered, timeline))
     reacted = () if running is None else running.warnings()
-    warnings = different(lowered.warnings, notes(timeline, played.steady, wanted=wanted), reacted, _unsteady(played))
+    warnings = different(lowered.warnings, notes(timeline), reacted, _unsteady(played))
     memory = _memory(lowered, timeline, played.serving)
     return Run(
         machine=lowered.machine_name,
@@ -317,7 +315,6 @@ def _collected(lowered: Lowered, played: Played, *, wanted: bool, expect: bool |
         jobs=spans,
         events=lowered.events,
         changes=lowered.changes,
-        steady=played.steady,
         names_of=_names_of(lowered),
         serving=played.serving,
         services=played.services,

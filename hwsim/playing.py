@@ -24,7 +24,6 @@ if TYPE_CHECKING:  # what few runs have is imported when it is asked for
     from hwsim.results.requests import LatencyCurve, RequestStatistics
     from hwsim.results.services.answers import Services
     from hwsim.results.serving import ServiceStatistics
-    from hwsim.results.timeline import Steady
 
 Progress = Callable[[int, int], None]  # ops done, ops known
 
@@ -38,7 +37,6 @@ class Manner:
 
     requests: tuple[str, ...] = ()
     latency: bool = False
-    steady: bool = False
     progress: Progress | None = None
     engine: Which = "auto"
     slower: float = 1.0
@@ -52,7 +50,6 @@ class Played:
         serving: statistics of every service of `infer:`.
         running: the services of `services:` as they ended; services: what they come to.
         requests: statistics of every part that was simulated request by request; curves: latency against load.
-        steady: iterations of a long loop that were simulated, if the rest was to be left out.
     """
 
     timeline: Timeline
@@ -61,20 +58,17 @@ class Played:
     services: Services | None = None
     requests: tuple[RequestStatistics, ...] = ()
     curves: tuple[LatencyCurve, ...] = ()
-    steady: Steady | None = None
 
 
 def play(lowered: Lowered, manner: Manner) -> Played:
     """Simulate a workload.
 
     Raises:
-        SpecError: a time that is too long, a part that cannot be simulated request by request, a run that cannot be steady,
+        SpecError: a time that is too long, a part that cannot be simulated request by request,
             an op of a service that its device cannot compute, or devices of it that nothing links.
         Deadlock: ops wait for each other.
     """
     try:
-        if manner.steady:
-            return _steadily(lowered, manner)
         services, running = _services(lowered, manner), _running(lowered, manner.slower)
         played = _simulated(lowered, manner, services, running)
         serving = tuple(statistics for service in services if (statistics := service.statistics()) is not None)
@@ -87,23 +81,6 @@ def play(lowered: Lowered, manner: Manner) -> Played:
         raise SpecError([too_long(error, lowered.files[1] if lowered.files else None)]) from error
     except (CannotCompute, NoRoute) as error:  # a service makes its ops while it runs
         raise SpecError.of(None, error.message, error.hint) from error
-
-
-def _steadily(lowered: Lowered, manner: Manner) -> Played:
-    """Long loops simulated only until they repeat.
-
-    Raises:
-        SpecError: something happens that does not repeat.
-    """
-    from hwsim.engine.long_loops import play_steady
-
-    parts = [*manner.requests, *lowered.machine.by_requests()]
-    irregular = "events" if lowered.changes else "a service" if lowered.services or lowered.program else ""
-    if irregular := irregular or (f"requests served one by one by {parts[0]}" if parts else ""):
-        raise SpecError.of(None, f"a run with {irregular} does not repeat", "simulate it in full, without `steady`")
-    simulate = partial(engines.simulate, progress=manner.progress, which=manner.engine)
-    timeline, steady = play_steady(lowered.graph, simulate)
-    return Played(timeline, steady=steady)
 
 
 def _services(lowered: Lowered, manner: Manner) -> tuple[Service, ...]:

@@ -256,8 +256,7 @@ def test_a_replica_that_stands_for_all_draws_as_all(keys: dict[str, Any]) -> Non
 def test_a_long_loop_draws_as_often_as_it_runs() -> None:
     ops = [{"compute": {"device": "gpu0", "flop": "1 GFLOP"}}, {"compute": {"device": "gpu1", "bytes": "0.1 GB"}}]
     loop = {"hwsim": "workload/1", "program": [{"repeat": {"times": 1000, "do": ops}}]}
-    whole, steady = energy(MACHINE, loop), energy(MACHINE, loop, steady=True)
-    assert steady.joules.value == pytest.approx(whole.joules.value, rel=1e-12)
+    whole = energy(MACHINE, loop)
     twice: dict[str, Any] = json.loads(json.dumps(loop))
     twice["program"][0]["repeat"]["times"] = 2000
     assert energy(MACHINE, twice).joules.value == pytest.approx(2 * whole.joules.value, rel=1e-9)

@@ -46,7 +46,7 @@ def test_simpy_alone_says_what_the_fast_engines_say(machine: str, workload: str)
     assert not served or loads(usual)["serving"][0]["rows"]
 
 
-@pytest.mark.parametrize("option", ["--engine=simpy", "--steady --engine=simpy"])
+@pytest.mark.parametrize("option", ["--engine=simpy"])
 def test_the_command_line_offers_it(option: str) -> None:
     pair = ["simulate", "d2l-laptop", "d2l/async-loop", "--set", "n=50"]
     plain, usual = (CliRunner().invoke(main, [*pair, *options]) for options in (option.split(), option.split()[:-1]))

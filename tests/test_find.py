@@ -244,7 +244,7 @@ def test_the_command_prints_one_answer(tmp_path: Any) -> None:
     assert none.exit_code == 3
     assert "none holds: not even 1" in none.stdout
     assert run("--find", "tims").exit_code == 2
-    both = run("--find", "times", "--steady")
+    both = run("--find", "times", "--no-fold")
     assert both.exit_code == 2
     assert "--find goes with --set, --json and --quiet alone" in both.stderr
 

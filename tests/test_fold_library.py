@@ -1,4 +1,4 @@
-"""Folded is unfolded and steady is full, to the femtosecond: library workloads, and trainings of copies alike or nearly."""
+"""Folded is unfolded, to the femtosecond: library workloads, and trainings of copies alike or nearly."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ import pytest
 
 import hwsim
 from hwsim.results.differences import differences, replicas_differ
-from hwsim.results.timeline import Timeline
-from hwsim.spec import SpecError, find, library_root, names
+from hwsim.spec import find, library_root, names
 from hwsim.workload.lower import Folding
 
 ROOT = library_root()
@@ -23,10 +22,10 @@ QUICK = ("bert-large", "d2l/bucketed-overlap", "d2l/hybridize", "d2l/queue-memor
 LARGE = ("scale/mlp-dp", "llama3-8b-serving", "imagenet-epoch")
 
 
-def simulated(machine: Any, workload: Any, fold: Folding = "auto", *, steady: bool = False) -> hwsim.Run:
+def simulated(machine: Any, workload: Any, fold: Folding = "auto") -> hwsim.Run:
     """A run, whatever is expected of it."""
     try:
-        return hwsim.simulate(machine, workload, expect=False, fold=fold, steady=steady)
+        return hwsim.simulate(machine, workload, expect=False, fold=fold)
     except hwsim.OutOfMemory as failed:
         return failed.run
 
@@ -48,22 +47,6 @@ def timelines_differ(few: hwsim.Run, many: hwsim.Run) -> list[str]:
     return list((replicas_differ if told else differences)(few.timeline, many.timeline))
 
 
-def folded_or_steady_differs(machine: str, workload: str) -> list[str]:
-    """What folding and `--steady` change; a run that is not folded on request is not folded otherwise."""
-    folded, many = simulated(machine, workload, "always"), simulated(machine, workload, "never")
-    full = simulated(machine, workload) if is_folded(folded) else many
-    return [*timelines_differ(folded, many), *filter(None, [steady_differs(machine, workload, full.timeline)])]
-
-
-def steady_differs(machine: str, workload: str, full: Timeline) -> str:
-    """What `--steady` changes in a run."""
-    try:
-        few = simulated(machine, workload, steady=True).timeline
-    except SpecError as refused:
-        return "" if "does not repeat" in str(refused) else str(refused)
-    return "" if (few.start.tolist(), few.end.tolist()) == (full.start.tolist(), full.end.tolist()) else "the times differ"
-
-
 def test_the_library_is_found() -> None:
     assert len(PAIRS) > 40
     assert {name for _, name in PAIRS} > {*QUICK, *LARGE}
@@ -71,13 +54,13 @@ def test_the_library_is_found() -> None:
 
 @pytest.mark.parametrize(("machine", "workload"), [each for each in PAIRS if each[1] in QUICK])
 def test_library_workloads_fold_and_repeat_exactly(machine: str, workload: str) -> None:
-    assert folded_or_steady_differs(machine, workload) == []
+    assert fold_differs(machine, workload) == []
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("machine", "workload"), [each for each in PAIRS if each[1] not in QUICK])
 def test_all_library_workloads_fold_and_repeat_exactly(machine: str, workload: str) -> None:
-    assert folded_or_steady_differs(machine, workload) == []
+    assert fold_differs(machine, workload) == []
 
 
 # ---- trainings ----

@@ -18,7 +18,7 @@ from hwsim import api
 from hwsim.cli import EXIT_BROKEN, main
 from hwsim.results import checks
 from hwsim.results.invariants import DEFECT, BrokenInvariant, document, numbers, printed, shown
-from hwsim.results.timeline import Steady, Timeline
+from hwsim.results.timeline import Timeline
 from hwsim.results.usage import usage
 from hwsim.views.explain import explanation, overlap
 
@@ -95,13 +95,6 @@ def test_memory_is_what_its_values_are(run: api.Run) -> None:
     assert "holds" in found(run, memory=(fewer, *others))
 
 
-def test_a_loop_written_out_takes_as_long_as_its_iterations() -> None:
-    run = hwsim.simulate(MACHINE, LOOP, steady=True)
-    assert run.steady is not None
-    longer = Steady(10**6, run.steady.simulated, run.steady.period, run.steady.identical)
-    assert "take longer than the run" in found(run, steady=longer)
-
-
 def test_what_a_report_holds_is_finite_and_not_negative() -> None:
     rows = {"time_s": float("nan"), "error": -0.5, "many": [{"busy_s": -1}], "set": {"x": -3}}
     assert list(numbers(rows)) == ["time_s is nan", "many[0].busy_s is -1"]
@@ -152,11 +145,11 @@ def wrong_usage(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(WRONG_USE, lambda timeline: tuple(replace(row, utilisation=1.04) for row in usage(timeline)))
 
 
-@pytest.mark.parametrize("keys", [{"steady": True}, {"fold": "always"}, {"fold": "never"}, {"expect": True}])
+@pytest.mark.parametrize("keys", [{"fold": "always"}, {"fold": "never"}, {"expect": True}])
 def test_every_way_to_run_is_checked(monkeypatch: pytest.MonkeyPatch, keys: dict[str, Any]) -> None:
     wrong_usage(monkeypatch)
     with pytest.raises(BrokenInvariant, match="104 %"):
-        hwsim.simulate(MACHINE, {**(LOOP if "steady" in keys else COPIES), "expect": {"makespan": "at most 1 us"}}, **keys)
+        hwsim.simulate(MACHINE, {**COPIES, "expect": {"makespan": "at most 1 us"}}, **keys)
 
 
 def test_a_run_is_checked_before_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

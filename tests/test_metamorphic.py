@@ -202,14 +202,6 @@ def folded_is_unfolded(dice: random.Random) -> None:
         assert not list(differences(folded.timeline, whole.timeline))
 
 
-def steady_is_full(dice: random.Random) -> None:
-    pair = random_pair(dice)
-    if "program" in pair.workload and isinstance(pair.workload["program"], list):
-        loop = {"repeat": {"times": dice.randint(20, 200), "do": pair.workload["program"]}}
-        pair = pair._replace(workload={**pair.workload, "program": [loop]})
-    assert times(run(pair, steady=True).timeline) == times(run(pair).timeline)
-
-
 def every_engine_says_the_same(dice: random.Random) -> None:
     pair = random_pair(dice)
     graph = api.prepare(*copy.deepcopy(pair)).graph
@@ -240,7 +232,6 @@ LAWS: Final[tuple[Callable[[random.Random], None], ...]] = (
     two_independent_copies_take_the_time_of_one,
     k_times_all_times_is_k_times_the_makespan,
     folded_is_unfolded,
-    steady_is_full,
     every_engine_says_the_same,
     a_what_if_is_the_run_with_its_set,
 )

@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 from hwsim import api, ticks
 from hwsim.cli import main
 from hwsim.engine import Deadlock, simulate
-from hwsim.engine.long_loops import LONG, play_steady
 from hwsim.graph.files import save_graph
 from hwsim.graph.opgraph import OpGraph
 from hwsim.results.timeline import Timeline
@@ -192,28 +191,10 @@ LOOPS = [(100, "1 h", 100.0), (1000, "3 h", 3000.0), (2000, "43.83 h", 87660.0),
 
 
 @pytest.mark.parametrize(("times", "each", "hours"), LOOPS)
-def test_a_long_loop_takes_as_long_steady_as_in_full(times: int, each: str, hours: float) -> None:
-    found = api.simulate("d2l-laptop", loop(times, busy("cpu", each)), steady=True)
+def test_a_long_loop_takes_as_long_as_its_iterations(times: int, each: str, hours: float) -> None:
+    found = api.simulate("d2l-laptop", loop(times, busy("cpu", each)))
     assert found.timeline.makespan_fs == round(hours * 3600) * ticks.FEMTO
     assert {each.capacity: each.busy_fs for each in found.usage}["cpu.cores"] == found.timeline.makespan_fs
-    if times <= 2000:
-        whole = api.simulate("d2l-laptop", loop(times, busy("cpu", each)))
-        assert found.timeline.end.tolist() == whole.timeline.end.tolist()
-        assert found.timeline.start.tolist() == whole.timeline.start.tolist()
-        assert found.usage == whole.usage
-
-
-@settings(max_examples=25, deadline=None)
-@given(graph=graphs(), times=st.integers(LONG, LONG + 10), power=st.integers(20, 39))
-def test_steady_is_full_across_the_limit(graph: OpGraph, times: int, power: int) -> None:
-    paired = (graph.ties[:, 4] == 2) & ((graph.ties[:, 0] == 0) | (graph.ties[:, 2] == 0))
-    blocks = (replace(graph.blocks[0], times=times), *graph.blocks[1:])
-    looped = stretched(replace(graph, blocks=blocks, ties=graph.ties[~paired]), power)
-    whole = played(looped)
-    timeline, _ = play_steady(looped, simulate)
-    for column in ("start", "end"):
-        assert getattr(timeline, column).tolist() == getattr(whole, column).tolist()
-        assert getattr(timeline, column).dtype == getattr(whole, column).dtype
 
 
 @pytest.mark.parametrize("hours", [2.0, 2.57, 4.0, 1000.0])
@@ -300,7 +281,7 @@ program:
         ("d2l-laptop", "busy: {device: cpu, time: nan}", "'nan' is not a time"),
     ],
 )
-@pytest.mark.parametrize("command", ["simulate", "simulate --steady", "explain"])
+@pytest.mark.parametrize("command", ["simulate", "explain"])
 def test_a_time_too_long_is_refused_at_its_line(tmp_path: Path, machine: str, op: str, said: str, command: str) -> None:
     path = tmp_path / "long.yaml"
     path.write_text(TOO_LONG.replace("OP", op), encoding="utf-8")

@@ -194,7 +194,6 @@ CASES: Final = {
     "overloaded": Case(machine(gpus(1)), FULL, vary="n=300,400", ran=True),
     "still-filling": Case(machine(gpus(1)), FULL.replace("30000", "2000"), vary="n=40,50", ran=True),
     "not-folded": Case(machine(gpus(64)), JITTER),
-    "not-steady": Case(machine(), IDLE, ran=True, flags=("--steady",)),
     "not-calibrated": Case(machine(MEASURED), ERF, ran=True),
     "no-effect": Case(machine(), THREADS),
     "not-measured": Case(machine(), EXP),
@@ -250,7 +249,7 @@ def test_a_warning_reaches_python(code: str, files: Path) -> None:
     case = CASES[code]
     both = pair(code, files)
     settings: dict[str, object] = {path: value for path, _, value in (each.partition("=") for each in case.set)}
-    run = hwsim.simulate(*both, set=settings or None, expect=False, steady="--steady" in case.flags)
+    run = hwsim.simulate(*both, set=settings or None, expect=False)
     assert code in [each.code for each in run.warnings]
     assert f"warning: {code}: " in run._repr_html_()
     if not case.flags:

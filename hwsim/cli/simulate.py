@@ -39,8 +39,6 @@ DRAWN: Final = {
 @click.option("--fold-check", is_flag=True, help="Simulate twice, once with all ranks, and compare every op of every rank.")
 @click.option("--requests", "requests", multiple=True, metavar="PART",
               help="Simulate this part request by request; can be repeated.")  # fmt: skip
-@click.option("--steady", is_flag=True,
-              help="Simulate long loops only until they repeat to the femtosecond, and write out the rest.")  # fmt: skip
 @click.option("--engine", type=click.Choice(["auto", "simpy"]), default="auto",
               help="simpy: play every op as a SimPy process, slowly, with the same times to the femtosecond.")  # fmt: skip
 @click.option("--interval/--no-interval", "interval", default=None,
@@ -68,7 +66,6 @@ def command(
     fold: bool | None,
     fold_check: bool,
     requests: tuple[str, ...],
-    steady: bool,
     engine: Literal["auto", "simpy"],
     interval: bool | None,
     trace: Path | None,
@@ -88,7 +85,7 @@ def command(
     """
     if find is not None:
         others = [trace, plot, animate, report, rank, paying, fold, interval, expect, *requests]
-        if any(each is not None for each in others) or ops or steady or fold_check or engine != "auto":
+        if any(each is not None for each in others) or ops or fold_check or engine != "auto":
             raise click.UsageError("--find goes with --set, --json and --quiet alone")
         _find(machine, workload, find, settings, as_json=as_json, quiet=quiet)
         return
@@ -96,8 +93,8 @@ def command(
         raise click.UsageError("--ops goes with --json")
     if rank is not None and not ops:
         raise click.UsageError("--rank goes with --ops")
-    if fold_check and (fold is False or steady or requests):
-        raise click.UsageError("--fold-check does not go with --no-fold, --steady and --requests")
+    if fold_check and (fold is False or requests):
+        raise click.UsageError("--fold-check does not go with --no-fold and --requests")
     refuse_unwritable(trace, "--trace", "trace", (".json", ".json.gz"))
     figure, figure_file = plot or (None, None)
     refuse_unwritable(figure_file)
@@ -117,7 +114,6 @@ def command(
                 expect="auto" if expect is None else expect,
                 requests=requests,
                 latency=figure == "latency",
-                steady=steady,
                 fold="always" if fold or fold_check else "auto" if fold is None else "never",
                 progress=shown,
                 engine=engine,

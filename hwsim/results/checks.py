@@ -1,4 +1,4 @@
-"""Checks of every result, by whatever engine: steady, folded, compiled, served, request by request or in rows of a sweep.
+"""Checks of every result, by whatever engine: folded, compiled, served, request by request or in rows of a sweep.
 
 In columns: no op is visited in Python. The time of each op, and that it was served in full, is checked by the engine
 (`hwsim.engine.verdict`). A run that is right but should not be read without a word has warnings (`notes`).
@@ -13,7 +13,7 @@ from hwsim.formats import format_quantity, percent
 from hwsim.results.coverage import coverage
 from hwsim.results.invariants import BrokenInvariant, numbers, refuse
 from hwsim.results.result import Result
-from hwsim.results.timeline import Steady, Timeline
+from hwsim.results.timeline import Timeline
 from hwsim.spec import Place, SpecError, Warning
 from hwsim.ticks import FEMTO
 
@@ -44,7 +44,6 @@ def breaches(result: Result) -> Iterator[str]:
     yield from _times(result)
     yield from _usage(result)
     yield from _memory(result)
-    yield from _steady(result)
     yield from _services(result)
     for name in ("serving", "requests", "jobs", "trainings"):
         if values := getattr(result, name):
@@ -106,16 +105,6 @@ def _memory(result: Result) -> Iterator[str]:
             yield f"{device.device} is fullest after the end of the run"
 
 
-def _steady(result: Result) -> Iterator[str]:
-    """A loop written out takes as long as its iterations."""
-    steady = result.steady
-    if steady is not None and steady.period:
-        rest = steady.times - steady.simulated
-        if result.simulated.makespan_fs < rest // steady.turns * steady.period:
-            end = result.simulated.makespan_fs
-            yield f"{rest:,} iterations, {steady.turns} of them every {steady.period} fs, take longer than the run of {end} fs"
-
-
 def _services(result: Result) -> Iterator[str]:
     """Requests are somewhere, and those there in the mean are their rate times their time (Little), over the whole run."""
     for each in () if result.services is None else result.services.answers:
@@ -148,21 +137,8 @@ def adds_up(times_fs: Sequence[int], makespan_fs: int, what: str) -> Iterator[st
         yield f"{what} add up to {total} fs, the run takes {makespan_fs} fs"
 
 
-def notes(timeline: Timeline, steady: Steady | None = None, *, wanted: bool = False) -> tuple[Warning, ...]:
-    """Warnings of a run.
-
-    Args:
-        steady: how much of a loop was simulated; None: all, no loop is long.
-        wanted: whether only iterations that do not repeat were to be simulated.
-    """
-    return tuple(_notes(timeline, steady, wanted))
-
-
-def _notes(timeline: Timeline, steady: Steady | None, wanted: bool) -> Iterator[Warning]:
-    if wanted and steady is None:
-        yield Warning("not-steady", "no loop is so long that leaving out iterations would pay: all of them were simulated")
-    elif steady is not None and not steady.period:
-        yield Warning("not-steady", f"all {steady.times:,} iterations were simulated: {steady.why}")
+def notes(timeline: Timeline) -> Iterator[Warning]:
+    """Warnings of a run."""
     covered = coverage(timeline)
     if covered is not None and covered.doubtful:
         share = format_quantity(covered.uncalibrated + covered.extrapolated + covered.related, "%", 3)

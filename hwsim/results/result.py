@@ -12,7 +12,7 @@ import numpy as np
 
 from hwsim.graph.opgraph import labels_where
 from hwsim.records import dataclass
-from hwsim.results.timeline import Steady, Timeline
+from hwsim.results.timeline import Timeline
 from hwsim.ticks import FEMTO
 
 if TYPE_CHECKING:
@@ -97,7 +97,6 @@ class Result:
         requests: statistics of every device that was simulated request by request; curves: its latency against load.
         events: failures and slowdowns during the run; changes: the capacities that they changed, and when.
         names_of: names that labels and queues of the first rank of a class have at another rank, if the run is folded.
-        steady: iterations of a long loop that were simulated, if the rest was to be left out.
         serving: statistics of every service; serving_ends: with kernels as fast, and as slow, as the interval's ends.
         services: what the services of `services:` come to; services_ends: with work as fast, and as slow, as its interval's ends.
         unfolded: makes the timeline of all ranks of a folded run that is to look like one that is not; None of another run.
@@ -125,7 +124,6 @@ class Result:
     serving_ends: tuple[tuple[ServiceStatistics, ...], tuple[ServiceStatistics, ...]] | None = None
     services: Services | None = None
     services_ends: tuple[Services, Services] | None = None
-    steady: Steady | None = None
     unfolded: Callable[[], Timeline] | None = field(default=None, repr=False, compare=False)
     again: Again | None = field(default=None, repr=False, compare=False)
     sure: bool = True

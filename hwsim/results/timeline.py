@@ -13,7 +13,6 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from hwsim import ticks
-from hwsim.formats import format_quantity
 from hwsim.graph.flat import FlatGraph
 from hwsim.graph.opgraph import Ints
 from hwsim.records import dataclass
@@ -149,30 +148,3 @@ def differing(rows: Iterable[Held]) -> Iterator[Held]:
         if before is None or row[1:] != before[1:]:
             yield row
         before = row
-
-
-@dataclass(frozen=True, slots=True)
-class Steady:
-    """Iterations that were simulated of a loop of `times` iterations.
-
-    Args:
-        turns: iterations that repeat together: more than one if an op waits for one of several iterations ago.
-        period: fs from these iterations to the next, 0 if they never repeated (`why` says what was in the way).
-        identical: successive iterations that were the same but for that shift.
-    """
-
-    times: int
-    simulated: int
-    period: int = 0
-    identical: int = 0
-    why: str = ""
-    turns: int = 1
-
-    def __str__(self) -> str:
-        if not self.period:
-            return f"all {self.times:,} iterations simulated"
-        many = "one" if self.turns == 1 else str(self.turns)
-        return (
-            f"{self.simulated:,} of {self.times:,} iterations simulated; {self.identical} in a row "
-            f"were the same to the femtosecond, {many} every {format_quantity(self.period / ticks.FEMTO, 's')}"
-        )

@@ -26,7 +26,6 @@ CODES: Final = {
     "not-calibrated": "more than 5 % of the time of the ops is by formulas, on a machine whose calls were measured",
     "not-folded": "identical ranks were to be simulated once, and all of them were simulated",
     "not-measured": "keys of a library call are given for a device whose calls were not measured; plain traffic is used",
-    "not-steady": "`--steady` found no iterations that repeat, and simulated all of them",
     "nothing-makes-it": "a value is read that no op makes, and its name is nearly the name of one that is made",
     "overloaded": "more requests come to a service than it answers: those there grow as long as the run goes on",
     "part-of-a-day": "a run ends before the cycle of its arrivals does: what it says is of a part of the day, mostly the night",

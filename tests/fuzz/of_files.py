@@ -48,9 +48,7 @@ def _reading(dice: random.Random) -> list[str]:
         case "compare":
             return ["compare", *both, "--set-b", "workload.let.n=3"]
         case "simulate":
-            more = dice.choice(
-                ([], [], ["--json", "--ops"], ["--steady"], ["--fold"], ["--no-fold"], ["--interval"], ["--trace", "t.json.gz"])
-            )
+            more = dice.choice(([], [], ["--json", "--ops"], ["--fold"], ["--no-fold"], ["--interval"], ["--trace", "t.json.gz"]))
             return ["simulate", *both, *more]
         case "explain":
             return ["explain", *both, *([] if dice.random() < 0.1 else ["--no-what-if"])]

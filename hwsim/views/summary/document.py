@@ -13,7 +13,6 @@ from hwsim.results.coverage import coverage
 from hwsim.results.critical import limited_by
 from hwsim.results.interval import Interval
 from hwsim.results.result import Result
-from hwsim.ticks import FEMTO
 from hwsim.views.explain.starving import pipelines
 from hwsim.views.interval import say as interval
 from hwsim.views.kit import warned
@@ -99,7 +98,6 @@ def as_dict(result: Result, *, ops: bool = False, rank: int | None = None) -> di
         ],
         "serving": [serving.as_dict(service, rows=ops) for service in result.serving],
         "latency_curves": [asdict(curve) for curve in result.curves],
-        "steady": _steady(result),
         "expect": [asdict(verdict) for verdict in result.verdicts],
         "set": dict(result.settings),
         "warnings": warned.as_dicts(result.warnings),
@@ -135,14 +133,3 @@ def _fold(result: Result) -> dict[str, Any] | None:
         }
     classes = [{"program": name, "ranks": many} for name, many in graph.alike.classes()]
     return {"ranks": len(graph.alike.programs), "classes": classes}
-
-
-def _steady(result: Result) -> dict[str, Any] | None:
-    steady = result.steady
-    if steady is None:
-        return None
-    return {
-        **picked(steady, "times", "simulated", "identical", "why"),
-        "period_s": steady.period / FEMTO if steady.period else None,
-        "period_iterations": steady.turns if steady.period else None,
-    }

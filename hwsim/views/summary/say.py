@@ -131,8 +131,6 @@ def facts(result: Result) -> Iterator[tuple[str, str]]:
     yield from _models(result)
     yield from _services(result)
     yield from _costs(result)
-    if result.steady is not None:
-        yield "steady", str(result.steady)
     yield from _set(result)
 
 
