@@ -127,3 +127,15 @@ def test_a_part_of_a_day_answers_no_plan_and_a_day_is_shared_by_machines() -> No
     assert day.plain()["infer"]["arrivals"]["day"] == {"mean": "2.5 1/s", "peak": "5.0 1/s"}
     with pytest.raises(ValueError, match="requests of `bursts` are not shared"):
         shared(tree_of({"hwsim": "workload/1", "infer": {"model": "gpt2", "arrivals": {"bursts": {"rate": "1 1/s"}}}}), 4)
+
+
+def test_layouts_of_a_model_are_not_told_apart_by_less_than_such_services_miss() -> None:
+    """Their first tokens are known within a factor of two, and nothing says how much of that both have in common."""
+    served = {"model": "llama-3-8b", "arrivals": {"poisson": "20 1/s"}, "requests": 40, "prompt": 100, "output": 20}
+    question = {
+        "machine": "dgx-h100",
+        "workload": {"hwsim": "workload/1", "infer": served},
+        "vary": {"workload.infer.parallel": [{"tp": 1}, {"tp": 2}]},
+        "minimise": "ttft_p95",
+    }
+    assert "worse for sure" not in str(plan(question))
