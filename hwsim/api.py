@@ -376,9 +376,13 @@ def _ends(lowered: Lowered, played: Played, interval: bool | Literal["runs"]) ->
     few = interval is True and max(len(timeline), lowered.graph.shown) <= FEW * (100 if lowered.changes else 1)
     if lowered.services or (lowered.changes and lowered.program) or len(timeline.played) or not (few or interval == "runs"):
         return None
-    from hwsim.engine.ends import by_runs
 
-    return partial(by_runs, changes=lowered.changes)
+    def found(timeline: Timeline, interval: Interval) -> Interval:
+        from hwsim.engine.ends import by_runs  # of who asks how sure it is
+
+        return by_runs(timeline, interval, changes=lowered.changes)
+
+    return found
 
 
 def _at_ends(run: Run, lowered: Lowered, manner: Manner) -> Run:

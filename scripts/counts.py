@@ -1,10 +1,10 @@
-"""How large the house is: lines, files that a small run loads, rooms that a link's bandwidth passes on its way to a rate.
+"""How large the house is: code lines of each package, modules of a small run, and functions that a link's bandwidth passes.
 
-python scripts/counts.py            each count, with its limit
+python scripts/counts.py            each count
 python scripts/counts.py --way      the functions that the bandwidth passes, in order
 python scripts/counts.py --shape    large files and functions, long lists of parameters, names of several classes
 
-The limits stand in tests/test_house.py and may only fall.
+The budgets stand in tests/test_house.py. Docstrings, comments and blank lines are no code.
 """
 
 from __future__ import annotations
@@ -12,9 +12,11 @@ from __future__ import annotations
 import argparse
 import ast
 import dataclasses
+import io
 import os
 import subprocess
 import sys
+import tokenize
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,6 +31,7 @@ hwsim.simulate(MACHINE, WORKLOAD)
 print(sum(name.split(".")[0] == "hwsim" for name in sys.modules))
 """
 PRODUCTS: Final = ("hwsim", "calibrate/hwsim_calibrate")
+BLANK: Final = frozenset({tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER})
 LONG_FILE, LONG_FUNCTION, MANY = 300, 40, 7  # lines, lines, parameters
 FEW: Final = 20  # elements of a container that is looked into
 RATE: Final = 8.125e9  # B/s: a number that nothing else of the run has
@@ -40,10 +43,33 @@ WORKLOAD: Final = """{hwsim: workload/1, program: [{copy: {from: cpu, to: gpu, b
 """
 
 
-def lines(*packages: str) -> int:
-    """Lines of Python in these packages."""
-    paths = [path for package in packages for path in (ROOT / package).rglob("*.py")]
-    return sum(len(path.read_text(encoding="utf-8").splitlines()) for path in paths)
+def code_lines() -> dict[str, int]:
+    """Code lines of each package of hwsim, of the files beside them as "hwsim", and of calibration."""
+    found: Counter[str] = Counter()
+    for product in PRODUCTS:
+        for path in (ROOT / product).rglob("*.py"):
+            room, *inside = path.relative_to(ROOT / product).parts
+            found[room if inside and product == "hwsim" else product.rpartition("/")[2]] += _code(
+                path.read_text(encoding="utf-8")
+            )
+    return dict(sorted(found.items()))
+
+
+def _code(text: str) -> int:
+    """Lines with code on them."""
+    code = {
+        line
+        for token in tokenize.generate_tokens(io.StringIO(text).readline)
+        if token.type not in BLANK
+        for line in range(token.start[0], token.end[0] + 1)
+    }
+    for node in ast.walk(ast.parse(text)):
+        if (
+            isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+            and ast.get_docstring(node) is not None
+        ):
+            code.difference_update(range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1))
+    return len(code)
 
 
 def modules() -> int:
@@ -129,11 +155,9 @@ def _examples(rows: list[tuple[int, str]]) -> str:
 
 
 def counts() -> dict[str, int]:
-    """All counts."""
+    """All counts but those of code lines."""
     passed = way()
     return {
-        "lines of hwsim": lines("hwsim"),
-        "lines of both products": lines(*PRODUCTS),
         "modules of a run of three ops": modules(),
         "files that a bandwidth passes": len({file for file, _ in passed}),
         "functions that a bandwidth passes": len(passed),
@@ -154,7 +178,8 @@ def main() -> int:
         for file, function in way():
             print(f"{file}: {function}")
         return 0
-    for name, count in counts().items():
+    rooms = {f"code lines of {room}": count for room, count in code_lines().items()}
+    for name, count in {**rooms, "code lines in all": sum(rooms.values()), **counts()}.items():
         print(f"{count:8,}  {name}")
     return 0
 

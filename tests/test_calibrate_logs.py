@@ -13,10 +13,10 @@ from hwsim.api import load_machine
 from hwsim.cli import main
 from hwsim.devices import Cpu, Work
 from hwsim.devices.accesses import Accesses
+from hwsim.origins import Origin
 from hwsim.results.doubts import error_of_number
 from hwsim.results.errors import table
 from hwsim.results.interval import spread_of
-from hwsim.spec.tree import Origin
 from hwsim_calibrate.logs import TOOLS, Ask, Log, Result, fit_logs, read_log
 from hwsim_calibrate.logs.base import base_of
 from hwsim_calibrate.logs.result import REPEATS, number_of

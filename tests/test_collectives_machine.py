@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
+from collections.abc import Sequence
 from itertools import pairwise
 
 import pytest
@@ -302,7 +303,7 @@ def check(machine: Machine, flows: Flows) -> None:
             assert value(term.formula, term.inputs) == pytest.approx(term.seconds, rel=1e-4)
 
 
-def value(formula: str, inputs: tuple[tuple[str, str, str], ...]) -> float:
+def value(formula: str, inputs: Sequence[tuple[str, str, object]]) -> float:
     names = {name: parse(said).value for name, said, _ in inputs}
     return float(eval(formula.replace(" x ", " * "), {"__builtins__": {}}, names))
 

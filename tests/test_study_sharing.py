@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from hwsim.api import simulate
 from hwsim.engine import Deadlock
 from hwsim.graph.same import is_same
+from hwsim.origins import Origin
 from hwsim.results.critical import walk
 from hwsim.spec import SpecError
 from hwsim.spec.shelf import same, shared, shared_by
-from hwsim.spec.tree import Origin, tree_of
+from hwsim.spec.tree import tree_of
 from hwsim.studies import point
 from hwsim.studies.point import Content, read_source, run_point
 from hwsim.views.explain.document import as_dict
