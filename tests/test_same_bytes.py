@@ -89,4 +89,4 @@ def test_the_seed_of_hashes_changes_no_byte(tmp_path: Path) -> None:
 @pytest.mark.parametrize("dice", range(3))
 def test_no_seed_of_hashes_changes_a_byte_of_any_command(dice: int, tmp_path: Path) -> None:
     lines = drawn(dice + 1, 8, len(PAIRS))
-    assert len({told(lines, seed, tmp_path) for seed in range(4)}) == 1
+    assert told(lines, 0, tmp_path) == told(lines, dice + 1, tmp_path)

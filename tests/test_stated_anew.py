@@ -41,7 +41,7 @@ OPS: dict[str, dict[str, Op]] = {
         "writes": {"write": {"to": "it", "bytes": "1 GB"}},
     },
 }
-COUNT: Final = int(os.environ.get("HWSIM_LAWS", "3"))
+COUNT: Final = int(os.environ.get("HWSIM_LAWS", "2"))
 LINKS: Final = ("pcie", "nvlink", "ethernet", "infiniband", "upi", "xgmi", "wifi", "slingshot", "omnipath")
 OPS |= {kind: {"copy": {"copy": {"from": "a", "to": "b", "bytes": "100 MB"}}} for kind in LINKS}
 PARTS: Final = sorted((kind, name) for kind in OPS for name in names(kind))
