@@ -128,7 +128,8 @@ def against(question: Question, option: Option, best: Option) -> Against:
     halves = [_half(entry, objective) for entry in (option, best)]
     timed, outside, square = _time(option, best)
     others = [math.sqrt(max(0.0, half**2 - time**2)) for half, time in zip(halves, timed, strict=True)]
-    if option.offers != best.offers or not (option.offers or (option.intervals and square == 0)):  # of one run all is shared
+    is_one_run = square == 0 and (option.intervals or all(each.measure.unit != "s" for each, _ in objective.weights))
+    if option.offers != best.offers or not (option.offers or is_one_run):  # of one run at equal prices all is shared
         square += others[0] ** 2 + others[1] ** 2
     half = math.sqrt(square) if max(halves) > 0 else 0.0
     value = score_here / score_best
