@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, overload
 
 from hwsim.engine import Which
-from hwsim.graph.opgraph import Names, OpGraph
+from hwsim.graph.opgraph import Change, Names, OpGraph
 from hwsim.machine import Machine
 from hwsim.playing import Manner, Played, Progress, play
 from hwsim.prepare import Lowered, Source, graph_file, load_machine, load_workload, loads, prepare, with_all_ranks
@@ -377,12 +377,13 @@ def _ends(lowered: Lowered, played: Played, interval: bool | Literal["runs"]) ->
     if lowered.services or (lowered.changes and lowered.program) or len(timeline.played) or not (few or interval == "runs"):
         return None
 
-    def found(timeline: Timeline, interval: Interval) -> Interval:
-        from hwsim.engine.ends import by_runs  # of who asks how sure it is
+    return partial(_by_runs, lowered.changes)
 
-        return by_runs(timeline, interval, changes=lowered.changes)
 
-    return found
+def _by_runs(changes: Sequence[Change], timeline: Timeline, interval: Interval) -> Interval:
+    from hwsim.engine.ends import by_runs  # of who asks how sure it is
+
+    return by_runs(timeline, interval, changes=changes)
 
 
 def _at_ends(run: Run, lowered: Lowered, manner: Manner) -> Run:

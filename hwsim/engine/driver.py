@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from hwsim.engine import Actor, Host, Waits
 
 LAST = EventPriority(2)  # SimPy priority: after every ordinary event of the instant
+AFTER: Final = EventPriority(5)  # and after works of the engine that end then
 CHUNK = 50_000  # instants between two reports of progress
 
 Progress = Callable[[int, int], None]  # ops done, ops known

@@ -8,13 +8,12 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from simpy.events import EventPriority
-
 from hwsim.actors.services.arms import Arms
 from hwsim.actors.services.play import Play
 from hwsim.actors.services.stations import NEVER, Counts, Fifo, Member, Serves
 from hwsim.demand import Capacity, Cost, Demand, Unit
 from hwsim.engine import Host, IssuedOp, Waits
+from hwsim.engine.driver import AFTER
 from hwsim.engine.fast import Choice, plays
 from hwsim.graph.opgraph import Label, Queue
 from hwsim.results.services.answers import Answers, Held, Rung, Services, Statement, answers_of
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from hwsim.actors.services.compiled import CompiledPlay
 
 LARGE: Final = 500  # requests from which compiled code pays, if it is there
-AFTER: Final = EventPriority(5)  # SimPy priority: of an instant, works of the engine end first
 RETRYING, GIVEN_UP = "the wait before a retry", "attempts that were given up"
 
 
