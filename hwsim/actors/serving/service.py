@@ -244,13 +244,10 @@ class Service:
         ).play()
 
     def is_alone(self, others: Iterable[Cost], drawn_by_services: Collection[str] = ()) -> bool:
-        """Whether nothing else draws from its devices and links, and its copies do not slow each other.
-
-        A stage works for one batch at a time: the batches of a copy draw a part of each stage, and all of them together no more.
-        """
-        if self.plan.prompts is not None or (self.plan.scale is not None and self.plan.scale.disk):
+        """Whether nothing else draws from its devices and links, and its copies do not slow each other: batches of stages may."""
+        if self.plan.stages > 1 or self.plan.prompts is not None or (self.plan.scale is not None and self.plan.scale.disk):
             return False
-        drawn = [self._capacities(number) for number in range(0, len(self.copies), self.plan.stages)]
+        drawn = [self._capacities(number) for number in range(len(self.copies))]
         mine = set().union(*drawn)
         if not mine.isdisjoint(drawn_by_services) or any(
             name in mine for cost in others for name, _ in (*cost.demand.amounts, *cost.demand.holds)
