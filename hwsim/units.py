@@ -89,11 +89,8 @@ Hertz = Annotated[float, FREQUENCY]
 TransfersPerSecond = Annotated[float, TRANSFERS]
 Watts = Annotated[float, POWER]
 Joules = Annotated[float, ENERGY]
-Dollars = Annotated[float, MONEY]
 DollarsPerSecond = Annotated[float, PRICE]
 Metres = Annotated[float, LENGTH]
-KilogramsPerJoule = Annotated[float, GRID]
-DollarsPerJoule = Annotated[float, TARIFF]
 Ratio = Annotated[float, RATIO]
 
 DAY: Final = 86_400.0  # seconds

@@ -10,6 +10,8 @@ from hwsim import api as hwsim
 from hwsim.demand import Cost
 from hwsim.devices import Accesses, CannotCompute, Cpu, Gpu, Product, Work
 from hwsim.devices.cpu_access import access_latency
+from hwsim.devices.disk import Disk
+from hwsim.devices.storage import Asked
 from hwsim.machine import Machine
 from hwsim.spec import names
 from published.parts import part
@@ -120,3 +122,22 @@ def test_large_products_stay_within_what_a_cards_power_allows(name: str, low: fl
     work = Work(flop=2.0 * n**3, reads=4.0 * n * n, writes=2.0 * n * n, dtype="bf16", mix="matmul", product=product)
     rates = {each.name: each.rate for each in gpu.capacities("it")}
     assert low <= work.flop / gpu.compute("it", work).demand.alone(rates) <= high
+
+
+def test_a_disk_is_no_faster_than_its_interface() -> None:
+    """10 GB through an interface of 1 GB/s: 10 s, whatever the flash reads."""
+    waits = {"latency": "80 us", "write_latency": "20 us"}
+    machine = {
+        "hwsim": "machine/1",
+        "parts": {"disk": {"kind": "ssd", "class": "ideal", "read": "3 GB/s", "write": "2 GB/s", "interface": "1 GB/s", **waits}},
+    }
+    for op in ({"read": {"from": "disk", "bytes": "10 GB"}}, {"write": {"to": "disk", "bytes": "10 GB"}}):
+        assert hwsim.simulate(machine, {"hwsim": "workload/1", "program": [op]}).makespan_s == pytest.approx(10.0, rel=1e-4)
+
+
+def test_a_disk_counts_accesses_of_its_iops_and_bytes_of_its_media() -> None:
+    disk = Disk(read_bandwidth=2e9, latency=1e-4, iops=1e5)
+    cost = disk.serve("d", "read", Asked(size=4096.0, times=1000, access="random", depth=32))
+    assert {name: (amount, unit) for name, amount, unit in cost.moved} == {
+        "d.iops": (1000, "1"), "d.media": (4096.0 * 1000, "B"),
+    }  # fmt: skip

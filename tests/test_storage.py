@@ -495,22 +495,3 @@ def test_an_array_whose_members_idle_is_as_unsure_as_one_of_them(members: int) -
     read = {"read": {"from": "disk", "bytes": "16 KiB", "times": 1000, "access": "random", "depth": 4}}
     found = api.simulate(machine, {"hwsim": "workload/1", "program": [read]}).interval
     assert found.low < 0.8 * found.value < 1.2 * found.value < found.high
-
-
-def test_a_disk_is_no_faster_than_its_interface() -> None:
-    """10 GB through an interface of 1 GB/s: 10 s, whatever the flash reads."""
-    waits = {"latency": "80 us", "write_latency": "20 us"}
-    machine = {
-        "hwsim": "machine/1",
-        "parts": {"disk": {"kind": "ssd", "class": "ideal", "read": "3 GB/s", "write": "2 GB/s", "interface": "1 GB/s", **waits}},
-    }
-    for op in ({"read": {"from": "disk", "bytes": "10 GB"}}, {"write": {"to": "disk", "bytes": "10 GB"}}):
-        assert api.simulate(machine, {"hwsim": "workload/1", "program": [op]}).makespan_s == pytest.approx(10.0, rel=1e-4)
-
-
-def test_a_disk_counts_accesses_of_its_iops_and_bytes_of_its_media() -> None:
-    disk = Disk(read_bandwidth=2e9, latency=1e-4, iops=1e5)
-    cost = disk.serve("d", "read", Asked(size=4096.0, times=1000, access="random", depth=32))
-    assert {name: (amount, unit) for name, amount, unit in cost.moved} == {
-        "d.iops": (1000, "1"), "d.media": (4096.0 * 1000, "B"),
-    }  # fmt: skip

@@ -88,10 +88,7 @@ class Copy(Replica):
     @property
     def requests(self) -> int:
         """Requests that wait or are worked on."""
-        if self.slots is None and self.lower is None:
-            return len(self.waiting) + len(self.partial) + self.answers
-        held = 0 if self.slots is None else len(self.slots.held)
-        return len(self.waiting) + len(self.returning.loading) + len(self.loaded) + len(self.partial) + self.answers + held
+        return self.in_line + len(self.returning.loading) + len(self.partial) + self.answers
 
     @property
     def in_line(self) -> int:
