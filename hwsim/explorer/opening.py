@@ -15,24 +15,32 @@ from typing import TYPE_CHECKING, Final
 from hwsim.explorer import starting
 
 if TYPE_CHECKING:
+    from hwsim.explorer.server import Running
     from hwsim.workload.sources import Source
 
 LOOK: Final = 0.5  # seconds between looks for Ctrl-C, which does not end a wait on every system
 
 
+def _run(running: Running, ended: threading.Event) -> None:
+    try:
+        running.run()
+    finally:
+        ended.set()
+
+
 class Explorer:
     """An explorer that runs until `stop()`, or until Python ends. A notebook shows its address as a link."""
 
-    def __init__(self, address: str, thread: threading.Thread, end: Callable[[], None]) -> None:
+    def __init__(self, address: str, ended: threading.Event, end: Callable[[], None]) -> None:
         self.address = address
-        self._thread, self._end = thread, end
+        self._ended, self._end = ended, end
         atexit.register(self.stop)
 
     def wait(self) -> None:
         """Wait until Ctrl-C, which stops it."""
         try:
-            while self._thread.is_alive():
-                self._thread.join(LOOK)
+            while not self._ended.wait(LOOK):  # an event: Python 3.11 takes a thread whose `join` was interrupted for ended
+                pass
         except KeyboardInterrupt:
             self.stop()
 
@@ -40,7 +48,7 @@ class Explorer:
         """End the server and the processes that compute for it; the address answers no more."""
         atexit.unregister(self.stop)
         self._end()
-        self._thread.join()
+        self._ended.wait()
 
     def __repr__(self) -> str:
         return f"Explorer at {self.address}"
@@ -85,14 +93,13 @@ def explore(
     opened = server.opened(machine, workload, settings)
     line = server.listening(port)
     session, token = line.getsockname()[1], secrets.token_urlsafe(24)
-    answers, ready = server.processes(allow), threading.Event()
+    answers, ready, ended = server.processes(allow), threading.Event(), threading.Event()
     running = server.Running(server.application(token, session, opened, workers=answers, ready=ready.set), line, answers)
-    thread = threading.Thread(target=running.run, name="hwsim explore", daemon=True)
-    thread.start()
-    while not ready.wait(LOOK) and thread.is_alive():
+    threading.Thread(target=_run, args=(running, ended), name="hwsim explore", daemon=True).start()
+    while not ready.wait(LOOK) and not ended.is_set():
         pass
     address = f"http://127.0.0.1:{session}/?token={token}" + (f"#{state.rpartition('#')[2]}" if state else "")
-    explorer = Explorer(address, thread, running.end)
+    explorer = Explorer(address, ended, running.end)
     if browser:
         webbrowser.open(address)
     return explorer
