@@ -71,7 +71,7 @@ def job(name: str, rw: str, bs: str, depth: int, rate: float, iops: float, laten
     way = "write" if rw.endswith("write") else "read"
     side: dict[str, object] = {"io_bytes": 1 << 30, "bw_bytes": rate, "iops": iops, "lat_ns": {"mean": latency * 1e9}}
     idle: dict[str, object] = {"io_bytes": 0, "bw_bytes": 0, "iops": 0}
-    options = {"rw": rw, "bs": bs, "iodepth": str(depth)}
+    options = {"rw": rw, "bs": bs, "iodepth": str(depth), "stonewall": ""}
     found: dict[str, object] = {"jobname": name, "job options": options, "read": idle, "write": idle}
     return found | {way: side}
 

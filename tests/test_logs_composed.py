@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hwsim.cli import main
 from hwsim.functions.files import check_tree
 from hwsim.spec import SpecError, read_text
-from hwsim_calibrate.logs import Ask, Log, Result, fit_logs
+from hwsim_calibrate.logs import Ask, Log, Result, fit_logs, parts_of
 from tests.calibrate_logs import FOLDER, LOGS, MODELS
 
 PREFIXES: Final = (  # of mpirun --tag-output, srun -l, kubectl logs --prefix, MPICH, pdsh, docker; one inside of another
@@ -123,6 +126,50 @@ def test_collectives_in_one_log_are_one_or_refused(runs: list[tuple[str, int]], 
     assert result.numbers()["start"].value == pytest.approx(20e-6, rel=0.02)
 
 
+@settings(max_examples=20)
+@given(st.lists(st.sampled_from(sorted(COLLECTIVES)), min_size=1, max_size=4), st.data())
+def test_each_collective_of_a_log_is_a_part_as_if_it_were_alone(programs: list[str], data: st.DataObject) -> None:
+    starts = {program: (1 + at) * 20e-6 for at, program in enumerate(sorted(COLLECTIVES))}
+    text = data.draw(dressed("".join(nccl(program, 8, starts[program]) for program in programs)))
+    found = parts_of("nccl-tests", [Log("a", text)], Ask())
+    names = [COLLECTIVES[program] for program in dict.fromkeys(programs)]
+    assert list(found) == (names if len(names) > 1 else [""])
+    for program, name, part in zip(dict.fromkeys(programs), names, found.values(), strict=True):
+        several = "".join([nccl(program, 8, starts[program])] * programs.count(program))
+        alone = fitted("nccl-tests", several)
+        assert part.content()["start"] == alone.content()["start"]
+        assert f"{name} among 8" in part.content()["notes"]
+        chosen = fit_logs("nccl-tests", [Log("a", text)], Ask(collective=name))
+        assert chosen.yaml() == part.yaml()
+
+
+def test_tests_without_a_title_are_named_by_the_user() -> None:
+    one, other = ("\n".join(nccl(program, 8, 20e-6).split("\n")[1:-2]) + "\n" for program in ("all_reduce", "alltoall"))
+    assert "a collective among 8" in fitted("nccl-tests", one).content()["notes"]
+    with pytest.raises(SpecError, match="no title says of which collective one is") as error:
+        fitted("nccl-tests", one + other)
+    assert "--collective" in str(error.value)
+    named = fit_logs("nccl-tests", [Log("a", one + other)], Ask(collective="all-reduce"))
+    assert "all-reduce among 8" in named.content()["notes"]
+    for text, name in ((one, "allreduce"), (nccl("alltoall", 8, 20e-6), "all-reduce")):
+        with pytest.raises(SpecError, match=f"there is no {name} in it"):
+            fit_logs("nccl-tests", [Log("a", text)], Ask(collective=name))
+
+
+def test_parts_of_one_log_are_files_beside_each_other(tmp_path: Path) -> None:
+    log, output = tmp_path / "log", tmp_path / "part.yaml"
+    log.write_text(nccl("all_reduce", 8, 20e-6) + nccl("alltoall", 8, 40e-6))
+    shown = CliRunner().invoke(main, ["import", "nccl-tests", str(log), "-o", str(output)])
+    assert shown.exit_code == 0, shown.output
+    for name in ("all-reduce", "all-to-all"):
+        assert CliRunner().invoke(main, ["check", str(tmp_path / f"part-{name}.yaml")]).exit_code == 0
+    assert not output.exists()
+    assert CliRunner().invoke(main, ["import", "nccl-tests", str(log)]).output.count("---\nhwsim: part/1") == 2
+    asked = CliRunner().invoke(main, ["import", "nccl-tests", str(log), "--json"])
+    assert asked.exit_code == 2
+    assert "--collective all-reduce or all-to-all" in asked.output
+
+
 def fio(name: str, mode: str, size: str, depth: int, iops: float, latency: float, **options: str) -> dict[str, Any]:
     size_b = float(size[:-1]) * {"k": 1024, "m": 2**20}[size[-1]]
     share = float(options.get("rwmixread", 0 if mode.endswith("write") else 100)) / 100
@@ -135,7 +182,7 @@ def fio(name: str, mode: str, size: str, depth: int, iops: float, latency: float
         }
         for way, part in (("read", share), ("write", 1 - share))
     }
-    said = {"rw": mode, "bs": size, "iodepth": str(depth), "direct": "1", "ioengine": "libaio", **options}
+    said = {"rw": mode, "bs": size, "iodepth": str(depth), "direct": "1", "ioengine": "libaio", "stonewall": "", **options}
     return {"jobname": name, "error": 0, "job options": said, **sides}
 
 
@@ -178,6 +225,65 @@ def test_a_disk_has_the_numbers_that_were_measured_and_no_other(measured: set[st
         assert result.numbers()[key].value == pytest.approx(values[key], rel=1e-6)
     for why in more:
         assert any(why in each for each in result.left)
+
+
+def together(job: dict[str, Any]) -> dict[str, Any]:
+    """The job as a section without `stonewall`: it runs while those before it do."""
+    return {**job, "job options": {key: value for key, value in job["job options"].items() if key != "stonewall"}}
+
+
+@settings(max_examples=60)
+@given(st.lists(st.sampled_from(["read", "write", "iops", "write_iops"]), min_size=2, max_size=4, unique=True), st.data())
+def test_jobs_that_share_the_disk_are_no_runs_alone(names: list[str], data: st.DataObject) -> None:
+    """fio runs the sections of a job file at the same time, unless `stonewall` says otherwise."""
+    walls = data.draw(st.lists(st.booleans(), min_size=len(names), max_size=len(names)))
+    jobs = [JOBS[name] if wall else together(JOBS[name]) for name, wall in zip(names, walls, strict=True)]
+    groups: list[list[str]] = []
+    for at, (name, wall) in enumerate(zip(names, walls, strict=True)):
+        if at == 0 or wall:
+            groups.append([])
+        groups[-1].append(name)
+    alone = {group[0] for group in groups if len(group) == 1}
+    text = json.dumps({"jobs": jobs})
+    if "read" not in alone:
+        with pytest.raises(SpecError, match="measures the bandwidth of reading") as error:
+            fitted("fio", text)
+        assert ("stonewall" in str(error.value)) == any(len(group) > 1 for group in groups)
+        return
+    result = fitted("fio", text)
+    assert set(result.numbers()) == alone - (set() if "iops" in alone else {"write_iops"})
+    for group in groups:
+        assert len(group) == 1 or any("at the same time" in each and "`stonewall`" in each for each in result.left)
+
+
+@pytest.mark.parametrize("processes", [2, 4, 16])
+def test_processes_of_a_job_are_one_load_however_they_are_reported(processes: int) -> None:
+    whole = fio("deep", "randread", "4k", 8, 160000, 8 * processes / 160000, numjobs=str(processes), group_reporting="")
+    each = fio("deep", "randread", "4k", 8, 160000 / processes, 8 * processes / 160000, numjobs=str(processes))
+    sections = [{**together(each), "jobname": f"deep{at}"} for at in range(processes)]
+    sections[0]["job options"] |= {"stonewall": ""}
+    for jobs in ([each] * processes, sections):
+        one, other = (fitted("fio", json.dumps({"jobs": [JOBS["read"], *several]})) for several in ([whole], jobs))
+        assert other.content()["queue"] == 8 * processes == one.content()["queue"]
+        assert other.numbers()["iops"].value == pytest.approx(one.numbers()["iops"].value)
+    part = [{**each, "groupid": 1, "read": {**each["read"], "runtime": 10000 + 60000 * at}} for at in range(2)]
+    assert any("run times differ" in why for why in fitted("fio", json.dumps({"jobs": [JOBS["read"], *part]})).left)
+
+
+@pytest.mark.parametrize(
+    ("job", "words"),
+    [
+        (fio("a", "randread", "4k", 8, 9000, 8 / 9000, filename="/dev/sdb"), "a part is one disk"),
+        (fio("a", "randread", "4k", 8, 9000, 8 / 9000, filename="/dev/sda:/dev/sdb"), "a part is one disk"),
+        (fio("seq", "read", "4k", 8, 3000, 8 / 3000) | {"read": JOBS["read"]["read"]}, "do not read blocks of 4k"),
+        (fio("seq", "read", "1m", 8, 3000, 8 / 3000, rwmixread="50"), "do not read blocks of 1m"),
+        ({**JOBS["read"], "hostname": "b"}, "ran on hosts a and b"),
+    ],
+)
+def test_numbers_of_several_disks_or_jobs_are_no_disk_s(job: dict[str, Any], words: str) -> None:
+    first = fio("one", "randread", "4k", 1, 9000, 110e-6, filename="/dev/sda") | {"hostname": "a" if "hostname" in job else ""}
+    with pytest.raises(SpecError, match=words):
+        fitted("fio", json.dumps({"jobs": [first, job]}))
 
 
 def test_shares_of_a_mix_are_no_capability() -> None:

@@ -11,32 +11,16 @@ from hwsim.units import BYTES
 from hwsim_calibrate.store import Param, Row
 
 REDUCTIONS: Final = (
-    "all",
-    "any",
-    "argmax",
-    "argmin",
-    "cummax",
-    "cummin",
-    "cumprod",
-    "cumsum",
-    "max",
-    "mean",
-    "min",
-    "prod",
-    "std",
-    "sum",
-    "var",
-)
+    "all", "any", "argmax", "argmin", "cummax", "cummin", "cumprod", "cumsum", "max", "mean", "min", "prod", "std", "sum", "var",
+)  # fmt: skip
 DRAWN: Final = ("normal", "uniform", "standard_normal", "random", "integers", "permutation")
 GENERATED: Final = ("standard_normal", "random", "integers", "permutation")  # drawn by a Generator in the suites
 VIEWS: Final = ("slice", "transpose", "reshape")
 COMPARED: Final = ("equal", "greater", "greater_equal", "less", "less_equal", "not_equal")
 TWO: Final = (
     *COMPARED, "add", "arctan2", "bitwise_and", "bitwise_or", "bitwise_xor", "copysign", "divide", "float_power",
-    "floor_divide",
-    "fmax", "fmin", "fmod", "gcd", "heaviside", "hypot", "left_shift", "logaddexp", "logical_and", "logical_or",
-    "logical_xor", "maximum",
-    "minimum", "multiply", "power", "remainder", "right_shift", "subtract",
+    "floor_divide", "fmax", "fmin", "fmod", "gcd", "heaviside", "hypot", "left_shift", "logaddexp", "logical_and", "logical_or",
+    "logical_xor", "maximum", "minimum", "multiply", "power", "remainder", "right_shift", "subtract",
 )  # fmt: skip
 TRUTH: Final = (*COMPARED, "isfinite", "isinf", "isnan", "logical_and", "logical_not", "logical_or", "logical_xor", "signbit")
 REAL: Final = {"complex128": "fp64", "complex64": "fp32"}  # what the absolute values are

@@ -97,7 +97,7 @@ def measure(output: Path | None, budget: float | None, cases: bool, **options: A
 @click.option("--json", "as_json", is_flag=True, help="Of logs: print all numbers and residuals as JSON (hwsim: fit/1).")
 def fit(
     files: tuple[str, ...], output: Path | None, name: str | None, seed: int, as_json: bool, part: str | None,
-    sockets: int | None, model: str, **tables: tuple[Path, ...],
+    sockets: int | None, model: str, collective: str, **tables: tuple[Path, ...],
 ) -> None:  # fmt: skip
     """Fit the parameters of a machine to FILES of measurements; a row of a later file replaces the same row of an earlier one.
 
@@ -107,10 +107,10 @@ def fit(
     from hwsim.cli.errors import in_words
 
     given = logs.one_of(tables, files)
-    if given is None and (as_json or part is not None or sockets is not None or model):
-        raise click.UsageError("--json, --part, --sockets and --model go with the logs of another tool")
+    if given is None and (as_json or part is not None or sockets is not None or model or collective):
+        raise click.UsageError("--json, --part, --sockets, --model and --collective go with the logs of another tool")
     if given is not None:
-        logs.answered(*given, output, as_json=as_json, part=part, sockets=sockets, model=model)
+        logs.answered(*given, output, as_json=as_json, part=part, sockets=sockets, model=model, collective=collective)
         return
     steps.refuse_unwritable(output)
     refuse_replacing(output, "fitted file", steps.is_fitted)

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 import click
 
 from hwsim.cli.arguments import FILE, refuse_replacing
-from hwsim_calibrate.logs import TOOLS, Ask, Result, fit_logs, read_log
+from hwsim_calibrate.logs import TOOLS, Ask, Result, parts_of, read_log
 
 F = TypeVar("F", bound=Callable[..., Any])
 TABLE: Final = click.Path(path_type=Path, dir_okay=False, exists=True)
@@ -18,6 +18,7 @@ TABLE: Final = click.Path(path_type=Path, dir_okay=False, exists=True)
 
 ASKED: Final = (
     click.option("--model", default="", metavar="NAME", help="Of a server's log: the model, by name or file."),
+    click.option("--collective", default="", metavar="NAME", help="Of nccl-tests' log: the one to take, or that rows are of."),
     click.option("--sockets", type=click.IntRange(min=1), metavar="N", help="Of a cpu's log: sockets that were busy together."),
     click.option("--part", metavar="NAME", help="The part, by name or file, that the numbers of the log go into."),
 )
@@ -49,10 +50,17 @@ def answered(tool: str, files: tuple[Path, ...], output: Path | None, *, as_json
     from hwsim_calibrate.cli import steps
 
     steps.refuse_unwritable(output)
-    refuse_replacing(output, "fitted file", steps.is_fitted)
     with in_words():
-        result = fitted(tool, files, output, **asked)
-    shown(result, output, as_json=as_json)
+        results = fitted(tool, files, output, **asked)
+    if as_json and len(results) > 1:
+        raise click.UsageError(f"--json prints one part: --collective {' or '.join(results)}")
+    paths = [output and output.with_name(f"{output.stem}-{name}{output.suffix}" if name else output.name) for name in results]
+    for path in paths:
+        refuse_replacing(path, "fitted file", steps.is_fitted)
+    for path, name, result in zip(paths, results, results.values(), strict=True):
+        if name and output is None:
+            click.echo("---")
+        shown(result, path, as_json=as_json)
 
 
 def log_options(function: F) -> F:
@@ -67,9 +75,9 @@ def log_options(function: F) -> F:
 
 
 def fitted(
-    tool: str, files: tuple[Path, ...], output: Path | None, *, part: str | None, sockets: int | None, model: str
-) -> Result:
-    """The file that the logs of a tool become, accepted by hwsim.
+    tool: str, files: tuple[Path, ...], output: Path | None, *, part: str | None, sockets: int | None, model: str, collective: str
+) -> dict[str, Result]:
+    """The files that the logs of a tool become (see `parts_of`), accepted by hwsim.
 
     Raises:
         SpecError: mistakes in the logs, or numbers that make no part.
@@ -81,18 +89,19 @@ def fitted(
     into = TOOLS[tool].into
     if part is not None and not into:
         raise click.UsageError(f"--part does not go with {tool}: it becomes {TOOLS[tool].becomes}")
-    for option, given in (("sockets", sockets), ("model", model)):
+    for option, given in (("sockets", sockets), ("model", model), ("collective", collective)):
         if given and option not in TOOLS[tool].asks:
             raise click.UsageError(f"--{option} does not go with {tool}")
     base = base_of(part, into, output.parent if output else Path()) if part is not None else None
-    result = fit_logs(tool, [read_log(path) for path in files], Ask(base, sockets or 0, model))
-    try:
-        check_tree(read_text(result.yaml(), str(output or Path("fitted.yaml").resolve())))
-    except SpecError as error:
-        reasons = "; ".join(each.message for each in error.mistakes[:3])
-        message = f"the numbers in it make no {result.said.get('kind', 'workload')}: {reasons}"
-        raise SpecError.of(read_log(files[0]).place(), message) from None
-    return result
+    results = parts_of(tool, [read_log(path) for path in files], Ask(base, sockets or 0, model, collective))
+    for result in results.values():
+        try:
+            check_tree(read_text(result.yaml(), str(output or Path("fitted.yaml").resolve())))
+        except SpecError as error:
+            reasons = "; ".join(each.message for each in error.mistakes[:3])
+            message = f"the numbers in it make no {result.said.get('kind', 'workload')}: {reasons}"
+            raise SpecError.of(read_log(files[0]).place(), message) from None
+    return results
 
 
 def shown(result: Result, output: Path | None, *, as_json: bool) -> None:

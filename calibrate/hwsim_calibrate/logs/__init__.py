@@ -25,7 +25,7 @@ class Tool(NamedTuple):
     Args:
         called: its name; becomes: what its logs become; module: its reader, by default the function `fit` in it.
         into: kinds of parts that its numbers go into (`--part`).
-        asks: what else its logs leave open: sockets, model.
+        asks: what else its logs leave open: sockets, model, collective.
     """
 
     called: str
@@ -36,9 +36,10 @@ class Tool(NamedTuple):
 
 
 TOOLS: Final = {
-    "nccl-tests": Tool("nccl-tests and rccl-tests", "overheads of a communication library", "nccl_tests"),
+    "nccl-tests": Tool("nccl-tests and rccl-tests", "overheads of a communication library", "nccl_tests", asks=("collective",)),
     "osu": Tool("the OSU benchmarks", "curves of MPI", "osu"),
     "fio": Tool("fio, JSON", "a disk", "fio", ("disk",)),
+    "sysbench": Tool("sysbench", "a disk, or what a cpu's memory sustains", "sysbench", ("cpu", "disk"), ("sockets",)),
     "stream": Tool("STREAM", "a memory, or what a cpu's sustains", "stream", ("cpu",), ("sockets",)),
     "babelstream": Tool(
         "BabelStream", "a memory, or what a gpu's or cpu's sustains", "babelstream", ("gpu", "cpu"), ("sockets",)
@@ -92,4 +93,18 @@ def fit_logs(tool: str, logs: Sequence[Log], ask: Ask) -> Result:
     return replace(result, said={**result.said, key: f"{result.said[key]}; {names}"})
 
 
-__all__ = ["TOOLS", "Ask", "Log", "Number", "Result", "Row", "Tool", "fit_logs", "read_log"]
+def parts_of(tool: str, logs: Sequence[Log], ask: Ask) -> dict[str, Result]:
+    """The files that these logs become, by what tells them apart: one under "", or one for each collective of nccl-tests.
+
+    Raises:
+        SpecError: see `fit_logs`.
+    """
+    if "collective" not in TOOLS[tool].asks or ask.collective:
+        return {"": fit_logs(tool, logs, ask)}
+    from hwsim_calibrate.logs.nccl_tests import collectives_of
+
+    names = collectives_of(logs)
+    return {name if len(names) > 1 else "": fit_logs(tool, logs, replace(ask, collective=name)) for name in names or [""]}
+
+
+__all__ = ["TOOLS", "Ask", "Log", "Number", "Result", "Row", "Tool", "fit_logs", "parts_of", "read_log"]

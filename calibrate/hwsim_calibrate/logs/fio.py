@@ -4,8 +4,12 @@ Bandwidth comes from runs that keep at least 512 KiB of blocks of 64 KiB or more
 at a time, IOPS from many of up to 16 KiB at once. A run says none of the others: 4 KiB at a time measure no bandwidth. A run that
 a `rate` or `thinktime` held back, or that the page cache may have answered (`direct=0`), measures nothing of a disk.
 
-`bw_bytes` is B/s, `bw` KiB/s; `lat_ns` is ns, `lat` of fio 2 us. Without `group_reporting` each process of a job has an entry of
-its own: they add up. Synchronous engines ignore `iodepth`: Little's law tells how many accesses were really under way.
+`bw_bytes` is B/s, `bw` KiB/s; `lat_ns` is ns, `lat` of fio 2 us. Synchronous engines ignore `iodepth`: Little's law tells how
+many accesses were really under way.
+
+Jobs run at the same time unless a `stonewall` separates them, which begins a new `groupid`. Entries of one group (processes of
+`numjobs` without `group_reporting`, or several sections of the job file) share the disk. If they do the same, they are one load,
+whose rates and depths add up; if they differ, none of them measures the disk.
 
 Source: fio's documentation, "Interpreting the output"; fio 3.0 changed us to ns.
 """
@@ -14,7 +18,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -35,6 +39,11 @@ QUEUED: Final = 0.6  # of the depth that was asked for, below which the engine i
 LIMITED: Final = 1.2  # latency at depth over latency alone, below which the disk would take more at once
 CACHED: Final = 1.0  # standard deviation of the logarithm, where the page cache may have answered
 HOLDS: Final = ("rate", "rate_iops", "thinktime", "latency_target")  # options that hold a run back
+LATER: Final = ("wait_for", "startdelay")  # options by which a job begins after others of its group
+MIXES: Final = ("rw", "readwrite", "randrw")
+APART: Final = "`stonewall` runs jobs one after another"
+_BLOCK: Final = re.compile(r"(\d{1,9})([kmg]?)(?:i?b)?")
+TOGETHER: Final = 1.05  # longest over shortest run time of jobs, and largest over smallest block, up to which they are one load
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +53,7 @@ class Run:
     Args:
         size: bytes of a block. rate: B/s. iops: accesses a second. latency: seconds of one; 0: not said.
         depth: accesses under way. reads: their share, if it is a mix. cached: whether it does not say `direct=1`.
+        lasts: seconds; 0: not said. why: why it measures nothing of a disk, "" if it does.
     """
 
     job: str
@@ -56,6 +66,8 @@ class Run:
     latency: float
     reads: float = 1.0
     cached: bool = False
+    lasts: float = 0.0
+    why: str = ""
 
     def __str__(self) -> str:
         return f"{self.job}: {self.direction}{f', {self.depth} at once' if self.depth > 1 else ' at depth 1'}"
@@ -64,8 +76,16 @@ class Run:
 def fit(logs: Sequence[Log], ask: Ask) -> Result:
     """The simplest disk that has these numbers."""
     left: list[str] = []
-    runs = [run for log in logs for run in _runs(log, left)]
-    base = ask.part.as_a(Disk, "fio") if ask.part is not None else None
+    return disk_of("fio", logs[0], [run for log in logs for run in _runs(log, left)], left, ask, "a run of `rw=read bs=1m`")
+
+
+def disk_of(tool: str, log: Log, runs: Sequence[Run], left: list[str], ask: Ask, more: str) -> Result:
+    """The disk that these runs measure; left: what they leave out. more: the run that measures the bandwidth of reading.
+
+    Raises:
+        SpecError: they measure none, and no part was named.
+    """
+    base = ask.part.as_a(Disk, tool) if ask.part is not None else None
     keys: dict[str, Any] = {}
     rows: list[Row] = []
     for direction, latency, most in (("read", "latency", "iops"), ("write", "write_latency", "write_iops")):
@@ -104,13 +124,11 @@ def fit(logs: Sequence[Log], ask: Ask) -> Result:
     left += [f"{run}: direct=1 is not among its options: the page cache may have answered" for run in runs if run.cached]
     if not keys or (base is None and "read" not in keys):
         had = "; ".join(f"{name} {quantity(each.value, each.unit)}" for name, each in keys.items() if isinstance(each, Number))
-        why = "no job of fio in it measures the bandwidth of reading" + (f": it has {had}" if had else "")
-        hint = "; ".join(
-            [f"--part NAME: the disk that {'they go' if had else 'it goes'} into, or add a run of `rw=read bs=1m`", *left]
-        )
-        raise logs[0].wrong(0, why, hint)
+        why = f"no run of {tool} in it measures the bandwidth of reading" + (f": it has {had}" if had else "")
+        hint = "; ".join([f"--part NAME: the disk that {'they go' if had else 'it goes'} into, or add {more}", *left])
+        raise log.wrong(0, why, hint)
     use = ask.part.use if ask.part else ""
-    return part("fio", "disk", f"fio, {len({run.job for run in runs})} jobs", keys, use=use, rows=rows, left=left)
+    return part(tool, "disk", f"{tool}, {len({run.job for run in runs})} jobs", keys, use=use, rows=rows, left=left)
 
 
 def _rate(keys: Mapping[str, Any], direction: str, base: Disk | None) -> float:
@@ -153,37 +171,58 @@ def _doubted(number: Number, runs: Sequence[Run]) -> Number:
 def _runs(log: Log, left: list[str]) -> list[Run]:
     if re.match(r"^\d+;fio", log.text.lstrip()):
         raise log.wrong(1, "fio's terse output, whose columns differ by version", _HINT)
-    runs: dict[tuple[int, str, str], Run] = {}
+    groups: dict[tuple[int, object, int], list[Run]] = {}
+    late, last, hosts, devices = "", "", set[str](), set[str]()
     for number, content in enumerate(log.jsons("jobs", "client_stats", tool="fio", hint=_HINT)):
-        shared = content.get("global options")
-        options = shared.value if shared is not None and isinstance(shared.value, dict) else {}
+        shared, walls = content.get("global options"), 0
         for job in content.need("jobs", "client_stats").elements():
             if (failed := job.get("error")) is not None and failed.value != 0:
                 raise log.wrong(failed.line, f"the job ended with error {failed.text()}", "its numbers are not used")
-            for run in _of_job(job, options, left):
-                key = number, run.job, run.direction
-                runs[key] = run if key not in runs else _added(runs[key], run)
-    return list(runs.values())
+            options = {
+                key: value for each in (shared, job.get("job options")) if each is not None and isinstance(each.value, dict)
+                for key, value in each.value.items()
+            }  # fmt: skip
+            name, group, host = (each.text() if (each := job.get(key)) else "" for key in ("jobname", "groupid", "hostname"))
+            walls += "stonewall" in options and name != last
+            last = name
+            if name != "All clients" and (run := _of_job(job, name or "a job", options)) is not None:
+                hosts |= {host}
+                devices |= {each for each in str(options.get("filename", "")).split(":") if each.startswith("/dev/")}
+                groups.setdefault((number, group, walls), []).append(run)
+                late = next((key for key in LATER if key in options), late)
+    for several, what in ((hosts, "on hosts"), (devices, "on devices")):
+        if len(several) > 1:
+            raise log.wrong(0, f"its jobs ran {what} {' and '.join(sorted(several))[:80]}", "a part is one disk: a log for each")
+    runs = [_together(runs_of_group, late) for runs_of_group in groups.values()]
+    left += [f"{run.job}: {run.why}" for run in runs if run.why]
+    return [run for run in runs if not run.why]
 
 
-def _of_job(job: Entry, shared: Mapping[str, object], left: list[str]) -> Iterator[Run]:
-    """What a job did, in the order read, write, or both as a mix; nothing if it was held back."""
-    of_job = job.get("job options")
-    options = {**shared, **(of_job.value if of_job is not None and isinstance(of_job.value, dict) else {})}
-    named = job.get("jobname")
-    name = named.text() if named is not None else "a job"
+def _together(runs: Sequence[Run], late: str) -> Run:
+    """The load that jobs are which run at the same time; late: an option by which some of them begin later."""
+    kinds = {(run.direction, run.random, run.why) for run in runs}
+    apart = max(max(several) / min(several) for several in ([run.size for run in runs], [run.lasts or 1.0 for run in runs]))
+    load = runs[0]
+    for run in runs[1:]:
+        load = _added(load, run)
+    names = " and ".join(dict.fromkeys(run.job for run in runs))
+    if len(runs) > 1 and (len(kinds) > 1 or apart > TOGETHER or late):
+        why = f"`{late}`" if late else "do not the same" if len(kinds) > 1 else "blocks or run times differ"
+        return replace(load, job=names, why=f"at the same time, and {why}: {APART}")
+    return replace(load, job=names)
+
+
+def _of_job(job: Entry, name: str, options: Mapping[str, object]) -> Run | None:
+    """What a job did, in the order read, write, or both as a mix; None if it did nothing."""
     sides = [
         (each, side) for each in DIRECTIONS if (side := job.get(each)) and side.need("io_bytes", "io_kbytes").number(zero=True)
     ]
-    if not sides or name == "All clients":
-        return
+    if not sides:
+        return None
     held = [key for key in HOLDS if str(options.get(key, "0")).strip("0, ")]
-    if held:
-        left.append(f"{name}: held back by {held[0]}={str(options[held[0]])[:20]}")
-        return
+    why = f"held back by {held[0]}={str(options[held[0]])[:20]}" if held else ""
     if str(options.get("direct", "1")) == "0" or str(options.get("buffered", "0")) not in ("0", ""):
-        left.append(f"{name}: direct=0, the page cache answered")
-        return
+        why = why or "direct=0, the page cache answered"
     depth, several = (_count(job, options.get(key, 1), key) for key in ("iodepth", "numjobs"))
     asked = depth * several if "group_reporting" in options else depth
     found = [_side(side) for _, side in sides]
@@ -191,10 +230,15 @@ def _of_job(job: Entry, shared: Mapping[str, object], left: list[str]) -> Iterat
     busy = sum(each[0] * each[2] for each in found)
     little = max(round(busy), 1)
     kind = str(options.get("rw", options.get("readwrite", "read")))
-    yield Run(
+    block = _BLOCK.fullmatch(str(options.get("bs", "")).lower())
+    said = int(block[1]) * 1024 ** " kmg".index(block[2] or " ") if block else rate / iops
+    if (len(sides) > 1 and kind not in MIXES) or not 1 / TOGETHER < rate / iops / max(said, 1) < TOGETHER:
+        why = why or f"`group_reporting` adds jobs to it that do not {kind} blocks of {options.get('bs', 'its size')}: {APART}"
+    return Run(
         name, sides[0][0] if len(sides) == 1 else "mixed", kind.startswith("rand"),
         asked if not busy or busy >= QUEUED * asked else little, rate / iops, rate, iops, busy / iops,
-        reads=found[0][0] / iops, cached="direct" not in options,
+        reads=found[0][0] / iops, cached="direct" not in options, why=why,
+        lasts=max(each.number(zero=True) / 1e3 if (each := side.get("runtime")) else 0.0 for _, side in sides),
     )  # fmt: skip
 
 
@@ -208,7 +252,7 @@ def _side(side: Entry) -> tuple[float, float, float]:
 
 
 def _added(one: Run, other: Run) -> Run:
-    """Two processes of a job that report apart."""
+    """Two processes that report apart."""
     iops, rate = one.iops + other.iops, one.rate + other.rate
     latency, reads = ((a * one.iops + b * other.iops) / iops for a, b in ((one.latency, other.latency), (one.reads, other.reads)))
     return replace(one, depth=one.depth + other.depth, size=rate / iops, rate=rate, iops=iops, latency=latency, reads=reads)

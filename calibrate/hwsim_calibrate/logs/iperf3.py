@@ -25,24 +25,8 @@ RATES: Final = (0.1e9, 1e9, 2.5e9, 5e9, 10e9, 25e9, 40e9, 50e9, 100e9, 200e9, 40
 HELD: Final = 0.9  # of the rate that was asked for, from which it is the limit
 LOST: Final = 1.0  # per cent of packets, from which a run at its limit filled the link
 SHORTEST: Final = 1.0  # seconds: streams are slow at first
-USUAL: Final = (
-    1500,
-    9000,
-    1460,
-    1480,
-    1492,
-    4000,
-    4200,
-    8000,
-    8500,
-    8896,
-    8900,
-    9001,
-    9100,
-    9216,
-    65535,
-    65536,
-)  # bytes of an MTU
+# Bytes of an MTU, the usual ones first.
+USUAL: Final = (1500, 9000, 1460, 1480, 1492, 4000, 4200, 8000, 8500, 8896, 8900, 9001, 9100, 9216, 65535, 65536)
 _HINT: Final = "it is the output of `iperf3 -c HOST -J`"
 
 
@@ -67,11 +51,8 @@ def fit(logs: Sequence[Log], ask: Ask) -> Result:
         share = _share(mtu or 1500, protocol)
         peak = next((rate / 8 for rate in RATES if rate / 8 * share * 1.005 >= number.value), number.value / share)
         kind, use = "ethernet", ""
-        keys["rate"] = {
-            "value": quantity(peak, "b/s"),
-            "source": "guess",
-            "ref": "the least rate of IEEE 802.3 that carries it",
-        }
+        ref = "the least rate of IEEE 802.3 that carries it"
+        keys["rate"] = {"value": quantity(peak, "b/s"), "source": "guess", "ref": ref}
     keys |= {"mtu": f"{mtu} B"} if mtu else {}
     most = peak * _share(mtu or 1500, protocol)
     if number.value > 1.02 * most:

@@ -87,14 +87,5 @@ def knee_of(points: Sequence[tuple[float, float]], *, rooted: bool = False) -> K
     errors = np.abs(seconds / time - 1.0)
     start, rate, knee, root = (float(each) for each in np.exp(x))
     sigma = dict(zip(NAMES, np.sqrt(variance).tolist(), strict=True))
-    return Knee(
-        start,
-        rate,
-        knee,
-        root if rooted else 0.0,
-        float(np.median(errors)),
-        float(errors.max()),
-        len(size),
-        sigma,
-        math.sqrt(noise),
-    )
+    median, worst = float(np.median(errors)), float(errors.max())
+    return Knee(start, rate, knee, root if rooted else 0.0, median, worst, len(size), sigma, math.sqrt(noise))

@@ -27,11 +27,8 @@ from hwsim_calibrate.logs.result import Number, Result, Row, number_of, part
 
 LINE: Final = 64  # bytes: a shorter stride reads some lines twice
 MEMORY: Final = "memory"
-FARTHEST: Final = (
-    8.0,
-    4.0,
-    2.0,
-)  # times the last cache, the farthest that enough rows are at: random reads still find some lines
+# Times the last cache, the farthest that enough rows are at: random reads still find some lines.
+FARTHEST: Final = (8.0, 4.0, 2.0)
 LEAST: Final = 3  # rows of a level
 STEP: Final = 1.25  # latency of a plateau over the one before
 FOLLOWED: Final = 0.25  # standard deviation of a latency that a prefetcher may have hidden

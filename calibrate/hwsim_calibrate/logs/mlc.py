@@ -104,15 +104,9 @@ def _sockets(log: Log, tables: Tables, nodes: int, domains: int, ask: Ask) -> tu
 
 
 def _cpu(
-    log: Log,
-    tables: Tables,
-    ask: Ask,
-    cpu: Cpu,
-    sockets: int,
-    local: tuple[Number | None, Number | None],
-    words: tuple[str, list[str]],
-    domains: int,
-) -> Result:
+    log: Log, tables: Tables, ask: Ask, cpu: Cpu, sockets: int, local: tuple[Number | None, Number | None],
+    words: tuple[str, list[str]], domains: int,
+) -> Result:  # fmt: skip
     assert ask.part is not None
     latency, peak = local
     numa: dict[str, Any] = {}

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
+from hwsim.records import dataclass
 from hwsim_calibrate.fit.writing import quantity
 from hwsim_calibrate.logs.asked import Ask
 from hwsim_calibrate.logs.knee import LEAST, knee_of
@@ -35,33 +37,58 @@ _ROUNDED: Final = 0.006  # GB/s: half of the last digit of algbw
 _HINT: Final = "it has lines of `size count type redop root time algbw busbw #wrong`, times in us"
 
 
-def fit(logs: Sequence[Log], ask: Ask) -> Result:  # noqa: ARG001 (all tools are asked alike)
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A test.
+
+    Args:
+        line: of its first row. name: the collective by the title before it; "": none. ranks: GPUs; 0: not said.
+        rows: (bytes, seconds, B/s on the bus). graphs: whether CUDA graphs launch it.
+    """
+
+    log: Log
+    line: int
+    name: str
+    ranks: int
+    rows: list[tuple[float, float, float]]
+    graphs: bool
+
+    def __str__(self) -> str:
+        return f"{self.name or 'a collective'}{f' among {self.ranks}' if self.ranks else ''}"
+
+
+def collectives_of(logs: Sequence[Log]) -> list[str]:
+    """The collectives that titles name, each once, in the order of the logs."""
+    return list(dict.fromkeys(run.name for log in logs for run in _runs(log) if run.name))
+
+
+def fit(logs: Sequence[Log], ask: Ask) -> Result:
     """The overheads of a library. `efficiency` needs the rate of the links: it is left to the file that uses the part."""
-    points: list[tuple[float, float]] = []
-    runs: dict[tuple[str, int], Log] = {}
-    bus, graphs = 0.0, False
-    for log in logs:
-        sections = log.sections(_OPENS, _ROW)
-        if not any(len(text.split()) >= COLUMNS for section in sections for _, text in section.rows):
-            raise log.nothing("nccl-tests", _HINT)
-        for section in sections:
-            of_run = [row for line, text in section.rows if (row := _row(log, line, text)) is not None]
-            found = section.said(_PROGRAM)
-            name, ranks = found[1] if found else "", len({match[1] for _, text in section.head if (match := _RANK.match(text))})
-            runs.setdefault((name, ranks), log)
-            if len(runs) > 1:
-                (name_of_first, ranks_of_one), first = next(iter(runs.items()))
-                message = f"{_called(name, ranks)}, and {first.name} {'begins with' if first is log else 'is'} "
-                message += _called(name_of_first, ranks_of_one)
-                hint = "fit the logs of one collective and one number of ranks together: a part for each"
-                raise log.wrong(section.rows[0][0], message, hint)
-            points += [(size, seconds) for size, seconds, _ in of_run]
-            bus = max(bus, *(rate for _, _, rate in of_run), 0.0)
-            graphs |= section.said(_GRAPH) is not None
+    runs = [run for log in logs for run in _runs(log)]
+    rest: list[Run] = []
+    if ask.collective:
+        name = ask.collective if any(run.name == ask.collective for run in runs) or ask.collective not in NAMES.values() else ""
+        rest = [run for run in runs if run.name != name]
+        runs = [replace(run, name=ask.collective) for run in runs if run.name == name]
+    if not runs:
+        has = ", ".join(dict.fromkeys(run.name or f"one of {', '.join(NAMES.values())}" for run in rest))
+        raise logs[0].wrong(0, f"there is no {ask.collective} in it: it has {has}")
+    first = runs[0]
+    for run in runs[1:]:
+        if not run.name:
+            hint = "say it, if all are the same: --collective all-reduce"
+            raise run.log.wrong(run.line, "several tests, and no title says of which collective one is", hint)
+        if str(run) != str(first):
+            message = f"{run}, and {first.log.name} {'begins with' if first.log is run.log else 'is'} {first}"
+            hint = "a part is of one collective and one number of ranks"
+            hint += f": --collective {run.name or first.name}" if run.name != first.name else ": a file for each"
+            raise run.log.wrong(run.line, message, hint)
+    points = [(size, seconds) for run in runs for size, seconds, _ in run.rows]
+    bus, graphs = max(rate for run in runs for _, _, rate in run.rows), any(run.graphs for run in runs)
     if len({size for size, _ in points}) < LEAST:
         raise logs[0].wrong(0, f"{len(points)} sizes of nccl-tests: a curve needs {LEAST}", "run it from -b 8 to -e 8G")
     curve = knee_of(points)
-    called = _called(*next(iter(runs)))
+    called = str(first)
     notes = (
         f"{called}: {quantity(curve.rate, 'B/s')} of bytes over time for long messages, "
         f"bus bandwidth {quantity(bus, 'B/s')}; fitted to {curve}. "
@@ -70,7 +97,25 @@ def fit(logs: Sequence[Log], ask: Ask) -> Result:  # noqa: ARG001 (all tools are
     return part(
         "nccl-tests", "overheads", f"nccl-tests, {called}, out of place{', CUDA graphs' if graphs else ''}",
         {"start": curve.number("start", "s"), "knee": curve.number("knee", "B")}, notes=notes, rows=curve.rows(points, ""),
+        left=list(dict.fromkeys(f"{run}: --collective takes another one" for run in rest)),
     )  # fmt: skip
+
+
+def _runs(log: Log) -> list[Run]:
+    sections = log.sections(_OPENS, _ROW)
+    if not any(len(text.split()) >= COLUMNS for section in sections for _, text in section.rows):
+        raise log.nothing("nccl-tests", _HINT)
+    runs = []
+    for section in sections:
+        rows = [row for line, text in section.rows if (row := _row(log, line, text)) is not None]
+        program = section.said(_PROGRAM)
+        ranks = len({match[1] for _, text in section.head if (match := _RANK.match(text))})
+        name = NAMES[program[1]] if program else ""
+        if rows:
+            runs.append(Run(log, section.rows[0][0], name, ranks, rows, section.said(_GRAPH) is not None))
+    if not runs:
+        raise log.wrong(sections[0].rows[0][0], "no row of nccl-tests moves a byte", _HINT)
+    return runs
 
 
 def _row(log: Log, line: int, text: str) -> tuple[float, float, float] | None:
@@ -88,7 +133,3 @@ def _row(log: Log, line: int, text: str) -> tuple[float, float, float] | None:
     if abs(claimed - computed) > _ROUNDED + 0.05 * computed:
         raise log.wrong(line, f"algbw is {rate} GB/s, but {size:,.0f} B in {time} us are {computed:.3g} GB/s", _HINT)
     return size, seconds, log.number(bus, "busbw", line, zero=True) * 1e9
-
-
-def _called(name: str, ranks: int) -> str:
-    return f"{NAMES.get(name, 'a collective')}{f' among {ranks}' if ranks else ''}"

@@ -28,10 +28,13 @@ from hwsim_calibrate.logs.result import REPEATS, Number, Result, Row, part, scal
 
 LOOPS: Final = {  # arrays read, arrays written
     "copy": (1, 1), "scale": (1, 1), "mul": (1, 1), "add": (2, 1), "triad": (2, 1), "dot": (2, 0), "nstream": (3, 1),
+    "reading": (1, 0),
 }  # fmt: skip
 STREAMING: Final = 1.08  # add over copy up to which nothing is fetched: writes cost up to 1.6 times a read
 FETCHING: Final = 1.1  # from which it is; between them it may be either
 COPIED: Final = 1.2  # copy over scale from which the copy is the library's own, whose stores stream
+PACED: Final = 2.0  # what threads on a part of the cores could read over what they did, up to which they set the pace
+PRIVATE: Final = 4e6  # bytes of an array for each thread, below which caches of usual sizes hold it
 REDUCED: Final = 0.95  # a dot product over what the other loops say of reading, below which its sum takes the rest of the time
 PRINTED: Final = ("datasheet", "standard", "recalled")
 
@@ -69,8 +72,13 @@ class Loop:
         return (self.read + self.written * fetched + cost * self.written) / (self.read + self.written)
 
 
-def memory_of(tool: str, logs: Sequence[Log], read: Callable[[Log], Sequence[Loop]], hint: str, ask: Ask) -> Result:
+def memory_of(
+    tool: str, logs: Sequence[Log], read: Callable[[Log], Sequence[Loop]], hint: str, ask: Ask, rest: Sequence[str] = ()
+) -> Result:
     """The memory of the part that was named, or one of its own, by the loops that `read` finds in every log.
+
+    Args:
+        rest: what else the logs measured.
 
     Raises:
         SpecError: a log has none.
@@ -84,9 +92,15 @@ def memory_of(tool: str, logs: Sequence[Log], read: Callable[[Log], Sequence[Loo
     if ask.part is not None and ask.part.kind == "gpu":
         return _gpu(tool, loops, ask)
     loops, left = _without_copies(loops)
+    left += rest
     if ask.part is not None:
         return _cpu(tool, loops, ask, left)
     most, sockets = max(loop.threads for loop in loops), ask.sockets or 1
+    if most == 1:
+        raise loops[0].log.wrong(loops[0].line, "one thread measures a core, not a memory", "name the cpu: --part")
+    if any(0 < loop.array < PRIVATE * loop.threads for loop in loops):
+        message = f"arrays of {quantity(loops[0].array, 'B')} among {most} threads: the caches may have held them"
+        raise loops[0].log.wrong(loops[0].line, message, "name the cpu, whose caches tell: --part; or use larger arrays")
     loops = [loop for loop in loops if loop.threads == most]
     fetched, sentence, unsure = _fetches(loops)
     rate = _rate([loop.rate * loop.moved(fetched, 1.0) / sockets for loop in loops], loops, unsure)
@@ -124,8 +138,8 @@ def _cpu(tool: str, loops: Sequence[Loop], ask: Ask, left: Sequence[str]) -> Res
     assert ask.part is not None
     cpu = ask.part.as_a(Cpu, tool)
     most, sockets = max(loop.threads for loop in loops), ask.sockets or 1
-    every, single = [loop for loop in loops if loop.threads == most], [loop for loop in loops if loop.threads == 1 < most]
-    _refuse_cached(cpu, every, sockets)
+    every, single = [loop for loop in loops if loop.threads == most], [loop for loop in loops if loop.threads == 1]
+    _refuse_cached(cpu, loops, sockets)
     fetched, sentence, unsure = _fetches(every)
     cost, own_cost = (cpu.numa.write_cost, cpu.numa.core_write_cost) if cpu.numa else (1.0, 1.0)
     knee = (cpu.numa.knee if cpu.numa else None) or math.inf
@@ -135,12 +149,20 @@ def _cpu(tool: str, loops: Sequence[Loop], ask: Ask, left: Sequence[str]) -> Res
         rates = [loop.rate * loop.moved(fetched, own_cost) for loop in single]
         number = _rate(rates, single, unsure)
         core, keys["core_bandwidth"] = number.value, number
-    used = min(most, cpu.cores * sockets) / sockets if most else cpu.cores
-    keys |= _sustained(ask, cpu, every[0], _rate(
-        [_alone(loop.rate / sockets * loop.moved(fetched, cost), used * core * loop.moved(fetched, cost)
-                / loop.moved(fetched, own_cost), knee) for loop in every], every, unsure), peak,
-    )  # fmt: skip
-    limit = _limit(keys, peak)
+    cores, limit = cpu.cores * sockets, math.inf
+    used = min(most, cores) / sockets if most else cpu.cores
+    reached = max(loop.rate * loop.moved(fetched, own_cost) / sockets for loop in every)
+    if 0 < most < max(cores / 2, min(cores, 2)) and not reached * PACED < used * core < math.inf:
+        more = f"{most} of {cores} cores set the pace, and the memory gives more"
+        if not single:
+            raise every[0].log.wrong(every[0].line, more, "run it on all cores, or with one thread")
+        left, every = [*left, more], []
+    else:
+        keys |= _sustained(ask, cpu, every[0], _rate(
+            [_alone(loop.rate / sockets * loop.moved(fetched, cost), used * core * loop.moved(fetched, cost)
+                    / loop.moved(fetched, own_cost), knee) for loop in every], every, unsure), peak,
+        )  # fmt: skip
+        limit = _limit(keys, peak)
     for loop in every:
         all_cores = used * core / loop.moved(fetched, own_cost)
         rows.append(_row(loop, soft_min(all_cores, limit / loop.moved(fetched, cost), knee) * sockets))
@@ -211,6 +233,8 @@ def _limit(keys: dict[str, Any], peak: float) -> float:
 
 def _fetches(loops: Sequence[Loop]) -> tuple[bool, str, float]:
     """(whether stores fetch their lines, in words, how unsure that makes the rate as a standard deviation of its logarithm)."""
+    if not any(loop.written for loop in loops):
+        return False, "reads alone", 0.0
     rates = {name: [loop.rate for loop in loops if loop.name in names] for name, names in (
         ("copy", ("copy", "scale", "mul")), ("add", ("add", "triad")))}  # fmt: skip
     if not rates["copy"] or not rates["add"]:
@@ -259,5 +283,5 @@ def _row(loop: Loop, rate: float) -> Row:
 def _runs(loops: Sequence[Loop]) -> str:
     threads = sorted({loop.threads for loop in loops if loop.threads})
     slower = max(loop.slower for loop in loops) - 1.0
-    said = f"best of the repetitions, the mean up to {percent(slower, '.1f')} slower"
+    said = f"best of the repetitions, the mean up to {percent(slower, '.1f')} slower" if slower else "in the mean of a run"
     return f"{' and '.join(map(str, threads))} threads, {said}" if threads else said

@@ -113,19 +113,9 @@ def _served(log: Log, entry: Entry) -> Served:
     model = entry.get("model_id") or entry.get("model")
     called = model.text() if model is not None else ""
     return Served(
-        log,
-        called,
-        completed,
-        rate,
-        int(together),
-        prompt,
-        output,
-        0,
-        figures,
-        tuple(left),
-        lengths=(lengths[0], lengths[1]),
-        framework=framework,
-    )
+        log, called, completed, rate, int(together), prompt, output, 0, figures, tuple(left),
+        lengths=(lengths[0], lengths[1]), framework=framework,
+    )  # fmt: skip
 
 
 def _lengths(entry: Entry, side: str, mean: float) -> tuple[Any, str]:

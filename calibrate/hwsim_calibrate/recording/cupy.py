@@ -28,18 +28,8 @@ PRODUCTS: Final = ("matmul", "dot", "inner", "tensordot")
 MADE: Final = ("arange", "eye", "full", "full_like", "linspace", "ones", "ones_like", "zeros", "zeros_like")
 ROOM: Final = ("empty", "empty_like")
 MOVED: Final = (
-    "astype",
-    "ascontiguousarray",
-    "concatenate",
-    "copy",
-    "copyto",
-    "fill",
-    "flatten",
-    "roll",
-    "stack",
-    "tile",
-    "where",
-)
+    "astype", "ascontiguousarray", "concatenate", "copy", "copyto", "fill", "flatten", "roll", "stack", "tile", "where",
+)  # fmt: skip
 VIEWS: Final = ("ravel", "reshape", "squeeze", "swapaxes", "transpose", "view", "broadcast_to", "expand_dims", "moveaxis")
 ONE: Final = (
     "absolute", "arccos", "arcsin", "arctan", "cbrt", "ceil", "clip", "conj", "cos", "cosh", "exp", "exp2", "expm1", "floor",

@@ -61,14 +61,10 @@ SOLVED: Final = (
 )  # fmt: skip
 TRANSFORMED: Final = ("fft", "ifft", "rfft", "irfft", "fft2", "ifft2", "rfft2", "irfft2", "fftn", "ifftn", "rfftn", "irfftn")
 OPAQUE: Final = (
-    "allclose", "angle", "append", "array_equal", "block", "column_stack", "cross", "cov", "corrcoef", "delete",
-    "diag", "diff",
-    "dstack", "ediff1d", "fftshift", "flip", "fliplr", "flipud", "gradient", "histogram2d", "hstack", "ifftshift", "imag",
-    "insert", "intersect1d", "isclose", "isin", "ix_", "kron", "outer", "pad", "polyfit", "polyval",
-    "real",
-    "repeat", "roll", "rot90", "setdiff1d", "stack", "tile", "trapezoid", "tril", "triu", "union1d",
-    "unwrap",
-    "vander", "vstack",
+    "allclose", "angle", "append", "array_equal", "block", "column_stack", "cross", "cov", "corrcoef", "delete", "diag",
+    "diff", "dstack", "ediff1d", "fftshift", "flip", "fliplr", "flipud", "gradient", "histogram2d", "hstack", "ifftshift",
+    "imag", "insert", "intersect1d", "isclose", "isin", "ix_", "kron", "outer", "pad", "polyfit", "polyval", "real", "repeat",
+    "roll", "rot90", "setdiff1d", "stack", "tile", "trapezoid", "tril", "triu", "union1d", "unwrap", "vander", "vstack",
 )  # fmt: skip
 PRODUCTS: Final = ("matmul", "dot", "inner", "vdot", "vecdot", "matvec", "vecmat")
 BRANCHED: Final = ("sin", "cos", "tan")  # of double precision: another polynomial for each range of the argument

@@ -25,18 +25,8 @@ from hwsim_calibrate.recording.operands import FEW, SAMPLE, Array, dtype_of, ord
 from hwsim_calibrate.recording.tape import Described, NoOp, Performed
 
 ALONG_FIRST: Final = (
-    "median",
-    "nanmedian",
-    "unique",
-    "histogram",
-    "ptp",
-    "nansum",
-    "nanmean",
-    "nanmax",
-    "nanmin",
-    "nanstd",
-    "nanvar",
-)
+    "median", "nanmedian", "unique", "histogram", "ptp", "nansum", "nanmean", "nanmax", "nanmin", "nanstd", "nanvar",
+)  # fmt: skip
 CACHED: Final = 4096.0  # elements of a table that is looked up in order: each line comes once
 
 
