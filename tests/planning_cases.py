@@ -39,7 +39,8 @@ TRAINING: dict[str, Any] = {
         "tokens": 3e11,
     },
 }
-LOOP = "hwsim: workload/1\nlet: {n: 4, us: 10 us}\nprogram:\n  - repeat: {times: $n, do: [{busy: {device: cpu, time: $us}}]}\n"
+LOOP = "hwsim: workload/1\nlet: {n: 4, us: 10 us, wait: 0 us}\nruntime: {dispatch: $wait}\nprogram:\n\
+  - repeat: {times: $n, do: [{busy: {device: cpu, time: $us}}]}\n"
 CORE = {"hwsim": "machine/1", "class": "ideal", "parts": {"cpu": {"kind": "cpu", "use": "d2l-laptop-cpu"}}}
 
 

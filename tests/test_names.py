@@ -59,7 +59,7 @@ PLAN: Final = """\
 hwsim: plan/1
 machine: m.yaml
 workload: w.yaml
-vary: {workload.let.n: [4, 8]}
+vary: {workload.runtime.dispatch: [5 us, 50 us]}
 require: [busy at least 1 %]
 minimise: time
 """

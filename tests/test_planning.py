@@ -176,17 +176,17 @@ def test_numbers_between() -> None:
 
 
 def test_any_workload_is_simulated() -> None:
-    answer = looped({"n": [2, 4, 8], "us": ["10 us", "20 us"]}, require="time at most 100 us", minimise="time")
+    answer = looped({"wait": ["20 us", "0 us", "40 us"]}, require="time at most 100 us", minimise="time")
     assert answer.best is not None
-    assert answer.best.point.values == (("n", 2), ("us", "10 us"))
-    assert answer.simulations == 6
+    assert answer.best.point.values == (("wait", "0 us"),)
+    assert answer.simulations == 3
     assert [each.reasons[0].constraint for each in answer.rejected] == ["time"]
 
 
 def test_a_lexicographic_objective_goes_on_with_the_next() -> None:
-    answer = looped({"n": [4, 2], "us": ["10 us", "20 us"]}, minimise=["nodes", "time"])
+    answer = looped({"wait": ["20 us", "0 us", "40 us"]}, minimise=["nodes", "time"])
     assert answer.best is not None
-    assert answer.best.point.values == (("n", 2), ("us", "10 us"))
+    assert answer.best.point.values == (("wait", "0 us"),)
 
 
 def test_several_workloads_each_hold_their_own() -> None:
@@ -195,11 +195,12 @@ def test_several_workloads_each_hold_their_own() -> None:
     core = yaml.safe_dump(CORE)
     slow = LOOP.replace("n: 4", "n: 400")
     answer = plan({
-        "machine": core, "workload": {"quick": LOOP, "slow": slow}, "failures": "none", "vary": {"quick.let.n": [2, 4]},
-        "require": ["quick.time at most 30 us", "slow.time at most 1 s"], "minimise": {"quick.time": 1, "slow.time": 2},
+        "machine": core, "workload": {"quick": LOOP, "slow": slow}, "failures": "none",
+        "vary": {"quick.let.wait": ["0 us", "20 us"]}, "require": ["quick.time at most 50 us", "slow.time at most 1 s"],
+        "minimise": {"quick.time": 1, "slow.time": 2},
     })  # fmt: skip
     assert answer.best is not None
-    assert dict(answer.best.point.values) == {"quick.let.n": 2}
+    assert dict(answer.best.point.values) == {"quick.let.wait": "0 us"}
     assert [each.reasons[0].constraint for each in answer.rejected] == ["quick.time"]
 
 
@@ -208,19 +209,22 @@ def test_no_point_vanishes_where_one_of_two_workloads_has_no_closed_form() -> No
     loop = LOOP.replace("device: cpu", "device: node0.gpu0")
     answer = plan({
         "machine": CLUSTER, "workload": {"loop": loop, "tune": TRAINING}, "failures": "none",
-        "vary": {"loop.let.n": [2, 4, 8], "let.nodes": [1, 2]}, "minimise": ["loop.time", "tune.step"],
+        "vary": {"loop.let.wait": ["0 us", "20 us", "40 us"], "let.nodes": [1, 2]}, "minimise": ["loop.time", "tune.step"],
         "require": ["loop.time at most 50 us"],
     })  # fmt: skip
     assert len(answer.options) + len(answer.rejected) + len(answer.untried) == answer.points == 6
-    assert len(answer.rejected) == 2
+    assert len(answer.rejected) == 4
     assert answer.best is not None
-    assert dict(answer.best.point.values)["loop.let.n"] == 2
+    assert dict(answer.best.point.values)["loop.let.wait"] == "0 us"
 
 
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"vary": {"let.batch": [32, 64]}, "minimise": "step", "simulate": 0}, "steps hold 32,768 to 65,536 tokens"),
+        (
+            {"vary": {"let.batch": [32, 64]}, "minimise": "step", "simulate": 0},
+            "different amounts of work, 32,768 to 65,536 tokens",
+        ),
         ({"minimise": "time"}, "the run is a few steps of the training"),
         ({"minimise": "cost", "require": ["time at most 1 day"]}, "the run is a few steps of the training"),
     ],

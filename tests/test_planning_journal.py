@@ -26,7 +26,7 @@ from tests.planning_cases import CORE, LOOP, asked, looped
 
 
 def test_a_journal_keeps_simulations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    question = {"n": [2, 4, 8]}
+    question = {"wait": ["0 us", "20 us", "40 us"]}
     first = looped_with(question, tmp_path / "j")
     import hwsim.planning.running as running
 
@@ -43,7 +43,7 @@ def looped_with(vary: Mapping[str, Any], journal: Path) -> Answer:
 
 
 def test_a_plan_that_is_ended_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = looped_with({"n": [2, 4, 8]}, tmp_path / "whole")
+    whole = looped_with({"wait": ["0 us", "20 us", "40 us"]}, tmp_path / "whole")
     played, count = Searching._played, 0
 
     def ended(self: Searching, *given: Any, **more: Any) -> Option:
@@ -55,9 +55,9 @@ def test_a_plan_that_is_ended_goes_on(tmp_path: Path, monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(Searching, "_played", ended)
     with pytest.raises(KeyboardInterrupt):
-        looped_with({"n": [2, 4, 8]}, tmp_path / "j")
+        looped_with({"wait": ["0 us", "20 us", "40 us"]}, tmp_path / "j")
     monkeypatch.undo()
-    assert looped_with({"n": [2, 4, 8]}, tmp_path / "j").to_json() == whole.to_json()
+    assert looped_with({"wait": ["0 us", "20 us", "40 us"]}, tmp_path / "j").to_json() == whole.to_json()
 
 
 KILLED = """
@@ -73,7 +73,7 @@ def killed(self, *given, **more):
     return played(self, *given, **more)
 
 Searching._played = killed
-test.looped_with({"n": [2, 4, 8]}, test.Path(sys.argv[1]))
+test.looped_with({"wait": ["0 us", "20 us", "40 us"]}, test.Path(sys.argv[1]))
 """
 
 
@@ -90,11 +90,11 @@ def test_a_plan_that_is_killed_goes_on(tmp_path: Path, monkeypatch: pytest.Monke
         return simulate(*given, **more)
 
     monkeypatch.setattr(running, "simulate", counted)
-    answer = looped_with({"n": [2, 4, 8]}, journal)
+    answer = looped_with({"wait": ["0 us", "20 us", "40 us"]}, journal)
     assert journal.read_bytes().startswith(kept)
     assert len(simulated) == 1  # two of three were kept
     monkeypatch.undo()
-    assert answer.to_json() == looped_with({"n": [2, 4, 8]}, tmp_path / "whole").to_json()
+    assert answer.to_json() == looped_with({"wait": ["0 us", "20 us", "40 us"]}, tmp_path / "whole").to_json()
 
 
 # ---- mistakes

@@ -19,7 +19,7 @@ from hwsim.results.ratio import Ratio, ratio
 from hwsim.spec import SpecError, Warning, different
 from hwsim.studies.measures import TIME, Measure, NoSuchNumber, measure, throughput
 from hwsim.studies.provenance import unlike
-from hwsim.studies.ranking import AS_ASKED, differing, set_by_arrivals
+from hwsim.studies.ranking import AS_ASKED, differing, unclaimed
 from hwsim.studies.work import UNCOUNTED
 from hwsim.views.kit.shown import Drawn
 
@@ -170,8 +170,7 @@ def of_sides(first: Side, second: Side, by: str = "") -> Comparison:
     compared: Measure | None
     why = ""
     if by:
-        why = set_by_arrivals(measure(by), [first.work, second.work]) or AS_ASKED
-        compared = measure(by) if why == AS_ASKED else None
+        compared, why = measure(by), AS_ASKED
     elif first.service or second.service:
         compared = None
         why = f"which service is better depends on the measure: --by {BY[first.service or second.service]}"
@@ -189,6 +188,8 @@ def of_sides(first: Side, second: Side, by: str = "") -> Comparison:
         except NoSuchNumber as error:
             raise SpecError.of(None, str(error), error.hint) from None
         over = _over(first, second, compared, values, unit)
+        if by and (refused := unclaimed(compared, [first.work, second.work], values)):
+            compared, values, over, why = None, None, None, refused
     notes = unlike([("A", first.interval), ("B", second.interval)]) if _machine(first) != _machine(second) else []
     warnings = different(first.warnings, second.warnings, [each for each in notes if each is not None])
     return Comparison(first, second, compared, values, over, why, unit, warnings)

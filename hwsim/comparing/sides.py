@@ -257,9 +257,9 @@ def _work_of(document: Mapping[str, Any]) -> tuple[Work, ...]:
         unit = named if named == "tokens" else "samples"
         return (Work(unit, amount, math.fsum(each[f"{named}_per_s"] for each in alike)),)
     if served := document.get("serving"):
-        amounts = [float(each["requests"]) for each in served]
         unit = COME if all(each.get("keeps_up") for each in served) else "requests"
-        return (Work(unit, math.fsum(amounts), math.fsum(float(each["requests_per_s"]) for each in served)),)
+        pairs = (unit, "requests", "requests_per_s"), ("tokens", "output_tokens", "tokens_per_s")
+        return tuple(Work(name, *(math.fsum(float(each[key]) for each in served) for key in keys)) for name, *keys in pairs)
     return ()
 
 

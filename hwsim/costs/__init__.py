@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 _HOMES: Final = {
     "Amount": "amount", "total": "amount",
     "Bill": "bill", "Paying": "bill", "bill_of": "bill", "closed": "bill",
-    "Cost": "cost", "CostItem": "cost", "cost_of": "cost",
+    "Cost": "cost", "CostItem": "cost", "cost_of": "cost", "said_of": "cost",
     "Energy": "energy", "EnergyItem": "energy", "energy_at": "energy", "energy_of": "energy",
     "Power": "power", "PowerItem": "power", "power_of": "power",
     "Prices": "prices", "check_prices": "prices", "load_prices": "prices",
@@ -27,7 +27,7 @@ _HOMES: Final = {
 if TYPE_CHECKING:
     from hwsim.costs.amount import Amount, total
     from hwsim.costs.bill import Bill, Paying, bill_of, closed
-    from hwsim.costs.cost import Cost, CostItem, cost_of
+    from hwsim.costs.cost import Cost, CostItem, cost_of, said_of
     from hwsim.costs.energy import Energy, EnergyItem, energy_at, energy_of
     from hwsim.costs.power import Power, PowerItem, power_of
     from hwsim.costs.prices import Prices, check_prices, load_prices
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Amount", "Bill", "Cost", "CostItem", "Energy", "EnergyItem", "Paying", "Power", "PowerItem", "Priced", "PricedItem",
     "Prices", "Site", "bill_of", "check_prices", "closed", "cost_of", "energy_at", "energy_of", "load_prices", "power_of",
-    "price_of", "read_site", "total",
+    "price_of", "read_site", "said_of", "total",
 ]  # fmt: skip
 
 

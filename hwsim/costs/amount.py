@@ -36,6 +36,11 @@ class Amount:
         """
         return cls(value, value * (1.0 - part), value * (1.0 + part))
 
+    @property
+    def half(self) -> float:
+        """Half the width of its range, as a logarithm; 0 without a lower end."""
+        return math.log(self.high / self.low) / 2 if self.low > 0 else 0.0
+
     def __add__(self, other: Amount) -> Amount:
         return total((self, other))
 

@@ -61,6 +61,11 @@ class Cost:
     prices: tuple[PricedItem, ...] = ()
 
     @property
+    def said(self) -> list[str]:
+        """Provider, mark and date of its prices, and the age of old ones, in words."""
+        return said_of(self.prices)
+
+    @property
     def known(self) -> Amount:
         """The sum of what has a price."""
         return total(each.amount for each in self.items)
@@ -72,11 +77,6 @@ class Cost:
     def each(self, count: float) -> Amount | None:
         """USD of one of `count` things that the run did: tokens, requests, epochs."""
         return None if self.total is None or count <= 0 else self.total * (1.0 / count)
-
-    @property
-    def said(self) -> tuple[str, ...]:
-        """Provider, mark and date of its prices, and the age of old ones, in words."""
-        return tuple(_said(self.prices))
 
 
 def cost_of(
@@ -163,7 +163,8 @@ def _hosted(tariff: Amount, energy: Energy, nodes: int) -> str:
     return f"{months} for {format_quantity(energy.loaded * nodes, 'W')}, all parts loaded"
 
 
-def _said(items: Sequence[PricedItem]) -> list[str]:
+def said_of(items: Sequence[PricedItem]) -> list[str]:
+    """Provider, mark, date and term of prices, and the age of old ones, in words."""
     out = []
     for item in items:
         text = f"{item.name}: {item}"

@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from hwsim.costs import said_of
 from hwsim.planning.choosing import Against
 from hwsim.planning.options import Option
 from hwsim.planning.question import Question
@@ -77,8 +78,9 @@ class Answer(Drawn):
 
     @property
     def said(self) -> tuple[str, ...]:
-        """Prices behind the cost of the best option: who asks them, and when."""
-        return self.best.said if self.best is not None else ()
+        """Prices of the best option and of the best of each kind: who asks them, for which term, and when."""
+        found = [item for each in (self.best, *self.of_each) if each is not None for item in each.prices[:3]]
+        return tuple(dict.fromkeys(said_of(found)))
 
     @property
     def given(self) -> Iterator[str]:

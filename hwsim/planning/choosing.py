@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from hwsim.comparing.alike import is_unlike
 from hwsim.formats import lasting
-from hwsim.planning.options import Option
+from hwsim.planning.options import Option, keyed
 from hwsim.planning.question import Question
 from hwsim.planning.wants import Objective, Quantity
 from hwsim.records import dataclass
@@ -126,10 +126,11 @@ def against(question: Question, option: Option, best: Option) -> Against:
     if score_here <= 0 or score_best <= 0:
         return Against(1.0, 0.0, is_told=False)
     halves = [_half(entry, objective) for entry in (option, best)]
-    timed, outside, square = _time(option, best)
+    timed, outside, square = _time(question, option, best)
     others = [math.sqrt(max(0.0, half**2 - time**2)) for half, time in zip(halves, timed, strict=True)]
-    is_one_run = square == 0 and (option.intervals or all(each.measure.unit != "s" for each, _ in objective.weights))
-    if option.offers != best.offers or not (option.offers or is_one_run):  # of one run at equal prices all is shared
+    in_money = any(quantity.measure.unit == "USD" for quantity, _ in objective.weights)
+    offers = [[(each.name, each.provider, each.date) for each in entry.prices if in_money] for entry in (option, best)]
+    if offers[0] != offers[1] or not (offers[0] or (square == 0 and timed[0] > 0)):  # of one run at equal prices all is shared
         square += others[0] ** 2 + others[1] ** 2
     half = math.sqrt(square) if max(halves) > 0 else 0.0
     value = score_here / score_best
@@ -142,10 +143,11 @@ def against(question: Question, option: Option, best: Option) -> Against:
 def _unlike(question: Question, option: Option, best: Option) -> str:
     """Why the numbers of two options are of different kinds: `hwsim compare` withholds such an answer as well."""
     objective = question.objectives[0]
-    if any(quantity.measure.unit == "USD" for quantity, _ in objective.weights) and option.basis != best.basis:
-        named = ["a price of a whole machine" if whole else "a sum of parts" for whole, _ in (best.basis, option.basis)]
+    kinds = [(each.prices[0].whole, each.prices[0].term) if each.prices else (False, 0.0) for each in (best, option)]
+    if any(quantity.measure.unit == "USD" for quantity, _ in objective.weights) and kinds[0] != kinds[1]:
+        named = ["a price of a whole machine" if whole else "a sum of parts" for whole, _ in kinds]
         if named[0] == named[1]:
-            named = [f"terms of {lasting(term)}" if term else "no term" for _, term in (best.basis, option.basis)]
+            named = [f"terms of {lasting(term)}" if term else "no term" for _, term in kinds]
         return f"{named[1]} against {named[0]}"
     for name in option.intervals:
         if option.point.shown != best.point.shown and is_unlike(option.intervals[name], best.intervals.get(name)):
@@ -162,19 +164,18 @@ def _is_steady(option: Option, best: Option) -> bool:
 
 def _half(option: Option, objective: Objective) -> float:
     """Half width of the objective, as a logarithm."""
-    widths = []
-    for quantity, _ in objective.weights:
-        amount = option.numbers[quantity.key]
-        widths.append(math.log(amount.high / amount.low) / 2 if amount.low > 0 else 0.0)
-    return max(widths)
+    return max(option.numbers[quantity.key].half for quantity, _ in objective.weights)
 
 
-def _time(option: Option, best: Option) -> tuple[tuple[float, float], bool, float]:
+def _time(question: Question, option: Option, best: Option) -> tuple[tuple[float, float], bool, float]:
     """(half width of the time of each, whether something unmeasured is in one alone, square of the half width of their ratio)."""
-    both = [name for name in option.intervals if name in best.intervals]
+    wanted = [quantity.measure for quantity, _ in question.objectives[0].weights]
+    whole = not question.period or any(key.rpartition(".")[2] == "training" for key in option.numbers)  # else used for a period
+    both = [each for each in option.intervals if each in best.intervals and (whole or wanted[0].of in ("run", "training"))]
     if not both:
-        halves = _of_time(option), _of_time(best)
-        return halves, False, halves[0] ** 2 + halves[1] ** 2
+        of_tokens = wanted[0].name == "cost per million tokens"  # of a service
+        halves = [each.numbers["tokens_per_s"].half if of_tokens else 0.0 for each in (option, best)]
+        return (halves[0], halves[1]), False, math.hypot(*halves) ** 2
     name = both[0]
     first, second = (each.intervals[name].of(_seconds(each, name)) for each in (option, best))
     if first == second:  # the same run twice: whatever it misses by, both miss by it
@@ -183,14 +184,7 @@ def _time(option: Option, best: Option) -> tuple[tuple[float, float], bool, floa
     return (first.half, second.half), quotient.outside, quotient.half**2
 
 
-def _of_time(option: Option) -> float:
-    """Half width of the times that a run has, as a logarithm."""
-    times = [each for key, each in option.numbers.items() if key.rpartition(".")[2] in ("training", "step") and each.low > 0]
-    return max((math.log(each.high / each.low) / 2 for each in times), default=0.0)
-
-
 def _seconds(option: Option, name: str) -> float:
-    """Seconds of a token, or of a step: what the interval is of."""
-    step = option.value(f"{name}.step" if name else "step")
-    rate = option.value(f"{name}.tokens_per_s" if name else "tokens_per_s")
-    return 1.0 / rate if rate else step or 1.0
+    """Seconds of a token, of a step, or of a run: what the interval is of."""
+    rate = option.value(keyed(name, "tokens_per_s"))
+    return 1.0 / rate if rate else option.value(keyed(name, "step")) or option.value(keyed(name, "time")) or 1.0

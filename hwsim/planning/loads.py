@@ -72,6 +72,8 @@ def _load(run: Run, state: State, *, lengthened: bool) -> Load:
     if unsettled and not state.grows:
         note = f"{state.requests:,} requests are over before the service is steady: with more of them times are longer"
     halves, ranges = dict(state.halves), dict[str, Ends]()
+    if (half := halves.get(f"{state.name}.tokens_per_s".removeprefix("."))) is not None:  # where arrivals do not set it
+        ranges |= dict.fromkeys(("tokens_per_s", "requests_per_s"), (math.exp(-half), math.exp(half)))
     for name, (amount, _) in state.known.items():
         half = halves.get(name.rpartition("_")[0], 0.0)
         if amount.value > 0:

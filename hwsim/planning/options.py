@@ -12,10 +12,11 @@ from hwsim.planning.variants import Point
 from hwsim.records import dataclass
 
 if TYPE_CHECKING:
-    from hwsim.costs import CostItem
+    from hwsim.costs import CostItem, PricedItem
     from hwsim.models import Step
     from hwsim.planning.trainings import Whole
     from hwsim.results.interval import Interval
+    from hwsim.studies.work import Work
 
 How = Literal["machine", "estimate", "simulation"]
 
@@ -29,12 +30,10 @@ class Option:
         numbers: by the key of their quantity, in SI units, each with the range that it is known in.
         reasons: constraints that it breaks.
         steps: by workload, of trainings: the step in closed form, then steps of other plans that are nearly as fast; wholes.
-        intervals: how sure the time of each workload is.
+        work: amounts of work of the run of each workload. intervals: how sure its time is.
         plans: parallel plans in words, by workload; settings: the same as settings.
         tried: parallel plans that were looked at; left: axes of plans that were not (`hwsim.models.search.left_at_one`).
-        offers: prices that its cost comes from; options that have them alike share their errors.
-        basis: what kind of price the dearest of them is: of a whole machine or of parts, and for which term.
-        said: the same in words, with source and date.
+        prices: that its cost comes from, the dearest first; options that have them alike share their errors.
         items: what its cost adds up from.
         ratio: by which the closed form was corrected, as a simulation next to it was slower; rank: place of its plan by estimate.
         estimated: numbers in closed form, where a simulation has replaced them.
@@ -47,15 +46,14 @@ class Option:
     reasons: tuple[Reason, ...] = ()
     steps: Mapping[str, tuple[Step, ...]] = field(default_factory=dict)
     wholes: Mapping[str, Whole] = field(default_factory=dict)
+    work: Mapping[str, tuple[Work, ...]] = field(default_factory=dict)
     intervals: Mapping[str, Interval] = field(default_factory=dict)
     plans: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, object] = field(default_factory=dict)
     tried: int = 0
     left: Mapping[str, bool] = field(default_factory=dict)
     estimated: Mapping[str, Amount] = field(default_factory=dict)
-    offers: tuple[str, ...] = ()
-    basis: tuple[bool, float] = (False, 0.0)
-    said: tuple[str, ...] = ()
+    prices: tuple[PricedItem, ...] = ()
     items: tuple[CostItem, ...] = ()
     ratio: float = 1.0
     rank: int = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from hwsim.costs import CostItem
+from hwsim.costs import Amount, CostItem
 from hwsim.planning.options import Option, keyed
 from hwsim.planning.outlay import Facts, Outlay
 from hwsim.planning.question import Question
@@ -21,11 +21,12 @@ def paid(
     busy: part of the time that GPUs work; None: as the option's own numbers say.
     """
     many, numbers = option.point.replicas, dict(option.numbers)
+    option = replace(option, prices=() if facts.priced is None else facts.priced.of_way(question.keys.rent))
     times = [found.mean_s for found in option.wholes.values()]
     ended = [numbers[key] for key in _ended(question, option)]
     times += [each.value for each in ended]
     seconds = sum(times) if times else question.period
-    halves = [each.half for each in option.intervals.values()] + [math.log(each.high / each.low) / 2 for each in ended]
+    halves = [each.half for each in option.intervals.values()] + [each.half for each in ended]
     half = max(halves, default=0.0) if times else 0.0
     spares = max((found.good.spares for found in option.wholes.values() if found.good is not None), default=0)
     if not seconds and question.keys.rent != "purchase":  # rented for as long as the runs take
@@ -49,8 +50,6 @@ def paid(
         energy = energy.times(watts * seconds / energy.joules.value)
     cost = outlay.cost(facts, seconds, energy, spares, half)
     items: tuple[CostItem, ...] = ()
-    offers = () if cost is None else tuple(f"{each.name} {each.provider} {each.date}" for each in cost.prices)
-    basis = (cost.prices[0].whole, cost.prices[0].term) if cost is not None and cost.prices else option.basis
     if energy is not None:
         numbers["energy"] = energy.joules.wider(half) * many
         if energy.carbon is not None:
@@ -59,13 +58,12 @@ def paid(
         numbers["cost"] = cost.total * many
         items = tuple(replace(each, amount=each.amount * many) for each in cost.items)
         tokens = _tokens(option, seconds)
-        if tokens:
-            numbers["cost per million tokens"] = cost.total * (many * 1e6 / tokens)
+        if tokens.value:
+            numbers["cost per million tokens"] = (cost.total * (many * 1e6 / tokens.value)).wider(tokens.half)
     reasons = option.reasons
     if cost is not None and cost.total is None and not any(each.constraint == "price" for each in reasons):
         reasons = (*reasons, Reason("price", f"no price of {', '.join(cost.missing[:4])}"))
-    sources = () if cost is None else cost.said
-    return replace(option, numbers=numbers, reasons=reasons, offers=offers, basis=basis, said=sources, items=items)
+    return replace(option, numbers=numbers, reasons=reasons, items=items)
 
 
 def _ended(question: Question, option: Option) -> list[str]:
@@ -74,11 +72,8 @@ def _ended(question: Question, option: Option) -> list[str]:
     return [key for key in keys if key in option.numbers and option.numbers[key].low > 0]
 
 
-def _tokens(option: Option, seconds: float) -> float:
+def _tokens(option: Option, seconds: float) -> Amount:
     """Tokens of the whole training, or that a service writes in this time."""
     totals = [trained.ideal_s * option.numbers[keyed(name, "tokens_per_s")].value for name, trained in option.wholes.items()
               if keyed(name, "tokens_per_s") in option.numbers]  # fmt: skip
-    if totals:
-        return math.fsum(totals)
-    rate = option.numbers.get("tokens_per_s")
-    return 0.0 if rate is None else rate.value * seconds
+    return Amount.exact(math.fsum(totals)) if totals else option.numbers.get("tokens_per_s", Amount.exact(0.0)) * seconds

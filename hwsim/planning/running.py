@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from hwsim.api import OutOfMemory, Run, simulate
+from hwsim.comparing.sides import interval_of
 from hwsim.costs import Amount, energy_of
 from hwsim.devices import CannotCompute
 from hwsim.engine import Deadlock
@@ -26,8 +27,10 @@ from hwsim.results.serving import ServiceStatistics
 from hwsim.results.serving_errors import sure_of
 from hwsim.spec import Mistake, Mistakes, SpecError, Tree, resolve, tree_of
 from hwsim.studies.measures import measures
+from hwsim.studies.work import Work, work_of
 from hwsim.units import DAY, RATE, TIME, Quantity, parse_as
 from hwsim.views.explain.starving import epoch_s, pipelines
+from hwsim.views.interval.say import as_dict
 
 Row = Mapping[str, Any]  # what a journal keeps of a simulation: numbers by workload, or the reason why there are none
 
@@ -71,7 +74,9 @@ def _with_run(option: Option, screen: Screen, name: str, run: Row) -> Option:
         key = f"{name}.{key}" if name else key
         if key in numbers and many > 1:
             numbers[key] = numbers[key] * many
-    option = replace(option, numbers={**option.numbers, **numbers})
+    work = {**option.work, name: tuple(Work(*each) for each in run["work"])}
+    sure = {} if run["interval"] is None else {name: interval_of(run["interval"], run["numbers"]["time"])}
+    option = replace(option, numbers={**option.numbers, **numbers}, work=work, intervals={**sure, **option.intervals})
     cluster, facts = screen.exact(option.point)
     training = screen.training(option.point, name)
     if training is None or cluster is None or not run.get("count"):
@@ -156,6 +161,8 @@ def _run(machine: Machine, workload: Tree, screen: Screen, *, ends: bool) -> Row
     trained = run.trainings[0] if run.trainings else None
     return {
         "numbers": _numbers(run),
+        "work": work_of(run),
+        "interval": as_dict(run.interval) if run.sure and not run.serving and run.services is None else None,
         "half": run.interval.half if run.sure and not run.serving else 0.0,
         "ends": [_of_service(each) for each in run.serving_ends or ()],
         "load": load._asdict(),

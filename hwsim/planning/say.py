@@ -182,7 +182,7 @@ def _assumed(answer: Answer) -> Iterator[tuple[str, str]]:
         digits = 4 if question.period >= 1000 * DAY else 3  # three years are 1095 days, as they were asked for
         yield "period", f"{MEASURES['time'].shown(question.period, digits)} of use, for it has no end of its own"
     if question.needs_money and best is not None:
-        for price in answer.said[:3]:
+        for price in answer.said:
             yield "price", price
     if best is not None and best.wholes and question.keys.failures != "none":
         job = next((whole.job for whole in best.wholes.values() if whole.job is not None), None)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field, replace
 from itertools import product
 from typing import Final
 
 from hwsim.planning.axes import REPLICAS, Axis, between
 from hwsim.planning.choosing import has_objective, order, score, sorting
+from hwsim.planning.judging import USED
 from hwsim.planning.loads import LOAD
 from hwsim.planning.options import Option, keyed
 from hwsim.planning.question import Question
@@ -18,14 +19,16 @@ from hwsim.planning.screening import Screen
 from hwsim.planning.variants import MACHINE, Point, Values
 from hwsim.records import dataclass
 from hwsim.spec import SpecError
+from hwsim.studies.ranking import differing, unlike
+from hwsim.studies.work import Work
 
 MOST: Final = 50_000  # points
 RANKS: Final = 100  # plans of a point, at the most
 SURE: Final = 3  # services whose range is worked out
 ROUNDS: Final = 6  # of a range around its best
 GROUPS: Final = 40  # ranges that are all looked at again; of more, those whose best is near the best of all
-ALIKE: Final = 1.001  # work of steps, one over another
 FASTER: Final = 0.03  # part by which a simulation is faster than an estimate, at the most
+PER_WORK: Final = "the same work in all options, or maximise: tokens/s, samples/s; `hwsim sweep` compares FLOP/s and B/s"
 Progress = Callable[[int, int], None]  # simulations done, simulations known
 
 
@@ -63,9 +66,7 @@ class Searching:
         axes = [axis for axis in self.question.varied.axes if axis.kind != "replicas"]
         lists = [axis.first() for axis in axes]
         machines = [name for name, _ in self.question.machines] if len(self.question.machines) > 1 else [""]
-        count = len(machines)
-        for each in lists:
-            count *= len(each)
+        count = len(machines) * math.prod(map(len, lists))
         if count > MOST:
             sizes = " x ".join(str(len(each)) for each in lists)
             raise SpecError.of(None, f"{sizes} = {count:,} points are more than {MOST:,}", "fewer values: 16..640:x2")
@@ -81,18 +82,18 @@ class Searching:
         return self.options[number]
 
     def _same_work(self) -> None:
-        """Check that the steps of a training whose least time is wanted hold the same: else the smallest batch is the best.
+        """Check that options do the same work where the least time or cost of it is wanted: else the least work is the best.
 
         Raises:
             SpecError: they do not.
         """
-        wanted = [quantity for objective in self.question.objectives for quantity, _ in objective.weights]
-        for quantity in (each for each in wanted if each.measure.name in ("step", "time")):
-            for name in self.question.workloads:
-                held = [work for option in self.options.values() if (work := _held(option, name)) is not None]
-                if quantity.workload in ("", name) and held and max(held) > ALIKE * min(held):
-                    message = f"steps hold {min(held):,.0f} to {max(held):,.0f} tokens or samples: the smallest takes least time"
-                    raise SpecError.of(None, message, "minimise: training (with `tokens:`), or maximise: tokens_per_s")
+        held, place = [each for each in self.options.values() if each.is_feasible], self.question.keys.minimise
+        for quantity in (quantity for objective in self.question.objectives for quantity, _ in objective.weights):
+            for name in (each for each in self.question.workloads if quantity.workload in ("", each)):
+                known = [work for option in held if (work := _work(self.question, option, name, quantity.measure.name))]
+                if unit := differing(known):
+                    message = f"no {quantity.title} is the best: the options do {unlike(known, unit)}"
+                    raise SpecError.of(None if place is None else place.place, message, PER_WORK)
 
     def _refine(self) -> None:
         """Look at further numbers of ranges, around the best and the first that holds of each group."""
@@ -140,10 +141,8 @@ class Searching:
         """The first objective of an option, small where it is good; infinite if it is not known."""
         if not self.question.objectives or not has_objective(self.question, option):
             return float("inf")
-        return score(self.question.objectives[0], option, self._bests())
-
-    def _bests(self) -> Mapping[str, float]:
-        return {quantity.key: 1.0 for objective in self.question.objectives for quantity, _ in objective.weights}
+        objective = self.question.objectives[0]
+        return score(objective, option, {quantity.key: 1.0 for quantity, _ in objective.weights})
 
     def _limit(self, best: Option, factor: float) -> float:
         """A score that is worse by a factor."""
@@ -396,9 +395,13 @@ def _apart(first: Option, second: Option) -> float:
     return abs(math.log(nodes[0] / nodes[1])) if len(different) == 1 and nodes[0] != nodes[1] else math.inf
 
 
-def _held(option: Option, workload: str) -> float | None:
-    """Tokens or samples of a step of a training; None if it is not known."""
-    step = option.value(keyed(workload, "step"))
-    rates = [option.value(keyed(workload, name)) for name in ("tokens_per_s", "samples_per_s")]
-    rate = next((each for each in rates if each is not None), None)
-    return None if step is None or rate is None else step * rate
+def _work(question: Question, option: Option, name: str, measure: str) -> tuple[Work, ...]:
+    """The work that a measure of a workload is of: a run, a step, or a whole training; none of what is used for a period."""
+    whole = option.wholes.get(name)
+    trained = option.value(keyed(name, "training")) if whole is None else whole.ideal_s
+    rented = measure in USED and not trained and not question.period and question.keys.rent != "purchase"
+    if measure == "time" or rented:
+        return option.work.get(name, ())
+    times = {"step": option.value(keyed(name, "step")), **dict.fromkeys((*USED, "training", "gpu_hours"), trained)}
+    rates = {unit: option.value(keyed(name, f"{unit}_per_s")) or 0.0 for unit in ("tokens", "samples")}
+    return tuple(Work(unit, amount, rate) for unit, rate in rates.items() if (amount := rate * (times.get(measure) or 0.0)))

@@ -20,7 +20,7 @@ from hwsim.sensitivities.tornado import Bar, End, Settings, ordered, tornado
 from hwsim.spec import SpecError, Tree, different
 from hwsim.spec.shelf import sharing
 from hwsim.studies.measures import TIME, Measure, NoSuchNumber, measure, number, throughput
-from hwsim.studies.ranking import differing, set_by_arrivals
+from hwsim.studies.ranking import differing, unclaimed
 from hwsim.studies.work import UNCOUNTED, Work, work_of
 from hwsim.views.interval.say import CASES, named, rough
 from hwsim.workload import sources
@@ -79,19 +79,17 @@ class _Analysis:
         self._known: dict[tuple[int, tuple[tuple[str, str], ...]], float | None] = {}
         self.first = [self._simulated(option, {}) for option in options]
         self._works = [work_of(run) for run in self.first]
-        self._measure = self._chosen(by)
+        self._measure = measure(by) if by else self._chosen()
         try:
             self._values = [self._value(run, work) for run, work in zip(self.first, self._works, strict=True)]
         except NoSuchNumber as error:
             raise SpecError.of(None, str(error), error.hint) from None
+        if by and (why := unclaimed(self._measure, self._works, self._values)):
+            raise SpecError.of(None, why)
         if min(self._values) <= 0:
             raise SpecError.of(None, f"{self._measure.title} is 0: there is no ratio of it")
 
-    def _chosen(self, by: str) -> Measure:
-        if by:
-            if why := set_by_arrivals(measure(by), self._works):
-                raise SpecError.of(None, why)
-            return measure(by)
+    def _chosen(self) -> Measure:
         if any(run.serving for run in self.first):
             raise SpecError.of(None, "which number of a service is meant? --by ttft_p95, tpot_p95, requests/s")
         unit = differing(self._works)
@@ -107,8 +105,6 @@ class _Analysis:
 
     def _value(self, run: Run, work: Sequence[Work]) -> float:
         pace = next((each.per_s for each in work if throughput(each.unit).column == self._measure.column), None)
-        if self._measure.column == TIME:
-            return run.makespan_s
         return pace if pace is not None else number(run, self._measure, run.to_json)
 
     def _of(self, at: int, settings: Settings) -> float | None:
@@ -175,7 +171,7 @@ class _Analysis:
         )
         if not is_pace or any(run.serving for run in self.first):
             return []
-        if self._measure.column == TIME or self._measure.column in OF_TIME:
+        if self._measure.column in OF_TIME:
             return [run.interval for run in self.first]
         return [run.interval.of(1 / value) for run, value in zip(self.first, self._values, strict=True)]
 

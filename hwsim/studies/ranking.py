@@ -1,8 +1,8 @@
 """The number by which the rows of a study are compared.
 
-Time compares rows of the same work. Where their work differs, work a second does; nothing does where it is stated as times of
-`busy`, or not at all. A service is compared only by a measure that is requested: arrivals fix its time, and which latency or rate
-counts depends on the question.
+Time, energy and cost compare rows of the same work, also where they are requested. Where the work differs, work a second does;
+nothing does where it is stated as times of `busy`, or not at all. A service is compared only by a measure that is requested:
+arrivals fix its time, and which latency or rate counts depends on the question.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from typing import Any, Final
 
 from hwsim.formats import format_quantity
 from hwsim.records import dataclass
-from hwsim.studies.measures import SERVICE, TIME, Measure, measure, throughput
+from hwsim.studies.measures import SERVICE, TIME, UNITS, Measure, measure, throughput
 from hwsim.studies.point import Row
 from hwsim.studies.work import COME, OPS_DONE, STATED, UNCOUNTED, Work
 
+OF_WORK: Final = frozenset({TIME, "step_s", "energy_joules", "carbon_kg", "cost_usd"})  # the least work has the least of them
 RATES: Final = frozenset({"requests_per_s", "tokens_per_s", "tokens_per_s_gpu", "answers_per_s"})
 AS_ASKED: Final = "as asked for"
 SAME: Final = 0.01  # amounts this near each other are the same work
@@ -48,24 +49,24 @@ class Ranking:
 def ranking(rows: Sequence[Row], by: str = "") -> Ranking:
     """The requested measure, else time, or work a second where the rows' work differs."""
     ran = [row for row in rows if row.makespan_s is not None]
+    works, nothing = [row.work for row in ran], (None,) * len(rows)
     if by:
         requested = measure(by)
-        if why := set_by_arrivals(requested, [row.work for row in ran]):
-            return Ranking(None, (None,) * len(rows), why)
+        if why := unclaimed(requested, works, [value_of(row, requested) for row in ran]):
+            return Ranking(None, nothing, why)
         return Ranking(requested, tuple(value_of(row, requested) for row in rows), AS_ASKED)
     if any(SERVICE in dict(row.measures) for row in ran):
         of_model = any("ttft_p95_s" in dict(row.measures) for row in ran)
         names = "ttft_p95, latency_p99, ..." if of_model else "p99, goodput/s, or a name of `expect:`"
-        return Ranking(None, (None,) * len(rows), f"which row of a service is best depends on the measure: --by {names}")
-    unit = differing([row.work for row in ran])
+        return Ranking(None, nothing, f"which row of a service is best depends on the measure: --by {names}")
+    unit = differing(works)
     if not unit:
         return Ranking(measure(TIME), tuple(row.makespan_s for row in rows))
-    amounts = sorted({work.amount for row in ran for work in row.work if work.unit == unit})
-    why = f"the rows do different amounts of work, {_amounts(amounts[0], amounts[-1], unit)}"
+    why = f"the rows do {unlike(works, unit)}"
     if unit in UNCOUNTED:
-        return Ranking(None, (None,) * len(rows), f"no row is the fastest: {why}")
-    paces = [next((work.per_s for work in row.work if work.unit == unit), None) for row in rows]
-    return Ranking(throughput(unit), tuple(paces), why, unit)
+        return Ranking(None, nothing, f"no row is the fastest: {why}")
+    paces = tuple(next((work.per_s for work in row.work if work.unit == unit), None) for row in rows)
+    return Ranking(throughput(unit), paces, why, unit)
 
 
 def differing(works: Sequence[tuple[Work, ...]]) -> str:
@@ -84,21 +85,39 @@ def differing(works: Sequence[tuple[Work, ...]]) -> str:
     return ""
 
 
-def set_by_arrivals(asked: Measure, works: Sequence[tuple[Work, ...]]) -> str:
-    """Why a rate compares nothing, in words: every run serves what comes; "" if it does compare them."""
-    if asked.column.rpartition(".")[2] not in RATES or not works or not all(any(w.unit == COME for w in run) for run in works):
+def unclaimed(asked: Measure, works: Sequence[tuple[Work, ...]], values: Sequence[float | None]) -> str:
+    """Why a requested measure makes no run better than another, in words with what would; "" if it does.
+
+    A rate or a time is set by the requests that come; a time, an energy or a cost is of the amount of work that each run does.
+
+    >>> copies = [(Work("B", 1e9, 5e10),), (Work("B", 4e9, 5e10),)]
+    >>> unclaimed(measure("time"), copies, [0.02, 0.08])
+    'no time is the best: the runs do different amounts of work, 1 GB to 4 GB; without --by, B/s compares them'
+    """
+    paced = [any(work.unit == COME for work in run) for run in works]
+    is_rate = asked.column.rpartition(".")[2] in RATES
+    if paced and (all(paced) if is_rate else asked.column == TIME and any(paced)):
+        return f"{asked.title} is set by the requests that come: --by ttft_p95, latency_p99, ...; --find rate"
+    if asked.column == "step_s":
+        steps = zip(works, values, strict=True)
+        works = [tuple(work._replace(amount=work.per_s * (step or 0.0)) for work in run) for run, step in steps]
+    unit = differing(works) if asked.column in OF_WORK else ""
+    if not unit:
         return ""
-    return f"{asked.title} is set by the requests that come, which all are served: --by ttft_p95, latency_p99, ...; --find rate"
+    pace = throughput(unit)
+    how = f"; {'--by ' if pace.column in UNITS else 'without --by, '}{pace.title} compares them"
+    how = how if asked.unit == "s" and unit not in UNCOUNTED else ""
+    return f"no {asked.title} is the best: the runs do {unlike(works, unit)}{how}"
+
+
+def unlike(works: Sequence[tuple[Work, ...]], unit: str) -> str:
+    """Least and most of a unit that runs did, in words."""
+    amounts = [work.amount for run in works for work in run if work.unit == unit]
+    si, named = {STATED: ("s", " of `busy`"), "FLOP": ("FLOP", ""), "B": ("B", "")}.get(unit, ("", f" {unit}"))
+    ends = (format_quantity(end, si) if si else f"{end:,.0f}" for end in (min(amounts), max(amounts)))
+    return f"different amounts of work, {' to '.join(ends)}{named}"
 
 
 def value_of(row: Row, measure: Measure) -> float | None:
     """The value of a measure in a row; None if it has none."""
     return row.makespan_s if measure.column == TIME else dict(row.measures).get(measure.column)
-
-
-def _amounts(least: float, most: float, unit: str) -> str:
-    if unit == STATED:
-        return f"{format_quantity(least, 's')} to {format_quantity(most, 's')} of `busy`"
-    if unit in ("FLOP", "B"):
-        return f"{format_quantity(least, unit)} to {format_quantity(most, unit)}"
-    return f"{least:,.0f} to {most:,.0f} {unit}"

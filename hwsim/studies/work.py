@@ -1,7 +1,7 @@
 """The work of a run; the time of two runs compares only where their work is equal.
 
     train:      samples or tokens of all steps
-    infer:      requests; as they come, where arrivals set their rate
+    infer:      requests, as they come where arrivals set their rate, and tokens written
     pipeline:   samples, or batches where their size is not given
     other ops   FLOP, accesses (increments, messages), bytes of accesses and copies; seconds that `busy` states
 
@@ -62,7 +62,9 @@ def _settled(result: Result) -> list[Work]:
         return [Work(unit, math.fsum(run.count * run.steps for run in alike), math.fsum(run.rate for run in alike))]
     if served := result.serving:
         unit = COME if all(run.keeps_up for run in served) else "requests"
-        return [Work(unit, math.fsum(run.requests for run in served), math.fsum(run.requests_per_s for run in served))]
+        requests = Work(unit, math.fsum(run.requests for run in served), math.fsum(run.requests_per_s for run in served))
+        tokens = math.fsum(run.output_tokens for run in served), math.fsum(run.tokens_per_s for run in served)
+        return [requests, Work("tokens", *tokens)]
     if result.services is not None and result.services.answers and all(each.keeps_up for each in result.services.answers):
         asked = result.services.answers
         return [Work(COME, math.fsum(each.served for each in asked), math.fsum(each.per_s for each in asked))]

@@ -1,0 +1,138 @@
+"""What does less work is not the better for it: the same rule in a sweep, a comparison, a sensitivity and a plan."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import hwsim
+from hwsim.comparing.simulating import compare
+from hwsim.costs import Amount
+from hwsim.planning import plan, read_question
+from hwsim.planning.choosing import against
+from hwsim.planning.options import Option
+from hwsim.planning.variants import Point
+from hwsim.sensitivities import sensitivity
+from hwsim.spec import SpecError
+
+MACHINE = "dgx-h100"
+TRAIN = {"model": "d2l-resnet-18", "gpus": 2, "global_batch": "$batch", "steps": "$steps", "dtype": "fp32"}
+WORKLOADS: dict[str, dict[str, Any]] = {
+    "bytes": {"let": {"n": 1}, "program": [{"copy": {"from": "cpu0", "to": "gpu0", "bytes": "$n * 1 GB"}}, {"wait": "all"}]},
+    "times": {"let": {"n": 1}, "program": [{"repeat": {"times": "$n", "do": [{"busy": {"device": "cpu0", "time": "1 ms"}}]}}]},
+    "flop": {
+        "let": {"n": 1},
+        "program": [{"matmul": {"device": "gpu0", "m": "$n * 1024", "n": 1024, "k": 1024, "dtype": "bf16"}}],
+    },
+    "steps": {"let": {"n": 1}, "train": {**TRAIN, "global_batch": 64, "steps": "$n * 2"}},
+    "batch": {"let": {"n": 1}, "train": {**TRAIN, "global_batch": "$n * 64", "steps": 2}},
+    "requests": {"let": {"n": 1}, "infer": {"model": "llama-3-8b", "requests": "$n * 4", "prompt": 100, "output": 10}},
+    "tokens": {"let": {"n": 1}, "infer": {"model": "llama-3-8b", "requests": 8, "prompt": 100, "output": "$n * 10"}},
+    "arrivals": {
+        "let": {"n": 1},
+        "infer": {
+            "model": "llama-3-8b",
+            "arrivals": {"poisson": "10 1/s"},
+            "requests": "$n * 4",
+            "prompt": 100,
+            "output": 10,
+        },
+    },
+    "asked": {
+        "let": {"n": 1},
+        "services": {"shop": {"device": "cpu0", "arrivals": {"poisson": "$n * 10 1/s"}, "request": [{"busy": {"time": "1 ms"}}]}},
+        "requests": 40,
+    },
+}
+CLAIMS = ("times as fast", "fastest", "lowest time", "for sure", "95 % sure")
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_less_work_is_not_faster_in_any_view(name: str) -> None:
+    """What is asked for by name has the rule that the default has."""
+    workload = {"hwsim": "workload/1", **WORKLOADS[name]}
+    swept = hwsim.sweep(MACHINE, workload, {"n": [1, 4]}, by="time", workers=1)
+    assert swept.ranking.measure is None
+    assert swept.ranking.why
+    both = compare((MACHINE, MACHINE), (workload, workload), set_b={"n": 4}, by="time", attribute=False)
+    assert both.measure is None
+    for text in (str(swept), str(both)):
+        assert not [claim for claim in CLAIMS if claim in text], text
+    with pytest.raises(SpecError, match=r"amounts of work|requests that come"):
+        sensitivity(MACHINE, workload, set_b={"n": 4}, by="time")
+    with pytest.raises(SpecError, match=r"amounts of work|as long as requests come") as refused:
+        plan({"machine": MACHINE, "workload": workload, "vary": {"workload.let.n": [1, 4]}, "minimise": "time"})
+    assert refused.value.mistakes[0].hint
+
+
+def test_the_refusal_has_its_place() -> None:
+    question = "hwsim: plan/1\nmachine: d2l-laptop\nworkload: d2l/async-loop\nvary: {workload.let.n: [10, 20]}\nminimise: time\n"
+    with pytest.raises(SpecError, match="different amounts of work") as refused:
+        plan(read_question(question))
+    place = refused.value.mistakes[0].place
+    assert place is not None
+    assert (place.line, place.column) == (5, 11)
+
+
+def test_the_same_work_in_less_time_is_faster() -> None:
+    workload = {"hwsim": "workload/1", "let": {"n": 1}, "program": WORKLOADS["bytes"]["program"]}
+    links = {"machine.links.uplink.lanes": [8, 16]}
+    answer = plan({"machine": MACHINE, "workload": workload, "vary": links, "minimise": "time"})
+    assert answer.best is not None
+    assert dict(answer.best.point.values) == {"machine.links.uplink.lanes": 16}
+
+
+def test_two_machines_at_the_same_arrivals_are_no_faster_by_when_the_last_request_ends() -> None:
+    few = {"workload.infer.requests": 40}
+    both = compare(("dgx-a100", "dgx-h100"), ("llama3-8b-serving",) * 2, set=few, by="time", attribute=False)
+    assert "times as fast" not in str(both)
+    assert "--by ttft_p95" in both.why
+
+
+def test_whole_trainings_of_other_lengths_and_rents_of_other_runs_are_unlike() -> None:
+    train = {"hwsim": "workload/1", "let": {"tokens": 1e11}}
+    train |= {"train": {"model": "llama-3-8b", "sequence": 8192, "global_batch": 64, "parallel": {"tp": 8}, "tokens": "$tokens"}}
+    question: dict[str, Any] = {"machine": MACHINE, "workload": train, "failures": "none", "simulate": 0}
+    for measure in ("training", "cost", "energy"):
+        with pytest.raises(SpecError, match="tokens"):
+            plan({**question, "vary": {"workload.let.tokens": [1e11, 2e11]}, "minimise": measure})
+    copies = {"hwsim": "workload/1", **WORKLOADS["bytes"]}
+    rented = {"machine": MACHINE, "workload": copies, "vary": {"workload.let.n": [1, 4]}, "rent": "on_demand", "minimise": "cost"}
+    with pytest.raises(SpecError, match="1 GB to 4 GB"):
+        plan(rented)
+    assert plan({**rented, "period": "1 day"}).best is not None
+
+
+# ---- worse for sure
+
+
+@pytest.mark.parametrize("minimise", ["cost per million tokens", "energy"])
+def test_layouts_that_serve_all_at_once_are_told_apart_by_no_less_than_such_services_miss(minimise: str) -> None:
+    """Tokens a second of a served model are known to a quarter; a difference of some per cent is none."""
+    served = {"model": "llama-3-70b", "requests": 64, "prompt": 512, "output": 64}
+    question = {
+        "machine": MACHINE, "workload": {"hwsim": "workload/1", "infer": served},
+        "vary": {"workload.infer.parallel": [{"tp": 8}, {"tp": 4}]}, "minimise": minimise,
+    }  # fmt: skip
+    answer = plan(question)
+    assert "worse for sure" not in str(answer)
+    if minimise != "energy":
+        assert answer.best is not None
+        assert answer.best.numbers["tokens_per_s"].half > 0.1
+        assert answer.best.numbers[minimise].half > answer.best.numbers["cost"].half
+
+
+@pytest.mark.parametrize(("measure", "apart", "told"), [
+    ("power", 1.1, False), ("energy", 1.1, False), ("ttft_p95", 1.1, False), ("samples_per_s", 1.1, False),
+    ("power", 2.0, True), ("ttft_p95", 2.0, True), ("nodes", 1.1, False),
+])  # fmt: skip
+def test_numbers_of_two_runs_are_told_apart_by_more_than_both_miss(measure: str, apart: float, told: bool) -> None:
+    """Each is known to a fifth, and nothing says that they share an error."""
+    question = read_question(
+        {"machine": MACHINE, "workload": "d2l/async-loop", "minimise" if measure[0] != "s" else "maximise": measure}
+    )
+    one, other = (
+        Option(Point(at, "", ()), "simulation", {measure: Amount.within(value, 0.2)}) for at, value in enumerate((1.0, apart))
+    )
+    assert against(question, other, one).is_told == told
