@@ -233,8 +233,6 @@ def simulate(
         BrokenInvariant: the result contradicts itself (a defect of hwsim).
     """
     lowered = prepare(machine, workload, set=set, fold="never" if requests else "unseen" if fold == "auto" else fold)
-    if not skipped_for(lowered.wanted, called=lowered.called, changed=bool(lowered.settings), expect=expect):
-        refuse_part_of_day(lowered.wanted, lowered.warnings)
     parts = (requests,) if isinstance(requests, str) else tuple(requests)
     manner = Manner(parts, latency=latency, progress=progress, engine=engine)
     played = play(lowered, manner)
@@ -246,6 +244,8 @@ def simulate(
         "paying": paying,
     }
     run = _collected(lowered, played, expect=expect, **more)
+    if not skipped_for(lowered.wanted, called=lowered.called, changed=bool(lowered.settings), expect=expect):
+        refuse_part_of_day(lowered.wanted, run.warnings)
     if interval == "runs":
         run = _at_ends(run, lowered, manner)
     check(run, graph_file(workload))  # before a verdict: a result that contradicts itself has none

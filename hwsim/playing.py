@@ -71,12 +71,14 @@ def play(lowered: Lowered, manner: Manner) -> Played:
     try:
         services, running = _services(lowered, manner), _running(lowered, manner.slower)
         played = _simulated(lowered, manner, services, running)
-        serving = tuple(statistics for service in services if (statistics := service.statistics()) is not None)
-        if any(each.warm_up and not each.requests for each in serving):
-            raise SpecError.of(
-                None, "every request comes within the `warm_up`, so that none counts", "a shorter one, or more requests"
-            )
-        return replace(played, serving=serving, services=None if running is None else running.services())
+        serving = tuple(service.statistics() for service in services)
+        answered = None if running is None else running.services()
+        empty = [each.name for each in serving if not each.requests]
+        empty += [each.name for each in (() if answered is None else answered.answers) if each.is_warm_up]
+        if empty:
+            message = f"every request{empty[0] and f' of {empty[0]}'} comes within the `warm_up`, so that none counts"
+            raise SpecError.of(None, message, "a shorter one, or more requests")
+        return replace(played, serving=serving, services=answered)
     except ticks.TooLong as error:
         raise SpecError([too_long(error, lowered.files[1] if lowered.files else None)]) from error
     except (CannotCompute, NoRoute) as error:  # a service makes its ops while it runs

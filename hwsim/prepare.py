@@ -144,7 +144,6 @@ def prepare(
             _totals(graph, built),
             [Warning("not-folded", f"all ranks are simulated: {graph.unfolded}")] if graph.unfolded else (),
             *(service.warnings for service in services),
-            () if program is None else _parts_of_days(program),
             unfelt(written.events, built, _drawn(graph, program)) if written and written.events and not services else (),
         ),
         changes=_of_classes(disturbed, graph),
@@ -208,12 +207,6 @@ def _drawn(graph: OpGraph, program: Program | None) -> set[str]:
     """The capacities that anything draws from or waits for."""
     costs = [*graph.costs, *(each.cost for each in (program.served if program else ()) if each.cost is not None)]
     return {name for each in costs for name, _ in (*each.demand.amounts, *each.demand.holds, *each.demand.clocks)}
-
-
-def _parts_of_days(program: Program) -> Iterator[Warning]:
-    from hwsim.workload.services.plan import parts_of_days
-
-    return parts_of_days(program)
 
 
 def _totals(graph: OpGraph, machine: Machine) -> tuple[Warning, ...]:

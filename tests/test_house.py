@@ -11,7 +11,7 @@ from typing import Final
 from tests.test_docs import ROOT
 
 BUDGETS: Final = {  # code lines
-    "actors": 6_925,
+    "actors": 6_927,
     "cli": 1_983,
     "communication": 3_465,
     "comparing": 2_433,
@@ -23,7 +23,7 @@ BUDGETS: Final = {  # code lines
     "failures": 661,
     "functions": 1_214,
     "graph": 1_714,
-    "hwsim": 1_676,
+    "hwsim": 1_671,
     "hwsim_calibrate": 12_691,
     "importers": 6_940,
     "links": 429,
@@ -31,12 +31,12 @@ BUDGETS: Final = {  # code lines
     "models": 5_584,
     "ops": 1_638,
     "planning": 2_971,
-    "results": 4_463,
+    "results": 4_474,
     "sensitivities": 696,
     "spec": 2_569,
     "studies": 3_362,
-    "views": 10_122,
-    "workload": 11_531,
+    "views": 10_120,
+    "workload": 11_525,
 }
 SIZES: Final = {
     "modules of a run of three ops": 129,

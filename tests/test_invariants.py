@@ -18,6 +18,7 @@ from hwsim import api
 from hwsim.cli import EXIT_BROKEN, main
 from hwsim.results import checks
 from hwsim.results.invariants import DEFECT, BrokenInvariant, document, numbers, printed, shown
+from hwsim.results.served import Log
 from hwsim.results.timeline import Timeline
 from hwsim.results.usage import usage
 from hwsim.views.explain import explanation, overlap
@@ -93,6 +94,36 @@ def test_memory_is_what_its_values_are(run: api.Run) -> None:
     [memory, *others] = run.memory
     fewer = replace(memory, taken=memory.taken - 2**40)
     assert "holds" in found(run, memory=(fewer, *others))
+
+
+@pytest.mark.parametrize("lost", ["came", "ended", "answered", "all answered", "counted"])
+@pytest.mark.parametrize("warm_up", ["0 s", "30 ms"])
+def test_a_request_of_a_served_model_that_is_lost_is_found(lost: str, warm_up: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def finish(log: Log) -> Any:
+        columns = finished(log)
+        for name, counts in (("came", log.course.came), ("ended", log.course.ended)):
+            if lost == name:
+                counts[next(iter(counts))] -= 1
+        log.requests -= {"answered": 1, "all answered": log.requests}.get(lost, 0)
+        log.totals.requests -= lost == "counted"
+        return {} if lost == "all answered" else columns
+
+    arrivals = {"every": "10 ms"}
+    infer = {
+        "model": "gpt2",
+        "device": "gpu0",
+        "requests": 30,
+        "prompt": 20,
+        "output": 3,
+        "warm_up": warm_up,
+        "arrivals": arrivals,
+    }
+    workload = {"hwsim": "workload/1", "infer": infer}
+    assert found(hwsim.simulate("dgx-h100", workload, interval=False)) == ""
+    finished = Log.finish
+    monkeypatch.setattr(Log, "finish", finish)
+    with pytest.raises(BrokenInvariant, match="of 30 requests"):
+        hwsim.simulate("dgx-h100", workload, interval=False)
 
 
 def test_what_a_report_holds_is_finite_and_not_negative() -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import tracemalloc
 from itertools import islice
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,11 +15,13 @@ from hypothesis import strategies as st
 
 import hwsim
 from hwsim import ticks
+from hwsim.results.expect import PartOfDay
 from hwsim.ticks import FEMTO
 from hwsim.workload.load.arrivals import ArrivalKeys, BurstKeys, DayKeys, blocks, instants, thoughts
 from hwsim.workload.load.draws import Exponential
 from hwsim.workload.load.keys import CountDraw, CountLognormal, TimeDraw, TimePareto
 from tests.service_cases import MACHINE, busy, workload
+from tests.test_infer import SMALL
 
 DAY = DayKeys(mean=300.0, peak=500.0, at=14 * 3600.0)
 OPEN = (
@@ -149,16 +153,18 @@ def test_what_cannot_be_is_said(keys: ArrivalKeys, said: str) -> None:
 
 
 def test_a_run_says_that_it_is_a_part_of_a_day() -> None:
-    """The rate of a part of a day is not the day's; nothing is expected of it, whatever `find` tries."""
+    """What comes in a part of a day, a trace or a ramp is not all; nothing is expected of it, whatever `find` tries."""
     day = DayKeys(mean=300.0, peak=600.0)
     for share in (0.01, 0.3, 1.0, 2.7):  # the instant up to which so many come, and so many up to that instant
         seconds = day.lasts(share * 300 * 86400)
         swing = (math.sin(2 * math.pi * (seconds - day.at) / 86400) + math.sin(2 * math.pi * day.at / 86400)) / (2 * math.pi)
         assert seconds / 86400 + swing == pytest.approx(share)
     keys = ArrivalKeys(day=day)
-    assert keys.part_of_day(20_000) != ""
-    assert keys.part_of_day(None, 3600.0) != ""
-    assert keys.part_of_day(300 * 86_400) == keys.part_of_day(None, 86_400.0) == ArrivalKeys(poisson=1.0).part_of_day(1) == ""
+    assert keys.part_of_load("", 20_000, 3600.0)
+    assert keys.part_of_load("", 300 * 86_400, 80_000.0) == keys.part_of_load("", 0, 86_400.0) == ()
+    assert ArrivalKeys(poisson=1.0).part_of_load("", 1, 1.0) == ()
+    assert ArrivalKeys(clients=3, think=2.0).part_of_load("", 1, 1.0)
+    assert ArrivalKeys(clients=3, think=2.0, ramp=1.0).part_of_load("", 1, 1.0) == ()
     asked = {"day": {"mean": "100 1/s", "peak": "150 1/s", "cycle": "40 s"}}
     service = {"s": {"device": "cpu", "arrivals": asked, "request": [busy("1 ms")]}}
     whole, part = (workload(service, requests=count, expect={"s.latency_p99": "at most 1 s"}) for count in (4000, 2000))
@@ -168,3 +174,42 @@ def test_a_run_says_that_it_is_a_part_of_a_day() -> None:
     with pytest.raises(hwsim.SpecError, match="of a cycle of"):
         hwsim.find(MACHINE, whole, "workload.services.s.arrivals.day.mean")
     assert [each.code for each in hwsim.simulate(MACHINE, part, expect=False).warnings] == ["part-of-a-day"]
+
+
+RAMP = {"clients": 10, "think": "100 ms", "ramp": "10 s"}
+CUT: dict[str, tuple[dict[str, Any], int, int]] = {  # arrivals, requests of all of it, and of a part
+    "day": ({"day": {"mean": "10 1/s", "peak": "15 1/s", "cycle": "40 s"}}, 420, 200),
+    "ramp": (RAMP, 2000, 100),
+    "think": ({"clients": 10, "think": "5 s"}, 40, 6),
+    "trace": ({"trace": "trace.csv"}, 400, 200),
+}
+
+
+@pytest.mark.parametrize("engine", ["auto", "simpy"])
+@pytest.mark.parametrize("kind", CUT)
+@pytest.mark.parametrize("served", [False, True])
+def test_a_run_that_ends_before_its_load_is_all_there_is_refused(kind: str, engine: Any, tmp_path: Path, *, served: bool) -> None:
+    arrivals, whole, part = CUT[kind]
+    lines = [f"{number / 20 + number % 3},20,5" for number in range(400)]
+    (tmp_path / "trace.csv").write_text("\n".join(["arrival,prompt,output", *lines]), encoding="utf-8")
+    if kind == "trace":
+        arrivals = {"trace": str(tmp_path / "trace.csv")}
+    infer: dict[str, Any] = {"model": SMALL, "device": "gpu0", "arrivals": arrivals}
+    if kind != "trace":
+        infer |= {"prompt": 20, "output": 5}
+    shop = {"s": {"device": "cpu", "arrivals": arrivals, "request": [busy("1 ms")]}}
+
+    def asked(requests: int, expect: Any) -> Any:
+        if served:
+            return {"hwsim": "workload/1", "infer": {**infer, "requests": requests}, "expect": expect}
+        return workload(shop, requests=requests, expect=expect)
+
+    machine: Any = "dgx-h100" if served else MACHINE
+    expect = {"latency_p99" if served else "s.latency_p99": "at most 1 s"}
+    run = hwsim.simulate(machine, asked(whole, expect), expect=True, engine=engine, interval=False)
+    assert run.met
+    assert "part-of-a-day" not in {each.code for each in run.warnings}
+    with pytest.raises(PartOfDay, match=r"is expected, and .*the run is"):
+        hwsim.simulate(machine, asked(part, expect), expect=True, engine=engine, interval=False)
+    warned = hwsim.simulate(machine, asked(part, {}), engine=engine, interval=False).warnings
+    assert [each.code for each in warned] == ["part-of-a-day"]

@@ -65,9 +65,18 @@ def test_a_warm_up_is_left_out_and_said(fast: str, monkeypatch: pytest.MonkeyPat
     assert (found.served, found.latency.count, found.latency.dropped) == (800, 700, 100)
     assert "without the first 100 answers (12 %), of the warm-up" in " ".join(str(simulated).split())
     assert simulated.to_json()["services"][0]["latency"]["warm_up_part"] == 0.125
-    nothing = run({"s": {**service, "warm_up": "1 h"}}, requests=800)["s"]
-    assert nothing.latency is None
-    assert (nothing.served, nothing.good) == (800, 800)
+    with pytest.raises(hwsim.SpecError, match=r"every request of s comes within the `warm_up`, so that none counts"):
+        run({"s": {**service, "warm_up": "1 h"}}, requests=800)
+
+
+@pytest.mark.parametrize("engine", ["auto", "simpy"])
+def test_what_is_expected_of_answers_that_nobody_got_is_not_met(engine: Any) -> None:
+    """A time that does not exist keeps no bound."""
+    lost = {"s": {"device": "cpu", "arrivals": {"every": "10 ms"}, "request": [{"ask": {"service": "t", "timeout": "1 ms"}}]},
+            "t": {"device": "cpu", "request": [busy("2 ms")]}}  # fmt: skip
+    asked = workload(lost, requests=100, expect={"s.latency_p99": "at most 1 h"})
+    with pytest.raises(hwsim.ExpectationFailed, match="there is none"):
+        hwsim.simulate(MACHINE, asked, expect=True, engine=engine)
 
 
 def test_a_steady_state_is_not_waited_for_where_there_is_none() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from hwsim.api import Run, simulate
+from hwsim.results import served as log
 from hwsim.results.accounting import PARTS
 from hwsim.results.serving import RequestRow, ServiceStatistics
 from hwsim.spec import SpecError
@@ -142,6 +143,19 @@ def test_a_run_of_which_nothing_counts_is_refused() -> None:
     """Its percentiles would be those of no request."""
     with pytest.raises(SpecError, match="so that none counts"):
         served(arrivals={"every": "100 ms"}, requests=10, warm_up="5 s")
+
+
+@pytest.mark.parametrize("fast", ["never", "always"])
+@pytest.mark.parametrize("warm_up", ["0 s", "300 ms", "1 s"])
+def test_each_of_many_requests_counts_or_is_of_the_warm_up(fast: str, warm_up: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where rows are a sample, and the warm-up ends after those that are kept at first."""
+    monkeypatch.setenv("HWSIM_FAST", fast)
+    monkeypatch.setattr(log, "ROWS", 100)
+    monkeypatch.setattr(log, "BLOCK", 32)
+    found = served(arrivals={"every": "2 ms"}, requests=800, output=2, prompt=16, warm_up=warm_up)
+    assert found.sampled
+    assert found.warm_up == {"0 s": 0, "300 ms": 150, "1 s": 500}[warm_up]
+    assert found.requests == 800 - found.warm_up
 
 
 def test_the_warm_up_does_not_count() -> None:

@@ -161,6 +161,30 @@ def test_a_pipeline_is_told_as_less_sure_the_more_stages_it_has() -> None:
     assert found[0] not in found[1:]
 
 
+APART: dict[str, Any] = {"prefill": {"device": "gpu0..1", "parallel": {"pp": 2}}, "decode": {"device": "gpu4..6"}}
+
+
+@pytest.mark.parametrize("way", ["auto", "simpy"])
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"split": APART},
+        {"device": "gpu0..5", "parallel": {"pp": 3}, "memory": "3.2 %"},
+        {"device": "gpu0..2", "arrivals": {"clients": 4, "think": "5 ms"}},
+        {"device": "gpu0..2", "warm_up": "5 ms", "router": "round robin"},
+        {"device": "gpu0..2", "arrivals": "all at once", "batch": 2},
+    ],
+)
+def test_no_request_is_lost_through_outages(way: Any, keys: dict[str, Any]) -> None:
+    """Whoever has a GPU that stands still waits: all that come are answered."""
+    infer = {"model": SMALL, "arrivals": {"poisson": "300 1/s"}, "requests": 60, "prompt": 500, "output": 40, **keys}
+    events = [{"at": f"{at} ms", "part": f"gpu{at % 7}", "down": "70 ms"} for at in (15, 30, 60, 95, 200)]
+    run = hwsim.simulate(load_machine("dgx-h100"), {"hwsim": "workload/1", "infer": infer, "events": events}, engine=way)
+    found = only(run)
+    assert found.requests + found.warm_up == 60
+    assert found.latency.max > 0.07
+
+
 @pytest.mark.parametrize(("key", "value"), [("scale", {"start": "1 s", "least": 1, "target": 8}), ("offload", {"host": "1 GB"})])
 def test_what_stages_are_not_modelled_with_is_refused(key: str, value: dict[str, Any]) -> None:
     with pytest.raises(hwsim.SpecError, match=f"stages of a pipeline are not modelled with `{key}`"):
@@ -198,6 +222,31 @@ def test_a_disturbance_in_the_middle_of_a_run_slows_it() -> None:
     less, half = (run.makespan_s - alone.makespan_s for run in always)
     assert half == pytest.approx(4 * less, rel=1e-3)  # kernels take 5/4, or twice; what is no kernel takes as long
     assert half > 0.9 * alone.makespan_s
+
+
+SPEEDS = st.lists(st.sampled_from([1.0, 0.9, 0.75, 0.5, 0.4]), min_size=8, max_size=8)
+
+
+@settings(max_examples=12, deadline=None, phases=(Phase.explicit, Phase.generate))
+@given(st.sampled_from([(1, 2), (2, 2), (1, 4), (2, 4), (4, 1), (4, 2)]), SPEEDS, st.sampled_from(["auto", "simpy"]))
+def test_every_stage_goes_at_the_speed_of_its_own_gpus(split: tuple[int, int], speeds: list[float], engine: Any) -> None:
+    """A batch alone takes the sum of its stages, each as its slowest GPU; as many as there are stages wait for the slowest."""
+    (tp, pp), count = split, split[0] * split[1]
+    infer = {"model": SMALL, "device": f"gpu0..{count - 1}", "parallel": {"tp": tp, "pp": pp}, "prompt": 300, "output": 40}
+    events = [{"at": "0 s", "part": f"gpu{at}", "speed": f"{100 * speed} %"} for at, speed in enumerate(speeds)]
+
+    def found(requests: int, events: Any = None) -> ServiceStatistics:
+        workload = {"hwsim": "workload/1", "infer": {**infer, "requests": requests}, **({"events": events} if events else {})}
+        return only(hwsim.simulate(load_machine("dgx-h100"), workload, engine=engine, interval=False))
+
+    stages = [1 / min(speeds[stage * tp : (stage + 1) * tp]) for stage in range(pp)]
+    as_it_is = found(1)
+    kernels = pp * (dict(as_it_is.spent_s)["prompts"] + dict(as_it_is.spent_s)["answers"])  # of all batches in the mean
+    more = kernels * (sum(stages) / pp - 1)
+    assert found(1, events).latency.mean == pytest.approx(as_it_is.latency.mean + more, rel=1e-9)
+    full, slowest = found(pp, events).latency.mean, as_it_is.latency.mean + kernels * (max(stages) - 1)
+    assert as_it_is.latency.mean + more <= full * (1 + 1e-9)  # with the others it is no faster
+    assert full <= slowest * 1.01  # links between stages are shared
 
 
 # ---- laws of queues: an encoder that reads one request at a time ----

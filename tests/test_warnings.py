@@ -185,7 +185,10 @@ CASES: Final = {
     "working-set-too-large": Case(machine(), FAR),
     "clients-in-step": Case(machine(gpus(1)), CLIENTS, vary="n=8,10"),
     "part-of-a-day": Case(
-        machine(gpus(1)), SERVICE.replace("900, sigma: 1}}", "90, sigma: 0.1}}").replace("poisson: 100 1/s", DAY), vary="n=10,20"
+        machine(gpus(1)),
+        SERVICE.replace("900, sigma: 1}}", "90, sigma: 0.1}}").replace("poisson: 100 1/s", DAY),
+        vary="n=10,20",
+        ran=True,
     ),
     "slower-than-slot": Case(machine(gpus(1).replace("    power", "    pcie: 3\n    power")), repeat(BUSY)),
     "tokens-gathered": Case(machine(APART_BY_NICS), EXPERTS, vary="n=5,10"),

@@ -138,15 +138,15 @@ def _expectation(tree: Tree, name: str, dimension: Dimension, mistakes: Mistakes
 
 
 class PartOfDay(SpecError):
-    """Something is expected of requests that come in a cycle, and the run is a part of it."""
+    """Something is expected of requests that come in a cycle, a trace or a ramp, and the run is a part of it."""
 
 
 def refuse_part_of_day(wanted: Wanted, warnings: Iterable[Warning]) -> None:
-    """Raise PartOfDay if anything is expected of services of which the run has a part of a day."""
+    """Raise PartOfDay if anything is expected of services of which the run has a part of the load."""
     part = next((each for each in warnings if each.code == "part-of-a-day"), None)
     named = next((name for name, _ in wanted.expectations if name.rpartition(".")[2] in {**OF_SERVICE, **OF_ANSWERS}), "")
     if part is not None and named:
-        hint = "a run of a whole cycle, or `poisson` at the rate of the busiest time"
+        hint = "a run of all of it, or `poisson` at the rate of the busiest time"
         raise PartOfDay([Mistake(part.place, f"`{named}` is expected, and {part.text}", hint)])
 
 
@@ -190,7 +190,7 @@ def verdicts(
         value = values.get(name)
         if skipped or value is None:
             finite = None if value is None or not math.isfinite(value) else value
-            judged.append(Verdict(name, expected.text, "skipped", finite, skipped or "there is none"))
+            judged.append(Verdict(name, expected.text, "skipped" if skipped else "violated", finite, skipped or "there is none"))
         elif not math.isfinite(value):  # of a service that is overloaded
             status: Status = "met" if expected.check(value) else "violated"
             judged.append(Verdict(name, expected.text, status, None, "it grows with the run: there is no steady state"))

@@ -343,11 +343,11 @@ class Log:
             series.extend(times_of(columns)["latency"] / FEMTO)
             first, _ = series.warm_up
             self._since = int(columns["arrival"][min(first, len(columns["arrival"]) - 1)])
-        self.cut = int((columns["arrival"] < self._since).sum())  # count
 
     def _counted(self, columns: Columns) -> Columns:
         """The requests that count."""
         late = columns["arrival"] >= self._since
+        self.cut += int((~late).sum())  # count
         return columns if late.all() else {name: column[late] for name, column in columns.items()}
 
     def _join(self) -> Columns:

@@ -22,10 +22,12 @@ from hwsim.results.accounting import PARTS, named
 from hwsim.results.adapters import AdapterUse
 from hwsim.results.balance import balance
 from hwsim.results.course import Course
+from hwsim.results.invariants import BrokenInvariant
 from hwsim.results.piles import Pile
 from hwsim.results.requests import Spread
 from hwsim.results.scaling import Scaling
 from hwsim.results.served import MEASURES, Log, times_of
+from hwsim.spec import Warning
 from hwsim.ticks import FEMTO, Column
 
 PERCENTILES: Final = (50, 95, 99)
@@ -151,6 +153,7 @@ class ServiceStatistics:
         scaling: copies over time, where the load starts and stops them (of a split those that write answers); prompt_scaling:
             those that read prompts. adapters: those that are loaded when asked for.
         cache_format: number format of keys and values where it is narrower than 16 bits; "" else.
+        parts: warnings that its run is a part of its load.
         stated_per_s: requests a second that come for ever, where the file says them: a steady rate, and no conversations.
         sampling: for each measure, how far its mean and percentiles are known; none if all came at once.
     """
@@ -203,6 +206,7 @@ class ServiceStatistics:
     cache_format: str = ""
     stated_per_s: float | None = None
     lasted_s: float = 0.0
+    parts: tuple[Warning, ...] = ()
 
     @property
     def offered_per_s(self) -> float:
@@ -313,18 +317,25 @@ def statistics(
     blocks: int | None,
     token_bytes: float,
     goal: Goal,
+    asked: int,
     risen: int = 0,
-) -> ServiceStatistics | None:
-    """Statistics of the notes; None without a request.
+) -> ServiceStatistics:
+    """Statistics of the notes.
 
     Args:
         stages: batches that each copy works on at once, each with `blocks`. copy_of: by batch, its copy.
-        risen: fs from which on no more copies start.
+        asked: requests of the workload. risen: fs from which on no more copies start.
+
+    Raises:
+        BrokenInvariant: not all that are asked came to a copy, left it, were answered, and count or are of the warm-up.
     """
-    columns = log.finish()
-    if not columns:
-        return None
-    totals = log.totals
+    columns, totals = log.finish(), log.totals
+    came, left = (sum(counts.values()) for counts in (log.course.came, log.course.ended))  # integers
+    if {asked} != {came, left, log.requests, log.cut + totals.requests}:
+        gone = (
+            f"{left:,} left it, {log.requests:,} were answered, and {log.cut:,} + {totals.requests:,} are of the warm-up or count"
+        )
+        raise BrokenInvariant(f"{name or 'the service'}: of {asked:,} requests {came:,} came to a copy, {gone}")
     began = totals.first_arrival if totals.requests else log.first_arrival
     span = max(1, log.last_end - began)
     lasted = max(1, log.last_end - log.first_arrival)

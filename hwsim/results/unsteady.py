@@ -21,6 +21,7 @@ def unsteady(serving: Iterable[ServiceStatistics], services: Services | None) ->
     """The warnings of served models, then of services that are programs."""
     for service in serving:
         of = f"{service.name}: " if service.name else ""
+        yield from service.parts
         if service.overloaded:
             came, answered = format_count(service.offered_per_s, 4), format_count(service.answered_per_s, 4)
             rates = f"{came} requests/s came, {answered} were answered meanwhile"

@@ -28,7 +28,7 @@ CODES: Final = {
     "not-measured": "keys of a library call are given for a device whose calls were not measured; plain traffic is used",
     "nothing-makes-it": "a value is read that no op makes, and its name is nearly the name of one that is made",
     "overloaded": "more requests come to a service than it answers: those there grow as long as the run goes on",
-    "part-of-a-day": "a run ends before the cycle of its arrivals does: what it says is of a part of the day, mostly the night",
+    "part-of-a-day": "a run ends before its day, its trace or the ramp of its clients does: what it says is of that part alone",
     "power-over-budget": "the parts of a machine draw more power than its `supply` gives",
     "requests-cut": "prompts or answers were cut to the tokens that the model reads",
     "runtime-replaced": "`--set workload.runtime.use` chose another runtime; numbers that the file sets for its own are left out",

@@ -132,12 +132,16 @@ class Running:
             caches=tuple(_held(program)),
         )
 
-    def warnings(self) -> tuple[Warning, ...]:
+    def warnings(self) -> Iterator[Warning]:
         """Warnings, once the run is over."""
         from hwsim.workload.services.suspicious import suspicions
 
-        entered = {service.name: notes.entered for service, notes in zip(self.program.services, self._notes(), strict=True)}
-        return tuple(suspicions(self.program, dict(ladder(self.program, self._capacities).alone), entered))
+        entered = {}
+        for of, notes in zip(self.program.services, self._notes(), strict=True):
+            entered[of.name] = notes.entered
+            if of.arrivals is not None:
+                yield from of.arrivals.part_of_load(of.name, notes.came_count, max(notes.last_came - of.start, 0) / FEMTO)
+        yield from suspicions(self.program, dict(ladder(self.program, self._capacities).alone), entered)
 
     def _notes(self) -> Sequence[ServiceNotes]:
         return self.play.notes if self.play is not None else [ServiceNotes(0, 0) for _ in self.program.services]

@@ -34,7 +34,7 @@ from hwsim.actors.serving.run import Run, Sequence
 from hwsim.engine import Event, Host, IssuedOp, Waits
 from hwsim.graph.opgraph import Label, Queue
 from hwsim.records import dataclass
-from hwsim.results.accounting import ROOM, Refusal, Spent
+from hwsim.results.accounting import ROOM
 from hwsim.results.served import Late, Log
 
 if TYPE_CHECKING:
@@ -51,10 +51,8 @@ class OfPrompts(Log):
 
     def __init__(self, log: Log) -> None:
         self.log = log
-
-    def refuses(self, copy: int, refusal: Refusal) -> None:
-        """As of the log."""
-        self.log.refuses(copy, refusal)
+        for name in ("refuses", "holds", "frees", "reads", "puts_off", "passes"):
+            setattr(self, name, getattr(log, name))
 
     def begins(self, time: int, requests: Iterable[int], cached: int = 0) -> None:
         """As of the log; a request that begins for the first time no longer waits in the counts of `scaled`."""
@@ -63,26 +61,6 @@ class OfPrompts(Log):
             for _ in (request for request in every if self.log.live[request].begin < 0):
                 self.scaled.begins(time)
         self.log.begins(time, every, cached)
-
-    def holds(self, time: int, request: int) -> None:
-        """As of the log."""
-        self.log.holds(time, request)
-
-    def frees(self, time: int, request: int) -> None:
-        """As of the log."""
-        self.log.frees(time, request)
-
-    def reads(self, request: int, time: int) -> None:
-        """As of the log."""
-        self.log.reads(request, time)
-
-    def puts_off(self, time: int, request: int, lost: int) -> None:
-        """As of the log."""
-        self.log.puts_off(time, request, lost)
-
-    def passes(self, copy: int, start: int, end: int, spent: Spent) -> None:
-        """As of the log."""
-        self.log.passes(copy, start, end, spent)
 
     def iterated(self, copy: int, start: int, end: int, **more: Any) -> None:
         """As of the log; only the cache of answers counts."""

@@ -156,6 +156,7 @@ class Clocked:
 
     def _serves(self, driver: Host, number: int) -> Waits:
         copy, pace, costs = self.copies[number], self.pace[number], self.costs[number]
+        batches = [each for each, of in zip(self.copies, self.costs, strict=True) if of.gpus == costs.gpus]
         latest: tuple[int, ...] = ()
         ended_at = -1
         while True:
@@ -178,7 +179,8 @@ class Clocked:
             after, self.came[number] = self.came[number], -1
             if first is not None:
                 after = first.after[0]
-            ended, op = driver.issue(costs.ops(run), (after,) if after >= 0 else ())
+            under_way = sum(each.requests > 0 for each in batches)
+            ended, op = driver.issue(costs.ops(run, under_way), (after,) if after >= 0 else ())
             latest = (op,)
             yield ended
             ended_at = int(driver.env.now)

@@ -213,10 +213,25 @@ class Costs:
     def _exchanged(self, rows: int) -> list[Exchanged]:
         return [(op, self._phase(phase), body) for op, (phase, _, body) in self.exchanges.of(rows)]
 
-    def ops(self, run: Run) -> list[IssuedOp]:
-        """The chain of the iterations of a run: host and kernels of all of them, then their exchanges."""
-        label, cost = self.drawn(run)
-        return self.chain(label, cost, run.computed, run.host * run.count, run.count, self.exchanged(run))
+    def ops(self, run: Run, under_way: int = 0) -> list[IssuedOp]:
+        """The chain of the iterations of a run: host and kernels of all of them, then their exchanges.
+
+        Where GPUs change their speed, a batch passes the stages one after another, each at the speed of its own GPUs. Other
+        batches of the copy that are under way are in the stages after it and go on with it, so that with as many as there
+        are stages all of them go at the speed of the slowest.
+
+        Args:
+            under_way: batches of the copy that are worked on, this one among them; 0: as many as there are stages.
+        """
+        chain, count, kernels, stages = list[IssuedOp](), run.count, run.computed, self.plan.stages
+        is_apart = 0 < under_way < stages and not self.known.changing.isdisjoint(f"{gpu}.compute" for gpu in self.gpus)
+        passed = stages if is_apart else 1
+        for stage in range(passed - 1):
+            part = kernels // (passed - stage)
+            chain += self.chain(self._named(run), self._kernels(run, stage, under_way), part, 0, count, None)
+            kernels -= part
+        cost = self._kernels(run, passed - 1, under_way) if chain else self._kernels(run)
+        return chain + self.chain(self._named(run), cost, kernels, run.host * count, count, self.exchanged(run))
 
     def chain(
         self, label: int, cost: int, kernels: int, host: int, count: int, exchanged: Sequence[Exchanged] | None
@@ -263,27 +278,27 @@ class Costs:
             self._phases[id(cost)] = self.known.cost(cost)
         return self._phases[id(cost)]
 
-    def _kernels(self, run: Run) -> int:
-        """The cost of a second of the run's kernels."""
+    def _kernels(self, run: Run, stage: int = 0, many: int = 0) -> int:
+        """The cost of a second of the run's kernels, in `many` stages from one on; 0: in all."""
         answers, parts = run.answers, run.parts
-        drawn: tuple[int, ...]
+        drawn: tuple[int, ...] = (stage, many)
         if not parts:  # as at the knot before its contexts: all iterations of a run draw alike
-            drawn = answers, run.low if run.low >= 0 else knot(run.context // answers)[0]
+            drawn += answers, run.low if run.low >= 0 else knot(run.context // answers)[0]
         else:  # iterations of about as many tokens draw alike
-            drawn = (grid(answers), grid(run.context // answers)) if answers else (0, 0)
+            drawn += (grid(answers), grid(run.context // answers)) if answers else (0, 0)
             drawn += (grid(run.tokens), grid(1 + sum([sequence.read for sequence, _ in parts])), len(parts))  # integers
         cost = self._drawn.get(drawn)
         if cost is None:
-            cost = self._drawn[drawn] = self._cost(self.pace.taken(run))
+            cost = self._drawn[drawn] = self._cost(self.pace.taken(run), stage, many or self.plan.stages)
         return cost
 
-    def _cost(self, taken: Taken) -> int:
+    def _cost(self, taken: Taken, stage: int, many: int) -> int:
         """The cost of a second of such kernels."""
-        seconds = taken.seconds
-        key = tuple(rounded(part / seconds) for part in (taken.compute, taken.memory, taken.flop, taken.moved))
-        if key not in self._costs:
-            cost = a_second(self.gpus, self.plan.gpu.memory.bandwidth, self._doubt, self.plan.stages, *key)
-            self._costs[key] = self.known.cost(cost)
+        seconds, stages = taken.seconds, self.plan.stages
+        parts = [rounded(part / seconds) for part in (taken.compute, taken.memory, taken.flop, taken.moved)]
+        if (key := (stage, many, *parts)) not in self._costs:
+            gpus = tuple(gpu for at, gpu in enumerate(self.gpus) if (at * stages // len(self.gpus) - stage) % stages < many)
+            self._costs[key] = self.known.cost(a_second(gpus, self.plan.gpu.memory.bandwidth, self._doubt, many, *parts))
         return self._costs[key]
 
     def _doubt(self, bound: str) -> Doubt:
@@ -305,11 +320,11 @@ def a_second(
     flop: float,
     moved: float,
 ) -> Cost:
-    """A second of kernels, one after another: all of it goes at the speed of the slowest GPU.
+    """A second of kernels, one after another: all of it goes at the speed of the slowest of these GPUs.
 
     Args:
         doubt: error of what binds.
-        stages: of a pipeline, which the second goes through: a GPU works in one of them.
+        stages: of a pipeline, whose GPUs these are and which the second goes through: a GPU works in one of them.
         compute, memory: parts of the units and of the memory of each GPU.
         flop, moved: operations and bytes.
     """

@@ -312,8 +312,8 @@ class Service:
         parts = (self.plan,) if self.plan.prompts is None else (self.plan, self.plan.prompts)
         return max(case, *(part.case for part in parts), key=CASES.index)
 
-    def statistics(self) -> ServiceStatistics | None:
-        """Statistics of its requests; None without any."""
+    def statistics(self) -> ServiceStatistics:
+        """Statistics of its requests."""
         plan = self.plan
         parts = (plan,) if plan.prompts is None else (plan.prompts, plan)
         stages_of = [part.stages for part in parts for _ in part.copies]
@@ -328,23 +328,22 @@ class Service:
             blocks=plan.blocks,
             token_bytes=plan.token_bytes,
             goal=self.goal,
+            asked=len(plan.requests),
             risen=max(
                 (each.risen(self.log.last_arrival) for each in (self._scaled, self._prompts) if each is not None), default=0
             ),
         )
-        if served is None:
-            return None
         arrivals = plan.keys.arrivals
         paced = not isinstance(arrivals, str) and arrivals.clients is None
+        last = served.rows[-1].arrival_s - plan.start / FEMTO  # from then on clients that are answered ask no more
+        part = () if isinstance(arrivals, str) else arrivals.part_of_load(plan.name, len(plan.requests), last)
         stated = None if isinstance(arrivals, str) or plan.keys.sessions is not None else arrivals.steady
-        served = replace(
-            served, kind=plan.kind, case=self._case(served), cache_format=plan.cache_format, paced=paced, stated_per_s=stated
-        )
-        served = replace(served, tiers=self._below(served.lasted_s), adapters=self._used())
+        served = replace(served, kind=plan.kind, case=self._case(served), cache_format=plan.cache_format, parts=part)
+        served = replace(served, paced=paced, stated_per_s=stated, tiers=self._below(served.lasted_s), adapters=self._used())
         if self._scaled is not None:
             scaling = self._scaled.statistics(len(plan.copies[0]), self.log.last_end)
-            part = scaling.paid_s / (len(plan.copies) * scaling.span_s)
-            served = replace(served, scaling=scaling, cache_mean=served.cache_mean / part if part > 0 else 0.0)
+            there = scaling.paid_s / (len(plan.copies) * scaling.span_s)
+            served = replace(served, scaling=scaling, cache_mean=served.cache_mean / there if there > 0 else 0.0)
         if plan.prompts is None:
             return served
         if self._prompts is not None:

@@ -120,6 +120,11 @@ class Answers:
     stay_s: float = 0.0
 
     @property
+    def is_warm_up(self) -> bool:
+        """Whether every answer is of the warm-up, so that none has a time."""
+        return self.served > 0 and self.latency is None and self.growth_per_s <= 0
+
+    @property
     def keeps_up(self) -> bool:
         """Whether arrivals, and not the machine, set its rate."""
         return not self.closed and self.offered_per_s > 0 and self.growth_per_s <= 0

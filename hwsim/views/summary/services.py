@@ -105,8 +105,6 @@ def _of(entry: Answers) -> Iterator[str]:
                 "a client that waits asks less while the service is slow: percentiles of an open load of this rate are longer "
                 "(coordinated omission)"
             )
-    elif entry.served:
-        yield "no answer has a time: all of them are of the warm-up"
     if entry.there_most:
         line = (
             f"; in line for a worker {format_count(entry.waiting_mean)}, {entry.waiting_most:,} at most"

@@ -18,12 +18,13 @@ import numpy as np
 from hwsim import ticks
 from hwsim.formats import format_quantity
 from hwsim.records import dataclass
-from hwsim.spec import Place, Problem, field, place_field
+from hwsim.spec import Place, Problem, Warning, field, place_field
 from hwsim.ticks import FEMTO, Column
 from hwsim.units import DAY, PerSecond, Seconds
 from hwsim.workload.load.draws import Constant, Distribution, Draws, Exponential, Uniform
 from hwsim.workload.load.keys import CountDraw, TimeDraw, distribution_of
 from hwsim.workload.load.numbers import Floats, sine, stream
+from hwsim.workload.load.traces import read_trace
 
 BLOCK: Final = 4096  # instants that are drawn together
 UNIT: Final = Exponential(1.0)
@@ -158,21 +159,28 @@ class ArrivalKeys:
         """Requests a second of arrivals that are the same at all times; None of others."""
         return self.rate if self.day is None else None
 
-    def part_of_day(self, requests: float | None, lasting: float | None = None) -> str:
-        """What is wrong with a run of so many requests, or seconds, that ends before its day does; "" if nothing is.
+    def part_of_load(self, whose: str, count: int, span: float) -> tuple[Warning, ...]:
+        """A warning if a run ends before its day, its trace, or the ramp of its clients: it says nothing of the rest.
 
-        It has a part of the day, mostly its night, and says nothing of the rest.  None: any number.
+        Args:
+            count: requests that came. span: seconds from the begin of the load to the last of them.
         """
-        if self.day is None or (requests is None and lasting is None):
-            return ""
-        span = min(math.inf if requests is None else self.day.lasts(requests), math.inf if lasting is None else lasting)
-        if span >= self.day.cycle * (1 - _WHOLE):
-            return ""
-        parts = f"{format_quantity(span, 's')} of a cycle of {format_quantity(self.day.cycle, 's')}"
-        middle, peak = (format_quantity(rate, "1/s") for rate in (self.day.rate(span / 2), self.day.peak))
-        rates = f"{middle} in the middle of it, {peak} at the busiest time"
-        whole = f"{math.ceil(self.day.mean * self.day.cycle):,} requests are a whole cycle, fewer with a shorter `cycle`"
-        return f"the run is {parts}: {rates}; {whole}"
+        if self.day is not None:
+            cycle, span = self.day.cycle, max(span, self.day.lasts(count))
+            middle, peak = (format_quantity(rate, "1/s") for rate in (self.day.rate(span / 2), self.day.peak))
+            whole = f"{math.ceil(self.day.mean * cycle):,} requests are a whole cycle, fewer with a shorter `cycle`"
+            what = f"a cycle of {{}}: {middle} in the middle of it, {peak} at the busiest time; {whole}"
+        elif self.trace is not None:
+            came = read_trace(self.trace, self.place, tokens=False).arrival
+            cycle = int(came[-1]) / FEMTO
+            what = f"a trace of {{}}: {count:,} of its {len(came):,} requests"
+        else:
+            cycle = 0.0 if self.clients is None else self.thinking.mean if self.ramp is None else self.ramp
+            what = "the {} within which its clients begin: fewer of them ask than it has"
+        if span >= cycle * (1 - _WHOLE):
+            return ()
+        parts = f"the run is {format_quantity(span, 's')} of {what.format(format_quantity(cycle, 's'))}"
+        return (Warning("part-of-a-day", f"{whose}{': ' if whose else ''}{parts}", self.place),)
 
     @property
     def thinking(self) -> Distribution:

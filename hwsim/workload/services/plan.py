@@ -12,9 +12,8 @@ from hwsim.devices import Cpu, Sockets
 from hwsim.graph.opgraph import Change
 from hwsim.machine import Machine
 from hwsim.records import dataclass
-from hwsim.spec import Mistakes, Place, Tree, Warning, decode, did_you_mean
+from hwsim.spec import Mistakes, Place, Tree, decode, did_you_mean
 from hwsim.spec.limits import REQUESTS, refuse_beyond
-from hwsim.ticks import FEMTO
 from hwsim.workload.file import Workload
 from hwsim.workload.load.arrivals import ArrivalKeys
 from hwsim.workload.load.traces import read_trace
@@ -238,18 +237,6 @@ def _load(part: Part, programs: list[ServiceProgram], mistakes: Mistakes) -> Loa
     _refuse_many(part, traces, place)
     until = NONE if part.lasting is None else part.start + ticks.femtoseconds(part.lasting)
     return Load(entries, NONE if part.requests is None else part.requests, until)
-
-
-def parts_of_days(program: Program) -> Iterator[Warning]:
-    """A warning of each service whose run ends before the cycle of its arrivals."""
-    for load in program.loads:
-        given = [(program.services[number], keys) for number in load.services if (keys := program.services[number].arrivals)]
-        total = math.fsum(keys.rate or 0.0 for _, keys in given)
-        for service, keys in given:
-            requests = None if load.requests < 0 else load.requests * (keys.rate or 0.0) / max(total, 1e-300)
-            lasting = None if load.until < 0 else (load.until - service.start) / FEMTO
-            if part := keys.part_of_day(requests, lasting):
-                yield Warning("part-of-a-day", f"{service.name}: {part}", keys.place)
 
 
 def _refuse_many(part: Part, arrivals: Collection[ArrivalKeys | None], place: Place) -> None:

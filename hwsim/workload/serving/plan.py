@@ -169,9 +169,6 @@ class ServicePlan:
                 "groups gather all tokens on every GPU, over NICs; a server that sends tokens to the GPUs of their experts alone"
             )
             return (Warning("tokens-gathered", f"{whose}{message} (DeepEP), and overlaps it, was 2 to 3 times as fast"),)
-        arrivals = self.keys.arrivals
-        if isinstance(arrivals, ArrivalKeys) and (part := arrivals.part_of_day(len(self.requests))):
-            return (Warning("part-of-a-day", f"{whose}{part}", arrivals.place),)
         if self._in_step:
             message = "clients begin together, think alike and ask alike: they stay in step and wait for each other, for ever"
             return (Warning("clients-in-step", f"{whose}{message}; ramp: 10 s lets them begin at random within that time"),)
