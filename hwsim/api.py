@@ -30,6 +30,7 @@ from hwsim.spec import (
 )
 from hwsim.views.kit.shown import Shown, drawn
 from hwsim.workload import Workload
+from hwsim.workload.events import late
 from hwsim.workload.lower import Folding
 
 if TYPE_CHECKING:  # reports, and what few runs have, are imported when they are asked for
@@ -291,7 +292,8 @@ def _collected(lowered: Lowered, played: Played, *, expect: bool | Literal["auto
 
         values |= expected_of_training(_trained(trainings, lowered, timeline))
     reacted = () if running is None else running.warnings()
-    warnings = different(lowered.warnings, notes(timeline), reacted, _unsteady(played))
+    passed = late(lowered.workload.events, timeline.makespan) if lowered.workload and lowered.workload.events else ()
+    warnings = different(lowered.warnings, notes(timeline), reacted, _unsteady(played), passed)
     memory = _memory(lowered, timeline, played.serving)
     return Run(
         machine=lowered.machine_name,

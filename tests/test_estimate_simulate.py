@@ -208,6 +208,8 @@ def test_the_channels_of_collectives_are_counted_once() -> None:
 PLACES = {
     "p3": "p3.16xlarge", "h100": "dgx-h100", "mi300x": "mi300x-8", "l40s": "l40s-8",
     "pod": "hwsim: machine/1\nuse: scale/dgx-a100-pod\nlet: {nodes: 4, per_leaf: 8}\n",
+    "meshes": "hwsim: machine/1\nparts: {node: {kind: machine, use: p3dn.24xlarge, count: 2}, switch: {kind: switch}}\n"
+    "links: [{between: [node*.nic*, switch], kind: ethernet, rate: 100 Gb/s}]\n",
 }  # fmt: skip
 LENGTHS = {
     "gpt2": (128, 1024),
@@ -233,13 +235,15 @@ def drawn(chance: random.Random) -> tuple[str, str, str, dict[str, Any]]:
         "recompute": chance.choice(("none", "selective", "full")), "sequence": chance.choice(LENGTHS[model]),
     }  # fmt: skip
     plan["sequence_parallel"] = plan["tp"] > 1 and chance.random() < 0.6
+    if where == "meshes":
+        plan["pp"] = 1  # eight GPUs share a card, and stages exchange at once: see the range of `hwsim.models.cluster`
     if plan["pp"] > 1:
         plan["schedule"] = chance.choice(("1f1b", "gpipe", "interleaved"))
         plan["chunks"] = chance.choice((2, 3, 4)) if plan["schedule"] == "interleaved" else 1
         plan["uneven"] = chance.random() < 0.4
     copies = place(where)[1].gpus // (plan["tp"] * plan["pp"] * plan["cp"])
     plan["global_batch"] = max(1, copies) * plan["microbatch"] * chance.choice((1, 2, 3, 4, 8))
-    plan["dtype"] = "fp16" if where == "p3" else "bf16"
+    plan["dtype"] = "fp16" if where in ("p3", "meshes") else "bf16"
     return where, model, chance.choice(("megatron-core", "internevo", "deepspeed-zero3")), plan
 
 

@@ -6,6 +6,8 @@ nothing, and with an event after its end. A way may be refused. A new key is tri
 
 from __future__ import annotations
 
+import os
+import random
 from collections.abc import Iterator
 from functools import cache
 from itertools import islice
@@ -17,13 +19,17 @@ import hwsim
 from hwsim import api
 from tests.keys.examples import EXAMPLES
 from tests.keys.feeling import Example, changes, put
+from tests.keys.schemas import Found
 from tests.service_cases import busy
+from tests.test_docs import ROOT
 from tests.test_services_ways import of_answers
 
 FEW: Final = 3  # parts to which something happens after the end
 LATE: Final = "100 day"
 PLAYED: Final = tuple(at for at, example in enumerate(EXAMPLES) if example.framework is None)
-SERVED: Final = tuple(at for at in PLAYED if "services" in repr(EXAMPLES[at].workload))  # of the others it takes an hour
+SERVED: Final = tuple(at for at in PLAYED if "services" in repr(EXAMPLES[at].workload))  # of the others a sample is drawn
+SAMPLE: Final = int(os.environ.get("HWSIM_LAWS", "90"))  # keys of each of the parts below
+PARTS: Final = 4
 
 
 @cache
@@ -92,3 +98,26 @@ def test_a_changed_key_has_one_answer_on_all_ways(number: int) -> None:
     for file, found in example.given():
         for value in islice(changes(example, found), 1) if file == "workload" else ():
             assert differ(number, put(example.workload, found.path, value)) == [], (found.key, value)
+
+
+@cache
+def others() -> tuple[tuple[int, Found], ...]:
+    """Keys of the workloads of all other examples, in an order that is another one for each version of the change log."""
+    keys = [
+        (number, found)
+        for number in PLAYED
+        if number not in SERVED
+        for file, found in EXAMPLES[number].given()
+        if file == "workload"
+    ]
+    random.Random((ROOT / "CHANGELOG.md").read_text(encoding="utf-8")).shuffle(keys)
+    return tuple(keys)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(PARTS))
+def test_so_has_a_changed_key_of_a_sample_of_all_others(part: int) -> None:
+    for number, found in others()[part::PARTS][:SAMPLE]:
+        example = EXAMPLES[number]
+        for value in islice(changes(example, found), 1):
+            assert differ(number, put(example.workload, found.path, value)) == [], (example.name, found.path, value)

@@ -128,3 +128,16 @@ def test_a_name_of_several_devices_is_not_one(machine: Machine) -> None:
 def test_a_key_that_cannot_be_is_refused(machine: Machine, kind: str, keys: str, message: str) -> None:
     with pytest.raises(SpecError, match=message):
         place(machine, kind, keys)
+
+
+@pytest.mark.parametrize(("device", "capacity", "rate"), [("cpu", "cpu.memory", 40e9), ("gpu0", "gpu0.memory", 1e12)])
+def test_a_copy_of_a_part_to_itself_reads_and_writes_its_memory(
+    machine: Machine, device: str, capacity: str, rate: float
+) -> None:
+    """A memory has one bandwidth for both: n bytes are read and n written, as by an op that makes n new bytes of n."""
+    copied = place(machine, "copy", f"{{from: {device}, to: {device}, bytes: 4 GB}}")
+    made = place(machine, "elementwise", f"{{device: {device}, count: 1e9}}")
+    assert copied.cost is not None
+    assert made.cost is not None
+    assert dict(copied.cost.demand.amounts)[capacity] == dict(made.cost.demand.amounts)[capacity]
+    assert seconds(machine, copied) == seconds(machine, made) == pytest.approx(8e9 / rate)

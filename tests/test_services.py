@@ -282,6 +282,13 @@ def test_an_event_makes_caches_miss() -> None:
     assert run(files, requests=1000)["b"].came == 0
     cold = run(files, requests=1000, events=[{"at": "100 ms", "service": "a", "hit": "0 %", "for": "200 ms"}])["b"]
     assert cold.came == 200
+    hit = {"service": "a", "hit": "100 %"}  # at each moment the lowest that is given, whichever begins or ends first
+    miss = {**hit, "hit": "0 %"}
+    events = [
+        {**hit, "at": "0 s"}, {**miss, "at": "100 ms", "for": "200 ms"}, {**hit, "at": "150 ms", "for": "10 ms"},
+        {**miss, "at": "300 ms", "for": "100 ms"},
+    ]  # fmt: skip
+    assert run(files, requests=1000, events=events)["b"].came == run(files, requests=1000, events=events[::-1])["b"].came == 300
 
 
 def test_a_value_that_is_kept_is_the_same_in_later_statements() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 import pytest
@@ -80,9 +80,20 @@ def a_job_of_nothing_changes_nothing(_: random.Random, machine: File, workload: 
         assert "first come first served" in found if isinstance(found, str) else found == first, what
 
 
+def stops_that_overlap_are_their_union(dice: random.Random, machine: File, workload: File) -> None:
+    def stops(spans: Iterable[tuple[int, int]]) -> list[File]:
+        return [{"service": "web", "at": f"{begin} ms", "down": f"{end - begin} ms"} for begin, end in spans]
+
+    given = [(begin, begin + dice.randint(1, 20)) for begin in dice.choices(range(40), k=dice.randint(2, 5))]
+    stopped = [any(begin <= moment < end for begin, end in given) for moment in range(61)]
+    edges = [moment for moment in range(61) if stopped[moment] != (moment > 0 and stopped[moment - 1])]
+    union = zip(edges[::2], edges[1::2], strict=True)
+    assert told(machine, {**workload, "events": stops(given)}) == told(machine, {**workload, "events": stops(union)}), given
+
+
 LAWS: Final = (
     order_and_others_change_nothing, who_plays_changes_nothing, an_event_of_nothing_changes_nothing,
-    a_job_of_nothing_changes_nothing,
+    a_job_of_nothing_changes_nothing, stops_that_overlap_are_their_union,
 )  # fmt: skip
 
 

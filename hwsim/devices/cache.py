@@ -104,6 +104,9 @@ class Caches:
                 yield f"{key}.none", "it serves all and nothing at once", "`none` is larger than `full`"
             if before is not None and level.size < before.size and not level.victim:
                 yield key, "it is smaller than the level before it", "list the levels from the core outwards"
+            waits = ((before.cycles, level.cycles), (before.latency, level.latency)) if before is not None else ()
+            if any(near is not None and far is not None and far < near for near, far in waits):
+                yield key, "it answers sooner than the level before it", "list the levels from the core outwards"
             before = level
 
     def sizes(self, used: int) -> tuple[float, ...]:

@@ -9,7 +9,8 @@ messages that all GPUs of two nodes exchange at once. NICs that GPUs share are c
     ring across nodes   = as slow as the slower of the rings in a node and the links out of it
 
 **Range**: equal nodes, and a fabric that carries between all nodes what it carries between two of them. If its upper levels
-are oversubscribed, the simulation shows it and the estimate does not.
+are oversubscribed, the simulation shows it and the estimate does not. Nor does it show that the replicas of several pipeline
+stages exchange gradients through the same card at once: with fewer cards than stages in a node it is too fast, up to 2 times.
 """
 
 from __future__ import annotations
@@ -120,11 +121,13 @@ class Cluster:
         steps = turns * ((ranks - nodes) * STEP + (nodes - 1) * HOP if nodes > 1 else (ranks - 1) * STEP)
         rate = self.inside_rate(local) if local > 1 else float("inf")
         if nodes > 1:
-            rings = self.per_node / local  # groups that leave a node side by side, each through its part of the cards
-            out = self.across * self.network
+            leaving = sum(any(place // self.per_node == node for place in group) for group in groups)
+            cards = self.across / self.pair  # of a node; groups that have to share them do so at the rate that one would reach
+            sharing = max(1.0, leaving * (local if operation == "all-to-all" else min(local, cards)) / cards)
+            out = self.pair * self.network
             if operation == "all-to-all":
-                return START + HOP + softened(size * (ranks - local) / ranks, self.knee) * self.per_node / out
-            rate = min(rate, out / rings)
+                return START + HOP + softened(sharing * size * (ranks - local) / ranks, self.knee) / out
+            size, rate = sharing * size, min(sharing * rate, out * min(local, cards))
         if operation == "all-to-all":
             return START + STEP + size * (ranks - 1) / ranks / rate
         return START + steps + softened(share * size, self.knee) / rate

@@ -8,7 +8,8 @@
 
 A copy goes from memory to memory. Its default queue is `d2h` or `h2d` of the GPU between a GPU and another kind of device, `p2p`
 of the source between two GPUs, else `copy` of the source; `queue: compute` puts it in line with the kernels. It draws its bytes
-from every link direction on the route and from the memories at both ends.
+from every link direction on the route and from the memories at both ends. A copy of a part to itself is read and written by one
+memory, whose bandwidth is for both together: n bytes draw 2 n of it, as an elementwise op that reads n bytes and writes n does.
 
 A send starts at the program's own device by default, on the queue `send` of the source. It costs what a copy of that size costs,
 and what its messages take of the NICs on the route and of the cores at both ends.

@@ -4,10 +4,11 @@
 
 A part at half speed has half of each of its capacities; a link that is down carries nothing, and what is on its way
 waits. A part that is down stalls, and goes on where it was: no work is lost. That is a hang, not a crash, after which a
-training begins again at its last checkpoint (`failures` of a `train`). Of several events on one capacity the worst
-counts. A switch passes on that much of its backplane, or, if it is a full crossbar, of what each of its links carries away from
-it; one that is down stalls all that passes it. A CPU or GPU at a speed does all of its work at it, on one core as on all:
-`Demand.clocks` says what of an op that is.
+training begins again at its last checkpoint (`failures` of a `train`). Events on one part that overlap have causes of their own,
+and what they leave multiplies: a GPU at 50 % by its heat and at 50 % by a neighbour has 25 %. A link and the switch that it
+leaves follow each other: of their events the slower counts. A switch passes on that much of its backplane, or, if it is a full
+crossbar, of what each of its links carries away from it; one that is down stalls all that passes it. A CPU or GPU at a speed
+does all of its work at it, on one core as on all: `Demand.clocks` says what of an op that is.
 Range: a route is never changed; latencies of links, disks and network cards stay, as does the start of a service's work.
 
     events: [{at: 0 s, part: gpu*, jitter: 5 %, every: 10 ms, for: 10 s, seed: 1}]
@@ -24,13 +25,13 @@ Kerbyson, Pakin, "The case of the missing supercomputer performance", SC 2003, f
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from heapq import heappop, heappush, merge
-from operator import attrgetter
-from typing import TYPE_CHECKING, Final, overload
+from math import inf
+from typing import TYPE_CHECKING, Final, NamedTuple, overload
 
 from hwsim import ticks
+from hwsim.formats import format_quantity
 from hwsim.graph.opgraph import Change, LazyChanges
 from hwsim.machine import Machine, UnknownName
 from hwsim.records import dataclass
@@ -94,6 +95,13 @@ class Event:
         if self.of and not self.link:
             yield "of", "`of` chooses among links, and there is no `link`", None
 
+    def is_sound(self, mistakes: Mistakes) -> bool:
+        """Whether it can happen; what cannot is noted."""
+        problems = list(self.problems())
+        for _, message, hint in problems:
+            mistakes.add(self.place, message, hint)
+        return not problems
+
     def _of_service(self) -> Iterator[Problem]:
         if self.part or self.link or self.of:
             yield "service", "an event happens either to a service or to a part or link", "two events"
@@ -111,10 +119,10 @@ class Event:
             yield "every", f"more than {MOST_INTERVALS} intervals of jitter", "make `every` longer or `for` shorter"
 
 
-@dataclass(frozen=True, slots=True)
-class _Span:
+class _Span(NamedTuple):
     begin: int
-    end: int | None
+    end: float
+    whose: str
     left: float
 
 
@@ -170,12 +178,7 @@ def changes(events: Sequence[Event], machine: Machine, mistakes: Mistakes) -> Se
     """Changes of the machine's capacities by the events, in order of time."""
     happens: dict[str, list[tuple[Event, str]]] = {}
     for event in events:
-        if event.service:  # see `hwsim.workload.services`
-            continue
-        problems = list(event.problems())
-        for _, message, hint in problems:
-            mistakes.add(event.place, message, hint)
-        if problems:
+        if event.service or not event.is_sound(mistakes):  # of services see `hwsim.workload.services`
             continue
         for capacity, whose in _capacities(event, machine, mistakes):
             happens.setdefault(capacity, []).append((event, whose))
@@ -187,9 +190,9 @@ def _spans(event: Event, whose: str) -> Iterator[_Span]:
     """When one capacity has how much left: of a jitter, piece of work by piece of work, alike for all of a device."""
     begin = ticks.femtoseconds(event.at)
     lasts = event.lasting if event.down is None else event.down
-    end = None if lasts is None else begin + ticks.femtoseconds(lasts)
-    if event.jitter is None or event.every is None or end is None:
-        yield _Span(begin, end, event.speed or 0.0)
+    end = inf if lasts is None else begin + ticks.femtoseconds(lasts)
+    if event.jitter is None or event.every is None:
+        yield _Span(begin, end, whose, event.speed or 0.0)
         return
     import random  # few runs have jitter
 
@@ -197,8 +200,8 @@ def _spans(event: Event, whose: str) -> Iterator[_Span]:
     work = event.every / (1.0 + event.jitter)  # of a piece, at full speed
     while begin < end:
         longer = 1.0 + draw.expovariate(1.0) * event.jitter
-        until = min(begin + max(1, ticks.femtoseconds(work * longer)), end)
-        yield _Span(begin, until, 1.0 / longer)
+        until = min(begin + max(1, ticks.femtoseconds(work * longer)), int(end))
+        yield _Span(begin, until, whose, 1.0 / longer)
         begin = until
 
 
@@ -227,6 +230,14 @@ def unfelt(events: Sequence[Event], machine: Machine, drawn: Collection[str]) ->
             yield Warning("no-effect", f"the event of {told.what} has no effect: nothing in the run works there", event.place)
 
 
+def late(events: Sequence[Event], end_s: float) -> Iterator[Warning]:
+    """A warning of each event that begins when a run has ended."""
+    for event in events:
+        if event.at >= end_s:
+            moment, end = format_quantity(event.at, "s"), format_quantity(end_s, "s")
+            yield Warning("no-effect", f"an event at {moment} has no effect: the run ends at {end}", event.place)
+
+
 def _of_part(machine: Machine, name: str) -> list[str]:
     """What is slower while a part is: its capacities; of a switch its backplane, or what leaves it if that is a full crossbar."""
     capacities = [each.name for each in machine.device(name).model.capacities(name)]
@@ -237,25 +248,22 @@ def _of_part(machine: Machine, name: str) -> list[str]:
 
 
 def _changes(capacity: str, happens: Sequence[tuple[Event, str]]) -> Iterator[Change]:
-    """At each begin and end, what the worst of the spans then under way leaves."""
-    spans = merge(*(_spans(event, whose) for event, whose in happens), key=attrgetter("begin"))
+    """At each begin and end, what the spans then under way leave: all of one part together, and the least of what is in a row."""
+    spans = merge(*(_spans(event, whose) for event, whose in happens))
     coming = next(spans, None)
-    ends: list[tuple[int, float]] = []  # of spans under way
-    active: Counter[float] = Counter()
+    active: list[tuple[float, str, float]] = []  # a heap of (end, whose, what is left) of the spans under way
     before = 1.0
-    while coming is not None or ends:
-        moment = min([*([coming.begin] if coming is not None else ()), *([ends[0][0]] if ends else ())])
+    while coming is not None or (active and active[0][0] < inf):
+        moment = min(coming.begin if coming is not None else inf, active[0][0] if active else inf)
         while coming is not None and coming.begin <= moment:
-            active[coming.left] += 1
-            if coming.end is not None:
-                heappush(ends, (coming.end, coming.left))
+            heappush(active, coming[1:])
             coming = next(spans, None)
-        while ends and ends[0][0] <= moment:
-            _, left = heappop(ends)
-            active[left] -= 1
-            if not active[left]:
-                del active[left]
-        speed = min(active, default=1.0)
+        while active and active[0][0] <= moment:
+            heappop(active)
+        left: dict[str, float] = {}
+        for whose, each in sorted(span[1:] for span in active):
+            left[whose] = left.get(whose, 1.0) * each
+        speed = min(left.values(), default=1.0)
         if speed < before or speed > before:
-            yield Change(moment, capacity, speed)
+            yield Change(int(moment), capacity, speed)
         before = speed

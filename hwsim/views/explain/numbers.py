@@ -1,6 +1,6 @@
 """Numbers of the files of a run that `--set` reaches: the path, unit and source of each, and the value twice as good.
 
-A time or length is better halved, a rate better doubled. For sizes, shares and counts it depends on the case.
+A time, or the length of a link, is better halved, a rate better doubled. For sizes, shares and counts it depends on the case.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from hwsim.spec.numbers import sources
 from hwsim.units import Quantity
 
 BETTER: Final[dict[str, Literal["halved", "doubled"]]] = {
-    "s": "halved", "m": "halved", "B/s": "doubled", "FLOP/s": "doubled", "1/s": "doubled", "T/s": "doubled",
+    "s": "halved", "B/s": "doubled", "FLOP/s": "doubled", "1/s": "doubled", "T/s": "doubled",
 }  # fmt: skip
 BY_KEY: Final[dict[str, Literal["halved", "doubled"]]] = {
     "rpm": "doubled", "density": "doubled", "ipc": "doubled", "per_cycle": "doubled", "cycles": "halved", "mispredict": "halved",
+    "length": "halved",
 }  # fmt: skip
 _WRITTEN: Final = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)(\s*[^\d\s].*)?")
 _NOT: Final = frozenset({"name", "notes", "source", "ref", "hwsim", "use", "kind", "note", "ci95", "points", "let", "count"})

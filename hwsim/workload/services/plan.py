@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby, pairwise
+from operator import itemgetter
 from typing import Final
 
 from hwsim import ticks
@@ -274,16 +276,20 @@ def _joined(first: Program, second: Program) -> Program:
     )
 
 
+def _disjoint(spans: list[tuple[int, int, float]]) -> list[tuple[int, int, float]]:
+    """(begin, end, value) of spans that do not overlap, in order: the least of the values that are given for that time."""
+    edges = sorted({edge for begin, end, _ in spans for edge in (begin, end)})
+    least = [(min((value for begin, end, value in spans if begin <= edge < end), default=None), edge) for edge in edges]
+    turns = [next(same) for _, same in groupby(least, key=itemgetter(0))]
+    return [(begin, end, value) for (value, begin), (_, end) in pairwise(turns) if value is not None]
+
+
 def _happenings(workload: Workload, program: Program, mistakes: Mistakes) -> Iterator[Happening]:
     """Stops of services, and caches that hit less often."""
     names = [service.name for service in program.services]
+    spans: dict[tuple[int, bool], list[tuple[int, int, float]]] = {}
     for event in workload.events:
-        if not event.service:
-            continue
-        problems = list(event.problems())
-        for _, message, hint in problems:
-            mistakes.add(event.place, message, hint)
-        if problems:
+        if not event.service or not event.is_sound(mistakes):
             continue
         if event.service not in names:
             mistakes.add(event.place, f"there is no service '{event.service}'", did_you_mean(event.service, names))
@@ -294,7 +300,10 @@ def _happenings(workload: Workload, program: Program, mistakes: Mistakes) -> Ite
             continue
         lasts = event.lasting if event.down is None else event.down
         until = ticks.LONGEST if lasts is None else at + ticks.femtoseconds(lasts)
-        yield Happening(at, until, number, event.hit)
+        spans.setdefault((number, event.hit is None), []).append((at, until, event.hit or 0.0))
+    for (number, down), given in spans.items():
+        for at, until, hit in _disjoint(given):
+            yield Happening(at, until, number, None if down else hit)
     for place, cache in enumerate(program.caches):
         start = program.services[cache.service].start
         for at in cache.emptied:
