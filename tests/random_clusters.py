@@ -1,15 +1,19 @@
 """Random valid pairs of a cluster and jobs on it, with events: nodes with CPUs, GPUs, disks and cards of their own.
 
-Nodes of a family are equal; jobs stand on one node, on GPUs or on every node, begin late, and read, compute and send; parts and
-links slow down and fail meanwhile.
+Nodes of a family are equal, and may have GPUs of two kinds and a disk of any; jobs stand on one node, on GPUs or on every node,
+begin late, and read, compute and send, or serve requests as they come or as a trace has them; parts, links and services slow
+down and fail meanwhile, several at once.
 """
 
 from __future__ import annotations
 
 import random
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
 from tests.random_pairs import File, Pair, quantity
+
+TRACE: Final = str(Path(__file__).parent / "keys/examples/trace.csv")
 
 
 def random_cluster_pair(dice: random.Random) -> Pair:
@@ -19,7 +23,8 @@ def random_cluster_pair(dice: random.Random) -> Pair:
     if all("services" in job for job in jobs.values()):  # nobody else may use cores that serve in turn
         for family in dict.fromkeys(node.rstrip("0123456789") for node in nodes):
             machine["parts"][family]["parts"]["cpu"]["serves"] = dice.choice(["shared", "fifo"])
-    return Pair(machine, {"hwsim": "workload/1", "name": "random jobs", "jobs": jobs, "events": _events(dice, machine, nodes)})
+    events = _events(dice, machine, nodes, [name for name, job in jobs.items() if "services" in job])
+    return Pair(machine, {"hwsim": "workload/1", "name": "random jobs", "jobs": jobs, "events": events})
 
 
 def random_cluster(dice: random.Random) -> tuple[File, list[str]]:
@@ -56,16 +61,20 @@ def _node(dice: random.Random, count: int) -> File:
         "flop": {"fp32": quantity(dice, 1e11, 1e14, "FLOP/s")},
         "memory": {"size": "64 GiB", "bandwidth": quantity(dice, 1e10, 1e12, "B/s")},
     }  # fmt: skip
-    disk = {
-        "kind": "disk",
-        "read": quantity(dice, 1e8, 1e10, "B/s"),
-        "write": quantity(dice, 1e8, 1e10, "B/s"),
-        "latency": "10 us",
-    }
+    rates = {"read": quantity(dice, 1e8, 1e10, "B/s"), "write": quantity(dice, 1e8, 1e10, "B/s"), "latency": "10 us"}
+    disk = dice.choice([
+        {"kind": "disk", **rates}, {"kind": "disk", **rates}, {"kind": "ssd", "use": "nvme-980pro"},
+        {"kind": "hdd", "use": "hdd-7200rpm"}, {"kind": "volume", "use": "ebs-gp3", "size": "2 TB"},
+    ])  # fmt: skip
+    parts = {"cpu": cpu, "gpu": gpu, "disk": disk, "nic": {"kind": "nic", "bandwidth": quantity(dice, 1e8, 1e10, "B/s")}}
+    lanes: list[File] = []
+    if dice.random() < 0.3:  # a GPU of another kind beside them
+        parts["acc"] = {**gpu, "count": 1, "flop": {"fp32": quantity(dice, 1e11, 1e14, "FLOP/s")}}
+        lanes = [{"name": "lane", "between": ["cpu", "acc"], "kind": "direct", "bandwidth": quantity(dice, 1e9, 1e11, "B/s")}]
     return {
-        "kind": "machine", "count": count,
-        "parts": {"cpu": cpu, "gpu": gpu, "disk": disk, "nic": {"kind": "nic", "bandwidth": quantity(dice, 1e8, 1e10, "B/s")}},
+        "kind": "machine", "count": count, "parts": parts,
         "links": [
+            *lanes,
             {"name": "slot", "between": ["cpu", "gpu*"], "kind": "direct", "bandwidth": quantity(dice, 1e9, 1e11, "B/s")},
             {"name": "cable", "between": ["cpu", "disk"], "kind": "direct", "bandwidth": quantity(dice, 1e8, 1e10, "B/s")},
             {"name": "card", "between": ["cpu", "nic"], "kind": "direct", "bandwidth": "100 GB/s"},
@@ -80,7 +89,8 @@ def _job(dice: random.Random, machine: File, nodes: list[str]) -> File:
     if dice.random() < 0.4:
         job["runtime"] = {"dispatch": "20 us", "return": "5 us"}
     node = dice.choice(nodes)
-    gpu = f"gpu{dice.randrange(machine['parts'][node.rstrip('0123456789')]['parts']['gpu']['count'])}"
+    parts = machine["parts"][node.rstrip("0123456789")]["parts"]
+    gpu = dice.choice([*(f"gpu{at}" for at in range(parts["gpu"]["count"])), *(["acc"] if "acc" in parts else [])])
     match dice.choice(["here", "named", "each", "gpus", "pipeline", "train", "services"]):
         case "here":  # names are its node's
             return {**job, "device": node, "program": _body(dice, "", gpu, "")}
@@ -109,7 +119,7 @@ def _job(dice: random.Random, machine: File, nodes: list[str]) -> File:
 
 def _service(dice: random.Random, node: str, gpu: str) -> File:
     """Requests that compute, read and copy on a node, named in full or as it calls its parts."""
-    arrivals = dice.choice([{"every": "100 us"}, {"poisson": "5000 1/s"}])
+    arrivals = dice.choice([{"every": "100 us"}, {"poisson": "5000 1/s"}, {"trace": TRACE}])
     prefix, device = dice.choice([(f"{node}.", {}), ("", {"device": f"{node}.cpu"})])
     request = [
         {"busy": {"device": f"{prefix}cpu", "time": quantity(dice, 1e-6, 1e-4, "s")}},
@@ -148,8 +158,13 @@ def _body(dice: random.Random, node: str, gpu: str, collective: str) -> list[Fil
     return [{"repeat": {"times": dice.randint(1, 6), "do": statements}}]
 
 
-def _events(dice: random.Random, machine: File, nodes: list[str]) -> list[File]:
-    events: list[Any] = []
+def _events(dice: random.Random, machine: File, nodes: list[str], serving: list[str]) -> list[File]:
+    """What happens to parts, links and the services of jobs: one thing after another, or several at once."""
+    stops = range(dice.randint(0, 2) if serving else 0)
+    events: list[Any] = [
+        {"at": quantity(dice, 1e-6, 1e-2, "s"), "service": f"{dice.choice(serving)}.web", "down": quantity(dice, 1e-4, 1e-2, "s")}
+        for _ in stops
+    ]
     for _ in range(dice.randint(0, 3)):
         node = dice.choice(nodes)
         part = dice.choice([f"{node}.cpu", f"{node}.gpu0", f"{node}.gpu*", f"{node}.disk", f"{node}.nic", "node*.cpu", "sw"])

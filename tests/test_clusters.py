@@ -25,8 +25,9 @@ from tests.random_pairs import File, Pair
 COUNT = int(os.environ.get("HWSIM_LAWS", "12"))
 WORDS: Final = {
     "node": "m", "old": "a", "cpu": "zcpu", "gpu": "b-gpu-", "disk": "a-disk", "nic": "z-card", "sw": "c", "x": "w", "y": "v",
+    "acc": "an-acc",
 }  # fmt: skip
-NAMED: Final = re.compile(r"(node|old|cpu|gpu|disk|nic|sw|x|y)(\d*\*?)")
+NAMED: Final = re.compile(r"(node|old|cpu|gpu|acc|disk|nic|sw|x|y)(\d*\*?)")
 KEPT: Final = {"kind", "name", "hwsim", "link"}
 
 

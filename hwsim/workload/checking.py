@@ -74,9 +74,8 @@ def _suspicions(workload: Workload) -> tuple[Warning, ...]:
     if len(programs) > 1:
         barriers: dict[str, list[str]] = {}
         for program, statements in programs.items():
-            for name in sorted(
-                {_barrier(inner) for tree in _all(statements) for kind, inner in _items(tree) if kind == "barrier"}
-            ):
+            met = [inner for tree in _all(statements) for kind, inner in _items(tree) if kind == "barrier"]
+            for name in sorted({inner.text("name") or "" if inner.is_mapping else str(inner.value) for inner in met}):
                 barriers.setdefault(name, []).append(program)
         warnings += [
             Warning("lone-barrier", f"only program '{who[0]}' names the barrier '{name}'")
@@ -185,10 +184,6 @@ def _slip(first: str, second: str) -> bool:
     if len(short) == len(long):
         return sorted(short) == sorted(long)
     return any(long[:at] + long[at + 1 :] == short for at in range(len(long))) and not long[-1].isdigit()
-
-
-def _barrier(tree: Tree) -> str:
-    return str(tree.value) if not tree.is_mapping else tree.text("name") or ""
 
 
 def _check(tree: Tree, mistakes: Mistakes, of_stage: bool = False) -> None:

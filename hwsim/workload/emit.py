@@ -215,7 +215,7 @@ class Emitter:
         for number in range(copies):
             chunk = self._next_chunk()
             self._turns(repeat, frame, unroll)
-            after = self._snapshot()
+            after = {(rank, *key): ref for rank, thread in enumerate(self._threads) for key, ref in thread.snapshot()}
             if number > least and is_steady(self.chunks[chunk - 1], self.chunks[chunk], before, after, chunk, first):
                 self.loops[chunk - 1] = self.loops[chunk] = Loop(chunk - 1, copies - number + 1, unroll)
                 self.peeled = max(self.peeled, (number - 1) if shared else 0)
@@ -250,9 +250,6 @@ class Emitter:
     def _next_chunk(self) -> int:
         self.chunks.append(Chunk())
         return len(self.chunks) - 1
-
-    def _snapshot(self) -> Snapshot:
-        return {(rank, *key): ref for rank, thread in enumerate(self._threads) for key, ref in thread.snapshot()}
 
     # ---- statements
 

@@ -308,10 +308,7 @@ class _Group:
     def _firsts(self, ranks: Sequence[int]) -> tuple[int, ...]:
         """Positions, among those that stay, of the first ranks of these ranks' classes."""
         position = {rank: number for number, rank in enumerate(self.ranks)}
-        return tuple(dict.fromkeys(position[self._first(rank)] for rank in ranks))
-
-    def _first(self, rank: int) -> int:
-        return self.whole.fold.ranks.leader(self.base + rank) - self.base
+        return tuple(dict.fromkeys(position[self.whole.fold.ranks.leader(self.base + rank) - self.base] for rank in ranks))
 
     def _step_label(self, collective: Collective, gathering: Gathering, step: Step, times: int) -> int:
         """One of its own, that says how many it stands for."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 import csv
 import json
 from array import array
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
@@ -123,12 +123,8 @@ def _objects(first: str, rows: Iterator[str], name: str, place: Place) -> Iterat
                 seconds = float(entry["timestamp"]) / 1000
             except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
                 raise _no_request(name, number, text, place) from error
-            yield Line(number, seconds, *_lengths(entry), entry.get("hash_ids") or ())
+            yield Line(number, seconds, entry.get("input_length"), entry.get("output_length"), entry.get("hash_ids") or ())
         text, number = next(rows, ""), number + 1
-
-
-def _lengths(found: Mapping[str, Any]) -> tuple[Any, Any]:
-    return found.get("input_length"), found.get("output_length")
 
 
 _FORMS: Final = (  # columns of the arrival, of the prompt's tokens and the answer's

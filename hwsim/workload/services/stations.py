@@ -88,10 +88,10 @@ def stations_of(
                 whole = drawing[number] if issued else demand
                 demands.append(replace(whole, crowd=None) if issued and at_arms else whole)
             out[number] = replace(out[number], station=len(stations), flow=alike)
-        places = {name for number in members for name in _names(drawing[number])} if issued else names
-        stations.append(
-            Station(kind, tuple(capacities[each] for each in _sorted(places, names)), tuple(demands), servers, at_arms, issued)
-        )
+        every = {name for number in members for name in _names(drawing[number])} if issued else names
+        order = sorted(every, key=lambda name: (name not in names, name))  # those that name the station first
+        places = tuple(capacities[each] for each in order)
+        stations.append(Station(kind, places, tuple(demands), servers, at_arms, issued))
     first = {number: _first(demand, capacities, rates)[0] for number, demand in drawing.items()}
     waited = tuple(dict.fromkeys(first[number] for number in sorted(first)))
     return (
@@ -101,11 +101,6 @@ def stations_of(
         tuple(stations),
         waited,
     )
-
-
-def _sorted(places: Collection[str], names: Collection[str]) -> list[str]:
-    """The places by name, first those that name the station."""
-    return sorted(places, key=lambda name: (name not in names, name))
 
 
 def _at_arms(works: Mapping[int, Accesses | None], sizes: Mapping[int, Number]) -> tuple[Accesses, ...]:

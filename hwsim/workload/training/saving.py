@@ -19,7 +19,7 @@ from hwsim.graph.builder import GraphBuilder, OpRef
 from hwsim.machine import Machine, NoRoute, UnknownName
 from hwsim.ops import CannotPlace
 from hwsim.records import dataclass
-from hwsim.spec import Mistakes, Place, SpecError, Tree, decode_value, find, read
+from hwsim.spec import Mistakes, SpecError, Tree, decode_value, find, read
 from hwsim.units import Seconds
 from hwsim.workload.checkpoint import COPY, WRITE, Storage, Together, together, usual_storage
 from hwsim.workload.training.plan import Plan
@@ -147,7 +147,7 @@ def saved_by(keys: TrainKeys, plan: Plan, machine: Machine, mistakes: Mistakes) 
             held=saved.mode == "async",
         )
     except (CannotPlace, NoRoute, UnknownName) as error:
-        mistakes.add(_place(saved), getattr(error, "message", str(error)), getattr(error, "hint", None))
+        mistakes.add(saved.place, getattr(error, "message", str(error)), getattr(error, "hint", None))
         return None
     first = steps if 0 < steps <= plan.steps else plan.steps
     copied, _, read_back = ops.seconds(machine.rates())
@@ -181,10 +181,6 @@ def refuse_hopeless(saved: Saved, job: Job, machine: Machine, tree: Tree, mistak
         goodput(job, stops, job.restart.loading(saved.saves.load_s), saved.saves.every_s or AUTO, near=saved.saves.near)
     except NoProgress as error:
         mistakes.add(tree.key_place("failures"), error.message, error.hint)
-
-
-def _place(saved: CheckpointKeys) -> Place:
-    return saved.place
 
 
 def _storage(saved: CheckpointKeys, machine: Machine) -> Storage:
