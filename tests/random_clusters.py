@@ -1,8 +1,8 @@
 """Random valid pairs of a cluster and jobs on it, with events: nodes with CPUs, GPUs, disks and cards of their own.
 
-Nodes of a family are equal, and may have GPUs of two kinds and a disk of any; jobs stand on one node, on GPUs or on every node,
-begin late, and read, compute and send, or serve requests as they come or as a trace has them; parts, links and services slow
-down and fail meanwhile, several at once.
+Nodes of a family are equal, and may have GPUs of two kinds, and a plain disk, an SSD or a volume; jobs stand on one node, on
+GPUs or on every node, begin late, and read, compute and send, or serve requests as they come or as a trace has them; parts, links
+and services slow down and fail meanwhile, several at once.
 """
 
 from __future__ import annotations
@@ -62,10 +62,14 @@ def _node(dice: random.Random, count: int) -> File:
         "memory": {"size": "64 GiB", "bandwidth": quantity(dice, 1e10, 1e12, "B/s")},
     }  # fmt: skip
     rates = {"read": quantity(dice, 1e8, 1e10, "B/s"), "write": quantity(dice, 1e8, 1e10, "B/s"), "latency": "10 us"}
-    disk = dice.choice([
-        {"kind": "disk", **rates}, {"kind": "disk", **rates}, {"kind": "ssd", "use": "nvme-980pro"},
-        {"kind": "hdd", "use": "hdd-7200rpm"}, {"kind": "volume", "use": "ebs-gp3", "size": "2 TB"},
-    ])  # fmt: skip
+    disk = dice.choice(
+        [
+            {"kind": "disk", **rates},
+            {"kind": "disk", **rates},
+            {"kind": "ssd", "use": "nvme-980pro"},
+            {"kind": "volume", "use": "ebs-gp3", "size": "2 TB"},
+        ]
+    )  # fmt: skip  (no hdd: what a request waits for its platter is drawn by the name of the part)
     parts = {"cpu": cpu, "gpu": gpu, "disk": disk, "nic": {"kind": "nic", "bandwidth": quantity(dice, 1e8, 1e10, "B/s")}}
     lanes: list[File] = []
     if dice.random() < 0.3:  # a GPU of another kind beside them
