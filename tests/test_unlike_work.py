@@ -8,7 +8,8 @@ import pytest
 
 import hwsim
 from hwsim.comparing.simulating import compare
-from hwsim.costs import Amount
+from hwsim.costs import Amount, Paying, load_prices
+from hwsim.devices.offers import Way
 from hwsim.planning import plan, read_question
 from hwsim.planning.choosing import against
 from hwsim.planning.options import Option
@@ -136,3 +137,30 @@ def test_numbers_of_two_runs_are_told_apart_by_more_than_both_miss(measure: str,
         Option(Point(at, "", ()), "simulation", {measure: Amount.within(value, 0.2)}) for at, value in enumerate((1.0, apart))
     )
     assert against(question, other, one).is_told == told
+
+
+@pytest.mark.parametrize(("other", "way"), [("dgx-h200", "reserved"), ("mi300x-8", "purchase"), ("dgx-a100", "purchase")])
+def test_a_plan_and_a_comparison_have_one_judgement_of_prices_of_other_kinds(other: str, way: Way) -> None:
+    """A price of a whole machine tells nothing beside a sum of parts, nor a term of a day beside one of a year."""
+    train: dict[str, Any] = {"hwsim": "workload/1"}
+    train |= {"train": {"model": "llama-3-8b", "sequence": 2048, "global_batch": 64, "parallel": {"tp": 8}, "tokens": 1e10}}
+    machines = ("dgx-h100", other)
+    both = compare(machines, (train, train), by="cost", attribute=False, paying=Paying(load_prices(), way))
+    answer = plan(
+        {"machine": list(machines), "workload": train, "failures": "none", "rent": way, "minimise": "cost", "simulate": 0}
+    )
+    unlike = [each.unlike for each in answer.ratios.values() if "GPU" not in each.unlike]
+    if not answer.ratios:  # the other has no plan that fits
+        return
+    assert bool(unlike and unlike[0]) == (" against " in both.why)
+    assert both.over is None or not any(unlike)
+
+
+def test_parts_of_a_ramp_answer_no_plan() -> None:
+    """The rule that expectations have."""
+    served = {"model": "llama-3-8b", "arrivals": {"clients": 20, "think": "1 s", "ramp": "1 h"}, "requests": 20}
+    served |= {"prompt": 200, "output": 20}
+    question = {"machine": MACHINE, "workload": {"hwsim": "workload/1", "infer": served}, "minimise": "power"}
+    answer = plan({**question, "require": ["ttft_p95 at most 1 h"]})
+    assert answer.best is None
+    assert [reason.constraint for each in answer.rejected for reason in each.reasons] == ["day"]

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Final
 from hwsim.comparing.alike import is_unlike
 from hwsim.comparing.sides import Group, Side, Spent
 from hwsim.comparing.waterfall import Waterfall
+from hwsim.costs import unlike_prices
 from hwsim.formats import family
 from hwsim.records import dataclass
 from hwsim.results.ratio import Ratio, ratio
@@ -188,6 +189,8 @@ def of_sides(first: Side, second: Side, by: str = "") -> Comparison:
         except NoSuchNumber as error:
             raise SpecError.of(None, str(error), error.hint) from None
         over = _over(first, second, compared, values, unit)
+        if compared.column == "cost_usd" and (kinds := unlike_prices(second.prices, first.prices)):
+            over, why = None, kinds
         if by and (refused := unclaimed(compared, [first.work, second.work], values)):
             compared, values, over, why = None, None, None, refused
     notes = unlike([("A", first.interval), ("B", second.interval)]) if _machine(first) != _machine(second) else []

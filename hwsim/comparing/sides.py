@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-from hwsim.costs import bill_of
+from hwsim.costs import Bill, PricedItem, bill_of
 from hwsim.demand import PLAIN
 from hwsim.formats import family, natural
 from hwsim.records import dataclass
@@ -72,7 +72,7 @@ class Side:
         interval: how sure the time is; None for a service, or if it was left out.
         number: finds a measure; raises `NoSuchNumber`.
         range_of: finds the ends of a measure that has a range of its own: energy, carbon, cost.
-        bill: energy and cost by column, where the run says its prices.
+        bill: energy and cost by column, where the run says its prices; prices: those, the dearest first.
     """
 
     machine: str
@@ -89,6 +89,7 @@ class Side:
     number: Callable[[Measure], float]
     range_of: Callable[[Measure], tuple[float, float] | None] = lambda _: None
     bill: Mapping[str, float] = field(default_factory=dict)
+    prices: tuple[PricedItem, ...] = ()
 
     @property
     def makespan_s(self) -> float:
@@ -103,7 +104,7 @@ class Side:
 
 def of_run(run: Result, document: Callable[[], Mapping[str, Any]]) -> Side:
     """The side of a run; document: makes its JSON, for measures that only it has."""
-    path = critical_path(run.timeline)
+    path, bill = critical_path(run.timeline), None if run.paying is None else bill_of(run)
     spent: dict[tuple[Group, str], int] = {}
     for share in path.limited_by:
         key = GROUPS[share.cause.kind], family(str(share.cause))
@@ -122,16 +123,13 @@ def of_run(run: Result, document: Callable[[], Mapping[str, Any]]) -> Side:
         run.warnings,
         lambda wanted: number(run, wanted, document),
         lambda wanted: _range_of(run, wanted),
-        _bill(run),
+        {} if bill is None else _billed(bill),
+        () if bill is None or bill.cost is None else bill.cost.prices,
     )
 
 
-def _bill(run: Result) -> Mapping[str, float]:
+def _billed(bill: Bill) -> Mapping[str, float]:
     """Energy and cost of a run whose prices were asked for."""
-    if run.paying is None:
-        return {}
-
-    bill = bill_of(run)
     cost = None if bill.cost is None else bill.cost.total
     amounts = {"energy_joules": None if bill.energy is None else bill.energy.joules, "cost_usd": cost}
     return {name: amount.value for name, amount in amounts.items() if amount is not None}

@@ -20,7 +20,7 @@ _HOMES: Final = {
     "Energy": "energy", "EnergyItem": "energy", "energy_at": "energy", "energy_of": "energy",
     "Power": "power", "PowerItem": "power", "power_of": "power",
     "Prices": "prices", "check_prices": "prices", "load_prices": "prices",
-    "Priced": "pricing", "PricedItem": "pricing", "price_of": "pricing",
+    "Priced": "pricing", "PricedItem": "pricing", "price_of": "pricing", "unlike_prices": "pricing",
     "Site": "site", "read_site": "site",
 }  # fmt: skip
 
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     from hwsim.costs.energy import Energy, EnergyItem, energy_at, energy_of
     from hwsim.costs.power import Power, PowerItem, power_of
     from hwsim.costs.prices import Prices, check_prices, load_prices
-    from hwsim.costs.pricing import Priced, PricedItem, price_of
+    from hwsim.costs.pricing import Priced, PricedItem, price_of, unlike_prices
     from hwsim.costs.site import Site, read_site
 
 __all__ = [
     "Amount", "Bill", "Cost", "CostItem", "Energy", "EnergyItem", "Paying", "Power", "PowerItem", "Priced", "PricedItem",
     "Prices", "Site", "bill_of", "check_prices", "closed", "cost_of", "energy_at", "energy_of", "load_prices", "power_of",
-    "price_of", "read_site", "said_of", "total",
+    "price_of", "read_site", "said_of", "total", "unlike_prices",
 ]  # fmt: skip
 
 

@@ -117,6 +117,15 @@ class Priced:
         return tuple(each for each in self.volumes if each.way == way)
 
 
+def unlike_prices(first: Sequence[PricedItem], second: Sequence[PricedItem]) -> str:
+    """Why no two costs tell which is lower, in words: the dearest price of each is of another kind; "" if it is not."""
+    kinds = [(each[0].whole, each[0].term) if each else (False, 0.0) for each in (first, second)]
+    named = ["a price of a whole machine" if whole else "a sum of parts" for whole, _ in kinds]
+    if named[0] == named[1]:
+        named = [f"terms of {lasting(term)}" if term else "no term" for _, term in kinds]
+    return f"{named[1]} against {named[0]}" if kinds[0] != kinds[1] else ""
+
+
 def price_of(machine: Machine, prices: Prices | None = None) -> Priced:
     """Price of a machine, to buy and to rent.
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from hwsim.comparing.alike import is_unlike
-from hwsim.formats import lasting
+from hwsim.costs import unlike_prices
 from hwsim.planning.options import Option, keyed
 from hwsim.planning.question import Question
 from hwsim.planning.wants import Objective, Quantity
@@ -142,13 +142,9 @@ def against(question: Question, option: Option, best: Option) -> Against:
 
 def _unlike(question: Question, option: Option, best: Option) -> str:
     """Why the numbers of two options are of different kinds: `hwsim compare` withholds such an answer as well."""
-    objective = question.objectives[0]
-    kinds = [(each.prices[0].whole, each.prices[0].term) if each.prices else (False, 0.0) for each in (best, option)]
-    if any(quantity.measure.unit == "USD" for quantity, _ in objective.weights) and kinds[0] != kinds[1]:
-        named = ["a price of a whole machine" if whole else "a sum of parts" for whole, _ in kinds]
-        if named[0] == named[1]:
-            named = [f"terms of {lasting(term)}" if term else "no term" for _, term in kinds]
-        return f"{named[1]} against {named[0]}"
+    in_money = any(quantity.measure.unit == "USD" for quantity, _ in question.objectives[0].weights)
+    if in_money and (unlike := unlike_prices(best.prices, option.prices)):
+        return unlike
     for name in option.intervals:
         if option.point.shown != best.point.shown and is_unlike(option.intervals[name], best.intervals.get(name)):
             return "one GPU was measured, the other has the defaults of its class"

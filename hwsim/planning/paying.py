@@ -36,8 +36,7 @@ def paid(
     if not seconds:
         if facts.priced is not None and question.keys.rent == "purchase" and facts.priced.volumes_of("purchase"):
             names = ", ".join(each.name for each in facts.priced.volumes_of("purchase"))
-            text = f"{names} is rented: nothing says for how long"
-            reason = Reason("price", text, lift="period: 1 year")
+            reason = Reason("price", f"{names} is rented: nothing says for how long", lift="period: 1 year")
             return replace(option, reasons=(*option.reasons, reason))
         price = outlay.price(facts)
         if price is not None and question.keys.rent == "purchase":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from typing import Final, NamedTuple
 
 from hwsim.costs import CostItem
@@ -110,17 +110,16 @@ def _best(answer: Answer, best: Option) -> Iterator[tuple[str, str]]:
         yield "simulated", note
     if best.how == "estimate":
         yield "known from", "closed forms alone: nothing was simulated"
-    for reason in dict.fromkeys(each.unlike for each in answer.ratios.values() if each.unlike):
-        numbers = {number for number, each in answer.ratios.items() if each.unlike == reason}
-        named = [where(each.point.shown) for each in answer.options if each.point.number in numbers]
-        more = f" and {len(named) - 3} more" if len(named) > 3 else ""
-        yield "not told", f"{'; '.join(named[:3])}{more}: {reason}"
-    alike = [number for number, each in answer.ratios.items() if not each.is_told and not each.unlike]
-    if alike:
-        equals = [each for each in answer.options if each.point.number in set(alike)]
-        first = "; ".join(where(each.point.shown) for each in equals[:3])
-        more = f" and {len(equals) - 3} more" if len(equals) > 3 else ""
-        yield "as good", f"within what is known: {first}{more}"
+    ratios = answer.ratios.items()
+    for reason in dict.fromkeys(each.unlike for _, each in ratios if each.unlike):
+        yield "not told", f"{_named(answer, {number for number, each in ratios if each.unlike == reason})}: {reason}"
+    if alike := {number for number, each in ratios if not each.is_told and not each.unlike}:
+        yield "as good", f"within what is known: {_named(answer, alike)}"
+
+
+def _named(answer: Answer, numbers: Set[int]) -> str:
+    named = [where(each.point.shown) for each in answer.options if each.point.number in numbers]
+    return "; ".join(named[:3]) + (f" and {len(named) - 3} more" if len(named) > 3 else "")
 
 
 def _item(item: CostItem) -> str:
