@@ -9,7 +9,9 @@ The pairs have one queue of work or few: with many a faster part may make the wh
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from functools import cache
+from itertools import pairwise
 from typing import Final
 
 import pytest
@@ -43,6 +45,8 @@ FEW: Final = 12  # numbers of a pair by default
 RARER: Final = {"tREFI": "doubled"}  # seconds that are better longer: a memory is refreshed less often
 FELT: Final = 0.02  # gain of a number that `explain` has to name, or another that gains as much
 NEAR: Final = 0.005
+CURVE: Final = 1e-6  # a curve through three numbers (seeks of a disk) may rise a little where one of them falls
+MANY: Final = 60  # numbers of a pair in the slow test
 
 
 @cache
@@ -73,7 +77,7 @@ def broken(machine: str, workload: str, numbers: list[Number]) -> list[str]:
     for number in numbers:
         twice, tenfold = (makespan(machine, workload, number, factor) for factor in (2, 10))
         times = [time for time in (first, twice, tenfold) if time is not None]
-        if times != sorted(times, reverse=True):
+        if any(later > before * (1 + CURVE) for before, later in pairwise(times)):
             found.append(f"{number.path} better slows: {times}")
         if twice is not None and first > twice * (1 + FELT) and first / twice > best * (1 + NEAR):
             found.append(f"{number.path} makes it {first / twice:.3f} times as fast, and the best of `explain` {best:.3f} times")
@@ -83,16 +87,19 @@ def broken(machine: str, workload: str, numbers: list[Number]) -> list[str]:
     return found
 
 
+def drawn(numbers: Sequence[Number], count: int, seed: str) -> list[Number]:
+    return random.Random(seed).sample(numbers, min(count, len(numbers)))
+
+
 @pytest.mark.parametrize(("machine", "workload"), PAIRS)
 def test_a_better_number_never_slows_and_none_helps_more_than_is_named(machine: str, workload: str) -> None:
-    numbers = numbers_of(machine)
-    assert broken(machine, workload, random.Random(workload).sample(numbers, min(FEW, len(numbers)))) == []
+    assert broken(machine, workload, drawn(numbers_of(machine), FEW, workload)) == []
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("machine", "workload"), [*PAIRS, *MORE])
 def test_no_better_number_slows(machine: str, workload: str) -> None:
-    assert broken(machine, workload, list(numbers_of(machine))) == []
+    assert broken(machine, workload, drawn(numbers_of(machine), MANY, workload)) == []
 
 
 def test_geometry_has_no_better_direction() -> None:

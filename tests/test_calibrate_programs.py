@@ -92,6 +92,19 @@ def test_a_function_nobody_measured_takes_what_alike_ones_take() -> None:
     assert stand_in(Kernels(), elementwise_call("tan", dtype="fp64", count=1e4)) is None
 
 
+def test_a_function_measured_in_one_format_takes_the_usual_ratio_in_another() -> None:
+    """Seconds of an element, not of a call: exp in fp32 takes as much less as it usually does."""
+    wide, narrow = usual("exp", "", "fp64"), usual("exp", "", "fp32")
+    assert wide
+    assert narrow
+    assert narrow[1] / wide[1] != pytest.approx(0.5, abs=0.01)  # the ratio of their widths
+    measured = Kernels(functions={"exp": Function(call=1e-6, each={"fp64": 5.0 * wide[1]})})
+    told = stand_in(measured, elementwise_call("exp", dtype="fp32", count=1e4))
+    assert told is not None
+    assert told.each["fp32"] == pytest.approx(5.0 * narrow[1])
+    assert told.call == 1e-6
+
+
 MEASURED = """
 hwsim: machine/1
 name: measured
