@@ -160,9 +160,7 @@ class _Reading:
         except TooLong as error:
             raise _wrong(self.file, str(error)) from None
         except OverflowError:
-            raise _wrong(
-                self.file, "a time that is more than an hour from the first node's, or a number that is too large"
-            ) from None
+            raise _wrong(self.file, "a number that is too large") from None
         stated = [(before, then) for then, several in enumerate(waits) for before in several]
         host = str(self.attributes.get("hwsim.host", ""))
         return Process(self.file, number, self.world, host, self._devices(), columns, Allocations(), self.left, stated=stated)

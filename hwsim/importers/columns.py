@@ -29,7 +29,7 @@ class Numbered(dict[str, int]):
 
 
 class TooLong(ValueError):
-    """A recording lasts longer than those that are read."""
+    """A recording lasts longer than those that are read: times are whole fs from the first event, in columns of 64 bits."""
 
 
 class Columns:
@@ -73,7 +73,8 @@ class Columns:
         for far, what in ((max(map(abs, since)), "its time is {} h from the first event's"), (max(took), "it lasts {} h")):
             if far >= LONGEST:
                 hours = far / (3600 * 10**6 * US)
-                raise TooLong(f"{what.format(f'{hours:.3g}')}, and recordings of up to an hour are read: record a few steps")
+                most = f"recordings of up to {LONGEST / (60 * 10**6 * US):.0f} min are read"
+                raise TooLong(f"{what.format(f'{hours:.3g}')}, and {most}: record a few steps")
         if set(map(type, names)) != {str}:
             raise ValueError("its name is no text")
         rows = (kind, named, lane, since, took, link, facts)

@@ -64,21 +64,22 @@ FAMILIES: Final[Mapping[str, Family]] = {
     "starcoder2": Family(decoders.starcoder2, TIED),
     "vit": Family(encoders.vit),
 }
-PAIR: Final = "an encoder and a decoder that looks at it"
-STATES: Final = "layers of states in place of attention"
-OUTSIDE: Final[Mapping[str, str]] = {  # known, and outside what a model can say
+PAIR: Final = "a decoder that attends to an encoder"
+STATES: Final = "state-space layers (Mamba) in place of attention"
+DELTA: Final = "linear attention (gated DeltaNet: a state of each head in place of keys and values) in most of its layers"
+OUTSIDE: Final[Mapping[str, str]] = {  # known, with the part that a model/1 has no layer for
     "bart": PAIR,
     "falcon_mamba": STATES,
-    "gemma3n": "a stack with inputs of each layer and layers that take the keys of others",
+    "gemma3n": "inputs of each layer and layers that take the keys of others",
     "jamba": STATES,
-    "kimi_linear": STATES,
+    "kimi_linear": DELTA.replace("gated DeltaNet", "Kimi Delta Attention"),
     "mamba": STATES,
     "mamba2": STATES,
     "mbart": PAIR,
     "nemotron_h": STATES,
-    "qwen3_5_moe_text": STATES,
-    "qwen3_5_text": STATES,
-    "qwen3_next": STATES,
+    "qwen3_5_moe_text": DELTA,
+    "qwen3_5_text": DELTA,
+    "qwen3_next": DELTA,
     "t5": PAIR,
     "t5gemma": PAIR,
     "whisper": PAIR,

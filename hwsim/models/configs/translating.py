@@ -86,7 +86,7 @@ def translated(tree: Tree, name: str) -> Translated:
         at = inner.get("model_type")
         place = tree.place if at is None else at.place
         if family in OUTSIDE:
-            mistakes.add(place, f"a model of '{family}' is {OUTSIDE[family]}: model/1 cannot say that")
+            mistakes.add(place, f"a model of '{family}' has {OUTSIDE[family]}: model/1 has no such layers")
         elif at is None:
             mistakes.add(place, "'model_type' is missing: a config of Hugging Face names its family", "such as llama")
         else:
