@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,10 +15,13 @@ from hypothesis import strategies as st
 from hwsim.cli import main
 from hwsim.functions.files import check_tree
 from hwsim.spec import SpecError, read_text
-from hwsim_calibrate.logs import Ask, Log, Result, fit_logs, parts_of
-from tests.calibrate_logs import FOLDER, LOGS, MODELS
+from hwsim_calibrate.logs import TOOLS, Ask, Log, Result, fit_logs, parts_of
+from hwsim_calibrate.logs.base import base_of
+from hwsim_calibrate.logs.knee import knee_of
+from tests.calibrate_logs import FOLDER, LOGS, MODELS, PARTS
 
-PREFIXES: Final = (  # of mpirun --tag-output, srun -l, kubectl logs --prefix, MPICH, pdsh, docker; one inside of another
+PREFIXES: Final = (  # of mpirun, srun -l, kubectl logs --prefix, MPICH, torchrun, journalctl, pdsh, docker; one inside of another
+    "[prterun-node1-77@1,0]<stdout>: ", "[default0]:", "Aug 01 10:00:00 node1 bench[77]: ", "[2026-08-01 10:00:00] ", "    ",
     "", "[1,0]<stdout>:", "[1,0]<stdout>: ", " 0: ", "0: ", "[pod/bench-x7/main] ", "[0] ", "node-01: ", "bench-1  | ",
     "2026-08-01T10:00:00.123456789Z ", "[pod/bench-x7/main] 2026-08-01T10:00:00Z 3: ",
 )  # fmt: skip
@@ -74,10 +78,11 @@ def dressed(draw: st.DrawFn, text: str) -> str:
     """The same lines through a launcher, in colours, from another system, with lines of others around them."""
     prefix = draw(st.sampled_from(PREFIXES))
     before = draw(st.sampled_from(["", "srun: job 12 queued\n", "\x1b[1mloading modules\x1b[0m\n\n", "WARNING: no fabric\n"]))
-    lines = [prefix + (f"\x1b[32m{line}\x1b[0m" if line and draw(st.integers(0, 20)) == 0 else line) for line in text.split("\n")]
+    unseen = draw(st.sampled_from(["\x1b[32m", "\x1b(B\x1b[m", "\u202e", "\u200b", "\x07", "\x9b31m"]))
+    lines = [prefix + (f"{unseen}{line}\x1b[0m" if line and draw(st.integers(0, 20)) == 0 else line) for line in text.split("\n")]
     if prefix.startswith("[1,0]<stdout>") and draw(st.booleans()):
         lines.insert(draw(st.integers(0, len(lines))), "[1,3]<stderr>:node1:77:99 [3] NCCL INFO Using network IB")
-    joined = ("" if prefix in ("node-01: ", "bench-1  | ") else before) + "\n".join(lines)
+    joined = ("" if prefix in ("node-01: ", "bench-1  | ", "    ") else before) + "\n".join(lines)
     return joined.replace("\n", draw(st.sampled_from(["\n", "\r\n"])))
 
 
@@ -371,3 +376,26 @@ Mean TTFT (ms):                          74.09
     assert content["infer"]["framework"] == "sglang"
     assert content["infer"]["arrivals"] == {"poisson": "2 1/s"}
     assert set(content["expect"]) == {"requests_per_s", "tokens_per_s", "ttft_mean", "latency_mean"}
+
+
+@settings(max_examples=60)
+@given(st.sampled_from(["osu", "mlc", "lmbench", "stream", "nccl-tests", "ib-write-bw", "sysbench"]), st.floats(0.05, 0.999))
+def test_a_log_that_is_cut_off_says_no_other_number(tool: str, share: float) -> None:
+    """What a log says up to any character of it: its own numbers, ranges that hold them, or nothing."""
+    part = Ask(base_of(PARTS[tool], TOOLS[tool].into, Path()) if tool in PARTS else None)
+    text = (FOLDER / LOGS[tool]).read_text()
+    whole = fit_logs(tool, [Log("a", text)], part).numbers()
+    try:
+        cut = fit_logs(tool, [Log("a", text[: int(len(text) * share)])], part).numbers()
+    except SpecError:
+        return
+    for key in (each for each in cut if not each.endswith("knee")):  # beyond the largest size there may be another
+        assert abs(math.log(cut[key].value / whole[key].value)) <= 3.0 * cut[key].spread + 0.05, key
+
+
+@pytest.mark.parametrize("largest", [13, 14, 16])
+def test_a_rate_beyond_all_sizes_is_unsure(largest: int) -> None:
+    """Of messages of up to 64 KiB a rate of 50 GB/s without a knee, or of 100 GB/s with one beyond them, is the same line."""
+    points = [(8.0 * 2**power, round(10e-6 + 8.0 * 2**power / 50e9, 8)) for power in range(largest)]
+    curve = knee_of(points)
+    assert abs(math.log(curve.rate / 50e9)) <= 2.0 * math.hypot(curve.sigma["rate"], 0.03)

@@ -14,6 +14,7 @@ from hwsim_calibrate.fit.solve import PULL, SCALE, Floats, Problem, solve
 from hwsim_calibrate.logs.result import REPEATS, Number, Row
 
 LEAST = 3  # sizes
+HIDDEN = 3.0  # standard deviation of the logarithm of a knee beyond all sizes
 NAMES = ("start", "rate", "knee", "root")
 
 
@@ -81,11 +82,13 @@ def knee_of(points: Sequence[tuple[float, float]], *, rooted: bool = False) -> K
         jacobian = slopes / seconds[:, None]
         noise = float((residual**2).sum()) / max(len(size) - (4 if rooted else 3), 1)
         weak = np.diag(np.where([True, True, True, rooted], (PULL * SCALE / spread) ** 2, 1.0))
-        variance = noise * np.diag(
-            np.linalg.inv(jacobian.T @ jacobian + weak) if np.isfinite(x).all() else np.full((4, 4), np.nan)
-        )
+        inverse = np.linalg.inv(jacobian.T @ jacobian + weak) if np.isfinite(x).all() else np.full((4, 4), np.nan)
+        sigma = np.sqrt(noise * np.diag(inverse))
+        beyond = np.exp(-size[-1] / np.exp(x[2]))  # sizes that end before the knee: as well none, and half the rate
+        lost = math.sqrt(noise) * (np.exp(x[0] + x[1] - x[2]) + 2.0)  # the error over what the knee adds to a time at its size
+        sigma = np.hypot(sigma, [0.0, math.log(2.0) * beyond, HIDDEN * beyond + lost, 0.0])
     errors = np.abs(seconds / time - 1.0)
     start, rate, knee, root = (float(each) for each in np.exp(x))
-    sigma = dict(zip(NAMES, np.sqrt(variance).tolist(), strict=True))
     median, worst = float(np.median(errors)), float(errors.max())
-    return Knee(start, rate, knee, root if rooted else 0.0, median, worst, len(size), sigma, math.sqrt(noise))
+    named = dict(zip(NAMES, sigma.tolist(), strict=True))
+    return Knee(start, rate, knee, root if rooted else 0.0, median, worst, len(size), named, math.sqrt(noise))

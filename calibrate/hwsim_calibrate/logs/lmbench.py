@@ -68,9 +68,7 @@ def fit(logs: Sequence[Log], ask: Ask) -> Result:
         if name == MEMORY:
             levels[name] = {"latency": replace(delay, repeats=math.hypot(FOLLOWED, delay.repeats or 0.0))}
         else:
-            levels[name] = (
-                {"latency": delay, "cycles": None} if stated else {"size": _size(served[-1][0], after), "latency": delay}
-            )
+            levels[name] = {"latency": delay, **({"cycles": None} if stated else {"size": _size(served[-1][0], after)})}
     memory = levels.pop(MEMORY, None)
     keys: dict[str, Any] = {"caches": {"levels": levels}} if levels else {}
     keys |= {"memory": {"latency": memory["latency"]}} if memory else {}
@@ -95,10 +93,7 @@ def _blocks(log: Log) -> dict[int, Points]:
             stride = int(match[1])
         elif match := _ROW.match(text):
             if stride:
-                size, latency = (
-                    log.number(match[1], "a size", line, zero=True),
-                    log.number(match[2], "a latency", line, zero=True),
-                )
+                size, latency = (log.number(match[at], ("a size", "a latency")[at - 1], line, zero=True) for at in (1, 2))
                 if size > 0 and latency > 0:
                     rows_by_stride.setdefault(stride, []).append((size, latency * 1e-9, line))
             else:

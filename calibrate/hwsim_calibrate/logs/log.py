@@ -1,7 +1,8 @@
 """A benchmark's log: its lines, its runs and its JSON, with the place of what does not fit.
 
-What launchers and terminals add is no part of a line: colours, and the prefix that `srun -l`, `mpirun --tag-output`, `kubectl
-logs` or `pdsh` put before every line. Lines of ranks that print into one another are read one rank after another.
+What launchers and terminals add is no part of a line: colours, characters that are not seen, a margin that all lines have, times,
+and the prefix that `srun`, `mpirun`, `kubectl`, `torchrun`, `journalctl` or `pdsh` put before every line. Lines of ranks that
+print into one another are read one rank after another.
 """
 
 from __future__ import annotations
@@ -22,12 +23,20 @@ LARGEST: Final = 512 << 20  # bytes of a file
 LEAST: Final = 1e-12  # a number of a log, in whichever unit
 MOST: Final = 1e18
 LETTERS: Final = 60  # of a value that a message shows
-_COLOUR: Final = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b\n]*(?:\x07|\x1b\\)")
-_TIME: Final = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)? ?")
-_RANK: Final = re.compile(  # of Open MPI, of kubectl, of MPICH, of Slurm
-    r"\[\d+,\d+\](?:\[[^\]]*\])?<std\w+>:? ?|\[pod/[^\]]*\] ?|\[\d+\] |\s*\d{1,7}:(?: |$)"
+# Colours, titles and character sets of a terminal; control characters, and what turns the direction of text.
+_UNSEEN: Final = re.compile(
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b\n]*(?:\x07|\x1b\\)|\x1b[ -/]+[0-~]"
+    r"|[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]"
+)
+_TIME: Final = re.compile(  # of kubectl and others, and of syslog, with the program
+    r"\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?\]? ?"
+    r"|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?: \S+ [\w.@/-]+\[\d+\]:)?(?: |$)"
+)
+_RANK: Final = re.compile(  # of Open MPI 4 and 5, of kubectl, of MPICH, of torchrun, of Slurm
+    r"\[[\w.@:-]+,\d+\](?:\[[^\]]*\])?<std\w+>:? ?|\[pod/[^\]]*\] ?|\[\d+\](?: |$)|\[[a-z]+\d+\]: ?|\s*\d{1,7}:(?: |$)"
 )
 _HOST: Final = re.compile(r"[\w.@/-]+\s*[:|](?: |$)")  # of pdsh, docker and others: if every line has one
+_LAST: Final = re.compile(r"\d((?:\.\d*)?)$")  # a number at the end of a line, and its decimals
 _PER_HOST: Final = 4  # lines, from which on a word before them is no part of each
 
 
@@ -38,11 +47,17 @@ class Log:
         text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\x85", " ").replace("\u2028", " ").replace("\u2029", " ")
         self.name = name
         self._source = Source(name, text)
-        rows = [_parted(line) for line in _COLOUR.sub("", text).split("\n")]
+        lines = _UNSEEN.sub("", text).split("\n")
+        decimals = [len(found[1]) if (found := _LAST.search(line.rstrip())) else 0 for line in lines]
+        if _LAST.search(lines[-1]) and decimals[-1] < max(decimals):
+            lines[-1] = ""  # cut off within a number
+        rows = [_parted(line) for line in lines]
         hosts = [found[0] if (found := _HOST.match(line)) else "" for _, line in rows if line]
         if all(hosts) and len(set(hosts)) * _PER_HOST <= len(hosts):
             rows = [(rank + found[0].strip(), line[found.end() :]) if (found := _HOST.match(line)) else (rank, line)
                     for rank, line in rows]  # fmt: skip
+        margin = min((len(line) - len(line.lstrip()) for _, line in rows if line.strip()), default=0)
+        rows = [(rank, line[margin:]) for rank, line in rows]
         first = {rank: at for at, (rank, _) in reversed(list(enumerate(rows)))}
         order = sorted(range(len(rows)), key=lambda at: first[rows[at][0]])
         self.lines = [rows[at][1] for at in order]
@@ -100,9 +115,7 @@ class Log:
         except (ValueError, OverflowError):
             value = math.nan
         if not math.isfinite(value) or value < 0 or (value <= 0 and not zero) or (value > 0 and not LEAST <= value <= MOST):
-            hint = (
-                "a decimal comma: print the log with LC_ALL=C" if isinstance(text, str) and re.match(r"\d+,\d+$", text) else None
-            )
+            hint = "a decimal comma: print the log with LC_ALL=C" if re.match(r"\d+,\d+$", short(text)) else None
             raise self.wrong(line, f"{name} is a number{' from' if zero else ' above'} 0, not '{short(text)}'", hint)
         return value
 

@@ -21,7 +21,7 @@ from typing import Any, Final, NamedTuple
 from hwsim_calibrate.fit.writing import quantity
 from hwsim_calibrate.logs.asked import Ask
 from hwsim_calibrate.logs.log import Log, Section
-from hwsim_calibrate.logs.result import Result, Row, number_of, part
+from hwsim_calibrate.logs.result import REPEATS, Result, Row, number_of, part
 
 _HEAD: Final = re.compile(r"#bytes\s+#iterations\s+BW peak\s*\[(\S+?)\].*MsgRate\s*\[Mpps\]", re.IGNORECASE)
 _OTHER: Final = re.compile(r"#bytes\s+#iterations\s+(t_min|tps)", re.IGNORECASE)
@@ -76,9 +76,12 @@ def fit(logs: Sequence[Log], ask: Ask) -> Result:
     test = next(iter(tests))
     largest = max(size for size, _ in runs)
     longest = [rate for size, rate in runs if size >= max(largest / 2, LARGE)]
+    grows = math.log(max(longest) / min(longest)) if longest else 0.0
     keys: dict[str, Any] = {"bandwidth": number_of(longest, "B/s", "payload, one direction")} if longest else {}
+    if grows > REPEATS:
+        note = "payload, one direction; it still grows with the size: at least"
+        keys["bandwidth"] = replace(keys["bandwidth"], repeats=2.0 * grows, note=note)
     left: list[str] = []
-    rows: list[Row] = []
     gaps = [size / rate for size, rate in runs if size <= SMALL]
     gaps = [gap for gap in gaps if gap <= NEAR * min(gaps)]
     gap = number_of(gaps, "s", "messages of a post list share a doorbell" if listed else "") if gaps else None
@@ -90,10 +93,9 @@ def fit(logs: Sequence[Log], ask: Ask) -> Result:
         keys["overhead"] = {"rdma": gap}
     else:
         left.append("the overhead of a message: it takes sizes from 2 B on (-a)")
-    for size, rate in sorted(runs):
-        if gap is not None or size >= LARGE:
-            least = gap.value if gap is not None else 0.0
-            rows.append(Row(f"{size:,.0f} B", "B/s", rate, size / max(least, size / peak)))
+    least = gap.value if gap is not None else 0.0
+    rows = [Row(f"{size:,.0f} B", "B/s", rate, size / max(least, size / peak)) for size, rate in sorted(runs)
+            if gap is not None or size >= LARGE]  # fmt: skip
     if ask.part is None and not longest:
         had = f": a message takes {quantity(gap.value, 's')}" if gap is not None else ""
         message = f"messages of up to {quantity(largest, 'B')} measure no bandwidth of a card{had}"

@@ -101,18 +101,14 @@ def workload_of(tool: str, framework: str, runs: Sequence[Served], ask: Ask) -> 
     left = list(dict.fromkeys(each for run in runs for each in run.left))
     limited = 0 < first.together < first.requests
     infer: dict[str, Any] = {
-        "model": _model(first, ask),
-        "framework": first.framework or framework,
-        "parallel": {"tp": "$tp", "dp": 1},
+        "model": _model(first, ask), "framework": first.framework or framework, "parallel": {"tp": "$tp", "dp": 1},
         "requests": first.requests,
-    }
+    }  # fmt: skip
     clients = {"arrivals": {"clients": first.together}} if limited else {}
     sent = {"every": quantity(1 / first.rate, "s")} if first.rate and first.is_even else {"poisson": quantity(first.rate, "1/s")}
     infer |= {"arrivals": sent} if first.rate else clients
-    infer |= {
-        "prompt": first.lengths[0] or max(round(first.prompt), 1),
-        "output": first.lengths[1] or max(round(first.output), 1),
-    }
+    for name, lengths, mean in zip(("prompt", "output"), first.lengths, (first.prompt, first.output), strict=True):
+        infer[name] = lengths or max(round(mean), 1)
     infer |= {"batch": first.together} if limited and first.rate else {}
     infer |= {"dtype": first.dtype} if first.dtype else {}
     expect: dict[str, Any] = {}

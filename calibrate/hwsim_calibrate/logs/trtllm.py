@@ -52,10 +52,7 @@ def _served(log: Log) -> Served:
     streaming = report.get("streaming_metrics")
     sources = [("latency", performance, "avg_request_latency_ms", "request_latency_percentiles_ms")]
     if streaming is not None:
-        sources += [
-            ("ttft", streaming, "avg_ttft_ms", "ttft_percentiles"),
-            ("tpot", streaming, "avg_tpot_ms", "tpot_percentiles"),
-        ]
+        sources += [(name, streaming, f"avg_{name}_ms", f"{name}_percentiles") for name in ("ttft", "tpot")]
     left = [] if streaming is not None else ["ttft and tpot: the run did not stream"]
     for name, where, mean, several in sources:
         for part, entry in _times(where, mean, several):

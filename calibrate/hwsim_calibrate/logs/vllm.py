@@ -88,11 +88,9 @@ def _served(log: Log, entry: Entry) -> Served:
         if (figure := entry.get(key)) is not None:
             figures[name] = Figure(figure.number(), "1/s", arrivals)
     if (duration := entry.get("duration")) is not None and "requests_per_s" in figures:
-        computed = completed / duration.number()
-        if abs(computed / figures["requests_per_s"].value - 1) > 0.02 + 0.006 / computed:
-            message = (
-                f"{completed} requests in {duration.text()} s are {computed:.4g}/s, not {figures['requests_per_s'].value:g}/s"
-            )
+        computed, said = completed / duration.number(), figures["requests_per_s"].value
+        if abs(computed / said - 1) > 0.02 + 0.006 / computed:
+            message = f"{completed} requests in {duration.text()} s are {computed:.4g}/s, not {said:g}/s"
             raise log.wrong(entry.need("request_throughput").line, message, "two results in one file?")
     for key, name in KEYS.items():
         mean, deviation = entry.get(f"mean_{key}_ms"), entry.get(f"std_{key}_ms")
