@@ -66,8 +66,10 @@ def as_dict(findings: Findings) -> dict[str, Any]:
 
 def text(findings: Findings) -> list[str]:
     """Lines for people."""
-    if not findings.recorded or not findings.replay.recording.timed:
-        return ["  replay      none: the files have no times; give a machine to have them from the shapes"]
+    timed = findings.replay.recording.timed
+    if not findings.recorded or not timed:
+        why = "marks, and neither calls nor GPU ops" if timed else "no times; give a machine to have them from the shapes"
+        return [f"  replay      none: the files have {why}"]
     if findings.replay.recording.clocked:
         lines = [f"  replay      {_pair(findings.recorded, findings.replayed)}"]
     else:

@@ -25,7 +25,7 @@ NAMES: Final = {  # of its programs
     "alltoall": "all-to-all", "sendrecv": "send", "reduce": "reduce", "gather": "gather", "scatter": "scatter",
     "hypercube": "hypercube",
 }  # fmt: skip
-_PROGRAM: Final = re.compile(rf"(?<!concluded: )\b({'|'.join(NAMES)})_perf\b")
+_PROGRAM: Final = re.compile(rf"(?<!concluded: )\b({'|'.join(NAMES)})_perf(?:_mpi)?\b")
 _RANK: Final = re.compile(r"^#\s+Rank\s+(\d+)\b")
 _ROW: Final = re.compile(
     r"^\s*\d+\s+\d+\s+\S+(?:\s+\S+){7,}\s*$|^\s*\d+\s+\d+\s+(?:u?int\w*|float\w*|double|half|bf\w*|fp8\w*)\s"

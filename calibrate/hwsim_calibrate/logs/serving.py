@@ -97,7 +97,7 @@ def workload_of(tool: str, framework: str, runs: Sequence[Served], ask: Ask) -> 
         for setting, value in run.settings.items():
             if value != first.settings[setting]:
                 message = f"{setting}: {value or 'not said'}, but {first.settings[setting] or 'not said'} in {first.log.name}"
-                raise run.log.wrong(0, message, "runs of one setting are fitted together")
+                raise run.log.wrong(0, message, "runs of one setting are fitted together: a file for each setting")
     left = list(dict.fromkeys(each for run in runs for each in run.left))
     limited = 0 < first.together < first.requests
     infer: dict[str, Any] = {

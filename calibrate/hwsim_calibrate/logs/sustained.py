@@ -283,5 +283,6 @@ def _row(loop: Loop, rate: float) -> Row:
 def _runs(loops: Sequence[Loop]) -> str:
     threads = sorted({loop.threads for loop in loops if loop.threads})
     slower = max(loop.slower for loop in loops) - 1.0
-    said = f"best of the repetitions, the mean up to {percent(slower, '.1f')} slower" if slower else "in the mean of a run"
+    said = f"best of the repetitions, the mean up to {percent(slower, '.1f')} slower"
+    said = "in the mean of a run" if loops[0].name == "reading" else said
     return f"{' and '.join(map(str, threads))} threads, {said}" if threads else said
