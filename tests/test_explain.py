@@ -32,6 +32,7 @@ from hwsim.ticks import FEMTO
 from hwsim.units import parse
 from hwsim.views.explain.derivation import derivations, put_in
 from hwsim.views.explain.explanation import Explanation, NoSuchOp, explain
+from hwsim.views.explain.say import text
 from hwsim.views.explain.sentences import WORDS
 from hwsim.views.explain.what_if import LARGEST, MOST
 from tests.explain_cases import MACHINE, STATEMENTS, workload
@@ -254,7 +255,6 @@ def test_every_kind_of_op_is_derived_in_a_golden_file() -> None:
 
 @pytest.mark.parametrize("kind", STATEMENTS)
 def test_the_text_reads_as_it_did(kind: str, root: Path, update: bool) -> None:
-    from hwsim.views.explain.say import text
 
     run = api.simulate(MACHINE, workload(kind))
     found = text(run, explain(run))
@@ -473,6 +473,11 @@ def pairs() -> list[tuple[str, str]]:
 def first_sentence_is_about_ops(machine: str, name: str) -> None:
     """An op or two with its device, its share of the run, and what binds it."""
     run = api.simulated(machine, name)
+    if run.of_services:
+        title, line = text(run, explain(replace(run, again=None))).split("\n\n", 1)[1].splitlines()[:2]
+        assert title.startswith("where the time of an answer of ")
+        assert re.match(r"  Answers above p99 take \S+ \w+ in the mean, \S+ % of it (its own work|waits for )", line), line
+        return
     first = explain(replace(run, again=None)).sentences[0]
     said = re.fullmatch(r"(.+?) takes? (all|nearly all|\S+ \w+ of) \S+ \w+( \([\d.]+ %\))?(, bound (mostly )?by (.+))?\.", first)
     assert said, first

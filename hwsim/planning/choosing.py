@@ -134,15 +134,14 @@ def against(question: Question, option: Option, best: Option) -> Against:
         square += others[0] ** 2 + others[1] ** 2
     half = math.sqrt(square) if max(halves) > 0 else 0.0
     value = score_here / score_best
-    unlike = _unlike(question, option, best)
+    unlike = _unlike(option, best, in_money=in_money)
     steady = half > 0 or max(halves) == 0 or _is_steady(option, best)
     told = not outside and not unlike and abs(math.log(value)) > half and steady
     return Against(value, half, told, unlike)
 
 
-def _unlike(question: Question, option: Option, best: Option) -> str:
+def _unlike(option: Option, best: Option, *, in_money: bool) -> str:
     """Why the numbers of two options are of different kinds: `hwsim compare` withholds such an answer as well."""
-    in_money = any(quantity.measure.unit == "USD" for quantity, _ in question.objectives[0].weights)
     if in_money and (unlike := unlike_prices(best.prices, option.prices)):
         return unlike
     for name in option.intervals:

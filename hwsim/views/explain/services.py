@@ -19,9 +19,7 @@ def lines(services: Services) -> Iterator[str]:
     for answers in services.answers:
         if answers.latency is None or not answers.waits:
             continue
-        yield ""
-        yield f"where the time of an answer of {answers.name} goes"
-        yield from _waits(answers)
+        yield from ("", f"where the time of an answer of {answers.name} goes", *_waits(answers))
     if services.statements:
         yield ""
         yield "how long the statements take alone, and why"
@@ -30,17 +28,19 @@ def lines(services: Services) -> Iterator[str]:
 
 
 def _waits(answers: Answers) -> Iterator[str]:
-    above = {wait.what: wait.seconds for wait in answers.waits_above}
-    rows = sorted({wait.what for wait in (*answers.waits, *answers.waits_above)}, key=lambda what: (-above.get(what, 0.0), what))
-    mean = {wait.what: wait.seconds for wait in answers.waits}
+    mean, above = ({wait.what: wait.seconds for wait in waits} for waits in (answers.waits, answers.waits_above))
+    rows = sorted({*mean, *above}, key=lambda what: (-above.get(what, 0.0), what))
     total, longest = (math.fsum(times.values()) for times in (mean, above))
+    names = ["its own work" if what == "work" else f"waits for {what}" for what in rows]
+    most = f", {format_share(above.get(rows[0], 0.0) / longest)} of it {names[0]}" if longest else ""
+    text = f"Answers above p99 take {_time(longest)} in the mean{most}; all answers take {_time(total)}."
+    yield from textwrap.wrap(text, WIDTH, initial_indent="  ", subsequent_indent="    ", break_long_words=False)
     yield from aligned([
-        Column("", ["its own work" if what == "work" else f"waits for {what}" for what in rows], right=False),
+        Column("", names, right=False),
         Column("in the mean", [_time(mean.get(what, 0.0)) for what in rows]),
         Column("above p99", [_time(above.get(what, 0.0)) for what in rows]),
         Column("share", [format_share(above.get(what, 0.0) / longest) if longest else "" for what in rows]),
     ])  # fmt: skip
-    yield f"  {_time(total)} in the mean, {_time(longest)} in the mean of those above p99"
 
 
 def _statement(statement: Statement) -> Iterator[str]:
