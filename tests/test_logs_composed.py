@@ -294,6 +294,18 @@ def test_numbers_of_several_disks_or_jobs_are_no_disk_s(job: dict[str, Any], wor
         fitted("fio", json.dumps({"jobs": [first, job]}))
 
 
+def test_processes_of_fio_that_ran_at_once_are_no_runs_alone() -> None:
+    first = {"timestamp_ms": 1783516072430, "jobs": [JOBS["read"] | {"elapsed": 22}]}
+    for later, refused in ((1, True), (15, True), (30, False)):
+        second = {"timestamp_ms": 1783516072430 + 1000 * later, "jobs": [JOBS["latency"] | {"elapsed": 22}]}
+        logs = [Log("a", json.dumps(first)), Log("b", json.dumps(second))]
+        if refused:
+            with pytest.raises(SpecError, match="b: its jobs ran while those of a did"):
+                fit_logs("fio", logs, Ask())
+        else:
+            assert set(fit_logs("fio", logs, Ask()).numbers()) == {"read", "latency"}
+
+
 def test_shares_of_a_mix_are_no_capability() -> None:
     jobs = [JOBS["read"], fio("m", "randrw", "4k", 32, 100000, 317e-6, rwmixread="70")]
     result = fitted("fio", json.dumps({"jobs": jobs}))

@@ -80,7 +80,8 @@ def joined(format: str, processes: Sequence[Process], *, clocked: bool = True) -
     notes = []
     for process in processes:
         if not len(process.columns):
-            raise damaged(process.file, "it has no event that is read", "was the profiler on while the program ran?")
+            rest = "; ".join(f"{row.count} x {cleaned(row.name)}: {row.why}" for row in process.left.rows()[:3])
+            raise damaged(process.file, "it has no event that is read", rest or "was the profiler on while the program ran?")
     if len({(process.file.resolve(), process.pids) for process in processes}) < len(processes):
         raise damaged(processes[0].file, "a file is given twice", "give each rank once")
     worlds = sorted({process.world for process in processes if process.world})

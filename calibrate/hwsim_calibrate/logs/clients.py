@@ -87,16 +87,14 @@ def _guidellm(log: Log) -> Iterator[Served]:
         together = _deep(strategy, "streams", "max_concurrency") if not CLOSED.get(kind) else None
         rate = _rate(strategy.get("rate")) if kind not in CLOSED else 0.0
         limit = 1 if CLOSED.get(kind) == "one" else int(_rate(together)) if kind in CLOSED else 0
-        left = [
-            f"{each.text()} requests {word}" for word in ("errored", "incomplete") if (each := totals.get(word)) and each.value
-        ]
+        others = {word: totals.get(word) for word in ("errored", "incomplete")}
+        left = [f"{each.text()} requests {word}" for word, each in others.items() if each and each.value]
         prompt, output = (
             metrics.need(key).need("successful").need("mean").number() for key in ("prompt_token_count", "output_token_count")
         )
         model = _deep(run, "model") or _deep(report.get("args"), "model")
-        yield Served(
-            log, _name(model), count, rate, limit, prompt, output, 0, figures, (*left, SERVER), is_even=kind == "constant"
-        )
+        even = kind == "constant"
+        yield Served(log, _name(model), count, rate, limit, prompt, output, 0, figures, (*left, SERVER), is_even=even)
 
 
 def _inference_perf(log: Log) -> Served:
@@ -112,9 +110,8 @@ def _inference_perf(log: Log) -> Served:
             figures |= _figures(block, name, count, 1.0, PARTS)
     rate, together = load.get("requested_rate"), load.get("concurrency")
     if rate is None and together is None:
-        raise log.wrong(
-            load.line, "it has neither a rate nor a concurrency: stages of several", "give stage_0_lifecycle_metrics.json"
-        )
+        message = "it has neither a rate nor a concurrency: stages of several"
+        raise log.wrong(load.line, message, "give stage_0_lifecycle_metrics.json")
     failed = content.get("failures", "count")
     left = [f"{failed.text()} requests that failed"] if failed is not None and failed.value else []
     prompt, output = (done.need(key).need("mean").number() for key in ("prompt_len", "output_len"))

@@ -18,8 +18,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any, Final
 
 from hwsim.devices.disk import Disk
@@ -43,6 +44,7 @@ LATER: Final = ("wait_for", "startdelay")  # options by which a job begins after
 MIXES: Final = ("rw", "readwrite", "randrw")
 APART: Final = "`stonewall` runs jobs one after another"
 _BLOCK: Final = re.compile(r"(\d{1,9})([kmg]?)(?:i?b)?")
+LATE: Final = 2.0  # seconds that the times of processes are off by: whole ones, from the start to the last line
 TOGETHER: Final = 1.05  # longest over shortest run time of jobs, and largest over smallest block, up to which they are one load
 
 
@@ -76,7 +78,21 @@ class Run:
 def fit(logs: Sequence[Log], ask: Ask) -> Result:
     """The simplest disk that has these numbers."""
     left: list[str] = []
-    return disk_of("fio", logs[0], [run for log in logs for run in _runs(log, left)], left, ask, "a run of `rw=read bs=1m`")
+    runs = [run for log in logs for run in _runs(log, left)]
+    spans = sorted((span for log in logs for span in _spans(log)), key=lambda span: span[:2])
+    for (_, end, one), (start, _, other) in pairwise(spans):
+        if start < end - LATE:
+            raise other.wrong(0, f"its jobs ran while those of {one.name} did", "runs that shared a disk measure none of it")
+    return disk_of("fio", logs[0], runs, left, ask, "a run of `rw=read bs=1m`")
+
+
+def _spans(log: Log) -> Iterator[tuple[float, float, Log]]:
+    """(seconds of the start, of the end) of each process of fio, where the log has them."""
+    for content in log.jsons("jobs", "client_stats", tool="fio", hint=_HINT):
+        jobs = content.need("jobs", "client_stats").elements()
+        lasted = max((each.number(zero=True) for job in jobs if (each := job.get("elapsed"))), default=0.0)
+        if lasted and (end := content.get("timestamp_ms")) is not None:
+            yield end.number() / 1e3 - lasted, end.number() / 1e3, log
 
 
 def disk_of(tool: str, log: Log, runs: Sequence[Run], left: list[str], ask: Ask, more: str) -> Result:

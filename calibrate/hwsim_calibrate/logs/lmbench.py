@@ -50,9 +50,8 @@ def fit(logs: Sequence[Log], ask: Ask) -> Result:
     cpu = ask.part.as_a(Cpu, "lat_mem_rd")
     stride = max(blocks)
     if stride < LINE:
-        raise logs[0].wrong(
-            0, f"a stride of {stride} B reads a line of {LINE} B several times", f"run it with a stride of {2 * LINE}"
-        )
+        message = f"a stride of {stride} B reads a line of {LINE} B several times"
+        raise logs[0].wrong(0, message, f"run it with a stride of {2 * LINE}")
     points = sorted(blocks[stride])
     stated = {name: level.size for name, level in cpu.caches.levels.items()} if cpu.caches else {}
     places = _stated(points, stated) if stated else _plateaus(points)
@@ -73,9 +72,8 @@ def fit(logs: Sequence[Log], ask: Ask) -> Result:
     keys: dict[str, Any] = {"caches": {"levels": levels}} if levels else {}
     keys |= {"memory": {"latency": memory["latency"]}} if memory else {}
     if not keys:
-        raise logs[0].wrong(
-            0, f"its {len(points)} sizes show neither a level of {ask.part.use} nor the memory", "use larger sizes"
-        )
+        message = f"its {len(points)} sizes show neither a level of {ask.part.use} nor the memory"
+        raise logs[0].wrong(0, message, "use larger sizes")
     left += [f"stride {other}: {stride} is used, which a prefetcher follows least" for other in sorted(blocks) if other != stride]
     left += _steps(points, levels, stated, keys)
     notes = f"stride {stride} B; in order, without -t, a prefetcher may hide a part of memory's latency"

@@ -77,9 +77,8 @@ def fit(logs: Sequence[Log], ask: Ask) -> Result:
         if peak is None:
             raise logs[0].wrong(0, "MLC's latencies alone are no memory", "name the cpu: --part, or add the log of the peaks")
         keys: dict[str, Any] = {"bandwidth": peak} | ({"latency": latency} if latency else {})
-        left += (
-            ["what writes cost, and other nodes: --part names the cpu that they belong to"] if tables.mixes or nodes > 1 else []
-        )
+        more = tables.mixes or nodes > 1
+        left += ["what writes cost, and other nodes: --part names the cpu that they belong to"] if more else []
         return part("MLC", "memory", words, keys, left=left, notes=f"one of {sockets} sockets" if sockets > 1 else "")
     return _cpu(logs[0], tables, ask, cpu, sockets, (latency, peak), (words, left), domains)
 
@@ -140,9 +139,8 @@ def _cpu(
         numa["remote_bandwidth"] = number_of(away, "B/s")
         rows += [Row("from another socket", "B/s", each, numa["remote_bandwidth"].value) for each in away]
     elif away:
-        words[1].append(
-            f"from a node of another socket {quantity(median(away), 'B/s')}: what all nodes of a socket have is not in it"
-        )
+        rate = quantity(median(away), "B/s")
+        words[1].append(f"from a node of another socket {rate}: what all nodes of a socket have is not in it")
     keys = ({"memory": memory} if memory else {}) | ({"numa": numa} if numa else {})
     notes = f"{sockets} sockets together" if sockets > 1 else ""
     return part("MLC", "cpu", words[0], keys, use=ask.part.use, rows=rows, left=words[1], notes=notes)

@@ -69,9 +69,8 @@ def _run(log: Log) -> Run:
     metric = summary.need("metric")
     mean = metric.get("train_throughput_mean_samples_per_second")
     if mean is None:
-        raise log.wrong(
-            metric.line, "`metric` has no `train_throughput_mean_samples_per_second`", f"{_HINT}; checkpoints are not read"
-        )
+        message = "`metric` has no `train_throughput_mean_samples_per_second`"
+        raise log.wrong(metric.line, message, f"{_HINT}; checkpoints are not read")
     listed = metric.get("train_throughput_samples_per_second")
     samples = [each.number() for each in listed.elements()] if listed is not None else [mean.number()]
     if not samples or abs(sum(samples) / len(samples) / mean.number() - 1) > 0.02:

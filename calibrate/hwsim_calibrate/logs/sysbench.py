@@ -79,7 +79,7 @@ def fit(logs: Sequence[Log], ask: Ask) -> Result:
 
 def _memory(section: Section) -> Loop | str:
     """A run of memory, or why it measures none."""
-    operation, scope, threads = _said(section, "the operation"), _said(section, "the scope"), _threads(section)
+    operation, scope, threads = _said(section, "the operation"), _said(section, "the scope"), int(_said(section, "threads"))
     block, rate = _block(section), _number(section, "MiB a second") * 2.0**20
     _refuse_other(section, _number(section, "operations a second"), rate)
     why = _held(section)
@@ -95,7 +95,7 @@ def _memory(section: Section) -> Loop | str:
 
 def _files(section: Section) -> Run | str:
     """A run of files, or why it measures no disk."""
-    mode, way, threads = _said(section, "the mode"), _said(section, "the way"), _threads(section)
+    mode, way, threads = _said(section, "the mode"), _said(section, "the way"), int(_said(section, "threads"))
     reads, writes, syncs = (_number(section, f"{name} a second") for name in ("reads", "writes", "fsyncs"))
     block, iops = _block(section), reads + writes
     _refuse_other(section, iops, sum(_number(section, f"MiB {name} a second") for name in ("read", "written")) * 2.0**20)
@@ -123,10 +123,6 @@ def _block(section: Section) -> float:
     said = _said(section, "the block size")
     count = said.rstrip("BKMGi")
     return section.log.number(count, "the block size", section.rows[0][0]) * SIZES[said[len(count) :]]
-
-
-def _threads(section: Section) -> int:
-    return int(_said(section, "threads"))
 
 
 def _many(threads: int) -> str:

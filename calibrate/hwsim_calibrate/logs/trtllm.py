@@ -46,9 +46,7 @@ def _served(log: Log) -> Served:
         message = f"{of_gpu.text()} tokens/s of a GPU times {size} GPUs are not {tokens:g} tokens/s"
         raise log.wrong(of_gpu.line, message, "two reports mixed up?")
     unit = _unit(log, performance, requests, rate)
-    figures = {
-        "requests_per_s": Figure(rate, "1/s", 0.0), "tokens_per_s": Figure(tokens, "1/s", 0.0),
-    }  # fmt: skip
+    figures = {"requests_per_s": Figure(rate, "1/s", 0.0), "tokens_per_s": Figure(tokens, "1/s", 0.0)}
     streaming = report.get("streaming_metrics")
     sources = [("latency", performance, "avg_request_latency_ms", "request_latency_percentiles_ms")]
     if streaming is not None:

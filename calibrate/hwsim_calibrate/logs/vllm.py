@@ -44,9 +44,8 @@ def _entries(log: Log) -> list[Entry]:
         return [_table(log, table.lines) for table in tables]
     entries = log.jsons("request_throughput", "output_throughput", tool="vllm bench serve", hint=_HINT)
     if isinstance(entries[0].need("request_throughput", "output_throughput").value, dict):
-        raise log.wrong(
-            0, "blocks with a unit for each figure: aiperf writes them", "read it as aiperf's: hwsim import aiperf FILE"
-        )
+        message = "blocks with a unit for each figure: aiperf writes them"
+        raise log.wrong(0, message, "read it as aiperf's: hwsim import aiperf FILE")
     return entries
 
 
