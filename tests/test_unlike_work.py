@@ -105,6 +105,14 @@ def test_whole_trainings_of_other_lengths_and_rents_of_other_runs_are_unlike() -
     assert plan({**rented, "period": "1 day"}).best is not None
 
 
+def test_the_rate_that_a_refusal_names_compares_them() -> None:
+    question = {"machine": "d2l-gpu-workstation", "workload": "d2l/data-loading", "vary": {"workload.let.batch": [32, 64]}}
+    with pytest.raises(SpecError, match="samples") as refused:
+        plan({**question, "minimise": "time"})
+    assert "maximise: tokens/s, samples/s" in (refused.value.mistakes[0].hint or "")
+    assert plan({**question, "maximise": "samples/s"}).best is not None
+
+
 # ---- worse for sure
 
 

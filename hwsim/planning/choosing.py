@@ -168,8 +168,8 @@ def _time(question: Question, option: Option, best: Option) -> tuple[tuple[float
     whole = not question.period or any(key.rpartition(".")[2] == "training" for key in option.numbers)  # else used for a period
     both = [each for each in option.intervals if each in best.intervals and (whole or wanted[0].of in ("run", "training"))]
     if not both:
-        of_tokens = wanted[0].name == "cost per million tokens"  # of a service
-        halves = [each.numbers["tokens_per_s"].half if of_tokens else 0.0 for each in (option, best)]
+        key = "tokens_per_s" if wanted[0].name == "cost per million tokens" else ""  # of a service
+        halves = [each.numbers[key].half if key in each.numbers else 0.0 for each in (option, best)]
         return (halves[0], halves[1]), False, math.hypot(*halves) ** 2
     name = both[0]
     first, second = (each.intervals[name].of(_seconds(each, name)) for each in (option, best))

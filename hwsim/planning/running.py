@@ -74,8 +74,8 @@ def _with_run(option: Option, screen: Screen, name: str, run: Row) -> Option:
         key = f"{name}.{key}" if name else key
         if key in numbers and many > 1:
             numbers[key] = numbers[key] * many
-    work = {**option.work, name: tuple(Work(*each) for each in run["work"])}
-    sure = {} if run["interval"] is None else {name: interval_of(run["interval"], run["numbers"]["time"])}
+    work = {**option.work, name: tuple(Work(*each) for each in run.get("work", ()))}
+    sure = {} if run.get("interval") is None else {name: interval_of(run["interval"], run["numbers"]["time"])}
     option = replace(option, numbers={**option.numbers, **numbers}, work=work, intervals={**sure, **option.intervals})
     cluster, facts = screen.exact(option.point)
     training = screen.training(option.point, name)
@@ -179,10 +179,10 @@ def serves(workload: Tree) -> bool:
 
 def _numbers(run: Run) -> dict[str, float]:
     """Numbers of a run by the names of measures, in SI units."""
-    columns = dict(measures(run))
+    columns = {"time": run.makespan_s, **dict(measures(run))}
     numbers = {name.removesuffix("_s") if name in ("step_s", "ttft_p95_s", "tpot_p95_s") else name: value
                for name, value in columns.items()}  # fmt: skip
-    numbers["time"] = run.makespan_s
+    numbers = {f"{unit}_per_s": per_s for unit, _, per_s in work_of(run) if unit in ("samples", "tokens")} | numbers
     for trained in run.trainings[:1]:
         numbers |= {"step": trained.step_s, "mfu": trained.mfu, "busy": trained.computing}
         if trained.whole:
