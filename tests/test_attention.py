@@ -69,6 +69,13 @@ def test_between_head_sizes_the_inverse_of_the_share_is_linear_in_the_inverse_of
     assert middle == pytest.approx(1 / 0.7 + (1 / 0.4 - 1 / 0.7) * (1 / 128 - 1 / 256) / (1 / 64 - 1 / 256))
 
 
+@pytest.mark.parametrize(("kernel", "alone"), [(None, 5e-6), (7e-6, 7e-6)])
+def test_a_call_that_writes_no_cache_starts_in_half_the_time_or_in_its_own(kernel: float | None, alone: float) -> None:
+    blocks = Blocks(start=10e-6, kernel=kernel)
+    starts = [blocks.parts(changed(CALL, written=written), RATES, 0.5).start for written in (1.0, 0.0)]
+    assert starts == [10e-6, alone]
+
+
 def test_decoding_reads_the_cache_no_faster_than_memory_does() -> None:
     assert decode(STEP) > STEP.keys / RATES.bandwidth
     assert decode(changed(STEP, kv_width=1.0)) < decode(STEP)

@@ -282,6 +282,20 @@ def test_random_plans_are_judged_alike(seed: int, count: int) -> None:
     assert statistics.median(abs(ratio - 1.0) for ratio in ratios) < NEAR
 
 
+@pytest.mark.parametrize("where", ["meshes", "pod"])
+@pytest.mark.parametrize("operation", ["all-gather", "reduce-scatter", "all-reduce"])
+@pytest.mark.parametrize("stride", [1, 2, 8])
+def test_groups_that_leave_a_node_at_once_share_its_cards_alike(where: str, operation: Any, stride: int) -> None:
+    """A ring of all GPUs, two of every second, eight of one GPU of each node: over one card of a node, or over eight."""
+    machine, cluster = place(where)
+    gpus = machine.devices_of("gpu")
+    groups = [range(offset, len(gpus), stride) for offset in range(stride)]
+    for at_once in (groups, groups[: stride // 2]):  # all of them, those of one of two stages
+        cost = Exchanges(machine).cost([tuple(gpus[at] for at in group) for group in at_once], operation, 1e9)
+        if at_once:
+            assert cluster.among(operation, 1e9, at_once) == pytest.approx(cost.demand.alone(machine.rates()), rel=NEAR)
+
+
 @pytest.mark.parametrize("network", [0.168, 1.3])
 def test_a_longer_exchange_between_nodes_takes_longer_under_any_protocol(network: float) -> None:
     """Its protocol holds it back, or the part of the cards' rate that trainings reach: the slower of the two."""
