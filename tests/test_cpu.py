@@ -404,3 +404,11 @@ def test_four_cores_ask_for_256_gb_a_second_and_get_what_the_memory_has() -> Non
         asked = next(term for term in cost.why if term.label == "accesses")
         assert 8e9 * 32 / asked.seconds == pytest.approx(256e9)
         assert alone(cpu, cost) / asked.seconds == pytest.approx(256e9 / bandwidth)
+
+
+@pytest.mark.parametrize(("numa", "seconds"), [(None, 1.0), (Numa(domains=2, efficiency=0.8), 1.25), (Numa(efficiency=0.5), 2.0)])
+def test_traffic_takes_longer_by_what_the_domains_do_not_sustain(numa: Numa | None, seconds: float) -> None:
+    """100 GB over a memory of 100 GB/s, by all cores: alone, and as what others have to share with it."""
+    cpu = Cpu(cores=8, memory=LocalMemory(100e9), flop={"fp32": 10e12}, numa=numa)
+    cost = cpu.compute(NAME, Work(flop=1.0, reads=100e9))
+    assert alone(cpu, cost) == dict(cost.demand.amounts)[f"{NAME}.memory"] == pytest.approx(seconds)
