@@ -200,7 +200,8 @@ JOBS: Final = {
     "iops": fio("deep", "randread", "4k", 32, 160000, 200e-6), "write_iops": fio("deepw", "randwrite", "4k", 32, 80000, 400e-6),
 }  # fmt: skip
 NOTHING: Final = {  # runs that say nothing of a disk, and why
-    "held back": fio("rated", "read", "1m", 8, 100, 80e-3, rate="100m"),
+    "held back by fsync": fio("synced", "randwrite", "4k", 32, 900, 32 / 900, fsync="1", sync="none"),
+    "held back by rate": fio("rated", "read", "1m", 8, 100, 80e-3, rate="100m"),
     "page cache": fio("cached", "read", "1m", 8, 9000, 8 / 9000, direct="0"),
     "neither alone": fio("mixed", "rw", "1m", 8, 4000, 2e-3, rwmixread="70"),
     "neither a bandwidth": fio("some", "read", "4k", 4, 9000, 444e-6),

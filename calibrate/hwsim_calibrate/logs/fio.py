@@ -40,6 +40,7 @@ QUEUED: Final = 0.6  # of the depth that was asked for, below which the engine i
 LIMITED: Final = 1.2  # latency at depth over latency alone, below which the disk would take more at once
 CACHED: Final = 1.0  # standard deviation of the logarithm, where the page cache may have answered
 HOLDS: Final = ("rate", "rate_iops", "thinktime", "latency_target")  # options that hold a run back
+SYNCS: Final = ("fsync", "fdatasync", "sync")  # options by which writes wait for the medium
 LATER: Final = ("wait_for", "startdelay")  # options by which a job begins after others of its group
 MIXES: Final = ("rw", "readwrite", "randrw")
 APART: Final = "`stonewall` runs jobs one after another"
@@ -235,16 +236,15 @@ def _of_job(job: Entry, name: str, options: Mapping[str, object]) -> Run | None:
     ]
     if not sides:
         return None
-    held = [key for key in HOLDS if str(options.get(key, "0")).strip("0, ")]
+    holds = HOLDS + SYNCS * (sides[-1][0] == "write")
+    held = [key for key in holds if str(options.get(key, "0")).replace("none", "").strip("0, ")]
     why = f"held back by {held[0]}={str(options[held[0]])[:20]}" if held else ""
     if str(options.get("direct", "1")) == "0" or str(options.get("buffered", "0")) not in ("0", ""):
         why = why or "direct=0, the page cache answered"
     depth, several = (_count(job, options.get(key, 1), key) for key in ("iodepth", "numjobs"))
     asked = depth * several if "group_reporting" in options else depth
     found = [_side(side) for _, side in sides]
-    iops, rate = (sum(each[at] for each in found) for at in (0, 1))
-    busy = sum(each[0] * each[2] for each in found)
-    little = max(round(busy), 1)
+    iops, rate, busy = (sum(each) for each in zip(*((a, b, a * wait) for a, b, wait in found), strict=True))
     kind = str(options.get("rw", options.get("readwrite", "read")))
     block = _BLOCK.fullmatch(str(options.get("bs", "")).lower())
     said = int(block[1]) * 1024 ** " kmg".index(block[2] or " ") if block else rate / iops
@@ -252,7 +252,7 @@ def _of_job(job: Entry, name: str, options: Mapping[str, object]) -> Run | None:
         why = why or f"`group_reporting` adds jobs to it that do not {kind} blocks of {options.get('bs', 'its size')}: {APART}"
     return Run(
         name, sides[0][0] if len(sides) == 1 else "mixed", kind.startswith("rand"),
-        asked if not busy or busy >= QUEUED * asked else little, rate / iops, rate, iops, busy / iops,
+        asked if not busy or busy >= QUEUED * asked else max(round(busy), 1), rate / iops, rate, iops, busy / iops,
         reads=found[0][0] / iops, cached="direct" not in options, why=why,
         lasts=max(each.number(zero=True) / 1e3 if (each := side.get("runtime")) else 0.0 for _, side in sides),
     )  # fmt: skip

@@ -26,7 +26,7 @@ NAMES: Final = {  # of its programs
     "hypercube": "hypercube",
 }  # fmt: skip
 _PROGRAM: Final = re.compile(rf"(?<!concluded: )\b({'|'.join(NAMES)})_perf(?:_mpi)?\b")
-_RANK: Final = re.compile(r"^#\s+Rank\s+(\d+)\b")
+_RANK: Final = re.compile(r"^#\s+Rank\s+(\d{1,7})\b")
 _ROW: Final = re.compile(
     r"^\s*\d+\s+\d+\s+\S+(?:\s+\S+){7,}\s*$|^\s*\d+\s+\d+\s+(?:u?int\w*|float\w*|double|half|bf\w*|fp8\w*)\s"
 )
@@ -109,7 +109,7 @@ def _runs(log: Log) -> list[Run]:
     for section in sections:
         rows = [row for line, text in section.rows if (row := _row(log, line, text)) is not None]
         program = section.said(_PROGRAM)
-        ranks = len({match[1] for _, text in section.head if (match := _RANK.match(text))})
+        ranks = max((int(match[1]) + 1 for _, text in section.head if (match := _RANK.match(text))), default=0)
         name = NAMES[program[1]] if program else ""
         if rows:
             runs.append(Run(log, section.rows[0][0], name, ranks, rows, section.said(_GRAPH) is not None))
