@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from hwsim import api
 from hwsim.devices import Attended, Gpu
 from hwsim.devices.gpu_attention import Attention, Blocks, Rates, Strips, names_of
 from hwsim.devices.gpu_experts import Grouped, blocks_of, experts_call, tokens_of
+from hwsim.devices.gpu_memory import Level2
 from hwsim.devices.roofline import LocalMemory
 from hwsim.devices.work import Routed, Work
 from hwsim.spec import SpecError
@@ -236,3 +238,13 @@ def test_experts_few_tokens_go_to_draw_the_bytes_of_their_weights() -> None:
 
 def test_a_block_alone_is_as_fast_as_among_others_unless_its_kernel_says_so() -> None:
     assert Blocks().alone == 1.0
+
+
+@pytest.mark.parametrize(("warm", "part"), [(0.0, 1.0), (0.5, 0.5), (1.0, 0.0)])
+def test_what_the_last_cache_still_holds_of_before_is_not_read_from_memory(warm: float, part: float) -> None:
+    """A question of 64 tokens after 2048, whose keys and values (8.4 MB) are a sixth of the cache."""
+    gpu = replace(GPU, l2=Level2(size=50e6))
+    call = Attended(1, 64, 2048, 32, 8, 128, warm=warm)
+    work = Work(dtype="bf16", attention=call)
+    assert call.old == 2048 * 8 * 128 * 2 * 2
+    assert gpu.attend(work, call)[2] == pytest.approx(part * call.old / GPU.memory.bandwidth, abs=5e-8)

@@ -44,7 +44,7 @@ MORE: Final = tuple(pair for pair in sorted(set(library())) if pair[1].startswit
 FEW: Final = 12  # numbers of a pair by default
 RARER: Final = {"tREFI": "doubled"}  # seconds that are better longer: a memory is refreshed less often
 FELT: Final = 0.02  # gain of a number that `explain` has to name, or another that gains as much
-NEAR: Final = 0.005
+NEAR: Final = 0.01  # of a clock, which moves several rates and times at once
 CURVE: Final = 1e-6  # a curve through three numbers (seeks of a disk) may rise a little where one of them falls
 MANY: Final = 60  # numbers of a pair in the slow test
 
