@@ -145,7 +145,8 @@ def test_a_training_with_odd_ones_is_that_of_all_its_replicas(case: tuple[Spec, 
 
 @pytest.mark.parametrize("imbalance", [1.0, 1.4])
 @pytest.mark.parametrize(
-    ("plan", "ep"), [({"parallel": {"tp": 2, "pp": 2}}, 2), ({"parallel": {"cp": 2}, "sharding": "zero-3"}, 4)]
+    ("plan", "ep"),
+    [({"parallel": {}}, 2), ({"parallel": {"tp": 2, "pp": 2}}, 2), ({"parallel": {"cp": 2}, "sharding": "zero-3"}, 4)],
 )
 def test_what_a_group_of_experts_exchanges_is_a_tie_of_all_of_it(plan: Spec, ep: int, imbalance: float) -> None:
     """Over uplinks that the path of one replica to another takes in one direction alone."""

@@ -10,8 +10,10 @@ from click.testing import CliRunner, Result
 
 import hwsim
 from hwsim.cli import main
+from hwsim.prepare import prepare
 from hwsim.spec import SpecError
 from hwsim.views.summary.say import summary
+from hwsim.workload.serving.plan import ServicePlan
 
 MODEL = {"layers": 4, "hidden": 1024, "heads": 8, "vocab": 32000, "sequence": 8192, "positions": "rotary", "bias": False}
 
@@ -38,6 +40,85 @@ def mistake_of(source: Any) -> Any:
 # ---- memory beside others ----
 
 SIZE = 81559 * 2**20  # bytes of an H100
+
+
+WEIGHTS, BUFFERS, TOKEN = 8_030_261_248 * 2, 5_032_652_544, 32 * 2 * 8 * 128 * 2  # of Llama-3 8B in bf16; of a GPU of its server
+
+
+def planned(**keys: Any) -> ServicePlan:
+    infer = {"model": "llama-3-8b", "device": "gpu0", "requests": 2, "prompt": 20, "output": 3, **keys}
+    [plan] = prepare("dgx-h100", {"hwsim": "workload/1", "infer": infer}).services
+    return plan
+
+
+def refused(**keys: Any) -> str:
+    with pytest.raises(SpecError) as caught:
+        planned(**keys)
+    [found] = caught.value.mistakes
+    return f"{found.message}; {found.hint}"
+
+
+def test_weights_and_buffers_have_a_part_of_the_memory_and_the_cache_the_rest_of_it() -> None:
+    part = (WEIGHTS + BUFFERS + 1000.5 * TOKEN) / SIZE
+    plan = planned(memory=part, block=1)
+    assert (plan.memory.weights, plan.memory.buffers, plan.token_bytes, plan.tokens) == (WEIGHTS, BUFFERS, TOKEN, 1000)
+    said = refused(memory=(WEIGHTS + BUFFERS - 2e9) / SIZE)
+    assert "does not fit by 2 GB on gpu0: 16.1 GB of weights, 5.03 GB of buffers, in 22." in said
+    assert said.endswith("a larger tp, a smaller dtype, or GPUs with more memory")
+
+
+def test_a_draft_has_its_weights_and_a_part_of_every_token_beside_the_model() -> None:
+    """GPT-2 has 124,439,808 parameters; its 12 layers keep 768 keys and values of a token."""
+    guesses = {"tokens": 2, "acceptance": "80 %", "draft": "gpt2"}
+    draft, kept = 124_439_808 * 2, 12 * 2 * 768 * 2
+    plan, plain = planned(speculate=guesses), planned()
+    assert plain.tokens is not None
+    assert plan.memory.weights == WEIGHTS + draft
+    assert plan.tokens == (plain.tokens * TOKEN - draft) // (TOKEN + kept)
+    itself = guesses | {"draft": "llama-3-8b"}  # all but a token has room: too little by a byte, or by what is lacking
+    assert "does not fit by 1 B" in refused(speculate=itself, memory=(2 * WEIGHTS + BUFFERS + TOKEN) / SIZE, block=1)
+    assert planned(speculate=itself, memory=(2 * WEIGHTS + BUFFERS + 61.5 * TOKEN) / SIZE, block=1).tokens == 30
+    assert "does not fit by 16.1 GB" in refused(speculate=itself, memory=(WEIGHTS + BUFFERS + TOKEN) / SIZE)
+
+
+def test_where_a_server_gives_the_cache_a_part_of_what_is_free_weights_have_all_the_memory() -> None:
+    few = planned(framework="tensorrt-llm", memory=0.03)
+    assert few.memory.weights == WEIGHTS
+    assert few.tokens is not None
+    assert few.tokens * TOKEN == pytest.approx(0.03 * (SIZE - few.memory.total), rel=1e-3)
+    assert "does not fit by 64.2 GB on gpu0: 141 GB of weights, 8.57 GB of buffers, in 100 % of 85.5 GB" in refused(
+        framework="tensorrt-llm", model="llama-3-70b"
+    )
+
+
+def test_a_network_has_room_for_its_weights_in_its_part_of_the_memory() -> None:
+    keys: dict[str, Any] = {"model": "resnet-50", "dtype": "fp16"}
+    weights = planned(model="resnet-50").memory.weights
+    assert weights == pytest.approx(25.557e6 * 2, rel=1e-4)
+    assert planned(model="resnet-50", memory=weights / SIZE * 1.01).memory.total == weights
+    assert "does not fit by 511 kB" in refused(**keys, memory=weights / SIZE * 0.99)
+
+
+@pytest.mark.parametrize(
+    ("count", "hint"), [(100, "fewer `slots` of `adapters`, or a larger tp"), (20, "a larger tp, a smaller")]
+)
+def test_most_of_what_does_not_fit_is_named(count: int, hint: str) -> None:
+    assert hint in refused(memory="20 %", adapters={"count": count, "rank": 64})
+
+
+def test_copies_are_the_gpus_in_order() -> None:
+    pairs = tuple((f"gpu{at}", f"gpu{at + 1}") for at in (0, 2, 4, 6))
+    assert planned(device="gpu*", parallel={"tp": 2}).copies == pairs
+    assert planned(device="gpu*", parallel={"tp": 2, "dp": 4}).copies == pairs
+    assert planned(device="gpu*", parallel={"tp": 2, "dp": 3}).copies == pairs[:3]
+    assert "tp 2 x dp 5 = 10 GPUs, but there are 8" in refused(device="gpu*", parallel={"tp": 2, "dp": 5})
+    assert "3 GPUs do not make groups of 2" in refused(device="gpu0..2", parallel={"tp": 2})
+
+
+def test_a_host_works_for_every_batch_of_a_pipeline() -> None:
+    one, two = planned(), planned(device="gpu0..1", parallel={"pp": 2})
+    assert (two.settings.step, two.settings.each) == (2 * one.settings.step, 2 * one.settings.each)
+    assert two.settings.sequences == one.settings.sequences // 2
 
 
 def test_two_caches_on_one_gpu_do_not_fit_and_their_amounts_are_named() -> None:

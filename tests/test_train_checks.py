@@ -197,6 +197,31 @@ def test_trainings_of_jobs_are_told_with_their_names() -> None:
         assert f"  step         {name}: " in text
 
 
+@pytest.mark.parametrize(("gpus", "tp"), [(1, 1), (8, 1), (8, 2)])
+def test_what_a_training_is_worth_by_hand(gpus: int, tp: int) -> None:
+    """Six FLOP a token for each parameter of products, twelve for each of its layers' attention to a token."""
+    shape: dict[str, Any] = {"layers": 4, "hidden": 1024, "heads": 8, "vocab": 32000, "positions": "rotary", "bias": False}
+    train = {"model": {**shape, "sequence": 1024}, "global_batch": 8, "gpus": gpus, "tokens": 10**9, "parallel": {"tp": tp}}
+    runs = [
+        hwsim.simulate("dgx-h100", {"hwsim": "workload/1", "train": train}, fold=fold, interval=False)
+        for fold in ("never", "always")
+    ]
+    plain, folded = (run.trainings[0] for run in runs)
+    tokens = 8 * 1024
+    flop = 6 * tokens * (4 * 12 * 1024**2 + 32000 * 1024) + 12 * tokens * 1024 * 1024 * 4
+    assert (plain.gpus, plain.count, plain.unit, plain.whole) == (gpus, tokens, "tokens", 1e9)
+    assert [run.timeline.flat.graph.trainings[0].flop for run in runs] == [flop, flop]
+    assert plain.mfu == pytest.approx(flop / (gpus * 989.4e12 * plain.step_s), rel=1e-9)
+    assert plain.days == pytest.approx(1e9 / tokens * plain.step_s / 86400, rel=1e-9)
+    assert (plain.replicas, plain.classes) == (1, ())
+    assert (folded.gpus, folded.mfu, folded.step_s) == (gpus, plain.mfu, plain.step_s)
+    assert folded.replicas == gpus // tp
+    assert folded.classes == (((0, gpus // tp),) if gpus > 1 else ())
+    late = {"learn": {"start": "2 s", "train": train}}
+    later = hwsim.simulate("dgx-h100", {"hwsim": "workload/1", "jobs": late}, interval=False).trainings[0]
+    assert (later.first_s, later.step_s, later.mfu) == pytest.approx((plain.first_s, plain.step_s, plain.mfu), rel=1e-9)
+
+
 def test_a_training_beside_a_service_has_its_step(tmp_path: Path) -> None:
     alone = hwsim.simulate("dgx-h100", training(gpus=4, parallel={"tp": 4})).trainings[0]
     learn = {"device": "gpu0..3", "train": training(parallel={"tp": 4})["train"]}

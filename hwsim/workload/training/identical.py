@@ -88,8 +88,6 @@ def represented(
     paths = _paths_of(machine, layout, uneven=uneven)
     capacities.drawn(paths.draws)
     colours, why = _of_replicas(machine, layout, kinds, paths, marks)
-    if uneven:
-        colours = 2 * colours + (np.arange(layout.dp) % layout.ep == 0)
     replicas, numbers = len(colours), paths.numbers
     look = _looks(capacities, between, marks)
     classes = _classes(colours, numbered(look[numbers]), paths)
