@@ -131,7 +131,7 @@ def _row(option: Option, screen: Screen, *, ends: bool, scattered: bool) -> Row:
     except Unbuilt as error:
         return {"reason": ["machine", str(error)]}
     except PartOfDay as error:
-        hint = "a run of all of it, or `poisson` at the rate of the busiest time"
+        hint = "more requests or a longer run, a shorter cycle or `ramp`, or `poisson` at the rate of the busiest time"
         return {"reason": ["day", f"{error.mistakes[0].message} ({hint})"]}
     except SpecError as error:
         return {"reason": ["workload", in_a_line(error.mistakes)]}

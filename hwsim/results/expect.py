@@ -146,7 +146,7 @@ def refuse_part_of_day(wanted: Wanted, warnings: Iterable[Warning]) -> None:
     part = next((each for each in warnings if each.code == "part-of-a-day"), None)
     named = next((name for name, _ in wanted.expectations if name.rpartition(".")[2] in {**OF_SERVICE, **OF_ANSWERS}), "")
     if part is not None and named:
-        hint = "a run of all of it, or `poisson` at the rate of the busiest time"
+        hint = "more requests or a longer run, a shorter cycle or `ramp`, or `poisson` at the rate of the busiest time"
         raise PartOfDay([Mistake(part.place, f"`{named}` is expected, and {part.text}", hint)])
 
 
