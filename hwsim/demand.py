@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hwsim.formats import format_change
-from hwsim.origins import IDEAL, Cited, Kind, Origin
+from hwsim.origins import Cited, Doubt
 from hwsim.records import dataclass
 
 Unit = Literal["s", "B", "FLOP", "1"]
@@ -237,81 +237,6 @@ class Demand:
     def alone(self, rates: Mapping[str, float]) -> float:
         """Seconds from start to end when nothing else runs."""
         return self.latency + self.body(rates)
-
-
-# How well the numbers behind a time are known: of this very device; of another source's runs of it; from devices of the same
-# generation; from other generations alone; from nothing alike; or the workload gives the time.
-Case = Literal["known", "source", "device", "generation", "outside", "stated"]
-CASES: Final[tuple[Case, ...]] = ("known", "source", "device", "generation", "outside")  # the surest first
-
-
-def case_of(source: Cited, guess: Case = "device") -> Case | None:
-    """The case of a number with this source; None for an ideal, for what a file states or a standard fixes, and for words.
-
-    Args:
-        guess: case of a guess that is not from another part with the same chip.
-
-    >>> case_of(Origin("default", "nvidia/hopper, 3 parts, 6 %", 0.06, "device")), case_of(Origin("default"))
-    ('device', None)
-    >>> case_of(Origin("guess", "as the A100"), guess="generation"), case_of(Origin("twin", "as the H100"), guess="generation")
-    ('generation', 'device')
-    >>> case_of(Origin("fitted", "half of the sizes; no guess")), case_of("guess, in words alone")
-    ('known', None)
-    """
-    if not isinstance(source, Origin):
-        return None
-    match source.kind:
-        case "default":
-            return source.known or None
-        case "guess":
-            return guess
-        case "what-if":
-            return "generation"
-        case "elsewhere":
-            return "source"
-        case "fitted" | "measured":
-            return "known"
-        case "datasheet" | "recalled" | "twin":
-            return "device"
-        case _:
-            return None
-
-
-class Doubt(NamedTuple):
-    """Seconds of a line whose error has one cause; how large it is stands in `errors.yaml`.
-
-    Args:
-        regime: which errors it has, a key of `errors.yaml`: "product/big", "nccl/large".
-        case: how well its numbers are known.
-        key: who shares the error: "h100-sxm matmul.fp16"; seconds under one key are too long or too short together.
-        seconds: seconds of the line that hang on it.
-    """
-
-    regime: str
-    case: Case
-    key: str
-    seconds: float
-
-
-PLAIN: Final = "number"  # first word of the regime of a number that no model's errors cover: "number/guess.latency"
-LETTERS: Final = 90  # of the source of a number in the name of its error
-_UNMEASURED: Final = frozenset[Kind](("elsewhere", "guess", "what-if", "twin", "default"))
-
-
-def doubt_of(name: str, source: Origin, of: str = "any", seconds: float = 0.0) -> Doubt:
-    """The error of a number alone, by its own spread or by its source.
-
-    Args:
-        of: what it is a number of: "latency", "bandwidth", "efficiency" or "any".
-
-    >>> doubt_of("time", Origin("guess", "as others"))[:3], doubt_of("rate", Origin("stated", "as given", 0.1)).regime
-    (('number/guess.any', 'device', 'time: guess, as others'), 'number/=0.1')
-    """
-    kind = "guess" if source.kind in ("twin", "what-if") or source.plain == IDEAL else source.kind
-    regime = f"{PLAIN}/{kind}.{of}" if source.spread is None else f"{PLAIN}/={source.spread!r}"
-    case: Case = (case_of(source) or "device") if source.kind in _UNMEASURED else "known"
-    text = f"{name}: {source.plain!s}"
-    return Doubt(regime, case, text if len(text) <= LETTERS else text[:LETTERS] + "...", seconds)
 
 
 @dataclass(frozen=True, slots=True)

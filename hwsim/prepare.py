@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from hwsim import ticks
 from hwsim.graph.opgraph import Change, OpGraph
 from hwsim.machine import Machine, build
+from hwsim.machine.moved import unanswered
 from hwsim.records import dataclass
 from hwsim.results.expect import Wanted, wanted_of
 from hwsim.spec import Mistake, Mistakes, SpecError, Tree, Warning, different, read
@@ -106,10 +107,8 @@ def prepare(
         raise SpecError(mistakes)
     if isinstance(loaded, OpGraph):
         refuse_foreign(loaded, built, mistakes)
-    if written and (written.of_services or written.written_as("infer") or written.written_as("train")):
-        for number in built.unsure:
-            message = "no answer of services or of a model carries how unsure a number of the machine is"
-            mistakes.add(number.place, message, "leave out its `spread`")
+    if written and (written.written_as("infer") or written.written_as("train")):
+        mistakes.extend(unanswered(built.unsure))
     idle = unheeded(written, built, mistakes) if written else ()
     disturbed = changes(written.events, built, mistakes) if written and written.events else ()
     folding = "never" if written and (written.written_as("infer") or written.of_services) else fold

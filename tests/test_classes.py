@@ -11,11 +11,11 @@ from click.testing import CliRunner
 import hwsim
 from hwsim import api
 from hwsim.cli import main
-from hwsim.demand import case_of
 from hwsim.devices import Device, Gpu
 from hwsim.devices.accesses import Accesses
 from hwsim.machine import classes
 from hwsim.machine.classes import completed
+from hwsim.origins import case_of
 from hwsim.spec import Origin, SpecError, Tree, find, names, read, tree_of
 
 DATASHEET = (

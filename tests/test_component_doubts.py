@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from hwsim import api
-from hwsim.demand import Cost, Doubt, case_of
+from hwsim.demand import Cost
 from hwsim.devices import Accesses, Cpu, Gpu, Work
 from hwsim.devices.doubts import alike
 from hwsim.devices.ssd import Ssd
 from hwsim.devices.storage import Asked
 from hwsim.machine import Handling
-from hwsim.origins import GIVEN, IDEAL, Origin
+from hwsim.origins import GIVEN, IDEAL, Doubt, Origin, case_of
 from published.parts import part
 
 GB = 1e9

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import hwsim
 from hwsim.cli import main
-from hwsim.demand import CASES, Case, Doubt
 from hwsim.engine.ends import by_runs
+from hwsim.origins import CASES, Case, Doubt
 from hwsim.results.doubts import Weight, Weights, weights_of
 from hwsim.results.errors import Table, table
 from hwsim.results.interval import Interval, Part, interval

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import hwsim
 from hwsim.results.interval import NORMAL
+from hwsim.results.services.unsure import work_interval
 from hwsim.sensitivities import sensitivity
 from hwsim.spec import SpecError
 
@@ -40,6 +41,22 @@ def test_a_time_that_a_file_states_for_an_event_is_as_long_at_both_ends(at: int,
     factor = math.exp(SPREAD * NORMAL[90])
     ends = [hwsim.simulate(machine(read=f"{1e9 * by} B/s"), workload).makespan_s for by in (factor, 1 / factor)]
     assert [found.low, found.high] == pytest.approx(ends, rel=0.02)
+
+
+@settings(max_examples=10)
+@given(lasts=st.integers(1, 100_000), count=st.sampled_from([1, 20_000]))
+def test_an_outage_is_no_error_of_the_op_that_waits_for_it(lasts: int, count: int) -> None:
+    """In jobs, and in runs of many ops, whose ends no further runs find."""
+    read = {"repeat": {"times": count, "do": [{"read": {"from": "disk", "bytes": f"{10**9 // count} B"}}]}}
+    events = [{"at": "100 ms", "part": "disk", "down": f"{lasts} ms"}]
+    run = hwsim.simulate(
+        machine(), {"hwsim": "workload/1", "jobs": {"a": {"program": [read, {"wait": "all"}]}}, "events": events}
+    )
+    assert run.makespan_s == pytest.approx(1 + lasts / 1e3, rel=1e-3)
+    for found in (run.job_intervals[0], run.interval if count > 1 else None):
+        if found is not None:
+            assert found.stated == pytest.approx(lasts / 1e3 / run.makespan_s, rel=1e-3)
+            assert found.half == pytest.approx(SPREAD * NORMAL[90] / run.makespan_s, rel=1e-3)
 
 
 def test_a_spread_of_what_a_slow_host_does_reaches_both_ends() -> None:
@@ -76,10 +93,11 @@ def test_a_parameter_s_spread_is_felt_or_refused_as_if_it_stood_at_the_number() 
     by_name = {**machine(read="$rate"), "let": {"rate": {"value": "1 GB/s", "spread": SPREAD}}}
     one, other = (hwsim.simulate(each, program(READ)).interval for each in (machine(), by_name))
     assert (one.low, one.high) == pytest.approx((other.low, other.high))
-    services = {"x": {"device": "cpu", "arrivals": {"every": "100 ms"}, "request": [READ]}}
-    for each in (machine(), by_name):
-        with pytest.raises(SpecError, match="how unsure a number of the machine is"):
-            hwsim.simulate(each, {"hwsim": "workload/1", "services": services, "requests": 5})
+    services = {"x": {"device": "cpu", "arrivals": {"every": "2 s"}, "request": [READ]}}
+    served = [hwsim.simulate(each, {"hwsim": "workload/1", "services": services, "requests": 5}) for each in (machine(), by_name)]
+    halves = [work_interval(run.services).half for run in served if run.services is not None]
+    assert halves == pytest.approx([halves[0]] * 2)
+    assert halves[0] > SPREAD * NORMAL[90]
 
 
 def test_nor_of_a_model_that_is_served_beside_another_job() -> None:

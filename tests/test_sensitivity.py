@@ -163,6 +163,21 @@ def test_two_options_have_a_break_even_and_a_share_that_both_have_cancels() -> N
     assert point.written == "100 GFLOP/s"
 
 
+def test_a_wide_range_is_said_by_its_ends() -> None:
+    """`+-428 %` is no range of a time; a link that holds a disk back makes the ends unlike."""
+    cpu = {"kind": "cpu", "cores": 4, "flop": {"fp32": "1 TFLOP/s"}, "memory": {"bandwidth": "100 GB/s"}}
+    disk = {"kind": "disk", "read": {"value": "1 GB/s", "spread": 1.0}}
+    machine = {"hwsim": "machine/1", "class": "ideal", "parts": {"cpu": cpu, "disk": disk}}
+    for rate, text in (("1 GB/s", "now +0.0 to +418 %"), ("10 GB/s", "now -81 to +418 %")):
+        link = {"between": ["cpu", "disk"], "kind": "direct", "bandwidth": rate}
+        read = {"hwsim": "workload/1", "program": [{"read": {"from": "disk", "bytes": "1 GB"}}, {"wait": "all"}]}
+        answer = sensitivity({**machine, "links": [link]}, read)
+        assert text in str(answer)
+        assert all(
+            answer.ends[0] <= bar.low <= bar.high <= answer.ends[1] * (1 + 1e-9) for bar in answer.bars if not bar.settings
+        )
+
+
 # ---- the command ----
 
 

@@ -11,7 +11,7 @@ import yaml
 
 import hwsim
 from hwsim.api import load_machine, load_workload
-from hwsim.demand import CASES
+from hwsim.origins import CASES
 from hwsim.planning import plan
 from hwsim.results.errors import table
 from hwsim.workload.narrow import wider_formats

@@ -14,9 +14,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from hwsim.demand import Case
 from hwsim.devices import Attended, Gpu
 from hwsim.devices.gpu_attention import Attention, Blocks, Rates
+from hwsim.origins import Case
 from published.kernels import (
     CASES,
     FEW,

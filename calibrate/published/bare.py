@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Final
 
 from hwsim import api
-from hwsim.demand import Case
 from hwsim.devices import Gpu
 from hwsim.devices.gpu_access import latency
 from hwsim.machine import Machine
 from hwsim.machine.classes import class_of, completed
+from hwsim.origins import Case
 from hwsim.spec import Mistakes, Tree, decode_all, find, read, tree_of
 from published import classes, gemm, gpu_bandwidth, hostdev, products
 from published.gpu_benches import latencies

@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Final
 
 import hwsim
-from hwsim.demand import Case
 from hwsim.devices import Gpu, Work
 from hwsim.formats import percent
 from hwsim.models.architectures.cnn import Cnn
@@ -30,6 +29,7 @@ from hwsim.models.architectures.entries import Shape
 from hwsim.models.framework import SOFTWARE, Software
 from hwsim.models.kernel_times import KernelTimes
 from hwsim.models.library import load_network
+from hwsim.origins import Case
 from published import eager_d2l as eager
 from published.cnn_training import data_parallel_step
 from published.parts import part, table

@@ -15,7 +15,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, cast
 
-from hwsim.demand import Case
 from hwsim.devices import Gpu, Work
 from hwsim.devices.convolving import CONVOLVING, Convolving, Units, units_of
 from hwsim.formats import percent
@@ -25,6 +24,7 @@ from hwsim.models.framework import SOFTWARE, Software
 from hwsim.models.kernel_times import KernelTimes
 from hwsim.models.plan import Dtype, ParallelPlan, lay
 from hwsim.models.step import Step, step
+from hwsim.origins import Case
 from published.cnn_rows import Row, exchange_of, network_of, rows
 from published.parts import part
 from published.residual import Residual, folds

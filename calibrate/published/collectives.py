@@ -18,12 +18,12 @@ from hwsim.communication.choosing import bus, estimates
 from hwsim.communication.flows import Task
 from hwsim.communication.measured import generation, measured, size_regime
 from hwsim.communication.plan import Group
-from hwsim.demand import Case
 from hwsim.formats import percent
 from hwsim.machine import Machine, build
 from hwsim.machine.libraries.mpi import Mpi
 from hwsim.machine.libraries.nccl import Bus, Estimate, Nccl
 from hwsim.machine.libraries.operations import OPERATIONS as ALL
+from hwsim.origins import Case
 from hwsim.spec import Mistakes, read_text
 from published.collective_machines import MACHINES, SERVING, STAS
 from published.parts import table

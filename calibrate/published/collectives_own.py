@@ -14,9 +14,9 @@ from typing import Final
 import numpy as np
 
 from hwsim.communication import ALGORITHMS, timing
-from hwsim.demand import Case
 from hwsim.formats import percent
 from hwsim.machine.libraries.own import Kernels
+from hwsim.origins import Case
 from published.collective_protocols import GENERATIONS
 from published.collectives import Row, bus_of, devices_of, halved, machine_of
 from published.collectives_serving import SYSTEMS

@@ -12,10 +12,10 @@ from statistics import median
 from typing import Final
 
 from hwsim.communication.measured import size_regime
-from hwsim.demand import Case
 from hwsim.formats import percent
 from hwsim.machine.libraries.nccl import Nccl
 from hwsim.machine.libraries.operations import Operation
+from hwsim.origins import Case
 from published.collective_protocols import GENERATIONS, Fitted, Prepared, fitted, left_out, pooled, prepared, seconds
 from published.collectives import Row, halved, predicted
 from published.parts import table

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from hwsim.demand import Case
 from hwsim.devices import Cpu
 from hwsim.devices.cores import Coherence
 from hwsim.formats import percent
+from hwsim.origins import Case
 from published.parts import part, table
 from published.residual import Residual, of_miss
 from published.score import Miss, Score, group_median, worst_of

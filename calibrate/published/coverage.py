@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hwsim.demand import Case
+from hwsim.origins import Case
 from published.intervals import LEVELS, Floats, columns, held, mapped
 from published.ratios import LEVEL, PAIRS, Pair, pairs, ratio_half, works
 from published.residual import Residual

@@ -15,10 +15,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from hwsim.demand import Case
 from hwsim.devices import Cpu, Sockets, Work
 from hwsim.devices.cores import Numa
 from hwsim.formats import percent
+from hwsim.origins import Case
 from published.parts import part, table
 from published.residual import Residual, of_miss
 from published.score import Miss, Score, group_median, mean_error, worst_of

@@ -18,9 +18,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from hwsim.demand import Case
 from hwsim.devices import Attended
 from hwsim.devices.gpu_attention import WIDE, Attention, Strips
+from hwsim.origins import Case
 from published.attention import EAGER, HOST, LEAST, WINDOW, rates_of
 from published.kernels import (
     CASES,

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from hwsim.demand import Case
+from hwsim.origins import Case
 from hwsim.results.errors import read as read_table
 from published import steps
 from published.coverage import judged

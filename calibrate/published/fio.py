@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from hwsim.demand import Case
 from hwsim.devices.ssd import Ssd, WriteCache
 from hwsim.devices.storage import Access, Asked, mixed
 from hwsim.links.pcie import GENERATIONS
+from hwsim.origins import Case
 from published.parts import part, table
 from published.residual import Residual, of_miss
 from published.score import Miss, Score, by_group, group_median, worst_of

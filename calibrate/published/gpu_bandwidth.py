@@ -10,9 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from hwsim.demand import Case
 from hwsim.devices import Gpu
 from hwsim.devices.gpu_memory import Occupancy, Stream, Sustained
+from hwsim.origins import Case
 from published.gpu_benches import ORACLES, STREAMS, Point, bandwidths, rate
 from published.parts import part, table, title
 from published.residual import Residual, of_miss

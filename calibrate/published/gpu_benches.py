@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from hwsim.demand import Case
 from hwsim.devices import Gpu
 from hwsim.devices.gpu_memory import Stream
 from hwsim.devices.work import Start
+from hwsim.origins import Case
 from published.parts import table
 from published.score import Miss
 

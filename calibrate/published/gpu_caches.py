@@ -9,9 +9,9 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from hwsim.demand import Case
 from hwsim.devices import Gpu
 from hwsim.devices.gpu_memory import Ramp
+from hwsim.origins import Case
 from published.gpu_benches import ORACLES, Point, bandwidths, left_out, rate
 from published.parts import part
 from published.residual import Residual, of_miss

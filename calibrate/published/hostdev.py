@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from hwsim import api
-from hwsim.demand import Case
 from hwsim.formats import percent
 from hwsim.machine import Handling, Machine
+from hwsim.origins import Case
 from published.parts import table
 from published.residual import Residual
 from published.score import Miss, Score, group_median, halves, worst_of

@@ -18,10 +18,10 @@ from typing import Any, Final, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hwsim.demand import Case
 from hwsim.devices import Gpu
 from hwsim.devices.gpu_attention import Rates
 from hwsim.formats import percent
+from hwsim.origins import Case
 from hwsim.spec import SpecError
 from published.parts import part, table
 from published.residual import Residual

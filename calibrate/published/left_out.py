@@ -15,8 +15,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from hwsim.demand import Case
 from hwsim.devices import Gpu
+from hwsim.origins import Case
 from published import TOPICS
 from published.parts import part
 from published.residual import Residual

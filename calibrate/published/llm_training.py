@@ -16,11 +16,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from hwsim.demand import Case
 from hwsim.formats import percent
 from hwsim.models import GENERATIONS, Framework, KernelTimes, ParallelPlan, Step, estimate, load_framework, load_transformer
 from hwsim.models.cluster import KNEE, NETWORK
 from hwsim.models.generations import THROTTLED, generation, limited
+from hwsim.origins import Case
 from published.llm_rows import MACHINES, Row, rows
 from published.residual import Residual, folds
 from published.score import Half, Miss, Score, group_median, halves, mean_error, worst_error, worst_of

@@ -16,10 +16,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from hwsim.demand import Case
 from hwsim.devices.gpu_attention import Rates
 from hwsim.devices.gpu_experts import TILES, Grouped, blocks_of, tokens_of
 from hwsim.devices.work import Routed
+from hwsim.origins import Case
 from published.kernels import (
     CASES,
     FEW,

@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from hwsim.demand import Case
 from hwsim.devices import Cpu, Work
+from hwsim.origins import Case
 from published.cpu_bandwidth import SERVERS, loops, seconds
 from published.parts import part, table
 from published.residual import Residual

@@ -21,9 +21,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, Literal
 
-from hwsim.demand import Case, rates_of
+from hwsim.demand import rates_of
 from hwsim.devices import Gpu, Product, Work
 from hwsim.formats import percent
+from hwsim.origins import Case
 from hwsim.units import BYTES
 from published.parts import part, table
 from published.products_pooled import OWN, Constants, Tiles, Timed, tiling

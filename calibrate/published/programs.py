@@ -20,10 +20,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, cast
 
-from hwsim.demand import Case
 from hwsim.devices.kernels import Corrections, Function
 from hwsim.devices.stand_in import stand_in, usual
 from hwsim.devices.work import Call, elementwise_call
+from hwsim.origins import Case
 from hwsim_calibrate import store
 from hwsim_calibrate.composites import PROGRAMS
 from hwsim_calibrate.fit import Fitted, fit

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from hwsim.demand import Case
+from hwsim.origins import Case
 from published.score import Miss
 
 FOLDS: Final = 5

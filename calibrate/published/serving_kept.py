@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from hwsim.demand import Case
 from hwsim.formats import percent
+from hwsim.origins import Case
 from published.residual import Residual
 from published.score import Miss
 from published.serving_runs import Found

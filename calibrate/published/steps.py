@@ -10,8 +10,8 @@ from typing import Final
 
 import numpy as np
 
-from hwsim.demand import Case
 from hwsim.models.doubts import doubts
+from hwsim.origins import Case
 from hwsim.results.doubts import MANY, Weight, Weights
 from hwsim.results.errors import Table
 from hwsim.results.interval import interval, mixed

@@ -12,8 +12,8 @@ from typing import Final
 
 import yaml
 
-from hwsim.demand import Case
 from hwsim.formats import percent
+from hwsim.origins import Case
 from published.report import KINDS
 from published.residual import Residual
 from published.score import Miss, Score, group_median

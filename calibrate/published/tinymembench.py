@@ -15,11 +15,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from hwsim.demand import Case
 from hwsim.devices import Accesses, Cpu
 from hwsim.devices.cache import Level, Tlb
 from hwsim.devices.cpu_access import access_latency
 from hwsim.formats import percent
+from hwsim.origins import Case
 from published.parts import part, table
 from published.residual import Residual, of_miss
 from published.score import Miss, Score, group_median, halves, worst_of

@@ -16,7 +16,7 @@ from hwsim.communication.algorithms import Algorithm
 from hwsim.communication.algorithms.parameter_server import ParameterServer
 from hwsim.communication.flows import Flows, Phase, Task, Together, longest
 from hwsim.communication.plan import Group
-from hwsim.demand import Case, Doubt, Term
+from hwsim.demand import Term
 from hwsim.devices import Gpu
 from hwsim.devices.roofline import source_of
 from hwsim.formats import family, precise
@@ -28,7 +28,7 @@ from hwsim.machine.libraries.nccl import Bus, Estimate, Nccl, Protocol
 from hwsim.machine.libraries.overheads import PLAIN, Overheads
 from hwsim.machine.libraries.own import Own
 from hwsim.machine.placed import Few
-from hwsim.origins import Cited, Origin
+from hwsim.origins import Case, Cited, Doubt, Origin
 from hwsim.spec import Mistakes, decode, find, read, resolve
 
 Measured = TypeVar("Measured", Nccl, Mpi, Own)
@@ -54,7 +54,7 @@ def measured(model: type[Measured], name: str) -> Measured:
     mistakes = Mistakes()
     tree = resolve(read(find(model.kind, name)), mistakes, kind=model.kind)
     mistakes.raise_if_any()
-    numbers = decode(tree.without(*_ENTRY), model, mistakes, sourced=True)
+    numbers = decode(tree.without(*_ENTRY), model, mistakes, sourced=True, sure=True)
     mistakes.raise_if_any()
     if numbers is None:
         raise TypeError(f"{name} is no {model.kind}")

@@ -10,14 +10,14 @@ from hwsim.communication.flows import Flows, Task
 from hwsim.communication.measured import as_one, generation, is_restated, measured
 from hwsim.communication.placing import place
 from hwsim.communication.plan import Operation
-from hwsim.demand import Case, Choice, Doubt, Term, TermKind, case_of
+from hwsim.demand import Choice, Term, TermKind
 from hwsim.devices.roofline import source_of
 from hwsim.formats import precise
 from hwsim.links.nvlink import Nvlink
 from hwsim.links.xgmi import Xgmi
 from hwsim.machine import Machine
 from hwsim.machine.libraries.own import Own, Timed
-from hwsim.origins import Origin
+from hwsim.origins import Case, Doubt, Origin, case_of
 from hwsim.records import dataclass
 
 

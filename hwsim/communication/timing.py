@@ -40,7 +40,7 @@ from hwsim.communication.own_kernels import as_own, find, has_own, own_of, state
 from hwsim.communication.placing import all_of_kind, place
 from hwsim.communication.plan import CannotCollect, Group, Operation
 from hwsim.communication.sends import CostedSend, Course, courses, sends
-from hwsim.demand import Case, Choice, Cost, Exchanged, Term
+from hwsim.demand import Choice, Cost, Exchanged, Term
 from hwsim.devices.roofline import source_of
 from hwsim.machine import Machine
 from hwsim.machine.libraries.mpi import Mpi
@@ -48,6 +48,7 @@ from hwsim.machine.libraries.nccl import PROTOCOLS, Estimate, Nccl
 from hwsim.machine.libraries.nccl import RINGS as RINGED
 from hwsim.machine.libraries.overheads import PLAIN, Overheads
 from hwsim.machine.libraries.own import Own
+from hwsim.origins import Case
 
 Library = Mpi | Nccl | Overheads
 

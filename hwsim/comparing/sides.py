@@ -11,8 +11,8 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from hwsim.costs import Bill, PricedItem, bill_of
-from hwsim.demand import PLAIN
 from hwsim.formats import family, natural
+from hwsim.origins import PLAIN
 from hwsim.records import dataclass
 from hwsim.results.cause import HOST
 from hwsim.results.critical import critical_path

@@ -7,13 +7,13 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
-from hwsim.demand import Case, Cost, Doubt, Term, Unit
+from hwsim.demand import Cost, Term, Unit
 from hwsim.devices.cpu_keys import CpuKeys
 from hwsim.devices.kernels import Kernels, Time
 from hwsim.devices.roofline import WORKLOAD, CannotCompute, Draw, Input, assemble, latency_term, source_of
 from hwsim.devices.work import Call
 from hwsim.formats import precise
-from hwsim.origins import Cited
+from hwsim.origins import Case, Cited, Doubt
 
 UNCALIBRATED: Final = "uncalibrated"  # labels of lines that say how well a time is known
 EXTRAPOLATED: Final = "extrapolated"

@@ -6,8 +6,7 @@ import re
 from functools import lru_cache
 from typing import Final
 
-from hwsim.demand import Doubt, case_of
-from hwsim.origins import Cited
+from hwsim.origins import Cited, Doubt, case_of
 
 _NUMBERS: Final = re.compile(r"\d+(?=\.|$|/)")
 

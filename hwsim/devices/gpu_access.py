@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import math
 
-from hwsim.demand import Doubt, Term, soft_max
+from hwsim.demand import Term, soft_max
 from hwsim.devices.accesses import Accesses, lines_touched
 from hwsim.devices.doubts import doubts
 from hwsim.devices.gpu_memory import SECTOR, Hierarchy, Stream
 from hwsim.devices.roofline import WORKLOAD, Draw, Input, source_of
 from hwsim.formats import precise
-from hwsim.origins import IDEAL
+from hwsim.origins import IDEAL, Doubt
 from hwsim.records import dataclass
 
 

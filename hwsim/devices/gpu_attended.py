@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from hwsim.demand import Cost, Doubt, Term, case_of
+from hwsim.demand import Cost, Term
 from hwsim.devices.gpu_attention import Attention, Blocks, Parts, Rates, Strips, least, missing
 from hwsim.devices.gpu_experts import Grouped
 from hwsim.devices.roofline import Draw, Input, assemble, latency_term, source_of
 from hwsim.devices.work import Attended, Routed, Work
 from hwsim.formats import precise
-from hwsim.origins import Origin
+from hwsim.origins import Doubt, Origin, case_of
 from hwsim.records import dataclass
 
 MANY: Final = 64  # tokens of an expert from which its products are bound by arithmetic

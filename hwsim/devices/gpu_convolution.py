@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from hwsim.demand import Cost, Doubt, Term, parted, rates_of
+from hwsim.demand import Cost, Term, parted, rates_of
 from hwsim.devices.convolution import Convolution
 from hwsim.devices.convolving import CONVOLVING, Convolving, matrix_units, units_of
 from hwsim.devices.gpu import Gpu
@@ -19,6 +19,7 @@ from hwsim.devices.gpu_doubts import called, case
 from hwsim.devices.in_turn import in_turn
 from hwsim.devices.work import Start, Work
 from hwsim.formats import precise
+from hwsim.origins import Doubt
 from hwsim.records import dataclass
 from hwsim.units import BYTES
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from hwsim.demand import Case, case_of
 from hwsim.devices.gpu import Gpu
 from hwsim.devices.gpu_attention import LIBRARIES, Attention
 from hwsim.devices.gpu_experts import named
 from hwsim.devices.gpu_matmul import tiles_like
 from hwsim.devices.roofline import peak_of, source_of
 from hwsim.formats import precise
+from hwsim.origins import Case, case_of
 
 ORDER: Final[tuple[Case, ...]] = ("stated", "known", "source", "device", "generation", "outside")  # the best known first
 

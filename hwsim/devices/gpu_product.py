@@ -8,14 +8,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from hwsim.demand import Doubt, Term, case_of, soft_max, squared_twice
+from hwsim.demand import Term, soft_max, squared_twice
 from hwsim.devices.gpu_access import Served, stream
 from hwsim.devices.gpu_matmul import ROUNDING, Chip, Cut, Tiling, best, by_rows
 from hwsim.devices.gpu_memory import Hierarchy, Stream
 from hwsim.devices.roofline import WORKLOAD, Draw, Input, latency_term, source_of
 from hwsim.devices.work import Product, Work
 from hwsim.formats import precise
-from hwsim.origins import Origin
+from hwsim.origins import Doubt, Origin, case_of
 from hwsim.records import dataclass
 
 if TYPE_CHECKING:

@@ -6,8 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from hwsim.demand import Cost, Demand, Doubt, Term, Unit
+from hwsim.demand import Cost, Demand, Term, Unit
 from hwsim.formats import precise
+from hwsim.origins import Doubt
 from hwsim.records import dataclass
 
 SOURCE: Final = "the kernel's own model"

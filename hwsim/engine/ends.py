@@ -19,8 +19,9 @@ from dataclasses import replace
 from typing import Final
 
 from hwsim import engine
-from hwsim.demand import Case, Cost, Term
+from hwsim.demand import Cost, Term
 from hwsim.graph.opgraph import Change, OpGraph
+from hwsim.origins import Case
 from hwsim.results.doubts import Weight, Weights, errors_of
 from hwsim.results.interval import NORMAL, Interval, Part
 from hwsim.results.interval import interval as composed

@@ -231,7 +231,8 @@ def _check_part(tree: Tree, mistakes: Mistakes) -> tuple[Warning, ...]:
         decode(resolve(tree, mistakes, kind=kind), links.KINDS[kind], mistakes, ignore=LINK_KEYS | {"hwsim"}, sourced=True)
         return ()
     if kind == "framework":
-        decode(resolve(tree, mistakes, kind=kind), Framework, mistakes, ignore=("hwsim", "kind", "name", "notes"), sourced=True)
+        ignore = ("hwsim", "kind", "name", "notes")
+        decode(resolve(tree, mistakes, kind=kind), Framework, mistakes, ignore=ignore, sourced=True, sure=True)
         return ()
     if kind == "runtime":
         decode(resolve(tree, mistakes, kind=kind), Runtime, mistakes, ignore=("hwsim",))

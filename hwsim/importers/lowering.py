@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from dataclasses import field, replace
 from typing import Any, Final
 
-from hwsim.demand import CASES, Case, Cost, Doubt, Term
+from hwsim.demand import Cost, Term
 from hwsim.devices import CannotCompute, Gpu
 from hwsim.formats import precise
 from hwsim.machine import Machine, NoRoute, UnknownName
 from hwsim.ops import OPS, CannotPlace, ExchangeOp, Scope
-from hwsim.origins import Origin
+from hwsim.origins import CASES, Case, Doubt, Origin
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes, decode, read
 

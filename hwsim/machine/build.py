@@ -75,7 +75,7 @@ def build(tree: Tree, mistakes: Mistakes, resolved: Tree | None = None, *, doubt
     plain = {name: value.plain() if isinstance(value, Tree) else value for name, value in let.items()}
     ideal = resolved.text("class") == IDEAL
     machine = _machine(layout, resolved.text("name") or "", plain, different(warnings), ideal=ideal)
-    unsure = tuple(moved(tree, mistakes, partial(build, doubts=False))) if doubts else ()
+    unsure = tuple(moved(tree, resolved, mistakes, partial(build, doubts=False))) if doubts else ()
     return replace(machine, unsure=unsure) if unsure else machine if len(mistakes) == before else None
 
 

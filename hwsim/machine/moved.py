@@ -3,72 +3,76 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from hwsim.demand import Doubt, doubt_of
-from hwsim.spec import Mistakes, Place, Tree, origin_of
-from hwsim.units import Quantity, UnitError, parse
+from hwsim.origins import Doubt, Origin, doubt_of
+from hwsim.spec import Mistake, Mistakes, Place, Tree, origin_of
+from hwsim.spec.numbers import doubted
+from hwsim.spec.use import of_user
 
 if TYPE_CHECKING:
     from hwsim.machine.model import Machine
 
-_UNTIMED = ("collectives", "price", "supply", "power")
+_UNFELT: Final = frozenset({"collectives", "power", "supply"})  # keys whose numbers set no time that ops are lowered to
 
 
 class Moved(NamedTuple):
-    """A number that a file says is unsure: its doubt, one standard deviation, and the machine with the number less by that."""
+    """A number that a file says is unsure: its doubt, and the machine with the number a step less and nothing said of it."""
 
     doubt: Doubt
-    step: float
+    origin: Origin
     machine: Machine
     place: Place
 
 
-def moved(tree: Tree, mistakes: Mistakes, build: Callable[[Tree, Mistakes], Machine | None]) -> Iterator[Moved]:
-    """Each number of the file itself with a spread; refused where no machine can be made with it moved."""
-    for path, node in _unsure(tree, ()):
+def moved(
+    tree: Tree, resolved: Tree, mistakes: Mistakes, build: Callable[[Tree, Mistakes, Tree | None], Machine | None]
+) -> Iterator[Moved]:
+    """Each number of the file, and of the user's files that it uses, with a spread or of a guess.
+
+    A spread is refused where no machine can be made with the number moved.
+
+    resolved: the tree with the files that it uses.  build: makes the machine of a file's tree, or of a resolved one.
+    """
+    used = [(resolved, path, node) for path, node in doubted(resolved) if node.place.file != tree.place.file]
+    for whole, path, node in (*[(tree, *each) for each in doubted(tree)], *used):
         origin, noted = origin_of(node), Mistakes()
-        if origin is None or not origin.spread:
+        if origin is None or not origin.doubts or not (origin.spread or of_user(node)):
             continue
-        other = None if path[0] == "collectives" else build(_put(tree, path, _less(node, math.exp(-origin.spread))), noted)
-        if other is None or len(noted):
+        less = _put(whole, path, _less(node, math.exp(-origin.step)))
+        other = build(less, noted, less if whole is resolved else None) if _UNFELT.isdisjoint(path) else None
+        if other is not None and not len(noted):
+            name = ".".join(each for each in path if not each.isdigit()).removeprefix("parts.")
+            yield Moved(doubt_of(name, origin)._replace(case="stated"), origin, other, node.place)
+        elif origin.spread:
             message = f"no answer carries how unsure this number is ({origin!s})"
             mistakes.add(node.place, message, "say it of a rate, a time or a share of a part or a link, or leave it out here")
-            continue
-        name = ".".join(step for step in path if not step.isdigit())
-        doubt = doubt_of(name.removeprefix("parts."), origin)._replace(case="stated")
-        yield Moved(doubt, origin.spread, other, node.place)
 
 
-def _unsure(node: Tree, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Tree]]:
-    if node.get("value") is not None and node.get("spread") is not None:
-        yield path, node
-        return
-    entries = node.items() if node.is_mapping else ((str(at), each) for at, each in enumerate(node.elements()))
-    for key, child in entries:
-        if (child.is_mapping or child.is_list) and key not in _UNTIMED[1:]:
-            yield from _unsure(child, (*path, key))
+def unanswered(numbers: Iterable[Moved]) -> Iterator[Mistake]:
+    """Mistakes of a file of which a model is asked: its answers follow no single number."""
+    for number in numbers:
+        if number.origin.spread:
+            message = "no answer of a model carries how unsure a number of the machine is"
+            yield Mistake(number.place, message, "leave out its `spread`")
 
 
 def _less(node: Tree, factor: float) -> Tree:
-    """The number times a factor; an expression is worked out first."""
-    value = node.get("value") or node
+    """The number alone, times a factor; an expression is worked out first."""
+    value, quantity = node.get("value") or node, node.quantity
     if isinstance(value.value, str) and "$" in value.value:
-        return node.put("value", value.having(f"({value.value}) * {factor!r}"))
-    try:
-        quantity = value.value if isinstance(value.value, Quantity) else parse(str(value.value))
-    except UnitError:
+        return Tree(f"({value.value}) * {factor!r}", value.place, over=node.over)
+    if quantity is None:
         return node  # which its reader refuses
-    number: float | Quantity = quantity * factor
-    return node.put("value", value.having(quantity.value * factor if quantity.dimension.plain else number))
+    number = quantity.value * factor if quantity.dimension.plain else quantity * factor
+    return Tree(number, value.place, over=node.over)
 
 
-def _put(node: Tree, path: tuple[str, ...], value: Tree) -> Tree:
+def _put(node: Tree, path: Sequence[str], value: Tree) -> Tree:
     if not path:
         return value
     first, *rest = path
     if isinstance(node.value, list):
-        return node.having([_put(each, tuple(rest), value) if at == int(first) else each for at, each in enumerate(node.value)])
-    inner = node.get(first)
-    return node if inner is None else node.put(first, _put(inner, tuple(rest), value))
+        return node.having([_put(each, rest, value) if at == int(first) else each for at, each in enumerate(node.value)])
+    return node.put(first, _put(dict(node.items())[first], rest, value))

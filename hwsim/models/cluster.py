@@ -21,12 +21,14 @@ from dataclasses import field
 from typing import Final
 
 from hwsim.communication import ALGORITHMS, Overheads, cost, placing, timing
-from hwsim.demand import Case, softened
+from hwsim.demand import softened
 from hwsim.devices import Gpu
 from hwsim.machine import Machine
+from hwsim.machine.moved import unanswered
 from hwsim.models.layer import Operation
+from hwsim.origins import Case
 from hwsim.records import dataclass
-from hwsim.spec.mistakes import Hinted
+from hwsim.spec.mistakes import Hinted, SpecError
 
 _LONG: Final = 1e9
 Groups = Sequence[Sequence[int]]  # by group the places of its GPUs in the order of the machine
@@ -160,7 +162,10 @@ def cluster_of(machine: Machine, devices: tuple[str, ...] | None = None) -> Clus
     Raises:
         NotAlike: no GPUs, GPUs of several kinds, or nodes with different numbers of them.
         CannotCollect, NoRoute: they are not linked.
+        SpecError: its file says how unsure a number is.
     """
+    if unsure := tuple(unanswered(machine.unsure)):
+        raise SpecError(unsure)
     names = devices or machine.devices_of("gpu")
     models = {name: machine.device(name).model for name in names}
     gpus = [model for model in models.values() if isinstance(model, Gpu)]

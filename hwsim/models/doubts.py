@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from hwsim.demand import Case, Doubt
 from hwsim.devices import Gpu
 from hwsim.devices.gpu_doubts import called, case
+from hwsim.origins import Case, Doubt
 
 # kind of work -> regime of its errors, and the number of the GPU that tells how well it is known
 REGIMES: Final[Mapping[str, tuple[str, str]]] = {

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from hwsim.communication import ALGORITHMS, timing
 from hwsim.communication.algorithms.ring import Ring
 from hwsim.communication.timing import timed
-from hwsim.demand import Case, Cost, Demand, Doubt, Term, Unit, softened
+from hwsim.demand import Cost, Demand, Term, Unit, softened
 from hwsim.formats import precise
 from hwsim.machine import Machine
 from hwsim.machine.libraries.operations import Operation
@@ -26,6 +26,7 @@ from hwsim.models.cluster import KNEE, NETWORK
 from hwsim.models.layer import Exchange
 from hwsim.models.numbered import Capacities, Names, Numbered, Rows, largest
 from hwsim.ops.exchange import AUTO
+from hwsim.origins import Case, Doubt
 from hwsim.records import dataclass
 
 if TYPE_CHECKING:

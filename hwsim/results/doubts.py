@@ -9,14 +9,17 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise, takewhile
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hwsim import ticks
-from hwsim.demand import PLAIN, Cost, Doubt, Term, doubt_of
-from hwsim.graph.opgraph import Ints, labels_where
-from hwsim.origins import LEAST_SURE, Cited, Origin
+from hwsim.demand import Cost, Term
+from hwsim.graph.flat import FlatGraph
+from hwsim.graph.opgraph import Change, Ints, labels_where
+from hwsim.origins import LEAST_SURE, PLAIN, Cited, Doubt, Origin, doubt_of
 from hwsim.records import dataclass
 from hwsim.results.cause import HOST, Cause, binding, holder
 from hwsim.results.critical import CriticalPath, critical_path
@@ -56,10 +59,11 @@ class Weights:
 MANY: Final = 4  # kernels of unlike shapes in a line that stands for all kernels of a pass
 
 
-def weights_of(timeline: Timeline, *, last: int | None = None, since: int = 0) -> Weights:
+def weights_of(timeline: Timeline, changes: Sequence[Change] = (), *, last: int | None = None, since: int = 0) -> Weights:
     """Seconds of the critical path by error.
 
     Args:
+        changes: of capacities; the time in which one is down is stated by the workload, and is no error of the op that waits.
         last: the op to whose end the path leads; the op that ends last if not given.
         since: time (fs) before which nothing counts: the start of a job.
     """
@@ -75,10 +79,11 @@ def weights_of(timeline: Timeline, *, last: int | None = None, since: int = 0) -
     of_training = labels_where(flat.graph.labels, lambda _, program: program in trained)
     codes = _alike(flat.graph.costs, flat.cost[path.op]) * len(path.causes) + path.cause
     codes, place = ticks.numbered(2 * codes + (of_training[flat.label[path.op]] if trained else 0))
-    took = np.bincount(place, (path.end - path.start).astype(np.float64)) / FEMTO
+    down = _down(path, flat, changes) / FEMTO
+    took = np.bincount(place, (path.end - path.start) / FEMTO - down)
     costs = (*flat.graph.costs, None)  # the last stands for -1: no cost
     weights: list[Weight] = []
-    stated = 0.0
+    stated = float(down.sum())
     for code, seconds in zip(codes.tolist(), took.tolist(), strict=True):
         number, at = divmod(code // 2, len(path.causes))
         cost, cause = costs[number], path.causes[at]
@@ -87,19 +92,45 @@ def weights_of(timeline: Timeline, *, last: int | None = None, since: int = 0) -
             # the host's time for a kernel, an array or a step is the framework's
             weights.append(Weight(Doubt("launch/host", "known", "the framework's host", seconds), MANY))
             continue
-        covered = 0.0
-        for term, share in parts:
-            of_model = of_file = 0.0  # the file's own errors are of the same seconds as the model's
-            for weight, part in errors_of(term):
-                spent = seconds * share * part
-                if weight.doubt.case == "stated":
-                    of_file = max(of_file, min(spent, seconds * share))
-                else:
-                    of_model += spent
-                weights.append(Weight(weight.doubt._replace(seconds=spent), weight.kernels))
-            covered += max(of_model, of_file)
+        errors, covered = weighed(parts, seconds)
+        weights += errors
         stated += max(0.0, seconds - covered)
-    return Weights(tuple(weights), stated, math.fsum(took.tolist()))
+    return Weights(tuple(weights), stated, math.fsum([float(down.sum()), *took.tolist()]))
+
+
+def weighed(lines: Iterable[tuple[Term, float]], seconds: float) -> tuple[list[Weight], float]:
+    """Errors of these seconds, which are of lines with these shares of them; and how many of the seconds have any."""
+    errors, covered = [], 0.0
+    for term, share in lines:
+        of_model = of_file = 0.0  # the file's own errors are of the same seconds as the model's
+        for weight, part in errors_of(term):
+            spent = seconds * share * part
+            if weight.doubt.case == "stated":
+                of_file = max(of_file, min(spent, seconds * share))
+            else:
+                of_model += spent
+            errors.append(Weight(weight.doubt._replace(seconds=spent), weight.kernels))
+        covered += max(of_model, of_file)
+    return errors, covered
+
+
+def _down(path: CriticalPath, flat: FlatGraph, changes: Sequence[Change]) -> NDArray[np.float64]:
+    """Of each piece of the path, the time (fs) in which a capacity that its op draws from was down.
+
+    Range: of several capacities the one that was down longest counts. What is lost to one that is only slower counts as the op's
+    own time, and is as unsure.
+    """
+    courses: dict[str, list[Change]] = {}
+    for change in takewhile(lambda each: each.at < path.end[-1], changes):
+        courses.setdefault(change.capacity, []).append(change)
+    down = np.zeros(len(path))
+    for capacity, course in courses.items():
+        drawing = [at for at, cost in enumerate(flat.graph.costs) if capacity in dict(cost.demand.amounts + cost.demand.clocks)]
+        of = np.flatnonzero(np.isin(flat.cost[path.op], drawing))
+        spans = pairwise([*course, Change(int(path.end[-1]), capacity, 1.0)])
+        lost = [np.minimum(path.end[of], up.at) - np.maximum(path.start[of], at) for (at, _, part), up in spans if not part]
+        down[of] = np.maximum(down[of], sum(np.maximum(each, 0).astype(np.float64) for each in lost))
+    return down
 
 
 def _alike(costs: Sequence[Cost], numbers: Ints) -> Ints:
@@ -142,9 +173,6 @@ def _longest(cost: Cost) -> list[Term]:
 def errors_of(term: Term) -> Iterator[tuple[Weight, float]]:
     """Errors of a line, each with the part of its seconds that have it."""
     kernels = MANY if term.kind == "kernels" else 1
-    if all(doubt.case != "stated" for doubt in term.doubts):  # those tell how far the line follows its numbers
-        for weight in stated_spreads(term.inputs):
-            yield weight, 1.0
     of_model = [doubt for doubt in term.doubts if doubt.case != "stated"]
     for doubt in term.doubts:
         if doubt.case == "stated" and term.seconds > 0:
@@ -171,13 +199,6 @@ def _of_inputs(inputs: tuple[tuple[str, str, Cited], ...], kind_of_line: str) ->
     name, source = min(unsure, key=lambda each: (LEAST_SURE.index(each[1].kind), -(each[1].spread or 0.0)))
     of = next((word for word in _KINDS if word in name or word in kind_of_line), "any")
     return ((Weight(doubt_of(name, source, of)), 1.0),)
-
-
-def stated_spreads(inputs: Iterable[tuple[str, str, Cited]]) -> Iterator[Weight]:
-    """Errors that a file itself says, of the numbers of a line: they count besides all others."""
-    for name, _, source in inputs:
-        if isinstance(source, Origin) and source.spread and source.kind != "default":
-            yield Weight(doubt_of(name, source)._replace(case="stated"))
 
 
 def error_of_number(name: str, source: Origin) -> str:

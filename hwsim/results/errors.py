@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from hwsim.demand import CASES, Case
+from hwsim.origins import CASES, Case
 from hwsim.records import dataclass
 
 WIDER: Final = 2.0  # where no case was measured that is as unsure: over the widest one

@@ -21,7 +21,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, Literal
 
-from hwsim.demand import CASES, PLAIN, Case
+from hwsim.origins import CASES, PLAIN, Case
 from hwsim.records import dataclass
 from hwsim.results.doubts import Weight, Weights
 from hwsim.results.errors import Table, table

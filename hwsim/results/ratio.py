@@ -14,7 +14,7 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
-from hwsim.demand import CASES, Case
+from hwsim.origins import CASES, Case
 from hwsim.records import dataclass
 from hwsim.results.errors import Table, table
 from hwsim.results.interval import Interval, Part

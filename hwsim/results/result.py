@@ -166,7 +166,7 @@ class Result:
 
         if self._issuing_last is None or not self.sure:
             return None
-        return interval(weights_of(self.simulated, last=self._issuing_last), value=self.issued_s or 0.0)
+        return interval(weights_of(self.simulated, self.changes, last=self._issuing_last), value=self.issued_s or 0.0)
 
     @cached_property
     def interval(self) -> Interval:
@@ -176,7 +176,7 @@ class Result:
 
         trainings = self.simulated.flat.graph.trainings
         regime = trainings[0].errors if len(trainings) == 1 and not self.jobs else ""
-        weights = weights_of(self.simulated)
+        weights = weights_of(self.simulated, self.changes)
         if self.serving:  # arrivals set the time of a service: what is unsure are the seconds of its kernels
             weights = weights.without_stated()
         sure = interval(weights, value=self.makespan_s, whole=regime)
@@ -209,7 +209,7 @@ class Result:
             None
             if job.name in served or job.last is None
             else interval(
-                weights_of(self.simulated, last=job.last, since=round(job.start_s * FEMTO)),
+                weights_of(self.simulated, self.changes, last=job.last, since=round(job.start_s * FEMTO)),
                 value=job.makespan_s,
                 whole=regimes.get(job.name, ""),
             )

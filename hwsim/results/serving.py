@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from hwsim.demand import Case
+from hwsim.origins import Case
 from hwsim.records import dataclass
 from hwsim.results.accounting import PARTS, named
 from hwsim.results.adapters import AdapterUse

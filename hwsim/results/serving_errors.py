@@ -13,7 +13,7 @@ import math
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from hwsim.demand import Case
+from hwsim.origins import Case
 from hwsim.results.errors import table
 from hwsim.results.serving import ServiceStatistics
 

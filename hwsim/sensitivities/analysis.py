@@ -22,7 +22,7 @@ from hwsim.spec.shelf import sharing
 from hwsim.studies.measures import TIME, Measure, NoSuchNumber, measure, number, throughput
 from hwsim.studies.ranking import differing, unclaimed
 from hwsim.studies.work import UNCOUNTED, Work, work_of
-from hwsim.views.interval.say import CASES, named, rough
+from hwsim.views.interval.say import CASES, named, sides
 from hwsim.workload import sources
 
 OF_TIME: Final = frozenset({TIME, "step_s", "mfu"})  # measures that are as unsure as the time; work a second is, too
@@ -140,7 +140,8 @@ class _Analysis:
         matched = [_own(bar.term, shares) for bar in bars if bar.term is not None]
         bars = [replace(bar, is_counted=bool(own)) for bar, own in zip(bars, matched, strict=True)]
         moved = len(bars)
-        bars += self._of_models(answer, half, [pair for pair in shares if pair[0] not in [*itertools.chain(*matched)]])
+        ends = _ends(answer, half or 0.0, intervals, is_pace=self._measure.most)
+        bars += _of_models(answer, ends, [pair for pair in shares if pair[0] not in [*itertools.chain(*matched)]])
         wrong = None if half is None or len(intervals) < 2 else wrong_now(answer, half)
         breaks, unbroken = self._breaks(bars) if len(self._options) > 1 else ((), ())
         worth, unpriced = self._worth(answer) if len(self._options) > 1 else ((), ())
@@ -150,7 +151,7 @@ class _Analysis:
             values=tuple(self._values),
             answer=answer,
             half=half,
-            ends=_ends(answer, half or 0.0, intervals, is_pace=self._measure.most),
+            ends=ends,
             is_outside=is_outside,
             bars=ordered(bars),
             doubts=tuple(_doubts(answer, half, shares, is_choice=wrong is not None)) if half else (),
@@ -191,19 +192,6 @@ class _Analysis:
     def _evaluate(self, group: Sequence[Term], end: End) -> float | None:
         settings = [dict(getattr(term, end) for term in group if at in term.options) for at in range(len(self._options))]
         return self._answer([self._of(at, each) for at, each in enumerate(settings)])
-
-    def _of_models(self, answer: float, half: float | None, shares: Sequence[tuple[Part | None, float]]) -> Iterator[Bar]:
-        """Bars of errors that no number moved has: of models, of runs as wholes, of numbers that cannot be set."""
-        for part, share in shares if half else ():
-            if share < LEAST:
-                continue
-            assert half is not None
-            alone = half * math.sqrt(share)
-            name = named(part) if part is not None else AS_WHOLE
-            source = "measured"
-            if part is not None:
-                source = f"{part.rows} measured" if part.rows else CASES[part.case].removeprefix("a ")
-            yield Bar(name, answer * math.exp(-alone), answer * math.exp(alone), answer, f"+-{rough(math.expm1(alone))}", source)
 
     def _breaks(self, bars: Sequence[Bar]) -> tuple[tuple[Break, ...], tuple[str, ...]]:
         """Numbers of B at which the order changes, and those at which it does not within a quarter to four times."""
@@ -251,6 +239,19 @@ def _ends(answer: float, half: float, intervals: Sequence[Interval], *, is_pace:
     below, above = (intervals[0].below, intervals[0].above) if len(intervals) == 1 else (half, half)
     less, more = (above, below) if is_pace else (below, above)
     return answer * math.exp(-less), answer * math.exp(more)
+
+
+def _of_models(answer: float, ends: tuple[float, float], shares: Sequence[tuple[Part | None, float]]) -> Iterator[Bar]:
+    """Bars of errors that no number moved has: of models, of runs as wholes, of numbers that cannot be set."""
+    for part, share in shares:
+        if share < LEAST or ends[0] == ends[1]:
+            continue
+        low, high = ((end / answer) ** math.sqrt(share) for end in ends)
+        name = named(part) if part is not None else AS_WHOLE
+        source = "measured"
+        if part is not None:
+            source = f"{part.rows} measured" if part.rows else CASES[part.case].removeprefix("a ")
+        yield Bar(name, answer * low, answer * high, answer, sides(low, high), source)
 
 
 def _own(term: Term, shares: Sequence[tuple[Part | None, float]]) -> list[Part]:

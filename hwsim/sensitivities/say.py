@@ -12,7 +12,7 @@ from hwsim.results.interval import LEVEL
 from hwsim.sensitivities.answer import Sensitivity, Worth
 from hwsim.sensitivities.tornado import Bar
 from hwsim.views.bars import draw
-from hwsim.views.interval.say import EXACT, factor_text, rough
+from hwsim.views.interval.say import EXACT, factor_text, rough, sides
 from hwsim.views.kit import warned
 from hwsim.views.kit.document import picked
 from hwsim.views.kit.figure import about
@@ -122,15 +122,21 @@ def _first(answer: Sensitivity) -> Iterator[str]:
         return
     yield ""
     columns = [
-        Column("measure first", [shortened(doubt.name, 60) for doubt in shown], right=False),
+        Column("measure first", [shortened(doubt.name, 52) for doubt in shown], right=False),
         Column("of the doubt", [percent(doubt.share, ".0f") for doubt in shown]),
-        Column("leaves", [f"+-{rough(math.expm1(doubt.half))}" for doubt in shown]),
+        Column("leaves", [_around(answer, doubt.half / answer.half) for doubt in shown]),
     ]
     if answer.wrong is not None:
         columns.append(Column("wrong choice", [_probability(doubt.wrong or 0.0) for doubt in shown]))
     yield from aligned(columns, widest=WIDTH)
-    interval = f"now +-{rough(math.expm1(answer.half))}"
-    yield f"  {interval}" + (f", and a wrong choice in {_probability(answer.wrong)}" if answer.wrong is not None else "")
+    yield f"  now {_around(answer)}" + (
+        f", and a wrong choice in {_probability(answer.wrong)}" if answer.wrong is not None else ""
+    )
+
+
+def _around(answer: Sensitivity, part: float = 1.0) -> str:
+    """The ends of the interval with this part of its half width, as changes of the answer."""
+    return sides(*((end / answer.answer) ** part for end in answer.ends))
 
 
 def _order(answer: Sensitivity) -> Iterator[str]:

@@ -20,7 +20,8 @@ from hwsim.records import dataclass
 from hwsim.results.doubts import error_of_number
 from hwsim.results.errors import table
 from hwsim.results.interval import LEVEL, NORMAL, spread_of
-from hwsim.spec import Mistakes, Tree, resolve
+from hwsim.spec import Mistakes, Tree, origin_of, resolve
+from hwsim.spec.numbers import doubted
 from hwsim.views.explain.numbers import Number, Parts, written
 
 MODELS: Final = re.compile(  # keys of the constants of models
@@ -28,6 +29,7 @@ MODELS: Final = re.compile(  # keys of the constants of models
     r"|.*(ramp|chase|sharpness)(\.|$)"
 )
 NO_TIME: Final = re.compile(r"(power|price|supply|lanes|links|ports|nvlinks)(\.|$)")  # no unsure number of a time
+OWN: Final = "its own spread"
 SIZES: Final = frozenset({"B", "W", "USD", "J"})
 
 
@@ -130,13 +132,13 @@ def terms_of(machine: Tree, workload: Tree) -> tuple[Term, ...]:
     mistakes.raise_if_any()
     numbers = {number.path: number for number in Parts(completed).everything()}
     terms = [term for number in numbers.values() if (term := _term(number)) is not None]
-    terms += _stated(workload, ("workload",))
+    terms += _stated(workload)
     return tuple(sorted(terms, key=lambda term: term.number.path))
 
 
 def _term(number: Number) -> Term | None:
-    if number.spread > 0:
-        sigma, source = number.spread, "its own spread"
+    if number.source.spread and number.source.kind != "default":
+        sigma, source = number.source.spread, OWN
     elif MODELS.match(number.key) or NO_TIME.match(number.key) or number.unit in SIZES or _is_count(number):
         return None
     else:
@@ -150,22 +152,15 @@ def _is_count(number: Number) -> bool:
     return number.unit == "1" and float(number.value).is_integer() and not number.written.rstrip().endswith("%")
 
 
-def _stated(node: Tree, path: Sequence[str]) -> Iterator[Term]:
+def _stated(workload: Tree) -> Iterator[Term]:
     """Numbers of a workload with a spread of their own: `{value: 15 ms, spread: 20 %}`."""
-    value, spread = node.get("value"), node.get("spread")
-    if value is not None and spread is not None:
-        quantity, sigma = value.quantity, spread.quantity
-        if quantity is not None and quantity.value and sigma is not None and sigma.value > 0:
+    for path, node in doubted(workload):
+        value, origin = node.get("value") or node, origin_of(node)
+        quantity = value.quantity
+        if quantity is not None and quantity.value and origin is not None and origin.spread:
             unit = "1/s" if quantity.dimension.unit == "Hz" else quantity.dimension.unit
-            name = ".".join(path[2:] if list(path[:2]) == ["workload", "let"] else path)
-            number = Number("the workload", path[-1], name, quantity.value, unit, written(value))
-            yield Term(name, number, sigma.value, "its own spread")
-    elif node.is_mapping:
-        for key, child in node.items():
-            yield from _stated(child, (*path, key))
-    elif node.is_list:
-        for place, child in enumerate(node.elements()):
-            yield from _stated(child, (*path, str(place)))
+            name = ".".join(path[1:] if path[0] == "let" else ("workload", *path))
+            yield Term(name, Number("the workload", path[-1], name, quantity.value, unit, written(value)), origin.spread, OWN)
 
 
 __all__ = ["Term", "joined", "terms_of"]

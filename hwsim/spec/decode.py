@@ -30,6 +30,7 @@ from hwsim.spec.numbers import (
     Shape,
     number_shape,
     origins,
+    refuse_spreads,
     short,
     with_origins,
 )
@@ -52,6 +53,8 @@ def decode(
         sourced: `source:` and `ref:` may stand in every mapping, as in the files of machines and parts. A class with `sources`
             is given where each of its numbers is from, and its `problems()` are noted.
     """
+    if sourced and sure:
+        refuse_spreads(tree, mistakes)
     value: Any = _read_dataclass(cls, tree, Context(mistakes, sourced), frozenset(ignore), sure=sure)
     if value is FAILED:
         return None
@@ -81,13 +84,13 @@ def _set_sources(value: Any, by_path: Mapping[str, Origin]) -> None:
 
 
 def decode_all(tree: Tree, cls: type[T], mistakes: Mistakes, *, ignore: Collection[str] = (), sourced: bool = False) -> T:
-    """The dataclass a mapping writes; arguments as of `decode`.
+    """The dataclass a mapping writes; arguments as of `decode`, of a file of its own whose numbers no answer doubts.
 
     Raises:
         SpecError: its mistakes, and those noted before.
     """
     mistakes.raise_if_any()
-    value = decode(tree, cls, mistakes, ignore=ignore, sourced=sourced)
+    value = decode(tree, cls, mistakes, ignore=ignore, sourced=sourced, sure=True)
     mistakes.raise_if_any()
     if value is None:
         raise TypeError(f"no {title(cls)} was read, and no mistake noted")

@@ -213,7 +213,8 @@ def _plain_number(number: Tree, context: Context, *, whole: bool) -> Any:
 def origin_of(tree: Tree) -> Origin | None:
     """Origin stated by a mapping's own `source:` and `ref:`."""
     source, ref = (tree.text(key) for key in SOURCE_KEYS)
-    spread = _stated_spread(tree)
+    given = tree.get("spread") if tree.get("value") is not None else None
+    spread = None if given is None else _spread(given, Context(Mistakes(), False))
     if source is None:
         return Origin("stated", ref or GIVEN.ref, spread) if ref or spread is not None else None
     for kind in SOURCES:
@@ -222,10 +223,20 @@ def origin_of(tree: Tree) -> Origin | None:
     return Origin("stated", f"{source}, {ref}" if ref else source, spread)
 
 
-def _stated_spread(tree: Tree) -> float | None:
-    """The `spread:` beside a value, where it can be read."""
-    spread = tree.get("spread")
-    return None if spread is None or tree.get("value") is None else _spread(spread, Context(Mistakes(), False))
+def doubted(node: Tree, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Tree]]:
+    """Path and node of each number beside which stands its spread, or that it is a guess."""
+    if node.get("value") is not None and (node.get("spread") is not None or node.text("source") == "guess"):
+        yield path, node
+        return
+    for key, child in enumerate(node.elements()) if node.is_list else node.items():
+        yield from doubted(child, (*path, str(key))) if isinstance(child.value, dict | list) else ()
+
+
+def refuse_spreads(tree: Tree, mistakes: Mistakes) -> None:
+    """Note a mistake for each, of a file whose numbers no answer doubts."""
+    for _, node in doubted(tree):
+        if (origin := origin_of(node)) is not None and origin.spread:
+            mistakes.add(node.place, f"no answer carries how unsure this number is ({origin!s})", "leave out its `spread`")
 
 
 def with_origins(tree: Tree) -> Tree:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from hwsim.demand import Case
+from hwsim.origins import Case
 from hwsim.results.interval import Interval
 from hwsim.spec import Warning, different
 from hwsim.studies.grid import written

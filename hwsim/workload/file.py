@@ -15,10 +15,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import ClassVar, Final, Literal, NamedTuple
 
-from hwsim.demand import Doubt, doubt_of
 from hwsim.devices import Start
 from hwsim.graph.opgraph import Freeing
-from hwsim.origins import Origin, Unsure
+from hwsim.origins import Doubt, Origin, Unsure, doubt_of
 from hwsim.records import dataclass
 from hwsim.spec import KEPT, Mistakes, Place, Tree, check_header, decode, field, place_field, resolve, tree_of
 from hwsim.spec.numbers import Doubts

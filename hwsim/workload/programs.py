@@ -7,11 +7,11 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
-from hwsim.demand import Doubt
 from hwsim.devices import Cpu
 from hwsim.graph.builder import GraphBuilder
 from hwsim.machine import Machine, UnknownName
 from hwsim.ops import Placed, Scope
+from hwsim.origins import Doubt
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes, Tree, Value
 from hwsim.spec.shelf import once

@@ -21,7 +21,7 @@ from hwsim import ticks
 from hwsim.actors.serving.pace import Pace
 from hwsim.actors.serving.run import Run
 from hwsim.communication import timing
-from hwsim.demand import CASES, Case, Cost, Demand, Doubt, Term, Unit
+from hwsim.demand import Cost, Demand, Term, Unit
 from hwsim.devices.gpu_doubts import case
 from hwsim.engine import IssuedOp
 from hwsim.formats import family, precise
@@ -31,6 +31,7 @@ from hwsim.models.architectures.transformer import Transformer
 from hwsim.models.framework import Framework
 from hwsim.models.iteration import Sent, sends
 from hwsim.models.kernel_tables import Taken, knot
+from hwsim.origins import CASES, Case, Doubt
 from hwsim.records import dataclass
 from hwsim.ticks import FEMTO
 from hwsim.units import BYTES

@@ -16,11 +16,12 @@ from hwsim.actors.serving.router import Router, router_of
 from hwsim.actors.serving.slots import Slots
 from hwsim.actors.serving.static import Static
 from hwsim.actors.serving.tiers import TIERS, Tier, Tiers
-from hwsim.demand import CASES, Case, Cost
+from hwsim.demand import Cost
 from hwsim.engine import Host, Waits, fast
 from hwsim.engine.issued import Issued
 from hwsim.graph.opgraph import OpGraph
 from hwsim.machine import Machine
+from hwsim.origins import CASES, Case
 from hwsim.records import dataclass
 from hwsim.results.interval import COUNTS
 from hwsim.results.served import Log

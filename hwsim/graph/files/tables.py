@@ -10,10 +10,10 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
-from hwsim.demand import Capacity, Choice, Cost, Demand, Doubt, Exchanged, Requests, Term
+from hwsim.demand import Capacity, Choice, Cost, Demand, Exchanged, Requests, Term
 from hwsim.graph.files.typed import refuse_unfit
 from hwsim.graph.opgraph import Alike, Block, Buffer, Ints, Label, Mark, OpGraph, Pool, Queue
-from hwsim.origins import Origin
+from hwsim.origins import Doubt, Origin
 from hwsim.spec import Place, SpecError
 from hwsim.spec.packed import commanding
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from hwsim.demand import Doubt
 from hwsim.importers.aten import plain
 from hwsim.importers.explaining import Explained
 from hwsim.importers.lowering import CannotLower
@@ -13,6 +12,7 @@ from hwsim.importers.placing import WrongMachine
 from hwsim.importers.predicting.times import GAP, Times
 from hwsim.importers.recording import Facts, Rank, What
 from hwsim.importers.tensor import Split
+from hwsim.origins import Doubt
 from hwsim.records import dataclass
 from hwsim.ticks import FEMTO
 

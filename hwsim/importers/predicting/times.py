@@ -14,7 +14,7 @@ from dataclasses import field, replace
 from typing import Any, Final, Literal
 
 from hwsim import ticks
-from hwsim.demand import Cost, Demand, Doubt, Term
+from hwsim.demand import Cost, Demand, Term
 from hwsim.graph.opgraph import OpGraph
 from hwsim.importers.aten import Meaning, meaning, plain
 from hwsim.importers.lowering import Lowered, Lowering
@@ -24,6 +24,7 @@ from hwsim.importers.replay import Replay
 from hwsim.importers.tensor import Split
 from hwsim.importers.untimed import ASSUMED
 from hwsim.machine import Machine
+from hwsim.origins import Doubt
 from hwsim.records import dataclass
 from hwsim.ticks import FEMTO
 

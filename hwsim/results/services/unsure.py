@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
-
 from hwsim.results.cause import binding
-from hwsim.results.doubts import Weight, Weights, errors_of
+from hwsim.results.doubts import Weight, Weights, weighed
 from hwsim.results.interval import Interval, interval
 from hwsim.results.services.answers import Services
 
@@ -13,14 +11,11 @@ from hwsim.results.services.answers import Services
 def work_interval(services: Services) -> Interval:
     """The interval of the work of all statements together, as often as requests do them."""
     weights: list[Weight] = []
-    stated = 0.0
+    total = stated = 0.0
     for statement in services.statements:
         seconds = statement.seconds * statement.times
         line = None if statement.cost is None else binding(statement.cost)
-        covered = 0.0
-        for weight, part in () if line is None else errors_of(line):
-            covered += seconds * part
-            weights.append(Weight(weight.doubt._replace(seconds=seconds * part), weight.kernels))
-        stated += max(0.0, seconds - covered)
-    total = math.fsum([stated, *(weight.doubt.seconds for weight in weights)])
+        errors, covered = weighed([] if line is None else [(line, 1.0)], seconds)
+        weights += errors
+        stated, total = stated + max(0.0, seconds - covered), total + seconds
     return interval(Weights(tuple(weights), stated, total))

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from hwsim.demand import Case
 from hwsim.devices import Gpu
 from hwsim.devices.gpu_doubts import ORDER
 from hwsim.failures import Failures, Saves
@@ -18,6 +17,7 @@ from hwsim.models.cluster import Cluster
 from hwsim.models.doubts import doubts, of_steps
 from hwsim.models.memory import state_bytes
 from hwsim.models.step import Step
+from hwsim.origins import Case
 from hwsim.results.doubts import MANY, Weight, Weights
 from hwsim.results.failing import Checkpoints, Failing, failing
 from hwsim.results.interval import Interval, interval

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from typing import Final, Literal
 
 from hwsim.formats import precise
@@ -41,7 +40,6 @@ class Number:
         unit: symbol of the SI unit, "1" for a count.
         written: its text in the file.
         source: its source, as in derivations.
-        spread: standard deviation that the file itself says, as a part of the number; 0 if it says none.
     """
 
     part: str
@@ -51,7 +49,6 @@ class Number:
     unit: str
     written: str
     source: Origin = GIVEN
-    spread: float = 0.0
 
     @property
     def better(self) -> Literal["halved", "doubled", ""]:
@@ -183,8 +180,7 @@ def _numbers(tree: Tree, part: str, path: str) -> Iterator[Number]:
     def walk(node: Tree, key: str) -> Iterator[Number]:
         if node.is_mapping:
             if (value := node.get("value")) is not None:
-                spread = _spread(node.get("spread"))
-                yield from (replace(number, spread=spread) if spread else number for number in walk(value, key))
+                yield from walk(value, key)
                 return
             for name, entry in node.items():
                 if name not in _NOT:
@@ -194,11 +190,6 @@ def _numbers(tree: Tree, part: str, path: str) -> Iterator[Number]:
             yield Number(part, key, f"{path}.{key}", quantity.value, unit, written(node), origins.get(key) or GIVEN)
 
     yield from walk(tree, "")
-
-
-def _spread(node: Tree | None) -> float:
-    quantity = node.quantity if node is not None else None
-    return quantity.value if quantity is not None else 0.0
 
 
 def written(node: Tree) -> str:

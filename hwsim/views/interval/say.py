@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from hwsim.demand import Case
-from hwsim.formats import format_between, percent
+from hwsim.formats import format_between, format_change, percent
+from hwsim.origins import Case
 from hwsim.results.interval import NORMAL, Interval, Part
 from hwsim.views.kit.document import picked
 from hwsim.views.kit.lines import WIDTH
@@ -129,6 +129,15 @@ def rough(part: float) -> str:
     if part < 0.0005:
         return percent(0.0, ".0f")
     return percent(part, ".0f" if part >= 0.0995 else ".2g")
+
+
+def sides(low: float, high: float) -> str:
+    """Factors on a number, below 1 and above it, as changes of it.
+
+    >>> sides(0.94, 1.07), sides(0.2, 5.28), sides(1.0, 12.8)
+    ('-6 to +7 %', '-80 to +428 %', '+0.0 to +1,180 %')
+    """
+    return f"{format_change(low - 1).removesuffix(' %')} to {format_change(high - 1)}"
 
 
 def factor_text(value: float) -> str:

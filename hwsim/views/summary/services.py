@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any, Final
 
-from hwsim.formats import format_count, format_quantity, format_share, percent
+from hwsim.formats import format_change, format_count, format_quantity, format_share, percent
 from hwsim.results.batches import Known, Settled
 from hwsim.results.services.answers import Answers, Held, Rung, Services, Wait
 from hwsim.results.services.unsure import work_interval
@@ -57,7 +57,7 @@ def unsure(services: Services) -> Iterator[tuple[str, str]]:
     sure = work_interval(services)
     if sure.half >= EXACT:
         low, high = math.expm1(-sure.half), math.expm1(sure.half)
-        text = f"by the machine's numbers the work of a request takes {percent(low, '+.2g')} to {percent(high, '+.2g')} of this"
+        text = f"by the machine's numbers the work of a request takes {format_change(low)} to {format_change(high)} of this"
         yield "interval", f"{text} (--interval: with its waits); +- below is of the sampling alone"
 
 

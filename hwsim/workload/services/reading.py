@@ -13,6 +13,7 @@ from hwsim.devices import CannotCompute
 from hwsim.formats import percent
 from hwsim.machine import Machine, NoRoute, UnknownName
 from hwsim.ops import OPS, CannotPlace, ExchangeOp, FetchOp, Op, Placed, Scope
+from hwsim.ops.doubted import doubted
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes, Place, Tree, decode, did_you_mean, substitute
 from hwsim.workload.load.draws import Uniform
@@ -372,7 +373,7 @@ class Reader:
         if self._scope is None:
             return op, Placed("", "", None)
         try:
-            placed: Placed = op.lower(self._scope)
+            placed = doubted(op, self._scope)
             refuse_endless(placed)
         except (CannotCompute, CannotPlace, NoRoute, UnknownName, ticks.TooLong) as error:
             mistakes.add(op.place, error.message, error.hint)

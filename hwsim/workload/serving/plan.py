@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
-from hwsim.demand import CASES, Case
 from hwsim.devices import Gpu
 from hwsim.devices.gpu_doubts import of_served
 from hwsim.graph.opgraph import Held
@@ -14,6 +13,7 @@ from hwsim.models.architectures import Model, Transformer
 from hwsim.models.framework import Framework, Software
 from hwsim.models.inference import experts_by
 from hwsim.models.memory import Footprint
+from hwsim.origins import CASES, Case
 from hwsim.records import dataclass
 from hwsim.spec import Warning
 from hwsim.units import BYTES

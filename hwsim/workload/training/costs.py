@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Final
 
-from hwsim.demand import Cost, Demand, Doubt, Term, Unit
+from hwsim.demand import Cost, Demand, Term, Unit
 from hwsim.devices import Gpu, Work
 from hwsim.devices.gpu_convolution import CONVOLUTION, TimedKernel, lengthened
 from hwsim.formats import precise
@@ -27,6 +27,7 @@ from hwsim.models.doubts import doubts
 from hwsim.models.kernel_times import KernelTimes
 from hwsim.models.layer import Kernel
 from hwsim.models.numbered import Names
+from hwsim.origins import Doubt
 from hwsim.records import dataclass
 
 KERNELS: Final = "a kernel's own model, as it runs in trainings"
