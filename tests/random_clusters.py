@@ -171,7 +171,9 @@ def _events(dice: random.Random, machine: File, nodes: list[str], serving: list[
     ]
     for _ in range(dice.randint(0, 3)):
         node = dice.choice(nodes)
-        part = dice.choice([f"{node}.cpu", f"{node}.gpu0", f"{node}.gpu*", f"{node}.disk", f"{node}.nic", "node*.cpu", "sw"])
+        family = machine["parts"][node.rstrip("0123456789")]["parts"]
+        parts = ["cpu", "gpu0", "gpu*", "disk", "nic", *(name for name in ("acc",) if name in family)]
+        part = dice.choice([*(f"{node}.{each}" for each in parts), "node*.cpu", "sw"])
         links = ["slot", "cable", "card", *(link["name"] for link in machine["links"])]
         where = {"part": part} if dice.random() < 0.7 else {"link": dice.choice(links)}
         lasting = quantity(dice, 1e-4, 1e-1, "s")

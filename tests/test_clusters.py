@@ -127,7 +127,8 @@ def early_or_late_all_that_is_down_delays_by_as_much(dice: random.Random) -> Non
     if "services" in job:
         return
     families = [name for name in pair.machine["parts"] if name != "sw"]
-    everything = ["sw", *(f"{family}*.{part}" for family in families for part in ("cpu", "gpu*", "disk", "nic"))]
+    parts = {family: pair.machine["parts"][family]["parts"] for family in families}
+    everything = ["sw", *(f"{family}*.{part}{'*' * (part == 'gpu')}" for family in families for part in parts[family])]
 
     def makespan(*events: File) -> float:
         return run(pair._replace(workload={**pair.workload, "jobs": {"job": job}, "events": list(events)})).timeline.makespan
