@@ -172,3 +172,13 @@ def test_parts_of_a_ramp_answer_no_plan() -> None:
     answer = plan({**question, "require": ["ttft_p95 at most 1 h"]})
     assert answer.best is None
     assert [reason.constraint for each in answer.rejected for reason in each.reasons] == ["day"]
+
+
+def test_what_its_machine_cannot_do_is_no_answer() -> None:
+    """As it meets no expectation: more is written than the disk holds."""
+    write = {"hwsim": "workload/1", "let": {"size": "1 TB"}, "program": [{"write": {"to": "disk0", "bytes": "$size"}}]}
+    question = {"machine": MACHINE, "workload": write, "minimise": "time"}
+    assert plan(question).best is not None
+    answer = plan({**question, "set": {"workload.let.size": "100 TB"}})
+    assert answer.best is None
+    assert "which holds 3.84 TB" in str(answer)

@@ -59,10 +59,9 @@ def paid(
         tokens = _tokens(option, seconds)
         if tokens.value:
             numbers["cost per million tokens"] = (cost.total * (many * 1e6 / tokens.value)).wider(tokens.half)
-    reasons = option.reasons
-    if cost is not None and cost.total is None and not any(each.constraint == "price" for each in reasons):
-        reasons = (*reasons, Reason("price", f"no price of {', '.join(cost.missing[:4])}"))
-    return replace(option, numbers=numbers, reasons=reasons, items=items)
+    if cost is not None and cost.total is None and not any(each.constraint == "price" for each in option.reasons):
+        option = replace(option, reasons=(*option.reasons, Reason("price", f"no price of {', '.join(cost.missing[:4])}")))
+    return replace(option, numbers=numbers, items=items)
 
 
 def _ended(question: Question, option: Option) -> list[str]:

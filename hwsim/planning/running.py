@@ -151,9 +151,10 @@ def _run(machine: Machine, workload: Tree, screen: Screen, *, ends: bool) -> Row
 
     wanted = {each.measure.name for each in screen.question.asked} if ends else set[str]()
     run, counts = long_enough(play, wanted)
-    part = next((each for each in run.warnings if each.code == "part-of-a-day"), None)
-    if part is not None:
-        raise PartOfDay([Mistake(part.place, part.text)])
+    if part := [each for each in run.warnings if each.code == "part-of-a-day"]:
+        raise PartOfDay([Mistake(part[0].place, part[0].text)])
+    if beyond := [each.text for each in run.warnings if each.exceeds and each.code not in ("overloaded", "services-stuck")]:
+        raise Unbuilt(beyond[0])
     load = load_of(run, lengthened=bool(counts))
     if ends and serves(workload) and not any(sure_of(each) for each in run.serving):
         run = play(counts, "runs")
