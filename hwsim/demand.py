@@ -97,21 +97,51 @@ class Capacity:
 
     Devices offer device time (`gpu0.compute`: 1 second a second; `cpu0.cores`: as many as it
     has cores), links bytes per second in one direction, disks also accesses per second.
+
+    Args:
+        rate: amount per second.
+        kind: of a device compute, cores, memory, line, media, iops, tx, rx, tx_messages, rx_messages or backplane; of a link
+            `way` (one direction), `wire` (half duplex) or `both` (the limit of both directions together).
+        device: full name of the device it belongs to; "" for a link.
+        link: name of the link in the file; "" for a device.
+        ends: full names of the devices at the ends of a link; for a `way` its source and its target.
     """
 
     name: str
-    rate: float  # amount per second
+    rate: float
     unit: Unit = "s"
+    kind: str = ""
+    device: str = ""
+    link: str = ""
+    ends: tuple[str, ...] = ()
+
+    @property
+    def holder(self) -> str:
+        """Its device, or `link NAME`."""
+        return f"link {self.link}" if self.link else self.device
+
+    @classmethod
+    def of(cls, device: str, kind: str, rate: float = 1.0, unit: Unit = "s") -> Capacity:
+        """The capacity of a device.
+
+        >>> Capacity.of("node0.gpu1", "compute").name
+        'node0.gpu1.compute'
+        """
+        return cls(f"{device}.{kind}", rate, unit, kind, device)
 
 
-def parted(capacity: str) -> tuple[str, str]:
-    """The device and the resource of a capacity; of a link none. The only place that knows how capacities are called.
+def device_of(capacity: str, kind: str) -> str:
+    """The device of a capacity of this kind, which a fold lists by its name alone.
 
-    >>> parted("node0.gpu1.compute"), parted("slot:cpu->node.compute")
-    (('node0.gpu1', 'compute'), ('', ''))
+    >>> device_of("node.memory.memory", "memory")
+    'node.memory'
     """
-    device, _, resource = ("", "", "") if ":" in capacity else capacity.rpartition(".")
-    return device, resource
+    return capacity.removesuffix(f".{kind}")
+
+
+def by_name(capacities: Iterable[Capacity]) -> dict[str, Capacity]:
+    """Capacities by name."""
+    return {capacity.name: capacity for capacity in capacities}
 
 
 def rates_of(capacities: Iterable[Capacity]) -> dict[str, float]:
@@ -250,6 +280,7 @@ class Term:
         seconds: time of this line.
         capacity: what would have to be faster for the line to be shorter; "" if no capacity (a stated time, a start).
         kind: how the time comes about, see `TermKind`.
+        holder: the device that a latency is of, or `link NAME`; "" for the op's own device.
         doubts: what its error comes from; none if the formula was never measured: then the sources of the inputs tell.
             Those of the case "stated" are the workload's own, and count besides all others.
     """
@@ -261,6 +292,11 @@ class Term:
     capacity: str = ""
     kind: TermKind = "draw"
     doubts: tuple[Doubt, ...] = ()
+    holder: str = ""
+
+    def on(self, capacity: str, holder: str) -> Term:
+        """The same of another capacity; `replace` takes three times as long.  holder: of a latency."""
+        return Term(self.label, self.formula, self.inputs, self.seconds, capacity, self.kind, self.doubts, self.holder and holder)
 
 
 class Later(Sequence[Term]):

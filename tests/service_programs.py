@@ -42,9 +42,9 @@ from hwsim.workload.services.program import (
 )
 
 MS, US = 10**12, 10**9  # fs
-CORES = Capacity("cpu.cores", 4.0)
-DISK = Capacity("disk.media", 1.0)
-LINK = Capacity("net.tx", 3.125e9, "B")
+CORES = Capacity.of("cpu", "cores", 4.0)
+DISK = Capacity.of("disk", "media")
+LINK = Capacity.of("net", "tx", 3.125e9, "B")
 
 WAYS = Reach(Distances(Curve(1e-3, 5e-5, 4e-3, 1e-7, 3e4), 9e4), 8e-3)
 

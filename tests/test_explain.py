@@ -39,8 +39,8 @@ from tests.explain_cases import MACHINE, STATEMENTS, workload
 from tests.strategies import graphs
 
 MS = FEMTO // 1000
-LINK = Capacity("slot:gpu->cpu", 1e9, "B")
-CORES = Capacity("cpu.cores", 2.0)
+LINK = Capacity("slot:gpu->cpu", 1e9, "B", "way", link="slot", ends=("gpu", "cpu"))
+CORES = Capacity.of("cpu", "cores", 2.0)
 SERIAL = "One thing happens at a time, nothing hides behind anything else"
 COPYING = "Copying y to CPU, 96.15 ms in all, hides behind it"
 LAPTOP, STATION = "d2l-laptop", "d2l-gpu-workstation"

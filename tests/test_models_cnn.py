@@ -257,6 +257,6 @@ def test_a_network_s_plan_says_which_key_it_cannot_have(key: str) -> None:
 @pytest.mark.parametrize(("slower", "compute", "memory"), [(2.0, 4e-3, 1e-3), (0.5, 1e-3, 0.5e-3), (0.25, 0.5e-3, 0.25e-3)])
 def test_a_slower_kernel_holds_the_units_longer_and_moves_no_more(slower: float, compute: float, memory: float) -> None:
     cost = Cost(Demand(latency=0.0, amounts=(("gpu.compute", 2e-3), ("gpu.memory", 1e-3))))
-    told = lengthened(cost, slower, {"gpu.compute": 1.0, "gpu.memory": 1.0}).demand
+    told = lengthened(cost, slower, {"gpu.compute": 1.0, "gpu.memory": 1.0}, "gpu.compute").demand
     assert dict(told.amounts) == {"gpu.compute": compute, "gpu.memory": memory}
     assert told.body({"gpu.compute": 1.0, "gpu.memory": 1.0}) == pytest.approx(2e-3 * slower)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 from click.testing import CliRunner
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
 
 import hwsim
 from hwsim.cli import main
@@ -151,12 +154,71 @@ def test_a_written_run_compares_with_a_profile_whatever_its_parts_are_called(
     assert all(each == pytest.approx(found[0], rel=1e-9) for each in found[1:])
 
 
-RESOURCES: Final = ("compute", "cores", "iops", "line", "media", "memory", "ring", "rx", "tx")
+RESOURCES: Final = (
+    "compute", "cores", "iops", "line", "media", "memory", "ring", "rx", "tx", "backplane", "tx_messages", "rx_messages", "wire",
+)  # fmt: skip
 KINDS: Final = ("cpu", "disk", "gpu", "nic", "switch")
-HOME: Final = "demand.py"  # `parted` knows how capacities are called
-LEGIT: Final = {
-    "comparing/recorded/where.py",  # names that importers give, of devices that no machine has
+SIGNS: Final = (".", ":", "->", "--", "<->", "/")  # between the words of a name
+CUTS: Final = ("partition", "rpartition", "split", "rsplit", "find", "rfind", "index")
+ENDS: Final = ("startswith", "endswith", "removeprefix", "removesuffix", "strip", "lstrip", "rstrip")
+LEGIT: Final = {  # files and packages that cut texts at such signs, and why no kind of a capacity or device is told by that
+    "cli/": "what a user types: files, options, paths of keys",
+    "comparing/recorded/": "names of kernels and files of recordings; a written run has the names of its causes alone",
+    "comparing/sides.py": "paths of a document's keys",
+    "costs/pricing.py": "files of the library",
+    "demand.py": "a fold lists the capacities of one kind by name; the kind is the record's",
+    "devices/gpu_attended.py": "keys of a file",
+    "devices/offers.py": "units of prices",
+    "explorer/": "what a user types: paths of keys, addresses",
+    "formats.py": "digits and units of numbers",
+    "functions/": "files of the library, paths of keys",
+    "importers/": "names of other programs",
+    "machine/classes.py": "paths of keys and classes",
+    "machine/hosts.py": "the full name of a device inside a machine, as its path",
+    "machine/layout.py": "what a name that is asked for means: the path of machines to it",
+    "machine/libraries/reading.py": "the machine around several, by their paths",
+    "machine/net.py": "what a name that is asked for means",
+    "machine/placed.py": "the machine that a full name is in: the only place that cuts it off",
+    "machine/proportions.py": "paths of keys",
+    "machine/wiring.py": "what a name that is asked for means",
+    "models/": "names of layers and files of checkpoints",
+    "ops/exchange.py": "what a user calls the root",
+    "planning/": "paths of keys, names of numbers",
+    "results/errors.py": "regimes of errors",
+    "results/expect.py": "names of numbers that a file expects",
+    "results/interval.py": "regimes of errors",
+    "results/invariants.py": "names of numbers",
+    "results/result.py": "the programs of a job are called after it",
+    "sensitivities/": "paths of keys",
+    "spec/": "what a file says: paths of keys, files, numbers",
+    "studies/": "paths of keys, names of numbers",
+    "units.py": "units",
+    "views/animate/": "suffixes of files, printed numbers and names",
+    "views/collectives/find.py": "sizes that a user types",
+    "views/explain/": "paths of keys, and the names of a machine's parts as paths",
+    "views/gantt/rows.py": "the name of a queue without its device, to print equal ones as one row",
+    "views/interval/say.py": "regimes of errors",
+    "views/kit/": "suffixes of files, names of numbers",
+    "views/roofline/find.py": "the key that a source of a file names",
+    "workload/load/traces.py": "dates",
+    "workload/programs.py": "the machine around a machine, by their paths",
 }
+
+
+def cuts(tree: ast.AST) -> Iterator[int]:
+    """Lines that cut a text at a sign between the words of a name, or ask whether it has one."""
+    for node in ast.walk(tree):
+        words: list[ast.expr] = []
+        signs: tuple[str, ...] = SIGNS
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("re.split", "fnmatch", "fnmatch.fnmatch", "fnmatch.filter"):
+            yield node.lineno
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in (*CUTS, *ENDS):
+            words, signs = node.args, SIGNS if node.func.attr in CUTS else SIGNS[:-1]
+        elif isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.In | ast.NotIn):
+            words = [node.left] if isinstance(node.left, ast.Constant) else []
+        texts = [each.value for word in words for each in ast.walk(word) if isinstance(each, ast.Constant)]
+        if any(isinstance(text, str) and text in signs for text in texts):
+            yield getattr(node, "lineno", 0)
 
 
 def told_by_names(tree: ast.AST) -> Iterator[int]:
@@ -164,7 +226,7 @@ def told_by_names(tree: ast.AST) -> Iterator[int]:
     for node in ast.walk(tree):
         words: list[ast.expr] = []
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            if node.func.attr in ("startswith", "endswith", "removesuffix", "removeprefix", "find", "index"):
+            if node.func.attr in (*CUTS, *ENDS):
                 words = [each for given in node.args for each in (given.elts if isinstance(given, ast.Tuple) else [given])]
         elif isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.In | ast.NotIn):
             of = ast.unparse(node.comparators[0])
@@ -176,13 +238,14 @@ def told_by_names(tree: ast.AST) -> Iterator[int]:
 
 def test_no_decision_is_made_by_a_name() -> None:
     package = Path(hwsim.__file__).parent
-    found = [
-        f"{path.relative_to(package)}:{line}"
-        for path in sorted(package.rglob("*.py"))
-        if path.name != HOME and path.relative_to(package).as_posix() not in LEGIT
-        for line in told_by_names(ast.parse(path.read_text("utf-8")))
-    ]
-    assert not found, "the kind of a device is in `run.devices`, the resource of a capacity in `hwsim.demand.parted`"
+    told, cut = list[str](), dict[str, int]()
+    for path in sorted(package.rglob("*.py")):
+        file, tree = path.relative_to(package).as_posix(), ast.parse(path.read_text("utf-8"))
+        told += [f"{file}:{line}" for line in told_by_names(tree) if not file.startswith("comparing/recorded/")]
+        cut |= {f"{file}:{line}": line for line in cuts(tree)}
+    assert not told, "the kind of a device is in `run.devices`, the kind of a capacity in its record, `hwsim.demand.Capacity`"
+    assert [where for where in cut if not where.startswith(tuple(LEGIT))] == [], "a cut of a name needs a reason, see LEGIT"
+    assert [place for place in LEGIT if not any(where.startswith(place) for where in cut)] == [], "no such cut any more"
 
 
 @pytest.mark.parametrize(
@@ -191,3 +254,88 @@ def test_no_decision_is_made_by_a_name() -> None:
 )  # fmt: skip
 def test_the_rule_finds_such_a_decision(line: str) -> None:
     assert list(told_by_names(ast.parse(line)))
+
+
+@pytest.mark.parametrize(
+    "line", ['name.rpartition(".")[0]', '":" not in name', 'name.startswith(f"{device}.")', 'name.split("->")',
+             'name.removesuffix(f".{kind}")', 're.split("<?->", name)', 'f":{name}->" in capacity and "->" in capacity']
+)  # fmt: skip
+def test_the_rule_finds_a_cut(line: str) -> None:
+    assert list(cuts(ast.parse(line)))
+
+
+# ---- the same by any names
+
+
+PARTS: Final = ("CPU", "GPU", "PSW", "NVS", "DISK", "NIC", "UPLINK", "SLOTS", "FAST", "DRIVE", "CARD")
+ODD: Final = ("wire", "memory", "gpu", "cpu", "compute", "link", "nic", "tx", "cores-", "media", "disk", "both", "way", "z-")
+DOWN: Final = """
+events: [{at: 1 ms, part: DISK, down: 20 ms}, {at: 30 ms, part: GPU1, speed: 50 %}]
+"""
+ANYWHERE: Final = {
+    "a program": PROGRAM,
+    "a program while parts are down": PROGRAM + DOWN,
+    "a training on all GPUs": TRAIN.replace(", device: GPU*", ""),
+    "a service on all GPUs": SERVE,
+}
+
+
+@st.composite
+def called_anew(draw: st.DrawFn) -> dict[str, str]:
+    """Other names for all parts and links; each ends with a letter of its own, so that they differ."""
+    words = st.lists(st.sampled_from(ODD), min_size=1, max_size=3).map("".join)
+    return {name: f"{draw(words)}{letter}" for name, letter in zip(PARTS, "abcdefghijk", strict=True)}
+
+
+def facts(
+    folder: Path, names: Mapping[str, str], workload: str, gpus: int
+) -> tuple[float, dict[tuple[str, ...], Any], list[float]]:
+    """Makespan, use of each capacity by its name in `MACHINE`, and the times of what limits the run."""
+    written(folder, names, workload)
+    run = hwsim.simulate(str(folder / "m.yaml"), str(folder / "w.yaml"), set={"machine.parts." + names["GPU"] + ".count": gpus})
+
+    def plain(capacity: str) -> str:
+        for name in sorted(PARTS, key=lambda name: -len(names[name])):
+            capacity = re.sub(rf"(?<![\w-]){re.escape(names[name])}(?=\d*(?!\w|-\w))", name, capacity)
+        return capacity
+
+    used = {
+        tuple(sorted(re.split(":|<->|--", plain(each.capacity)))): (each.busy_s, each.utilisation, each.moved)
+        for each in run.usage
+    }
+    return run.makespan_s, used, sorted(share.time_fs for share in run.limited_by)
+
+
+@pytest.mark.parametrize("what", ANYWHERE)
+@given(names=called_anew(), gpus=st.sampled_from([2, 4]))
+@settings(
+    max_examples=5, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate], suppress_health_check=list(HealthCheck)
+)
+def test_a_machine_by_any_names_is_as_fast(what: str, names: dict[str, str], gpus: int, tmp_path_factory: Any) -> None:
+    plain, anew = (
+        facts(tmp_path_factory.mktemp("names"), each, ANYWHERE[what], gpus) for each in ({name: name for name in PARTS}, names)
+    )
+    assert anew[0] == pytest.approx(plain[0], rel=1e-12)
+    assert anew[1].keys() == plain[1].keys()
+    for capacity, numbers_of in plain[1].items():
+        assert anew[1][capacity] == pytest.approx(numbers_of, rel=1e-9), capacity
+    assert anew[2] == pytest.approx(plain[2], rel=1e-9)
+
+
+@pytest.mark.parametrize("workload", [TRAIN.replace("device: GPU*", "steps: 2").replace("steps: 2, steps: 2", "steps: 2"), SERVE])
+def test_models_run_on_all_gpus_whatever_they_are_called(workload: str, tmp_path: Path) -> None:
+    found = []
+    for at, names in enumerate(({}, {"GPU": "accel", "CPU": "gpu"}, {"GPU": "accel"})):
+        written(tmp_path / str(at), names, workload)
+        run = hwsim.simulate(str(tmp_path / str(at) / "m.yaml"), str(tmp_path / str(at) / "w.yaml"))
+        found.append(run.makespan_s)
+    assert found == pytest.approx([found[0]] * 3, rel=1e-12)
+
+
+def test_a_machine_without_gpus_is_said(tmp_path: Path) -> None:
+    for workload, said in ((TRAIN.replace(", device: GPU*", ""), "trained"), (SERVE, "served")):
+        written(tmp_path, {"GPU": "GPU"}, workload)
+        (tmp_path / "m.yaml").write_text("hwsim: machine/1\nname: a box\nparts: {gpu: {kind: cpu, use: epyc-7742}}\n")
+        with pytest.raises(hwsim.SpecError) as caught:
+            hwsim.simulate(str(tmp_path / "m.yaml"), str(tmp_path / "w.yaml"))
+        assert f"no device is named: a model is {said} on GPUs, and a box has none" in str(caught.value)

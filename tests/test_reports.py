@@ -43,7 +43,10 @@ from hwsim.views.trace import write as trace
 
 def result(steps: int = 3, **more: Any) -> Result:
     """A host thread that issues kernels to two GPUs, and copies beside them that share a link."""
-    rates = [Capacity("bus:cpu->gpu0", 16e9, "B"), *(Capacity(f"gpu{n}.compute", 1.0) for n in range(4))]
+    rates = [
+        Capacity("bus:cpu->gpu0", 16e9, "B", "way", link="bus", ends=("cpu", "gpu0")),
+        *(Capacity.of(f"gpu{n}", "compute") for n in range(4)),
+    ]
     builder = GraphBuilder(rates)
     host = builder.queue("main", "cpu")
     streams = [builder.queue("compute", f"gpu{n}") for n in range(2)]
@@ -143,7 +146,7 @@ def test_ops_that_share_a_link_are_told_the_rate_that_each_had() -> None:
 
 
 def test_accesses_are_counted_and_their_bytes_are_those_asked_for() -> None:
-    builder = GraphBuilder([Capacity("m.memory", 1.0)])
+    builder = GraphBuilder([Capacity.of("m", "memory")])
     asked = Requests(device="m", count=1000, size=8.0)
     cost = Cost(Demand(amounts=(("m.memory", 2.0),)), moved=(("m.memory", 64e3, "B"),), requests=asked)
     builder.op("look up", device="m", cost=cost)
@@ -405,7 +408,7 @@ def test_a_link_is_followed(tmp_path: Path) -> None:
 
 
 def test_the_capacity_that_limits_stands_first_however_busy_others_are() -> None:
-    builder = GraphBuilder([Capacity("memory.slow", 1.0), Capacity("uplink.limit", 1.0)])
+    builder = GraphBuilder([Capacity.of("memory", "slow"), Capacity.of("uplink", "limit")])
     builder.op("long", device="d", cost=Cost(Demand(amounts=(("memory.slow", 1e-3),), floor=10e-3)))
     builder.op("short", device="e", cost=Cost(Demand(amounts=(("uplink.limit", 9e-3),))))
     timeline = simulate(builder.build())
@@ -418,7 +421,7 @@ def test_the_capacity_that_limits_stands_first_however_busy_others_are() -> None
 
 
 def test_the_device_that_limits_by_more_than_a_capacity_stands_first() -> None:
-    builder = GraphBuilder([Capacity("disk.media", 1.0), Capacity("cpu.cores", 1.0)])
+    builder = GraphBuilder([Capacity.of("disk", "media"), Capacity.of("cpu", "cores")])
     builder.op("read", device="disk", cost=Cost(Demand(amounts=(("disk.media", 1e-3),), floor=10e-3)))
     builder.op("decode", device="cpu", cost=Cost(Demand(amounts=(("cpu.cores", 9e-3),))))
     timeline = simulate(builder.build())
@@ -427,7 +430,7 @@ def test_the_device_that_limits_by_more_than_a_capacity_stands_first() -> None:
 
 
 def test_latency_lifts_no_capacity_of_its_device() -> None:
-    builder = GraphBuilder([Capacity("gpu.memory", 1.0), Capacity("slot", 1.0)])
+    builder = GraphBuilder([Capacity.of("gpu", "memory"), Capacity("slot", 1.0)])
     builder.op("copy", device="gpu", cost=Cost(Demand(latency=1.0, amounts=(("gpu.memory", 1e-3), ("slot", 10e-3)))))
     timeline = simulate(builder.build())
     rows, _ = capacities(usage(timeline), limited_by(timeline))
@@ -435,7 +438,7 @@ def test_latency_lifts_no_capacity_of_its_device() -> None:
 
 
 def test_time_of_no_device_lifts_no_link() -> None:
-    builder = GraphBuilder([Capacity("slot", 1.0), Capacity("gpu.compute", 1.0)])
+    builder = GraphBuilder([Capacity("slot", 1.0), Capacity.of("gpu", "compute")])
     builder.op("start", time=1.0)
     builder.op("copy", device="gpu", cost=Cost(Demand(amounts=(("slot", 1e-3),))))
     builder.op("work", device="gpu", cost=Cost(Demand(amounts=(("gpu.compute", 2e-3),))))

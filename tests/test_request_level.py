@@ -220,7 +220,7 @@ class Fixed(Server):
 
 def op_graph(*ops: tuple[str, int, float], beside: float = 0.0, one_queue: bool = False) -> Any:
     """(name, requests, own time): ops on device `d` whose requests are served, each on a queue of its own."""
-    builder = GraphBuilder([Capacity("d.media", 1.0), Capacity("link", 1e9, "B")])
+    builder = GraphBuilder([Capacity.of("d", "media"), Capacity("link", 1e9, "B")])
     queue = builder.queue("all", "d") if one_queue else -1
     for name, count, time in ops:
         amounts = (("d.media", float(count)), *((("link", beside),) if beside else ()))

@@ -22,9 +22,9 @@ from hwsim.results.usage import Usage, usage
 from hwsim.ticks import FEMTO
 
 MS = FEMTO // 1000
-LINK = Capacity("bus:cpu->gpu0", 16e9, "B")
-GPU = Capacity("gpu0.compute", 1.0)
-CORES = Capacity("cpu.cores", 2.0)
+LINK = Capacity("bus:cpu->gpu0", 16e9, "B", "way", link="bus", ends=("cpu", "gpu0"))
+GPU = Capacity.of("gpu0", "compute")
+CORES = Capacity.of("cpu", "cores", 2.0)
 
 
 def copy(size: float, latency: float = 0.0) -> Cost:
@@ -63,7 +63,7 @@ def test_a_copy_alone_is_busy_after_its_latency_and_fills_its_link() -> None:
     assert rows[LINK.name].moved == 160e6
     assert rows[LINK.name].rate == 16e9
     assert rows[LINK.name].utilisation == pytest.approx(0.5)
-    assert rows[GPU.name] == Usage(GPU.name, 0, 0.0, "s", 0.0)
+    assert rows[GPU.name] == Usage(GPU.name, 0, 0.0, "s", 0.0, 1, "compute", "gpu0")
     assert rows[GPU.name].rate == 0
 
 
@@ -130,7 +130,7 @@ def test_usage_is_right_beyond_what_64_bits_hold() -> None:
 
 def test_an_empty_run_has_no_usage_and_no_cause() -> None:
     timeline = simulate(GraphBuilder([GPU]).build())
-    assert usage(timeline) == (Usage(GPU.name, 0, 0.0, "s", 0.0),)
+    assert usage(timeline) == (Usage(GPU.name, 0, 0.0, "s", 0.0, 1, "compute", "gpu0"),)
     assert limited_by(timeline) == ()
     assert list(Result("m", "w", timeline).ops) == []
 

@@ -113,7 +113,7 @@ def test_a_machine_without_gpus_is_said_where_the_training_stands(tmp_path: Path
     text = f"hwsim: workload/1\nname: small\ntrain:\n  model: {SMALL}\n  global_batch: 16\n"
     found = cli("simulate", "d2l-laptop", written(tmp_path, text))
     assert found.exit_code == 2
-    assert "train.yaml:3:1: a model is trained on gpus, and laptop of the d2l text has no gpu*" in found.output
+    assert "train.yaml:3:1: no device is named: a model is trained on GPUs, and laptop of the d2l text has none" in found.output
     assert "cpu*" not in found.output
 
 

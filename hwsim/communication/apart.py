@@ -70,14 +70,14 @@ def _kind(machine: Machine, name: str) -> str | None:
 
 def _alike(machine: Machine, cost: Cost, kind_of: KindOf) -> list[_Links]:
     """The kinds of links that a cost draws from, those together that carry like amounts; the slowest first."""
-    drawn = [(name, amount, machine.capacities[name].rate) for name, amount in cost.demand.amounts]
+    drawn = [(machine.capacities[name], amount) for name, amount in cost.demand.amounts]
     if cost.wide is not None:
-        drawn += [(wire.capacity.name, wire.amount, wire.capacity.rate) for wire in cost.wide.kinds]
+        drawn += [(wire.capacity, wire.amount) for wire in cost.wide.kinds]
     slowest: dict[str, tuple[float, float]] = {}  # by kind (seconds, amount)
-    for name, amount, rate in drawn:
-        kind = kind_of(name)
-        if kind is not None and "<->" not in name:  # what both directions have together
-            slowest[kind] = max(slowest.get(kind, (0.0, 0.0)), (amount / rate, amount))
+    for capacity, amount in drawn:
+        kind = kind_of(capacity.name)
+        if kind is not None and capacity.kind != "both":
+            slowest[kind] = max(slowest.get(kind, (0.0, 0.0)), (amount / capacity.rate, amount))
     links: list[_Links] = []
     for kind, (_, amount) in sorted(slowest.items(), key=lambda row: (-row[1][0], row[0])):
         like = next((each for each in links if LIKE <= amount / each.share <= 1 / LIKE), None)

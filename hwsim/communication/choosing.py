@@ -31,6 +31,7 @@ from hwsim.links.nvlink import Nvlink
 from hwsim.machine import Machine, NoRoute
 from hwsim.machine.libraries.nccl import Bus, Estimate, Nccl
 from hwsim.machine.libraries.overheads import Overheads
+from hwsim.machine.placed import within
 from hwsim.records import dataclass
 
 _NODES: Final = 8  # the number of nodes from which on equal ones are looked for
@@ -204,7 +205,7 @@ def _first_of_each(machine: Machine, nodes: list[Sequence[str]]) -> list[Sequenc
     at = 0
     for names in nodes:
         many = len(names) * (len(names) - 1)
-        key = (*((id(machine.part_of(name)), name.rpartition(".")[2]) for name in names), shapes[at : at + many].tobytes())
+        key = (*((id(machine.part_of(name)), within(name)[1]) for name in names), shapes[at : at + many].tobytes())
         first.setdefault(key, names)
         at += many
     return list(first.values())

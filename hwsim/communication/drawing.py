@@ -92,7 +92,7 @@ class Drawing:
         self._now = _Batch()
         self._ready: dict[int, Step] = {}
         self._wires: dict[str, bool] = {}  # by capacity, whether it is a link's
-        nodes = [name.rpartition(".")[0] for name in exchange.placed.parties] if exchange.overheads.hop is not None else []
+        nodes = [exchange.machine.node_of(name) for name in exchange.placed.parties] if exchange.overheads.hop is not None else []
         joined = exchange.placed.joined
         self._node = _numbered(nodes)
         self._joined = _numbered([joined.get(node, node) for node in nodes]) if joined else self._node

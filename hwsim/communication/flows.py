@@ -335,7 +335,8 @@ def _latency(exchange: Exchange, stage: Round, count: int, waits: Waits) -> list
         ("way", precise(route, "s"), "the longest of the step's links"),
     )
     slowest = _slowest_link(exchange, stage, waits)
-    return [Term("latency", "steps x (overhead + way)", inputs, count * (overhead + route), slowest, kind="latency")]
+    holder = exchange.machine.capacities[slowest].holder if slowest else ""
+    return [Term("latency", "steps x (overhead + way)", inputs, count * (overhead + route), slowest, "latency", holder=holder)]
 
 
 def _slowest_link(exchange: Exchange, stage: Round, waits: Waits) -> str:

@@ -223,11 +223,6 @@ def as_one(machine: Machine, together: Together, name: str, latency: float, flow
     return replace(together.flows, phases=(Phase(name, total),))
 
 
-def _busy(machine: Machine, flows: Flows) -> float:
-    """Seconds that the links are busy, phase after phase."""
-    return math.fsum(longest(machine, phase.cost)[0] for phase in flows.phases)
-
-
 def _held(machine: Machine, names: Sequence[str], channels: int) -> float:
     """Part of a GPU's compute that channels hold: each has a multiprocessor to itself."""
     models = [sample.model for sample in machine.samples(names)]
@@ -260,7 +255,7 @@ def overheads_like(machine: Machine, flows: Flows, best: Estimate, library: Nccl
     sums = best.method.startswith("nvls")
     extra = library.nvls_start if sums else speeds.start if best.method in ("ring", "tree") else 0.0
     start = library.send if best.method == "direct" and library.send is not None else library.start
-    busy = _busy(machine, flows)
+    busy = math.fsum(longest(machine, phase.cost)[0] for phase in flows.phases)
     near, hop = _steps(machine, flows.parties, group, speeds.step, speeds.hop or 0.0)
     return Overheads(
         start=start + extra,

@@ -18,7 +18,7 @@ from hwsim.machine import Machine
 from hwsim.machine.handling import PLAIN as COPIES
 from hwsim.machine.handling import Handling
 from hwsim.machine.libraries.nccl import Nccl
-from hwsim.machine.placed import Few
+from hwsim.machine.placed import Few, within
 from hwsim.records import dataclass
 
 _MANY: Final = 64  # devices
@@ -41,7 +41,7 @@ class Placed:
 
     def across(self, a: str, b: str) -> bool:
         """Whether a network lies between two devices: they are in unlike nodes, and no switch of NVLinks joins these."""
-        one, other = a.rpartition(".")[0], b.rpartition(".")[0]
+        (one, _), (other, _) = within(a), within(b)
         return one != other and (not self.joined or self.joined.get(one, one) != self.joined.get(other, other))
 
 
@@ -66,7 +66,7 @@ def _placed(machine: Machine, algorithm: Algorithm, devices: Sequence[str]) -> P
         raise CannotCollect("a device takes part twice", "name each of them once")
     nodes: dict[str, list[str]] = {}
     for name in devices:
-        nodes.setdefault(name.rpartition(".")[0], []).append(name)
+        nodes.setdefault(machine.node_of(name), []).append(name)
     if joined := domains(machine, nodes):
         held: dict[str, list[str]] = {}
         for node, names in nodes.items():
@@ -185,7 +185,7 @@ def _servers(machine: Machine, algorithm: ParameterServer, ranks: Sequence[str])
 
 def _means_one(machine: Machine, pattern: str, node: str) -> bool:
     """Whether a name means one device or one group of sockets."""
-    return len(machine.select(pattern, node)) == 1 or any(name.rpartition(".")[2] == pattern for name in machine.groups)
+    return len(machine.select(pattern, node)) == 1 or any(each.family == pattern for each in machine.groups.values())
 
 
 def _switch(machine: Machine, ranks: Sequence[str], algorithm: InNetwork) -> str:

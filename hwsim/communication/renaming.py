@@ -19,6 +19,7 @@ from hwsim.communication.timing import library_of
 from hwsim.demand import Cost, Term
 from hwsim.graph.opgraph import Ints
 from hwsim.machine import Machine, NoRoute
+from hwsim.machine.placed import within
 
 _SIZE: Final = 1e6  # bytes; whether two routes are alike does not depend on it
 _AT_ONCE: Final = 1 << 14  # ranks whose neighbours are looked at together
@@ -86,7 +87,7 @@ class Looks:
             capacity = draws.capacity[draws.first[low] : draws.first[high]]
             numbers, first, which = np.unique(capacity, return_index=True, return_inverse=True)
             parts = tuple([id(machine.part_of(name)) for name in members])
-            local = tuple([name.rpartition(".")[2] for name in members]) if size > 1 else ()
+            local = tuple([within(name)[1] for name in members]) if size > 1 else ()
             pattern = shapes[draws.shape[low:high]].tobytes(), first[which.ravel()].tobytes()
             looks.append(Look((size, parts, local, *pattern, id(library_of(machine, members))), numbers[np.argsort(first)]))
         return looks
@@ -100,7 +101,8 @@ def renamed(machine: Machine, why: Sequence[Term], numbers: Ints, others: Ints) 
             name = machine.capacity_name(int(others[np.flatnonzero(numbers == machine.capacity_number(line.capacity))[0]]))
             label, old = line.label.replace(line.capacity, name), line.capacity
             inputs = tuple([(quantity, value, source.replace(old, name)) for quantity, value, source in line.inputs])
-            line = replace(line, label=label, inputs=inputs, capacity=name)
+            holder = line.holder and machine.capacities[name].holder
+            line = replace(line, label=label, inputs=inputs, capacity=name, holder=holder)
         lines.append(line)
     return tuple(lines)
 

@@ -17,7 +17,6 @@ from hwsim.comparing.waterfall import CannotMix, Progress, quantum, waterfall
 from hwsim.costs import Paying
 from hwsim.devices import CannotCompute
 from hwsim.engine import Deadlock
-from hwsim.results.interval import Interval
 from hwsim.results.ratio import Ratio, ratio
 from hwsim.spec import Mistakes, SpecError
 from hwsim.spec.shelf import sharing
@@ -163,13 +162,9 @@ def _over_ends(both: Comparison, first: Run, second: Run) -> Ratio | None:
         if min(*ends, value) <= 0:
             return None
         halves.append(abs(math.log(ends[1] / ends[0])) / 2)
-    kernels = [_alone(run.interval) for run in (first, second)]
+    kernels = [run.interval if run.interval.value > 0 else run.interval.of(1.0) for run in (first, second)]
     apart, product = ratio(kernels[0], kernels[1]), 2 * kernels[0].half * kernels[1].half
     alike = (kernels[0].half ** 2 + kernels[1].half ** 2 - apart.half**2) / product if product > 0 else 0.0
     half = math.sqrt(max(0.0, halves[0] ** 2 + halves[1] ** 2 - 2 * alike * math.prod(halves)))
     value = both.values[1] / both.values[0] if both.measure.most else both.values[0] / both.values[1]
     return Ratio(value, half, apart.outside)
-
-
-def _alone(sure: Interval) -> Interval:
-    return sure if sure.value > 0 else sure.of(1.0)

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from hwsim.costs.power import Power, PowerItem
-from hwsim.demand import parted
+from hwsim.demand import Capacity, by_name, device_of
 from hwsim.graph.opgraph import Alike, Floats, Ints
 from hwsim.machine import Machine
 from hwsim.results.result import Result
@@ -64,15 +64,15 @@ def _gpus(result: Result, machine: Machine, items: Mapping[int, PowerItem]) -> t
             parts[name] = id(spot.part) if spot is not None and spot.part.kind == "gpu" else 0
         return parts[name]
 
+    known = by_name(flat.graph.capacities)
     drawn: list[dict[str, list[tuple[float, int]]]] = []
     for cost in flat.graph.costs:
         rows: dict[str, list[tuple[float, int]]] = {}
         for capacity, amount, times in cost.demand.drawn:
-            name, kind = parted(capacity)
-            if kind in PARTS and part(name):
+            if known[capacity].kind in PARTS and part(known[capacity].device):
                 rows.setdefault(capacity, []).append((amount, times))
         drawn.append(rows)
-    units = _units(flat.graph.alike, dict.fromkeys(name for rows in drawn for name in rows))
+    units = _units(flat.graph.alike, {name: known[name] for rows in drawn for name in rows})
     numbers: dict[str, list[int]] = {}  # of the units that draw from a capacity
     for number, unit in enumerate(units):
         for capacity in unit:
@@ -122,14 +122,13 @@ def _gpus(result: Result, machine: Machine, items: Mapping[int, PowerItem]) -> t
     return _by_part(units, busy, part), every, _most(edges) * step
 
 
-def _units(alike: Alike | None, drawn: Iterable[str]) -> dict[Unit, tuple[str, ...]]:
-    """The GPUs of each unit."""
+def _units(alike: Alike | None, drawn: Mapping[str, Capacity]) -> dict[Unit, tuple[str, ...]]:
+    """The GPUs of each unit.  drawn: by name."""
     members = {} if alike is None else alike.members
     leads: dict[str, list[str]] = {}  # by GPU the capacities that stand for its compute and its memory
-    for capacity in drawn:
-        at = parted(capacity)[1] == "memory"
-        for member in members.get(capacity, (capacity,)):
-            leads.setdefault(parted(member)[0], ["", ""])[at] = capacity
+    for name, capacity in drawn.items():
+        for member in members.get(name, (name,)):
+            leads.setdefault(device_of(member, capacity.kind), ["", ""])[capacity.kind == "memory"] = name
     gpus: dict[Unit, list[str]] = {}
     for name, (compute, memory) in leads.items():
         gpus.setdefault(Unit(compute, memory), []).append(name)
@@ -198,17 +197,15 @@ def _others(result: Result, gpus: set[str]) -> dict[str, tuple[float, int]]:
     """By name the seconds that a device works, and how many such devices there are."""
     alike = result.simulated.flat.graph.alike
     members = {} if alike is None else alike.members
-    worked: dict[str, float] = {}  # by capacity
+    worked: dict[str, tuple[str, float]] = {}  # device and seconds by capacity
     many: dict[str, int] = {}  # of devices that no name is known of
     for usage in result.usage:
-        device, _ = parted(usage.capacity)
-        if not device or not usage.busy_fs or device in gpus:
+        if not usage.device or not usage.busy_fs or usage.device in gpus:
             continue  # of a link, or never used
         names = members.get(usage.capacity, (usage.capacity,)) if usage.alike > 1 else (usage.capacity,)
-        worked |= dict.fromkeys(names, usage.utilisation * result.makespan_s)
-        many[device] = usage.alike - len(names) + 1
+        worked |= {name: (device_of(name, usage.kind), usage.utilisation * result.makespan_s) for name in names}
+        many[usage.device] = usage.alike - len(names) + 1
     busy: dict[str, tuple[float, int]] = {}
-    for capacity, seconds in worked.items():
-        device, _ = parted(capacity)
+    for device, seconds in worked.values():
         busy[device] = max(seconds, busy[device][0] if device in busy else 0.0), many.get(device, 1)
     return busy

@@ -175,7 +175,7 @@ def _library() -> Prices:
         listed = _read(read(find("prices", name)), mistakes, sites)
         for table, more in ((parts, listed.own.parts), (machines, listed.own.machines), (others, listed.own.others)):
             for key, price in more.items():
-                table[key] = _joined(table[key], price) if key in table else price
+                table[key] = Price(**{way: (*table[key].of(way), *price.of(way)) for way in WAYS}) if key in table else price
         sites |= listed.sites
         site = site.over(listed.site)
         lifetime, residual = lifetime or listed.lifetime, listed.residual if residual < 0 else residual
@@ -187,10 +187,6 @@ def _library() -> Prices:
         lifetime=lifetime or LIFETIME,
         residual=max(residual, 0.0),
     )
-
-
-def _joined(first: Price, second: Price) -> Price:
-    return Price(**{way: (*first.of(way), *second.of(way)) for way in WAYS})
 
 
 def _read(tree: Tree, mistakes: Mistakes, sites: dict[str, Site]) -> Prices:

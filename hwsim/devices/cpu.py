@@ -132,11 +132,7 @@ class Sockets:
             for capacity, work, unit in cost.moved
             for socket in parts[capacity][2]
         ]
-        why = tuple(replace(term, capacity=self._first(name, term.capacity)) for term in cost.why)
+        why = tuple(term.on(term.capacity.replace(name, every[0], 1), every[0]) for term in cost.why)
         clocks = tuple((f"{socket}.cores", part) for _, part in cost.demand.clocks for socket in every)
         demand = replace(cost.demand, amounts=tuple(sorted(amounts)), clocks=clocks)
         return replace(cost, demand=demand, moved=tuple(sorted(moved)), why=why)
-
-    def _first(self, name: str, capacity: str) -> str:
-        """The first socket's capacity, which stands for all."""
-        return capacity.replace(name, self.names[0], 1) if capacity else ""

@@ -109,8 +109,8 @@ class CpuKeys(Device):
         return self.libraries.get(library) if library else self.kernels
 
     def capacities(self, name: str) -> tuple[Capacity, ...]:
-        own = Capacity(f"{name}.cores", float(self.cores)), Capacity(f"{name}.memory", 1.0)
-        return (*own, Capacity(f"{name}.line", 1.0)) if self.coherence else own
+        own = Capacity.of(name, "cores", float(self.cores)), Capacity.of(name, "memory")
+        return (*own, Capacity.of(name, "line")) if self.coherence else own
 
     def busy(self, name: str, seconds: float) -> Cost:
         """One core for a known time."""

@@ -67,8 +67,8 @@ def work_cost(cpu: CpuKeys, name: str, work: Work, used: int) -> Cost:
         floor=max(floor, core.amount / used if used < cpu.cores else 0.0),
         latencies=latency_terms(
             cpu.sources,
-            ("overhead", "start of an op", cpu.overhead, ""),
-            ("memory.latency", "first access", latency, f"{name}.memory"),
+            ("overhead", "start of an op", cpu.overhead, "", ""),
+            ("memory.latency", "first access", latency, f"{name}.memory", name),
         ),
     )
     return replace(cost, why=(*cost.why, *lines[1:], *reached))

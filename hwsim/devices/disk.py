@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import ClassVar
 
-from hwsim.demand import Capacity, Cost, Crowd, Demand, Term, parted
+from hwsim.demand import Capacity, Cost, Crowd, Demand, Term
 from hwsim.devices.crowding import Knee, Streams
 from hwsim.devices.kind import AccessTimes
 from hwsim.devices.roofline import WORKLOAD, CannotCompute, Input, latency_term, source_of
@@ -51,8 +51,8 @@ class Disk(AccessTimes):
             yield "write_iops", "accesses per second are given for writing only", "add `iops:` for reading"
 
     def capacities(self, name: str) -> tuple[Capacity, ...]:
-        media = Capacity(f"{name}.media", 1.0)
-        return (media,) if self.iops is None else (media, Capacity(f"{name}.iops", self.iops, "1"))
+        media = Capacity.of(name, "media")
+        return (media,) if self.iops is None else (media, Capacity.of(name, "iops", self.iops, "1"))
 
     def serve(self, name: str, direction: Direction, request: Asked) -> Cost:
         """Reads or writes of one op; regions and writes that must be on the medium are not modelled."""
@@ -130,7 +130,7 @@ class Disk(AccessTimes):
             start = latency[1] if times > 0 else 0.0
             floor = 0.0
             if start > 0:
-                why.insert(0, latency_term("first access", start, wait, media))
+                why.insert(0, latency_term("first access", start, wait, media, name))
         else:
             start, together = 0.0, min(depth, self.queue)
             one_s = latency[1] + size / rate[1]
@@ -152,6 +152,6 @@ class Disk(AccessTimes):
         longest = max([seconds, *(term.seconds for term in why if term.label == "iops")])
         return Cost(
             Demand(latency=start, amounts=drawn, floor=floor, share=longest * rate[1] or 1.0, crowd=crowd),
-            moved=tuple((capacity, moved[capacity], "1" if parted(capacity)[1] == "iops" else "B") for capacity, _ in drawn),
+            moved=tuple((capacity, moved[capacity], "B" if capacity == media else "1") for capacity, _ in drawn),
             why=tuple(why),
         )

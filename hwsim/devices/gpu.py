@@ -160,7 +160,7 @@ class Gpu(Device):
         yield from memory_problems(self.hierarchy)
 
     def capacities(self, name: str) -> tuple[Capacity, ...]:
-        return Capacity(f"{name}.compute", 1.0), Capacity(f"{name}.memory", 1.0)
+        return Capacity.of(name, "compute"), Capacity.of(name, "memory")
 
     def compute(self, name: str, work: Work) -> Cost:
         """One kernel.
@@ -169,7 +169,7 @@ class Gpu(Device):
             CannotCompute: no peak for the type.
         """
         if work.attention is not None:
-            return self._attended(name, work, work.attention)
+            return self._attending(name, work, work.attention).cost()
         if work.experts is not None:
             return self._routed(name, work, work.experts)
         from hwsim.devices.gpu_access import stream
@@ -257,7 +257,7 @@ class Gpu(Device):
             terms.append(Term("latency", "kernels x start", inputs, kernels * seconds, kind="latency", doubts=unsure))
         if self.memory.latency > 0 and traffic > 0:
             origin = source_of(self.sources, "memory.latency")
-            terms.append(latency_term("first access", self.memory.latency, origin, f"{name}.memory"))
+            terms.append(latency_term("first access", self.memory.latency, origin, f"{name}.memory", name))
         return terms
 
     def busy(self, name: str, seconds: float) -> Cost:
@@ -332,9 +332,6 @@ class Gpu(Device):
             multiprocessors=float(multiprocessors),
             cache=(self.l2.size or 0.0) if self.l2 is not None else 0.0,
         )
-
-    def _attended(self, name: str, work: Work, call: Attended) -> Cost:
-        return self._attending(name, work, call).cost()
 
     def _attending(self, name: str, work: Work, call: Attended) -> Attending:
         from hwsim.devices.gpu_attended import Attending

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from hwsim.demand import Cost, Term, parted, rates_of
+from hwsim.demand import Cost, Term, rates_of
 from hwsim.devices.convolution import Convolution
 from hwsim.devices.convolving import CONVOLVING, Convolving, matrix_units, units_of
 from hwsim.devices.gpu import Gpu
@@ -91,15 +91,15 @@ def convolved(
         for timed in fastest(shape, dtype, constants, lambda work: cost(work).demand.alone(rates), matrix_units=matrix)
     ]
     turns: list[tuple[str, Cost]] = [
-        (direction, lengthened(cost(timed.work), timed.slower, rates)) for direction, timed in kernels
+        (direction, lengthened(cost(timed.work), timed.slower, rates, f"{name}.compute")) for direction, timed in kernels
     ]
     turns += [("bias", cost(work)) for work in more]
     doubt = Doubt("conv/*", case(gpu, "matmul", dtype), called(gpu, dtype), 0.0)
     return in_turn(turns, rates, f"{name}.compute", doubt=doubt)
 
 
-def lengthened(cost: Cost, slower: float, rates: Mapping[str, float]) -> Cost:
-    """The same kernel, `slower` times as long: it has the arithmetic units for longer, and moves no more bytes."""
+def lengthened(cost: Cost, slower: float, rates: Mapping[str, float], compute: str) -> Cost:
+    """The same kernel, `slower` times as long: it has the arithmetic units (`compute`) for longer, and moves no more bytes."""
     if abs(slower - 1.0) < 1e-12:
         return cost
     demand = cost.demand
@@ -110,7 +110,7 @@ def lengthened(cost: Cost, slower: float, rates: Mapping[str, float]) -> Cost:
     amounts = []
     for name, amount in demand.amounts:
         most = body * rates[name]
-        wanted = most if parted(name)[1] == "compute" and slower > 1.0 else amount * min(slower, 1.0)
+        wanted = most if name == compute and slower > 1.0 else amount * min(slower, 1.0)
         amounts.append((name, min(wanted, most)))
     longest = max((amount / rates[name] for name, amount in amounts), default=0.0)
     peak = [each for term in cost.why for each in term.inputs if each[0] == "peak"][:1]
@@ -119,8 +119,7 @@ def lengthened(cost: Cost, slower: float, rates: Mapping[str, float]) -> Cost:
         ("times", precise(slower, "1"), "what libraries reach of it: devices/convolving"),
         *peak,
     )
-    compute = next((name for name, _ in amounts if parted(name)[1] == "compute"), "")
-    why = Term(CONVOLUTION, "product x times", inputs, body, compute)
+    why = Term(CONVOLUTION, "product x times", inputs, body, compute if any(name == compute for name, _ in amounts) else "")
     latencies = tuple(term for term in cost.why if term.kind == "latency")
     floor = body if longest < body * (1 - 1e-12) else 0.0
     return replace(cost, demand=replace(demand, latency=latency, amounts=tuple(amounts), floor=floor), why=(*latencies, why))

@@ -282,4 +282,5 @@ class Tiled:
 def _doubted(doubt: Doubt, term: Term) -> Term:
     """The line with this error, for all of its seconds."""
     doubts = (Doubt(doubt.regime, doubt.case, doubt.key, term.seconds),)
-    return Term(term.label, term.formula, term.inputs, term.seconds, term.capacity, term.kind, doubts)  # a third of `replace`
+    # a third of the time of `replace`
+    return Term(term.label, term.formula, term.inputs, term.seconds, term.capacity, term.kind, doubts, term.holder)

@@ -101,4 +101,4 @@ def _started(terms: Sequence[Term]) -> Term:
     source = first.inputs[-1][2] if first.inputs else SOURCE
     inputs = (("kernels", str(len(terms)), SOURCE), (first.formula, precise(first.seconds, "s"), source))
     unsure = tuple(doubt._replace(seconds=doubt.seconds * len(terms)) for doubt in first.doubts)
-    return Term(first.label, f"kernels x {first.formula}", inputs, seconds, first.capacity, first.kind, unsure)
+    return Term(first.label, f"kernels x {first.formula}", inputs, seconds, first.capacity, first.kind, unsure, first.holder)

@@ -53,7 +53,7 @@ class Storage(Device):
         raise NotImplementedError
 
     def capacities(self, name: str) -> tuple[Capacity, ...]:
-        return (Capacity(f"{name}.media", 1.0),)
+        return (Capacity.of(name, "media"),)
 
     def serve(self, name: str, direction: Direction, asked: Asked) -> Cost:
         """Reads or writes of one op."""

@@ -47,7 +47,7 @@ class Memory(Device):
             yield f"dram.{key}", message, hint
 
     def capacities(self, name: str) -> tuple[Capacity, ...]:
-        return (Capacity(f"{name}.memory", 1.0),)
+        return (Capacity.of(name, "memory"),)
 
     def copy_bytes(self, name: str, size: float) -> tuple[str, float]:
         """Memory time drawn by a transfer that leaves or reaches it."""
@@ -100,9 +100,8 @@ class Memory(Device):
         rate, source = self.bandwidth * share, source_of(self.sources, "bandwidth")
         source += f"; reads and writes in turns leave {share:.3g} of it" if share < 1 else ""
         inputs = (("bytes", precise(size, "B"), WORKLOAD), ("bandwidth", precise(rate, "B/s"), source))
-        first = latency_term(
-            "first data", dram.latency() - dram.tBL, self._says("controller + tRP + tRCD + tCL"), f"{name}.memory"
-        )
+        source = self._says("controller + tRP + tRCD + tCL")
+        first = latency_term("first data", dram.latency() - dram.tBL, source, f"{name}.memory", name)
         return [first, Term("memory", "bytes / bandwidth", inputs, size / rate, f"{name}.memory")]
 
     def _random(self, name: str, dram: Dram, accesses: Accesses, count: float) -> Term:

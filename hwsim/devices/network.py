@@ -59,11 +59,11 @@ class Nic(Device):
                 yield f"overhead.{protocol}", f"unknown protocol '{protocol}'", did_you_mean(protocol, PROTOCOLS)
 
     def capacities(self, name: str) -> tuple[Capacity, ...]:
-        both = Capacity(f"{name}.tx", self.bandwidth, "B"), Capacity(f"{name}.rx", self.bandwidth, "B")
+        both = Capacity.of(name, "tx", self.bandwidth, "B"), Capacity.of(name, "rx", self.bandwidth, "B")
         if self.message_rate is None:
             return both
         rate = self.message_rate
-        return *both, Capacity(f"{name}.tx_messages", rate, "1"), Capacity(f"{name}.rx_messages", rate, "1")
+        return *both, Capacity.of(name, "tx_messages", rate, "1"), Capacity.of(name, "rx_messages", rate, "1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,4 +95,4 @@ class Switch(Device):
 
     def capacities(self, name: str) -> tuple[Capacity, ...]:
         """The backplane, where its bandwidth is stated; one that follows from the links is the machine's to work out."""
-        return () if self.bandwidth is None else (Capacity(f"{name}.backplane", self.bandwidth, "B"),)
+        return () if self.bandwidth is None else (Capacity.of(name, "backplane", self.bandwidth, "B"),)

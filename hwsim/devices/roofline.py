@@ -165,16 +165,14 @@ def assemble(draws: Sequence[Draw], *, clock: str, bandwidth: float, floor: floa
     )
 
 
-def latency_terms(sources: Mapping[str, Origin], *parts: tuple[str, str, float, str]) -> list[Term]:
-    """One line for every latency (key, what it is, seconds, capacity) that is not zero."""
-    return [
-        latency_term(what, seconds, source_of(sources, key), capacity) for key, what, seconds, capacity in parts if seconds > 0
-    ]
+def latency_terms(sources: Mapping[str, Origin], *parts: tuple[str, str, float, str, str]) -> list[Term]:
+    """One line for every latency (key, what it is, seconds, capacity, holder) that is not zero."""
+    return [latency_term(what, seconds, source_of(sources, key), *of) for key, what, seconds, *of in parts if seconds > 0]
 
 
-def latency_term(what: str, seconds: float, source: Cited, capacity: str = "") -> Term:
+def latency_term(what: str, seconds: float, source: Cited, capacity: str = "", holder: str = "") -> Term:
     """A line that is one number."""
-    return Term("latency", what, ((what, precise(seconds, "s"), source),), seconds, capacity, kind="latency")
+    return Term("latency", what, ((what, precise(seconds, "s"), source),), seconds, capacity, "latency", holder=holder)
 
 
 def memory_draw(name: str, traffic: float, memory: LocalMemory, sources: Mapping[str, Origin]) -> Draw:

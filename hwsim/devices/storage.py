@@ -163,7 +163,7 @@ def cost_of(
     media = f"{name}.media"
     busy = max((limit.seconds for limit in limits), default=0.0)
     label, latency, source = first
-    start = [latency_term(label, latency, source, media)] if latency > 0 and accesses.times > 0 else []
+    start = [latency_term(label, latency, source, media, name)] if latency > 0 and accesses.times > 0 else []
     regime, source = errors
     lines = [
         Term(
@@ -215,7 +215,8 @@ def mixed(device: Serves, name: str, accesses: Asked) -> Cost:
         moved[capacity] = moved.get(capacity, (0.0, unit))[0] + amount, unit
     floor = reads.demand.floor + writes.demand.floor + turns
     start = max((reads.demand, writes.demand), key=lambda demand: demand.latency).latency
-    why = [latency_term("first access", start, "the later of the first read and the first write", media)] if start > 0 else []
+    later = "the later of the first read and the first write"
+    why = [latency_term("first access", start, later, media, name)] if start > 0 else []
     turning = ("turns", precise(turns, "s"), f"{2 * share * (1 - share):.3g} of the accesses follow one of the other kind")
     for label, reads_s, writes_s in (
         ("media", dict(reads.demand.amounts).get(media, 0.0), dict(writes.demand.amounts).get(media, 0.0)),
@@ -231,7 +232,7 @@ def mixed(device: Serves, name: str, accesses: Asked) -> Cost:
     for capacity in sorted(amounts.keys() - {media}):  # accesses a second of a plain disk
         parts = [max((term.seconds for term in cost.why if term.capacity == capacity), default=0.0) for cost in (reads, writes)]
         inputs = ("reads", precise(parts[0], "s"), "as reads alone"), ("writes", precise(parts[1], "s"), "as writes alone")
-        why.append(Term(capacity.rpartition(".")[2], "reads + writes", inputs, math.fsum(parts), capacity))
+        why.append(Term("iops", "reads + writes", inputs, math.fsum(parts), capacity))
     sorts = [(part, cost.demand.crowd) for part, cost in ((1 - share, reads), (share, writes))]
     curves = tuple([(part, crowd.each) for part, crowd in sorts if crowd is not None])
     crowd = Crowd(media, accesses.own_depth, Mixture(curves, turns / accesses.times)) if len(curves) == len(sorts) else None

@@ -58,10 +58,9 @@ def picture(machine: Machine) -> Picture:
     for link in machine.links:
         ends = frozenset((box_of.get(link.source, ""), box_of.get(link.target, "")))
         shown_by[link.capacity] = tuple(dict.fromkeys((*shown_by.get(link.capacity, ()), *between.get(ends, ()))))
-    for capacity in machine.capacities:
-        device = capacity.rpartition(".")[0]
-        if capacity not in shown_by and device in box_of:
-            shown_by[capacity] = (box_of[device],)
+    for name, capacity in machine.capacities.items():
+        if capacity.device in box_of:
+            shown_by[name] = (box_of[capacity.device],)
     boxes = [
         {"id": box.key, "label": box.label, "kind": box.kind, "x": box.x, "y": -box.y, "width": box.width, "height": HEIGHT}
         for box in drawing.boxes.values()

@@ -73,7 +73,7 @@ class _Writing:
     def _node(self, number: int, piece: Slice, before: dict[int, int]) -> Node:
         label = self.flat.graph.labels[self.flat.label[piece.op]]
         track = self.run.slices.tracks[piece.track]
-        cost = self._cost(self.run.slices.works.get(piece.op, piece.op))
+        cost = self.run.cost_of(self.run.slices.works.get(piece.op, piece.op))
         members = self.run.slices.members.get(number)
         kind, name = Kind.COMP, label.name
         attributes = [Attribute("is_cpu_op", "bool", not track.on_gpu)]
@@ -85,7 +85,7 @@ class _Writing:
         else:
             attributes += self._work(cost, piece)
         if track.on_gpu and label.kind in COPIES:
-            name = name_on_gpu(label, cost, self.run.kinds)
+            name = name_on_gpu(label, cost, self.run)
         attributes += self._place(piece, label.name)
         return Node(
             number + 1,
@@ -133,10 +133,6 @@ class _Writing:
             yield Attribute("pg_name", "string", str(self.groups.setdefault(ranks, len(self.groups) + 1)))
         else:
             yield Attribute("hwsim.ranks", "int64", size)
-
-    def _cost(self, op: int) -> Cost | None:
-        cost = int(self.flat.cost[op])
-        return self.flat.graph.costs[cost] if cost >= 0 else None
 
     def unsaid(self) -> tuple[Left, ...]:
         """Facts of the run that no node of Chakra has."""

@@ -16,7 +16,7 @@ from xml.sax.saxutils import quoteattr
 import numpy as np
 
 from hwsim import ticks
-from hwsim.demand import Demand
+from hwsim.demand import Capacity, Demand, by_name, rates_of
 from hwsim.exporters.simgrid_program import PROGRAM
 from hwsim.exporters.tools import Exported
 from hwsim.importers.recording import Left
@@ -44,7 +44,7 @@ class Body(NamedTuple):
 class _Platform:
     """Links and routes as the transfers of a run need them."""
 
-    rates: dict[str, float]
+    capacities: dict[str, Capacity]
     latencies: dict[str, float]
     hosts: dict[str, None] = field(default_factory=dict)
     per_byte: dict[str, float] = field(default_factory=dict)  # by capacity
@@ -58,8 +58,8 @@ class _Platform:
             first_share = self.per_byte.setdefault(name, amount / size)
             if abs(first_share - amount / size) > NEAR * first_share:
                 self.unequal.add(number)
-        ends = [name.rpartition(":")[2].split("->") for name in links if "->" in name]
-        sources, targets = {entry[0] for entry in ends}, {entry[-1] for entry in ends}
+        ends = [ends for name in links if (ends := self.capacities[name].ends)]
+        sources, targets = {source for source, _ in ends}, {target for _, target in ends}
         start, stop = (min(side, default="") for side in (sources - targets, targets - sources))
         pair = (start or f"from {number}", stop or f"to {number}")
         extra = 0
@@ -68,7 +68,7 @@ class _Platform:
             pair = (pair[0], f"{(stop or pair[1]).partition('#')[0]}#{extra}")
         self.routes[pair] = links
         self.hosts |= dict.fromkeys(pair)
-        body = max((amount / self.rates[name] for name, amount in demand.amounts), default=0.0)
+        body = max((amount / self.capacities[name].rate for name, amount in demand.amounts), default=0.0)
         return Body("c", pair, size, size / demand.floor if demand.floor > body * (1 + NEAR) else 0.0)
 
     def xml(self) -> Iterator[str]:
@@ -84,7 +84,7 @@ class _Platform:
                 continue
             link_name, way = split.get(name, (name, ""))
             policy = "SPLITDUPLEX" if way else "SHARED"
-            bandwidth, latency = self.rates[name] / per_byte, self.latencies.get(name, 0.0)
+            bandwidth, latency = self.capacities[name].rate / per_byte, self.latencies.get(name, 0.0)
             yield (
                 f'    <link id={quoteattr(link_name)} bandwidth="{bandwidth:.17g}Bps" latency="{latency:.17g}s" '
                 f'sharing_policy="{policy}"/>\n'
@@ -101,17 +101,16 @@ class _Platform:
     def _split(self) -> dict[str, tuple[str, str]]:
         """Capacities that are the two directions of one link: its name, and which direction."""
         halves: dict[str, tuple[str, str]] = {}
-        for name in self.per_byte:
-            kind, _, ends = name.rpartition(":")
-            source, arrow, target = ends.partition("->")
-            back = f"{kind}:{target}->{source}"
-            if arrow and back in self.per_byte and name < back and self._alike(name, back):
-                link_name = f"{kind}:{source}-{target}"
+        ways = {(way.link, way.ends): name for name in self.per_byte if (way := self.capacities[name]).kind == "way"}
+        for (link, (source, target)), name in ways.items():
+            back = ways.get((link, (target, source)), "")
+            if name < back and self._alike(name, back):
+                link_name = f"{link}:{source}-{target}"
                 halves[name], halves[back] = (link_name, "_UP"), (link_name, "_DOWN")
         return halves
 
     def _alike(self, first: str, second: str) -> bool:
-        bandwidths = [self.rates[name] / self.per_byte[name] for name in (first, second)]
+        bandwidths = [self.capacities[name].rate / self.per_byte[name] for name in (first, second)]
         return abs(bandwidths[0] - bandwidths[1]) <= NEAR * bandwidths[0]
 
 
@@ -135,24 +134,25 @@ class _Writing:
         graph = self.flat.graph
         machine = run.result.built
         latencies = {link.capacity: link.latency for link in machine.links} if machine is not None else {}
-        self.platform = _Platform({entry.name: entry.rate for entry in graph.capacities}, latencies)
+        self.rates = rates_of(graph.capacities)
+        self.platform = _Platform(by_name(graph.capacities), latencies)
         self.used = set(self.flat.cost.tolist())
         self.bodies = [self._body(number, cost.demand) for number, cost in enumerate(graph.costs)]
 
     def _body(self, number: int, demand: Demand) -> Body:
         """The main part of a cost."""
-        rates = self.platform.rates
-        body = demand.body(rates)
+        known = self.platform.capacities
+        body = demand.body(self.rates)
         if number not in self.used or body <= 0:
             return Body("n", (), 0.0, 0.0)
-        links = [name for name, _ in demand.amounts if "->" in name]
+        links = [known[name] for name, _ in demand.amounts if known[name].kind in ("way", "both")]
         if _is_way(links):
             natural = self.flat.graph.costs[number].moved
-            moved = max((amount for name, amount, unit in natural if unit == "B" and "->" in name), default=0.0)
+            moved = max((amount for name, amount, unit in natural if unit == "B" and known[name].kind == "way"), default=0.0)
             if moved > 0:
                 return self.platform.transfer(number, demand, moved)
-        drawn = max(demand.amounts, key=lambda entry: entry[1] / rates[entry[0]], default=("", 0.0))
-        if not links and drawn[0] and rates[drawn[0]] == 1 and drawn[1] >= body * (1 - NEAR):
+        drawn = max(demand.amounts, key=lambda entry: entry[1] / self.rates[entry[0]], default=("", 0.0))
+        if not links and drawn[0] and self.rates[drawn[0]] == 1 and drawn[1] >= body * (1 - NEAR):
             self.platform.hosts[drawn[0]] = None
             return Body("e", (drawn[0],), drawn[1], 0.0)
         return Body("n", (), body, 0.0)
@@ -198,14 +198,9 @@ class _Writing:
         return tuple(left)
 
 
-def _is_way(links: Sequence[str]) -> bool:
-    """Whether links lead from one place to another as the links of a transfer do.
-
-    >>> _is_way(["pcie:cpu->psw", "pcie:psw->gpu0"]), _is_way(["nvlink:gpu0->gpu1", "nvlink:gpu1->gpu0"])
-    (True, False)
-    """
-    ends = [name.rpartition(":")[2].split("->") for name in links]
-    sources, targets = {entry[0] for entry in ends}, {entry[-1] for entry in ends}
+def _is_way(links: Sequence[Capacity]) -> bool:
+    """Whether links lead from one place to another as the links of a transfer do, each in its direction alone."""
+    sources, targets = ({each.ends[side] for each in links if each.kind == "way"} for side in (0, 1))
     return len(sources - targets) == len(targets - sources) == 1 and len(sources) == len(targets) == len(links)
 
 

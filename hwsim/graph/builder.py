@@ -154,9 +154,9 @@ class GraphBuilder:
         self.hidden: Container[str] = ()  # names of capacities that another represents
         self.unfolded = ""  # why identical ranks all have ops of their own, if they do
 
-    def queue(self, name: str, device: str = "", depth: int | None = None) -> int:
+    def queue(self, name: str, device: str = "", depth: int | None = None, kind: str = "") -> int:
         """A new in-order queue; at most `depth` ops inserted but not ended."""
-        self._queues.append(Queue(name, device, depth))
+        self._queues.append(Queue(name, device, depth, kind))
         return len(self._queues) - 1
 
     def pool(self, name: str, servers: int) -> int:

@@ -53,11 +53,15 @@ def labels_where(labels: Sequence[Label], test: Callable[[str, str], bool]) -> N
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """In-order list of ops. At most `depth` of them (None: any number) are inserted but not yet ended."""
+    """In-order list of ops. At most `depth` of them (None: any number) are inserted but not yet ended.
+
+    kind: of a training, what its ops do: compute, or exchange among replicas (dp, scatter, comm).
+    """
 
     name: str
     device: str
     depth: int | None = None
+    kind: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -142,7 +142,7 @@ class _Statements:
                 in_queue = self.replay.graph.queues[queue].name
             else:
                 in_queue, launches = f"launch {launches % lanes}", launches + 1
-                device = f"${self._gpu_of(op)}"
+                device = f"${self._device(self.then[op][0])}"
             waits = self._waits(op)
             after = f", after: [{', '.join(scalar(names[before]) for before in waits)}]" if waits else ""
             time = f"{self.time[op] / 1e9:.9f}".rstrip("0").rstrip(".")
@@ -219,9 +219,6 @@ class _Statements:
         """Parameter that names the device of an op."""
         device: str = self.labels[op].device
         return device.replace(".", "_")
-
-    def _gpu_of(self, op: int) -> str:
-        return self._device(self.then[op][0])
 
     def _devices(self) -> dict[str, str]:
         """Parameters for the devices, and the parts of a machine that they are if nothing is set."""

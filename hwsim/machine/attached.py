@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from hwsim.machine.layout import Layout, Part
+from hwsim.machine.layout import Layout
 from hwsim.machine.wires import Ints
 from hwsim.records import dataclass
 
@@ -47,7 +47,7 @@ class Owners:
         starts, parts = [none], [none]
         count = 0
         for at, part in enumerate(layout.parts):
-            if _is_host(part):
+            if part.child is not None or not part.forwards:
                 many = len(part.names)
                 owner[part.start : part.start + part.size] = np.repeat(np.arange(count, count + many, dtype=np.int32), part.each)
                 starts.append(part.start + np.arange(many, dtype=np.int32) * part.each)
@@ -73,10 +73,6 @@ class Owners:
         first = np.searchsorted(host, np.arange(len(self.starts) + 1)).astype(np.int32)
         kind = _alike(first, (local, core, bundle[order], count[order], out.astype(np.int32)), self.part)
         return Attached(first, local, core, wire, out, kind, _alike(first, (local,), self.part))
-
-
-def _is_host(part: Part) -> bool:
-    return part.child is not None or not part.forwards
 
 
 def _alike(first: Ints, columns: Iterable[Ints], part: Ints) -> Ints:

@@ -112,7 +112,7 @@ def _scope(tree: Tree, mistakes: Mistakes, warnings: list[Warning], *, ideal: bo
     if file is None:
         return layout
     ideal = ideal or tree.text("class") == IDEAL
-    layout.drawn, layout.file = file.power, _file_name(tree)
+    layout.drawn, layout.file = file.power, (tree.text("use") or _own_name(tree) or Path(tree.place.file).stem)
     if file.power is not None:
         stated = origins(tree)
         layout.drawn_source = stated.get("power") or stated.get("power.loaded", GIVEN)
@@ -241,11 +241,6 @@ def _check_drawn(power: float | PowerCurve | None, tree: Tree, mistakes: Mistake
     """Note contradictions inside a `power:`."""
     for key, message, hint in power.problems() if isinstance(power, PowerCurve) else ():
         mistakes.add((tree.get("power") or tree).key_place(key), message, hint)
-
-
-def _file_name(tree: Tree) -> str:
-    """The name of a machine's file: as in the library, or its own name alone."""
-    return tree.text("use") or _own_name(tree) or Path(tree.place.file).stem
 
 
 def _own_name(tree: Tree) -> str:

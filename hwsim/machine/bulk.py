@@ -9,13 +9,13 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from hwsim.demand import Cost, Demand, Later, Term, parted
+from hwsim.demand import Cost, Demand, Later, Term
 from hwsim.machine.attached import Attached
 from hwsim.machine.capacities import oversubscription
 from hwsim.machine.handling import Handling
 from hwsim.machine.layout import Part
 from hwsim.machine.net import BOTH
-from hwsim.machine.numbering import Draws, Floats, Numbering
+from hwsim.machine.numbering import Draws, Floats, Numbering, kinds_of
 from hwsim.machine.placed import UnknownName
 from hwsim.machine.routes import Route
 from hwsim.machine.skeleton import Place, Skeleton, Skeletons
@@ -304,10 +304,10 @@ class Bulk:
             cost = self._transfers.made(source, target, 1.0, handling)
             of = {link.capacity: ("link", at, "") for at, link in enumerate(links)}
             of |= {link.both: ("both", at, "") for at, link in enumerate(links) if link.both}
-            places = []
-            for name, _ in cost.demand.amounts:
-                device, suffix = parted(name)
-                places.append(of[name] if name in of else ("device", place[device], suffix))
+            for at, stop in enumerate(stops):
+                part = spot.part if (spot := self._net.layout.find(stop)) is not None else None
+                of |= {f"{stop}.{kind}": ("device", at, kind) for kind in (() if part is None else kinds_of(part))}
+            places = [of[name] for name, _ in cost.demand.amounts]
             shape = self._shapes[signature] = len(self._known)
             self._known.append(_Shape(source, target, tuple(places)))
         numbers = []

@@ -9,6 +9,7 @@ from hwsim.demand import Capacity
 from hwsim.devices import Switch
 from hwsim.machine.layout import Layout, Part
 from hwsim.machine.net import Net
+from hwsim.machine.placed import within
 from hwsim.machine.views import Named, device_names
 
 
@@ -87,15 +88,17 @@ def _names(net: Net, backplanes: Backplanes) -> Iterator[str]:
 
 
 def _find(net: Net, backplanes: Backplanes, name: str) -> Capacity | None:
-    head, dot, tail = name.rpartition(".")
-    if dot and tail == "backplane" and (rate := backplanes.rate(head)) is not None:
-        return Capacity(name, rate, "B")
-    spot = net.layout.find(head) if dot else None
+    head, tail = within(name)
+    if tail == "backplane" and (rate := backplanes.rate(head)) is not None:
+        return Capacity.of(head, "backplane", rate, "B")
+    spot = net.layout.find(head) if head else None
     if spot is not None and spot.part.model is not None:
         return next((each for each in spot.part.model.capacities(head) if each.name == name), None)
     if (link := net.drawing(name)) is None:
         return None
-    return Capacity(name, link.bandwidth * (link.model.two_way if link.both == name else 1), "B")
+    kind = "both" if link.both == name else "wire" if link.model.duplex == "half" else "way"
+    rate = link.bandwidth * (link.model.two_way if kind == "both" else 1)
+    return Capacity(name, rate, "B", kind, link=link.name, ends=(link.source, link.target))
 
 
 def _count(net: Net, backplanes: Backplanes) -> int:

@@ -8,7 +8,7 @@ from dataclasses import field
 from operator import attrgetter
 from typing import Final, Literal
 
-from hwsim.demand import Term, Unit, parted
+from hwsim.demand import Term, Unit
 from hwsim.devices import Cpu, Gpu, Memory, Nic
 from hwsim.devices.doubts import doubts
 from hwsim.devices.network import ON_CORES
@@ -52,25 +52,29 @@ PLAIN: Final = Handling()
 
 @dataclass(slots=True)
 class Tally:
-    """Latencies, floors and draws of a transfer beyond what every byte draws of the links and memories on its route."""
+    """Latencies, floors and draws of a transfer beyond what every byte draws of the links and memories on its route.
+
+    cores: capacities of the cores that work for it.
+    """
 
     latencies: list[Term] = field(default_factory=list)
     floors: list[Term] = field(default_factory=list)
     terms: list[Term] = field(default_factory=list)
     draws: dict[str, tuple[float, float, Unit]] = field(default_factory=dict)  # capacity: amount, moved, in which unit
     holds: dict[str, float] = field(default_factory=dict)
+    cores: set[str] = field(default_factory=set)
 
-    def wait(self, what: str, seconds: float, source: Cited, capacity: str = "", of: str = "") -> None:
-        """A latency, if there is one; of: the device whose copies are started."""
+    def wait(self, what: str, seconds: float, source: Cited, cpu: str = "", of: str = "") -> None:
+        """A latency, if there is one; cpu: whose cores it takes; of: the device whose copies are started."""
         if seconds > 0:
             unsure = doubts("copy/small", of, source, seconds) if of else ()
             inputs = ((what, precise(seconds, "s"), source),)
-            self.latencies.append(Term("latency", what, inputs, seconds, capacity, kind="latency", doubts=unsure))
+            self.latencies.append(Term("latency", what, inputs, seconds, cpu and f"{cpu}.cores", "latency", unsure, cpu))
 
     def clocks(self) -> tuple[tuple[str, float], ...]:
         """The core at whose speed the longest floor goes, if it is work of a core and not its waiting for a bus."""
         longest = max(self.floors, key=lambda term: term.seconds, default=None)
-        if longest is None or parted(longest.capacity)[1] != "cores" or longest.label in (STORES, LOADS):
+        if longest is None or longest.capacity not in self.cores or longest.label in (STORES, LOADS):
             return ()
         return ((longest.capacity, 1.0),)
 
@@ -110,14 +114,16 @@ def send_messages(
             continue  # passed from network to network, or never left
         overhead = model.overhead.get(protocol, 0.0)
         source = source_of(model.sources, f"overhead.{protocol}")
-        core = _core(devices, stops, at, out) if protocol in ON_CORES else ""
-        tally.wait(f"{protocol} message at {name}", overhead, source, core)
+        cpu = _cpu(devices, stops, at, out) if protocol in ON_CORES else ""
+        core = cpu and f"{cpu}.cores"
+        tally.wait(f"{protocol} message at {name}", overhead, source, cpu)
         inputs: tuple[Input, ...] = (
             ("messages", precise(count, "1"), WORKLOAD),
             ("overhead", precise(overhead, "s"), source),
         )
         if overhead > 0 and core:
-            cores = _cores(devices, core)
+            cores = getattr(devices[cpu].model, "cores", 1)
+            tally.cores.add(core)
             tally.draw(core, count * overhead, count, "1")
             with_cores = (*inputs, ("cores", str(cores), "cores"))
             seconds = count * overhead / cores
@@ -136,15 +142,10 @@ def send_messages(
             tally.terms.append(Term(f"messages of {name}", "messages / rate", inputs, count / model.message_rate, capacity))
 
 
-def _core(devices: Mapping[str, PlacedDevice], stops: Sequence[str], at: int, leaving: bool) -> str:
-    """Cores of a card's host: the nearest CPU on the route, "" if there is none."""
+def _cpu(devices: Mapping[str, PlacedDevice], stops: Sequence[str], at: int, leaving: bool) -> str:
+    """A card's host: the nearest CPU on the route, "" if there is none."""
     way = reversed(stops[:at]) if leaving else stops[at + 1 :]
-    return next((f"{name}.cores" for name in way if isinstance(devices[name].model, Cpu)), "")
-
-
-def _cores(devices: Mapping[str, PlacedDevice], capacity: str) -> int:
-    model = devices[parted(capacity)[0]].model
-    return model.cores if isinstance(model, Cpu) else 1
+    return next((name for name in way if isinstance(devices[name].model, Cpu)), "")
 
 
 def copy_by(tally: Tally, start: PlacedDevice, end: PlacedDevice, links: Sequence[Link], size: float, handling: Handling) -> None:
@@ -187,16 +188,9 @@ def _by_engine(tally: Tally, name: str, gpu: Gpu, links: Sequence[Link], size: f
     if copies.fill > 0 and size > 0:
         fill = ("fill", precise(copies.fill, "B"), source_of(sources, "copies.fill"))
         seconds = size * copies.fill / ((size + copies.fill) * narrow.bandwidth)
-        tally.latencies.append(
-            Term(
-                "latency",
-                "bytes x fill / ((bytes + fill) x bandwidth)",
-                (*inputs, fill),
-                seconds,
-                narrow.capacity,
-                kind="latency",
-            )
-        )
+        text = "bytes x fill / ((bytes + fill) x bandwidth)"
+        holder = f"link {narrow.name}"
+        tally.latencies.append(Term("latency", text, (*inputs, fill), seconds, narrow.capacity, "latency", (), holder))
     fetched = narrow.model.fetched()
     if fetched < 1:
         part = ("fetches", precise(fetched, "%"), source_of(narrow.model.sources, "fetches"))
@@ -232,6 +226,7 @@ def _staged(tally: Tally, host: PlacedDevice, gpu: Gpu, cpu: PlacedDevice | None
     if rate is not None:
         _floor(tally, "staging copy", size, rate, source, core)
         if core:
+            tally.cores.add(core)
             tally.draw(core, size / rate, size, "B")
 
 
@@ -241,9 +236,10 @@ def _by_core(tally: Tally, start: PlacedDevice, end: PlacedDevice, cpu: PlacedDe
     if not isinstance(model, Cpu):
         return
     tally.holds[core] = 1.0 / model.cores
+    tally.cores.add(core)
     gpu = end.model if isinstance(end.model, Gpu) else None
     if isinstance(start.model, Gpu) and (start.model.copies.loads is not None or _there_and_back(start.model, links) > 0):
-        _by_loads(tally, start.name, start.model, links, size, core)
+        _by_loads(tally, start.name, start.model, links, size, cpu.name)
     elif gpu is not None:
         if gpu.copies.store_setup > 0:
             least = (("least", precise(gpu.copies.store_setup, "s"), source_of(gpu.sources, "copies.store_setup")),)
@@ -260,12 +256,13 @@ def _there_and_back(gpu: Gpu, links: Sequence[Link]) -> float:
     return 2 * max(link.model.delay() for link in links) + gpu.access_latency() if links else 0.0
 
 
-def _by_loads(tally: Tally, name: str, gpu: Gpu, links: Sequence[Link], size: float, core: str) -> None:
+def _by_loads(tally: Tally, name: str, gpu: Gpu, links: Sequence[Link], size: float, cpu: str) -> None:
     """A core that loads from a device: each load crosses the links, waits for the memory and comes back.
 
     Stores are posted, so that a core goes on; of loads it has as many under way as it has buffers for combined accesses.
     The way there, and a latency of the memory itself, count as of any copy; the rest and the way back are added here.
     """
+    core = f"{cpu}.cores"
     back, memory = max(link.model.delay() for link in links), gpu.access_latency() - gpu.copy_latency()
     trip = _there_and_back(gpu, links)
     more = min(HEAD, math.ceil(size / WORD)) - 1 if size > 0 else 0
@@ -278,7 +275,7 @@ def _by_loads(tally: Tally, name: str, gpu: Gpu, links: Sequence[Link], size: fl
     seconds = back + memory + more * trip
     unsure = doubts("copy/loads", name, UNDER_WAY_FROM, seconds)
     formula = "back + memory + more x trip"
-    tally.latencies.append(Term("load over the bus", formula, tuple(inputs), seconds, core, kind="latency", doubts=unsure))
+    tally.latencies.append(Term("load over the bus", formula, tuple(inputs), seconds, core, "latency", unsure, cpu))
     if gpu.copies.loads is not None:
         _floor(tally, LOADS, size, gpu.copies.loads, source_of(gpu.sources, "copies.loads"), core)
         return

@@ -19,7 +19,7 @@ from hwsim.machine.moved import Moved
 from hwsim.machine.names import Names
 from hwsim.machine.numbering import Draws, Floats
 from hwsim.machine.path import Path
-from hwsim.machine.placed import Kept, Link, NoRoute, PlacedDevice, PlacedNode, UnknownName, V
+from hwsim.machine.placed import Kept, Link, NoRoute, PlacedDevice, PlacedNode, UnknownName, V, within
 from hwsim.machine.routes import Routes
 from hwsim.machine.transfer import Transfers, join
 from hwsim.machine.views import kinds
@@ -108,7 +108,7 @@ class Machine:
 
     def node_of(self, name: str) -> str:
         """The machine inside the machine that a device of that full name is in; cheap, as it looks at the name alone."""
-        return name.rpartition(".")[0]
+        return within(name)[0]
 
     def home_of(self, name: str) -> str:
         """The smallest machine that has a CPU and holds a device, or is the machine inside the machine of that name; else ""."""

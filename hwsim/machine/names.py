@@ -12,7 +12,8 @@ from typing import Final
 
 from hwsim.formats import natural
 from hwsim.machine.layout import Layout, Numbered, Part
-from hwsim.machine.placed import UnknownName, below, listed
+from hwsim.machine.placed import UnknownName, below, listed, within
+from hwsim.machine.views import members_of_devices, members_of_nodes
 from hwsim.records import dataclass
 from hwsim.spec.mistakes import did_you_mean
 
@@ -110,9 +111,9 @@ class Names:
         """The error for a full name that is no device's."""
         spot = self._layout.find(name)
         if spot is not None and spot.part.child is not None:
-            inner = [below(name, each) for each in spot.part.child.walk(_devices)]
+            inner = [below(name, each) for each in spot.part.child.walk(members_of_devices)]
             return UnknownName(f"{name} is a machine, not a device", f"name a device in it: {listed(inner)}" if inner else None)
-        candidates = self._walk(self._layout, _devices) if self._layout.size <= _COMPARED else self._families()
+        candidates = self._walk(self._layout, members_of_devices) if self._layout.size <= _COMPARED else self._families()
         return UnknownName(f"there is no device '{name}'", did_you_mean(name, candidates))
 
     def _select(self, pattern: str, inside: str) -> tuple[str, ...]:
@@ -126,7 +127,7 @@ class Names:
                 return tuple(names)
             if not scope:
                 raise self._unknown(pattern, first)
-            scope = scope.rpartition(".")[0]
+            scope, _ = within(scope)
 
     def _find(self, scopes: Iterable[str], segment: _Segment) -> list[str]:
         """In each of some scopes, in their order."""
@@ -166,7 +167,7 @@ class Names:
             return self._family(layout, text) or self._anywhere(layout, text)
         if segment.some is not None:
             return self._range(layout, text, segment.some)
-        if layout.local(text) is not None or _has_group(self._parts_of(layout), text):
+        if layout.local(text) is not None or any(part.grouped and part.family == text for part in self._parts_of(layout)):
             return [text]
         return self._lone(layout, self._family(layout, text)) or self._deep(layout, text)
 
@@ -223,7 +224,7 @@ class Names:
     def _unknown(self, pattern: str, first: _Segment) -> UnknownName:
         families = self._families()
         if self._layout.size <= _ALL_NAMED:
-            candidates = [*self._walk(self._layout, _devices), *self._walk(self._layout, _machines)]
+            candidates = [*self._walk(self._layout, members_of_devices), *self._walk(self._layout, members_of_nodes)]
         else:
             candidates = [*families, *dict.fromkeys(kind for part in self._layout.every() for kind in _kinds(part))]
         hint = (
@@ -250,14 +251,6 @@ def _several(pattern: str, parts: Sequence[str]) -> UnknownName:
     return UnknownName(f"'{pattern}' is {len(parts)} parts where one is needed: {listed(parts)}", hint)
 
 
-def _devices(part: Part) -> Sequence[str]:
-    return part.names if part.child is None else ()
-
-
-def _machines(part: Part) -> Sequence[str]:
-    return part.names if part.child is not None else ()
-
-
 def _kinds(part: Part) -> tuple[str, ...]:
     """Its kind and, as `disk` means every kind of disk, its role."""
     return () if part.child is not None else (part.kind, getattr(part.model, "role", part.kind))
@@ -265,7 +258,3 @@ def _kinds(part: Part) -> tuple[str, ...]:
 
 def _is_kind(kind: str) -> Callable[[Part], Sequence[str]]:
     return lambda part: part.names if kind in _kinds(part) else ()
-
-
-def _has_group(parts: Iterable[Part], name: str) -> bool:
-    return any(part.grouped and part.family == name for part in parts)

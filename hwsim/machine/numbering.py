@@ -12,11 +12,11 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hwsim.demand import Cost, parted
+from hwsim.demand import Cost
 from hwsim.machine.capacities import oversubscription
 from hwsim.machine.layout import Layout, Part
 from hwsim.machine.net import BOTH, Net
-from hwsim.machine.placed import UnknownName, below
+from hwsim.machine.placed import UnknownName, below, within
 from hwsim.machine.wires import Ints
 from hwsim.records import dataclass
 
@@ -48,7 +48,7 @@ class Numbering:
         """Numbers of a scope."""
         table = self._tables.get(id(layout))
         if table is None:
-            suffixes = tuple(_suffixes(part) for part in layout.parts)
+            suffixes = tuple(kinds_of(part) for part in layout.parts)
             per_member = tuple(
                 self.table(part.child).total if part.child is not None else len(own_suffixes)
                 for part, own_suffixes in zip(layout.parts, suffixes, strict=True)
@@ -70,7 +70,7 @@ class Numbering:
         """The first number of a machine inside the machine."""
         offset = self._offsets.get(scope)
         if offset is None:
-            outer, _, name = scope.rpartition(".")
+            outer, name = within(scope)
             spot = self._net.layout.find(outer) if outer else None
             layout = self._net.layout if not outer else spot.part.child if spot is not None else None
             at = None if layout is None else layout.local(name)
@@ -140,7 +140,7 @@ class Numbering:
         if self._net.drawing(name):
             layout, prefix, wire, which = self._net.wire_of[name]
             return self.wire(prefix, layout, wire, which)
-        device, suffix = parted(name)
+        device, suffix = within(name)
         if self._net.layout.find(device) is None:
             raise UnknownName(f"there is no capacity '{name}'")
         return self.device(device, suffix)
@@ -155,13 +155,10 @@ class Numbering:
         return name
 
 
-def _suffixes(part: Part) -> tuple[str, ...]:
-    """Suffixes after the dot in the names of a device's capacities."""
-    if part.model is None:
-        return ()
-    name = part.names[0]
-    suffixes = [each.name[len(name) + 1 :] for each in part.model.capacities(name)]
-    return (*suffixes, "backplane") if oversubscription(part) is not None and "backplane" not in suffixes else tuple(suffixes)
+def kinds_of(part: Part) -> tuple[str, ...]:
+    """Kinds of the capacities of a device of a part."""
+    kinds = () if part.model is None else tuple([each.kind for each in part.model.capacities(part.names[0])])
+    return (*kinds, "backplane") if oversubscription(part) is not None and "backplane" not in kinds else kinds
 
 
 @dataclass(frozen=True, slots=True)

@@ -169,7 +169,7 @@ class Collector:
         part, reached = inner or (1.0, None)
         self.draws.append(Draw(capacity, seconds / part, seconds / part, f"{kind} {name}", rate, inner=reached))
         if wait > 0:
-            self.latencies.append(latency_term(f"first access at {name}", wait, source_of(model.sources, slow), capacity))
+            self.latencies.append(latency_term(f"first access at {name}", wait, source_of(model.sources, slow), capacity, name))
 
     def cross(self, link: Link) -> None:
         """Add a link: its direction, what both directions share, and its latency."""
@@ -198,12 +198,13 @@ class Collector:
             rate = ("bandwidth", precise(both, "B/s"), source)
             regime = "copy/both" if beside else ""
             self.draws.append(Draw(link.both, 1.0, 1 / both, f"{name}, both ways", rate, framing=framing, regime=regime))
+        holder = f"link {link.name}"
         for wait in model.waits():
             if len(wait.inputs) == 1 and wait.formula == wait.inputs[0][0]:
-                self.latencies.append(latency_term(name, wait.seconds, wait.inputs[0][3], link.capacity))
+                self.latencies.append(latency_term(name, wait.seconds, wait.inputs[0][3], link.capacity, holder))
             else:
                 inputs = tuple((key, _number(value, unit), source) for key, value, unit, source in wait.inputs)
-                self.latencies.append(Term("latency", wait.formula, inputs, wait.seconds, link.capacity, kind="latency"))
+                self.latencies.append(Term("latency", wait.formula, inputs, wait.seconds, link.capacity, "latency", (), holder))
 
     def through(self, name: str, before: Link | None, after: Link | None) -> None:
         """Add a switch or NIC on the route, between these links."""
@@ -213,7 +214,7 @@ class Collector:
         elif isinstance(model, Nic) and (before is not None or after is not None):
             if model.latency > 0:
                 source = source_of(model.sources, "latency")
-                self.latencies.append(latency_term(f"through {name}", model.latency, source, f"{name}.tx"))
+                self.latencies.append(latency_term(f"through {name}", model.latency, source, f"{name}.tx", name))
             rate = ("bandwidth", precise(model.bandwidth, "B/s"), source_of(model.sources, "bandwidth"))
             into, out = network_sides(self.devices, before, after)
             for link, passed, suffix, direction in ((after, out, "tx", "out of"), (before, into, "rx", "into")):
@@ -227,14 +228,15 @@ class Collector:
         """Its latency is a cause of its own: a better switch has less, whatever starts the op."""
         if model.latency > 0:
             source = source_of(model.sources, "latency")
-            self.latencies.append(latency_term(f"through {name}", model.latency, source, f"{name}.backplane"))
+            self.latencies.append(latency_term(f"through {name}", model.latency, source, f"{name}.backplane", name))
         if model.forwarding == "store-and-forward":
             inputs = (
                 ("packet", precise(model.packet, "B"), source_of(model.sources, "packet")),
                 ("bandwidth", precise(before.bandwidth, "B/s"), before.model.origin(before.count)),
             )
             seconds = model.packet / before.bandwidth
-            self.latencies.append(Term("latency", "packet / bandwidth", inputs, seconds, before.capacity, kind="latency"))
+            at, holder = before.capacity, f"link {before.name}"
+            self.latencies.append(Term("latency", "packet / bandwidth", inputs, seconds, at, "latency", holder=holder))
         backplane = self.backplanes.rate(name)
         backplane = model.bandwidth if backplane is None else backplane
         if backplane is not None:

@@ -85,6 +85,16 @@ class NoRoute(Hinted):
     """Two devices that no links connect."""
 
 
+def within(name: str) -> tuple[str, str]:
+    """The machine inside the machine that a full name is in ("" at the top), and what it is called there: the inverse of `below`.
+
+    >>> within("pod0.node3.gpu1"), within("gpu1")
+    (('pod0.node3', 'gpu1'), ('', 'gpu1'))
+    """
+    scope, _, last = name.rpartition(".")
+    return scope, last
+
+
 def listed(names: Sequence[str]) -> str:
     """The names in words; the middle of a long list is left out.
 

@@ -13,7 +13,7 @@ from hwsim.devices import Cpu, Sockets
 from hwsim.machine.layout import Layout, Part
 from hwsim.machine.libraries.reading import Libraries
 from hwsim.machine.net import Net
-from hwsim.machine.placed import Link, PlacedDevice, PlacedNode, below
+from hwsim.machine.placed import Link, PlacedDevice, PlacedNode, below, within
 
 FEW: Final = 1000  # names up to which they are kept once they have been made
 T = TypeVar("T")
@@ -76,10 +76,11 @@ class Named(Mapping[str, T], Generic[T]):
 
 def device_names(layout: Layout) -> Iterator[str]:
     """Full names of all devices, in natural order."""
-    return layout.walk(_members_of_devices)
+    return layout.walk(members_of_devices)
 
 
-def _members_of_devices(part: Part) -> Sequence[str]:
+def members_of_devices(part: Part) -> Sequence[str]:
+    """The names of a part of devices; none of a part of machines."""
     return part.names if part.child is None else ()
 
 
@@ -108,11 +109,12 @@ def _kind(layout: Layout, name: str) -> str | None:
 
 def nodes(layout: Layout) -> Named[PlacedNode]:
     """Every machine inside the machine by its full name, in natural order."""
-    names = partial(layout.walk, _members_of_nodes)
+    names = partial(layout.walk, members_of_nodes)
     return Named(partial(_node, layout), names, partial(getattr, layout, "machines"))
 
 
-def _members_of_nodes(part: Part) -> Sequence[str]:
+def members_of_nodes(part: Part) -> Sequence[str]:
+    """The names of a part of machines; none of a part of devices."""
     return part.names if part.child is not None else ()
 
 
@@ -138,7 +140,7 @@ def _family_of_group(part: Part) -> Sequence[str]:
 
 
 def _group(layout: Layout, families: frozenset[str], name: str) -> PlacedDevice | None:
-    node, _, family = name.rpartition(".")
+    node, family = within(name)
     inner = _inner(layout, node) if family in families else None
     part = next((part for part in inner.parts if part.family == family and part.grouped), None) if inner else None
     if part is None or not isinstance(part.model, Cpu):

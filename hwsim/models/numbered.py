@@ -70,16 +70,12 @@ class Numbered:
 
 
 class Kind(NamedTuple):
-    """The features that capacities have in common.  family: name without digits."""
+    """The features that capacities have in common.  family: name without digits; is_device: whether they are of devices."""
 
     family: str
     rate: float
     unit: Unit
-
-    @property
-    def is_device(self) -> bool:
-        """Whether they are of devices."""
-        return ":" not in self.family
+    is_device: bool
 
 
 class Capacities:
@@ -109,7 +105,7 @@ class Capacities:
 
     def _kind(self, name: str) -> int:
         capacity = self.machine.capacities[name]
-        kind = Kind(name.translate(_DIGITS), capacity.rate, capacity.unit)
+        kind = Kind(name.translate(_DIGITS), capacity.rate, capacity.unit, bool(capacity.device))
         if kind not in self._place:
             self._place[kind] = len(self.kinds)
             self.kinds.append(kind)

@@ -79,7 +79,7 @@ class Sends:
 
     def _is_across(self, a: str, b: str) -> bool:
         """Whether the library sees two nodes."""
-        if a.rpartition(".")[0] == b.rpartition(".")[0]:
+        if self._machine.node_of(a) == self._machine.node_of(b):
             return False
         switch = leads_out(self._machine, a)
         return not switch or switch != leads_out(self._machine, b)

@@ -14,6 +14,7 @@ from hwsim.costs import Amount, energy_of
 from hwsim.devices import CannotCompute
 from hwsim.engine import Deadlock
 from hwsim.machine import Machine
+from hwsim.machine.placed import below
 from hwsim.planning.judging import answered, judged
 from hwsim.planning.loads import Load, load_of, long_enough, too_much, within
 from hwsim.planning.options import Option
@@ -86,13 +87,16 @@ def _with_run(option: Option, screen: Screen, name: str, run: Row) -> Option:
 
 def _scattered(machine: Machine, tree: Tree, workloads: Mapping[str, Tree], seed: int) -> tuple[Tree, dict[str, Tree]]:
     """Trainings on all GPUs with their nodes in an order by chance; GPUs of a node stay together."""
-    nodes = list(dict.fromkeys(machine.node_of(name) for name in machine.devices_of("gpu")))
+    families: dict[str, dict[str, None]] = {}  # patterns of the GPUs of each node
+    for gpu in map(machine.device, machine.devices_of("gpu")):
+        families.setdefault(gpu.node, {})[below(gpu.node, f"{gpu.family}*")] = None
+    nodes = list(families)
     random.Random(seed).shuffle(nodes)
     given = dict(workloads)
     for name, workload in workloads.items():
         train = workload.get("train")
         if train is not None and train.get("device") is None and len(nodes) > 1:
-            devices = tree_of([f"{node}.gpu*" for node in nodes], train.place)
+            devices = tree_of([pattern for node in nodes for pattern in families[node]], train.place)
             given[name] = workload.put("train", train.put("device", devices))
     return tree, given
 
@@ -197,8 +201,7 @@ def _numbers(run: Run) -> dict[str, float]:
     if shares:
         numbers["memory"] = max(shares)
     if "busy" not in numbers:
-        computing = {f"{name}.compute" for name, kind in run.devices.items() if kind == "gpu"}
-        gpus = [usage for usage in run.usage if usage.capacity in computing]
+        gpus = [each for each in run.usage if each.kind == "compute" and run.devices.get(each.device) == "gpu"]
         if gpus:
             many = sum(usage.alike for usage in gpus)  # integers
             numbers["busy"] = math.fsum(usage.utilisation * usage.alike for usage in gpus) / many

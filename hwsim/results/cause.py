@@ -169,27 +169,12 @@ class Causes:
         return Cause("floor", label.device, line.label, label.name, line.kind)
 
 
-def link(capacity: str) -> str:
-    """The link of a capacity that is one of its directions (or both); "" for other capacities.
-
-    >>> link("slots:psw->gpu3"), link("wlan:a--b"), link("gpu0.compute")
-    ('slots', 'wlan', '')
-    """
-    name, colon, ends = capacity.partition(":")
-    return name if colon and ("->" in ends or "--" in ends) else ""
-
-
-def holder(term: Term) -> str:
-    """The link (`link NAME`) or device of a latency; "" for the op's own device."""
-    return f"link {link(term.capacity)}" if link(term.capacity) else term.capacity.rpartition(".")[0]
-
-
 def latency_parts(cost: Cost) -> tuple[tuple[str, float], ...]:
-    """Seconds of an op's latency by who holds it (see `holder`), in the order of its lines; they add up to it."""
+    """Seconds of an op's latency by who holds it (see `Term`), in the order of its lines; they add up to it."""
     spent: dict[str, float] = {}
     for term in cost.why:
         if term.kind == "latency" and term.seconds > 0:
-            spent[holder(term)] = spent.get(holder(term), 0.0) + term.seconds
+            spent[term.holder] = spent.get(term.holder, 0.0) + term.seconds
     total = math.fsum(spent.values())
     if not spent:
         return (("", cost.demand.latency),)

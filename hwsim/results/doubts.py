@@ -21,7 +21,7 @@ from hwsim.graph.flat import FlatGraph
 from hwsim.graph.opgraph import Change, Ints, labels_where
 from hwsim.origins import LEAST_SURE, PLAIN, Cited, Doubt, Origin, doubt_of
 from hwsim.records import dataclass
-from hwsim.results.cause import HOST, Cause, binding, holder
+from hwsim.results.cause import HOST, Cause, binding
 from hwsim.results.critical import CriticalPath, critical_path
 from hwsim.results.timeline import Timeline
 from hwsim.ticks import FEMTO
@@ -150,7 +150,7 @@ def lines_of(cost: Cost, cause: Cause) -> Sequence[tuple[Term, float]]:
     match cause.kind:
         case "latency":
             terms = [term for term in cost.why if term.kind == "latency" and term.seconds > 0]
-            terms = [term for term in terms if holder(term) == cause.name] or terms
+            terms = [term for term in terms if term.holder == cause.name] or terms
         case "capacity":
             terms = [term for term in cost.why if term.capacity == cause.name and term.kind != "latency"]
             terms = [max(terms, key=lambda term: term.seconds)] if terms else _longest(cost)

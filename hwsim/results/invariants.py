@@ -170,7 +170,7 @@ def _given(answer: object) -> Iterator[str]:
     for label in () if timeline is None else timeline.flat.graph.labels:
         yield from (label.name, label.program)
     for capacity in () if timeline is None else timeline.flat.graph.capacities:
-        yield capacity.name.partition(":")[0]  # of a link, its own name
+        yield capacity.link or capacity.name
 
 
 def guarded(report: Callable[Asked, str]) -> Callable[Asked, str]:

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from hwsim.demand import parted
 from hwsim.graph.opgraph import Floats, Ints, Trained
 from hwsim.records import dataclass
 from hwsim.results.timeline import Timeline
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from hwsim.results.failing import Checkpoints, Failing
 
 Span = tuple[int, int]
-EXCHANGES: Final = ("dp", "scatter", "comm")  # queues of a device on which replicas exchange
+EXCHANGES: Final = ("dp", "scatter", "comm")  # kinds of queues on which replicas exchange
 MAIN: Final = "main"  # the program of a workload without jobs
 
 
@@ -223,8 +222,7 @@ def _kinds(timeline: Timeline, trained: Trained) -> tuple[KindCompute, ...]:
     members = {} if flat.graph.alike is None else flat.graph.alike.members
     for number in np.flatnonzero(sizes).tolist():
         for name, amount in flat.graph.costs[number].demand.amounts:
-            if parted(name)[1] == "compute":
-                drawn[name] = drawn.get(name, 0.0) + float(sizes[number]) * amount
+            drawn[name] = drawn.get(name, 0.0) + float(sizes[number]) * amount
     drawn |= {name: drawn[first] for first, names in members.items() if first in drawn for name in names}
     kinds = [
         KindCompute(devices, math.fsum(drawn.get(f"{name}.compute", 0.0) for name in devices) / len(devices))
@@ -237,10 +235,10 @@ def _stage(timeline: Timeline, trained: Trained, device: str, leader: str, begin
     """Parts of a window of time on a device. leader: device on whose queues its stage group exchanges with others."""
     graph = timeline.flat.graph
     is_own = np.array([label.device == device and label.program == trained.program for label in graph.labels], np.bool_)
-    computing = np.array([queue.name.endswith(f"{device}.compute") for queue in graph.queues] + [False], np.bool_)
+    computing = np.array([queue.device == device and queue.kind == "compute" for queue in graph.queues] + [False], np.bool_)
     mine = is_own[timeline.flat.label]
     if leader != device:
-        theirs = np.array([_exchanges(queue.name, leader) for queue in graph.queues] + [False], np.bool_)
+        theirs = np.array([q.device == leader and q.kind in EXCHANGES for q in graph.queues] + [False], np.bool_)
         mine |= theirs[timeline.flat.queue]
     ops = np.flatnonzero(mine & (timeline.end > begin) & (timeline.start < end))
     working: list[Span] = []
@@ -281,16 +279,6 @@ def collecting(timeline: Timeline, trainings: Sequence[Trained], ops: Ints) -> F
             took = np.diff(np.append(edges, end)).astype(np.float64)
             parts[place] *= 1.0 - float(took @ lost) / (end - begin)
     return parts
-
-
-def _exchanges(queue: str, leader: str) -> bool:
-    """Whether replicas exchange on a queue, led by that device.
-
-    >>> _exchanges("node0.gpu0.dp", "node0.gpu0"), _exchanges("job:gpu0.comm 2", "gpu0"), _exchanges("gpu0.tp", "gpu0")
-    (True, True, False)
-    """
-    device, _, name = queue.rpartition(":")[2].rpartition(".")
-    return device == leader and name.split(" ")[0] in EXCHANGES
 
 
 def _covered(spans: Iterable[Span]) -> int:

@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 
 from hwsim import ticks
-from hwsim.demand import Capacity, Cost, Crowd, Unit
+from hwsim.demand import Capacity, Cost, Crowd, Unit, device_of
 from hwsim.graph.flat import FlatGraph
 from hwsim.graph.opgraph import Alike, Floats, Ints
 from hwsim.records import dataclass
@@ -30,6 +30,7 @@ class Usage:
         moved: the natural amount behind it in `unit` (FLOP of a device whose capacity is device time), else the amount itself.
         utilisation: amount drawn and held, as a fraction of rate x makespan.
         alike: capacities that the row represents, in a folded run.
+        kind, device: as of the capacity.
     """
 
     capacity: str
@@ -38,6 +39,8 @@ class Usage:
     unit: Unit
     utilisation: float
     alike: int = 1
+    kind: str = ""
+    device: str = ""
 
     @property
     def busy_s(self) -> float:
@@ -63,7 +66,8 @@ def of_all(rows: Iterable[Usage], alike: Alike) -> tuple[Usage, ...]:
     named = {row.capacity: row for row in rows}
     for first, members in alike.members.items():
         if first in named:
-            named |= {name: replace(named[first], capacity=name, alike=1) for name in members}
+            kind = named[first].kind
+            named |= {name: replace(named[first], capacity=name, device=device_of(name, kind), alike=1) for name in members}
     return tuple([named[name] for name in sorted(named)])  # as `hwsim.graph.builder.capacities_of` sorts them
 
 
@@ -106,7 +110,8 @@ def _usage(timeline: Timeline) -> tuple[Usage, ...]:
         if playing and any(number in playing and not part for number, part, _ in drawn):
             kept, offered = float(busy[who]), float(timeline.makespan_fs)
         utilisation = (amount + kept) / offered if offered else 0.0
-        rows.append(Usage(capacity.name, busy[who], moved, unit, utilisation, many.get(capacity.name, 1)))
+        alike = many.get(capacity.name, 1)
+        rows.append(Usage(capacity.name, busy[who], moved, unit, utilisation, alike, capacity.kind, capacity.device))
     return tuple(rows)
 
 

@@ -42,7 +42,7 @@ def known_alike(paths: Sequence[str], rows: Sequence[Row]) -> list[Row]:
     intervals = [rank for rank in ranks if rank is not None]
     if not at or not intervals or min(intervals) == max(intervals):
         return list(rows)
-    warned = unlike([(_called(row, at), row.interval) for row in rows])
+    warned = unlike([(", ".join(written(row.values[place]) for place in at), row.interval) for row in rows])
     return [row if warning is None else replace(row, warnings=different(row.warnings, [warning]))
             for row, warning in zip(rows, warned, strict=True)]  # fmt: skip
 
@@ -56,10 +56,6 @@ def unlike(answers: Sequence[tuple[str, Interval | None]]) -> list[Warning | Non
         Warning("unlike-provenance", f"{_said(*answer)}, {best}") if rank is not None and rank > least else None
         for answer, rank in zip(answers, ranks, strict=True)
     ]
-
-
-def _called(row: Row, at: Sequence[int]) -> str:
-    return ", ".join(written(row.values[place]) for place in at)
 
 
 def _said(name: str, sure: Interval | None) -> str:

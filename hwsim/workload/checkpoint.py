@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, Literal
 
-from hwsim.demand import Cost, Demand, Term, Unit
+from hwsim.demand import Capacity, Cost, Demand, Term, Unit
 from hwsim.devices import Cpu, Nic, Sockets
 from hwsim.devices.storage import Asked, Direction
 from hwsim.formats import format_quantity, precise
@@ -196,22 +196,22 @@ def of_equals(
     if storage.bandwidth is not None:
         storage = replace(storage, bandwidth=storage.bandwidth / nodes)
     part = together(machine, gpus, size / nodes, storage, request=request, depth=depth, snapshot=snapshot)
-    node, rates = machine.node_of(gpus[0]), machine.rates()
+    node, rates, known = machine.node_of(gpus[0]), machine.rates(), machine.capacities
     disks = machine.select(storage.target, node) if storage.target else ()
     shared = [name for name in disks if machine.node_of(name) != node]
 
     def alone(cost: Cost | None) -> float:
         if cost is None:
             return 0.0
-        drawn = tuple((name, amount * nodes if _is_of(name, shared) else amount) for name, amount in cost.demand.amounts)
+        drawn = tuple((name, amount * nodes if _is_of(known[name], shared) else amount) for name, amount in cost.demand.amounts)
         return replace(cost.demand, amounts=drawn).alone(rates)
 
     return alone(part.copy), alone(part.write), alone(part.read)
 
 
-def _is_of(capacity: str, devices: Sequence[str]) -> bool:
+def _is_of(capacity: Capacity, devices: Sequence[str]) -> bool:
     """Whether a capacity is one of these devices', or of a link that leads to them or away."""
-    return any(capacity.startswith(f"{name}.") or f":{name}->" in capacity or capacity.endswith(f"->{name}") for name in devices)
+    return any(name in devices for name in (capacity.device, *capacity.ends))
 
 
 def _host(machine: Machine, node: str) -> str:

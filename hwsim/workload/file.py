@@ -149,10 +149,10 @@ class Job:
         is_whole = key == "device" or door.get("stages") is not None
         return door.put(key, named) if is_whole else tree_of({key: named, "do": door}, door.place)
 
-    def placed(self) -> list[Tree]:
+    def placed(self, gpus: list[str]) -> list[Tree]:
         """What it is written as, with its devices; a train or infer without any runs on all GPUs."""
         models = [self.on_devices(each) for each in (self.train, self.infer, *(self.services or {}).values()) if each]
-        everywhere = [tree_of({"device": "gpu*"}) for each in models if each.get("device") is None and self.services is None]
+        everywhere = [tree_of({"device": gpus}) for each in models if each.get("device") is None and self.services is None]
         programs = [each for each in (self.program, self.pipeline, *(self.programs or {}).values()) if each]
         return [*models, *everywhere, *(self.on_devices(each, "each") for each in programs)]
 

@@ -132,7 +132,7 @@ class _Restriction:
             return index
         if index not in self.queues:
             queue = self.old.queue_at(index)
-            self.queues[index] = self.new.queue(queue.name, queue.device, queue.depth)
+            self.queues[index] = self.new.queue(queue.name, queue.device, queue.depth, queue.kind)
         return self.queues[index]
 
 

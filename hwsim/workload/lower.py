@@ -199,7 +199,8 @@ def _groups_of(
 
 def _named_elsewhere(job: str, workload: Workload, machine: Machine) -> Collection[str]:
     """The devices that other jobs name."""
-    return named(machine, [tree for other, part in (workload.jobs or {}).items() if other != job for tree in part.placed()])
+    parts, gpus = [part for other, part in (workload.jobs or {}).items() if other != job], list(machine.devices_of("gpu"))
+    return named(machine, [tree for part in parts for tree in part.placed(gpus)])
 
 
 def _named(job: str, part: Job) -> Iterator[tuple[str, Tree]]:

@@ -47,6 +47,7 @@ def _samples(tree: Tree, machine: Machine) -> tuple[PlacedDevice, ...]:
     parts = [tree] if split is None else [part for _, part in split.items()]
     named = [each.value for part in parts if (device := part.get("device")) is not None for each in device.elements()]
     try:
-        return machine.samples(machine.select([each for each in named if isinstance(each, str)] or ["gpu*"]))
+        texts = [each for each in named if isinstance(each, str)]
+        return machine.samples(machine.select(texts) if texts else machine.devices_of("gpu"))
     except UnknownName:
         return ()

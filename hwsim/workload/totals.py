@@ -8,7 +8,7 @@ and credits come back, are ignored: with them the time is between the two times 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Final
 
 import numpy as np
@@ -56,7 +56,7 @@ def _together(graph: OpGraph, machine: Machine) -> dict[Requests, _Total]:
         if requests is None or ops <= 0 or requests.device not in machine.devices:
             continue
         if isinstance(machine.devices[requests.device].model, Storage):
-            ops *= _ranks(cost, requests.device)
+            ops *= _ranks(cost, {each.name for each in graph.capacities if each.device == requests.device})
             total = by_sort.setdefault(_sort(requests), _Total())
             total.ops += ops
             total.times += ops * requests.count
@@ -65,10 +65,10 @@ def _together(graph: OpGraph, machine: Machine) -> dict[Requests, _Total]:
     return by_sort
 
 
-def _ranks(cost: Cost, device: str) -> int:
-    """Number of ranks for which the cost stands, in a folded graph."""
+def _ranks(cost: Cost, own: Collection[str]) -> int:
+    """Number of ranks for which the cost stands, in a folded graph.  own: capacities of its device."""
     drawn = (*cost.demand.drawn, *cost.demand.held)
-    return max((times for name, _, times in drawn if name.startswith(f"{device}.")), default=1)
+    return max((times for name, _, times in drawn if name in own), default=1)
 
 
 def _sort(requests: Requests) -> Requests:

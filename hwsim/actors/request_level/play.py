@@ -35,7 +35,9 @@ class Players:
         self._rates = rates_of(graph.capacities)
         self._simulations = simulations
         self._active: dict[str, _Player] = {}
-        self.graph = replace(graph, costs=tuple(_beside(cost) if _plays(cost, simulations) else cost for cost in graph.costs))
+        device_of = {each.name: each.device for each in graph.capacities}
+        costs = (_beside(cost, device_of) if _plays(cost, simulations) else cost for cost in graph.costs)
+        self.graph = replace(graph, costs=tuple(costs))
         self._refuse_many()
 
     def server(self, driver: Host) -> Server:
@@ -94,15 +96,15 @@ def _plays(cost: Cost, simulations: Mapping[str, Play]) -> bool:
     return cost.requests is not None and cost.requests.device in simulations
 
 
-def _beside(cost: Cost) -> Cost:
+def _beside(cost: Cost, device_of: Mapping[str, str]) -> Cost:
     """A cost without the time of its device, which the simulation finds."""
-    prefix = f"{cost.requests.device if cost.requests else ''}."
-    latency = math.fsum(term.seconds for term in cost.why if term.kind == "latency" and not term.capacity.startswith(prefix))
+    device = cost.requests.device if cost.requests else ""
+    latency = math.fsum(term.seconds for term in cost.why if term.kind == "latency" and term.holder != device)
     demand = cost.demand
     rest = Demand(
         latency=min(latency, demand.latency),
-        amounts=tuple(pair for pair in demand.amounts if not pair[0].startswith(prefix)),
-        holds=tuple(pair for pair in demand.holds if not pair[0].startswith(prefix)),
+        amounts=tuple(pair for pair in demand.amounts if device_of[pair[0]] != device),
+        holds=tuple(pair for pair in demand.holds if device_of[pair[0]] != device),
         share=demand.share,
     )
     return replace(cost, demand=rest, played=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
+from operator import attrgetter, itemgetter
 from typing import Any, Final, Protocol, TypeAlias
 
 from hwsim.demand import rates_of
@@ -177,7 +178,7 @@ class Shared:
             self._swell()
         self._settle(instant, None)
         if len(ended) > 1:
-            ended.sort(key=_number)
+            ended.sort(key=itemgetter(0))
         return [member for _, member in ended]
 
     def count(self, instant: int) -> int:
@@ -225,7 +226,7 @@ class Shared:
             else:
                 first.due = NEVER
         if len(rising) > 1:
-            rising.sort(key=_alone)
+            rising.sort(key=attrgetter("alone"))
         for first in rising:
             level = left // load
             pace = level
@@ -270,14 +271,6 @@ class _Class:
         self.due = max(
             instant, instant - (self.virtual - self.members[0][0]) // pace
         )  # not before now, though it may have received its all
-
-
-def _number(entry: tuple[int, Member]) -> int:
-    return entry[0]
-
-
-def _alone(one: _Class) -> int:
-    return one.alone
 
 
 Issue: TypeAlias = Callable[[Station, int], Serves]

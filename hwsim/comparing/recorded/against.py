@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from hwsim.comparing.recorded.played import OpTime, Played
 from hwsim.comparing.recorded.where import Where
 from hwsim.formats import format_quantity, percent
+from hwsim.machine.placed import within
 from hwsim.records import dataclass
 from hwsim.spec import Warning, different
 from hwsim.ticks import FEMTO
@@ -201,8 +202,7 @@ def _rows(word: str, side: Played) -> list[Lane]:
     for device in side.devices[:SHOWN]:
         number = side.device_names.index(device.name)
         of_gpu = spans.device == number
-        prefix = device.name.rpartition(".")[0]
-        mine = [each for each in hosts if side.device_names[each].rpartition(".")[0] == prefix]
+        mine = [each for each in hosts if within(side.device_names[each])[0] == within(device.name)[0]]
         of_host = np.isin(spans.device, mine) & (spans.place == Where.HOST) & ~is_between
         parts = [
             ("host", of_host, (Where.HOST,)),

@@ -54,14 +54,10 @@ def _check_of(hint: Any) -> Fits:
         return _of_tuple(arguments)
     if origin is Sequence:  # a file's is a tuple
         return _of_tuple((*arguments, ...))
-    if isinstance(hint, type) and not getattr(hint, "_is_protocol", False) and _has_fields(hint):
+    if isinstance(hint, type) and not getattr(hint, "_is_protocol", False) and (is_dataclass(hint) or hasattr(hint, "_fields")):
         inside = _fields(hint)
         return lambda value: type(value) is hint and all(fits(getattr(value, name)) for name, fits in inside)
     return lambda value: value is not None
-
-
-def _has_fields(kind: type) -> bool:
-    return is_dataclass(kind) or hasattr(kind, "_fields")
 
 
 def _of_tuple(arguments: tuple[Any, ...]) -> Fits:

@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from hwsim.demand import Capacity, Cost, Crowd, Term
+from hwsim.demand import Capacity, Cost, Crowd
 from hwsim.graph.fold.refine import Ints, Ties, is_equitable, numbered, refine
 from hwsim.graph.fold.template import TOUCH, Draw, Template, TemplateOp, template_of
 from hwsim.records import dataclass
@@ -51,7 +51,7 @@ class Classes:
 class Fold:
     """Classes of ranks, of the template's ops and of capacities; things are numbered as they were given.
 
-    names: names of the capacities; also: other names in costs, and their index in `names`.
+    names: names of the capacities; also: other names in costs, and their index in `names`. given: capacities by name.
     """
 
     ranks: Classes
@@ -60,6 +60,7 @@ class Fold:
     names: tuple[str, ...]
     also: Mapping[str, int]
     costs: tuple[Cost | None, ...]  # of each op as it was given
+    given: Mapping[str, Capacity]
     drawn: Mapping[int, tuple[tuple[str, Draw, int], ...]]  # per class of ops, what comes from the first capacity of each class
 
     @property
@@ -95,7 +96,7 @@ class Fold:
             crowd=crowd and _crowd(crowd, first_of.get(crowd.capacity, crowd.capacity), drawn),
             clocks=tuple(dict.fromkeys((first_of.get(name, name), part) for name, part in cost.demand.clocks)),
         )
-        why = tuple(_renamed(term, first_of.get(term.capacity, term.capacity)) for term in cost.why)
+        why = tuple([term.on(it, self.given[it].holder) if (it := first_of.get(term.capacity)) else term for term in cost.why])
         return replace(cost, wide=None, demand=demand, moved=tuple(moved), why=why)
 
     def touched(self, op: int) -> tuple[str, int]:
@@ -120,7 +121,7 @@ class Fold:
         """The capacities of devices that each first one represents, itself first, where they are several."""
         firsts, members = self.capacities.first.tolist(), dict[str, list[str]]()
         for name, number in zip(self.names, self.capacities.of.tolist(), strict=True):
-            if ":" not in name:  # of a link, or what is no capacity
+            if (one := self.given.get(name)) is not None and one.device:
                 members.setdefault(self.names[firsts[number]], []).append(name)
         return {first: tuple(names) for first, names in members.items() if len(names) > 1}
 
@@ -128,10 +129,6 @@ class Fold:
 def _crowd(crowd: Crowd, capacity: str, drawn: Sequence[tuple[str, Draw, int]]) -> Crowd:
     """The crowd at the first capacity of a class, with all that its op stands for there."""
     return replace(crowd, capacity=capacity, times=max((times for name, _, times in drawn if name == capacity), default=1))
-
-
-def _renamed(term: Term, capacity: str) -> Term:
-    return term if term.capacity == capacity else replace(term, capacity=capacity)
 
 
 def fold(
@@ -181,6 +178,7 @@ def fold(
         names=template.names,
         also=template.also,
         costs=tuple(one.cost for one in given),
+        given=capacities,
         drawn=_drawn(template, of_ops, Classes.by(of_things)),
     )
 

@@ -75,7 +75,7 @@ def refine(colours: Ints, ties: Ties, most: int | None = None) -> Ints | None:
 
 def is_equitable(colours: Ints, ties: Ties, classes: Ints) -> bool:
     """Whether all things of a class have one first colour, and by every label equally many neighbours of every class."""
-    leader = _leaders(classes)[classes]
+    leader = np.unique(classes, return_index=True)[1][classes]
     if not (colours == colours[leader]).all():
         return False
     count = np.diff(ties.first)
@@ -98,11 +98,6 @@ def is_equitable(colours: Ints, ties: Ties, classes: Ints) -> bool:
     label, beside = ties.label[order], around[order]
     leader_rows = as_leader[unlike_rows]  # the others are as their leader is in the order of both
     return bool((label[unlike_rows] == label[leader_rows]).all() and (beside[unlike_rows] == beside[leader_rows]).all())
-
-
-def _leaders(classes: Ints) -> Ints:
-    """The first thing of each class."""
-    return np.unique(classes, return_index=True)[1]
 
 
 def numbered(values: NDArray[Any]) -> Ints:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
+from hwsim.machine.placed import within
 from hwsim.machine.schema import PART_KEYS
 from hwsim.spec import Mistakes, Tree, decode, did_you_mean
 
@@ -65,7 +66,7 @@ def library_of(libraries: Mapping[str, Libraries], nodes: Sequence[str], kinds: 
                 return library
             if not scope:
                 break
-            scope = scope.rpartition(".")[0]
+            scope, _ = within(scope)
     for kind in kinds:
         inside = [libraries.get(node, {}).get(kind) for node in distinct]
         if inside and inside[0] is not None and all(each is inside[0] or each == inside[0] for each in inside):

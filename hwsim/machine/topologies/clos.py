@@ -20,6 +20,7 @@ import math
 from collections.abc import Sequence
 
 from hwsim.devices.network import Switch
+from hwsim.machine.placed import within
 from hwsim.machine.topologies.edge import Edge, Edges
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
@@ -100,7 +101,7 @@ class FatTree:
         place: dict[str, int] = {}  # members of each node so far
         leaves: dict[str, int] = {}  # leaf -> its pod
         for number, name in enumerate(members):
-            node = name.rpartition(".")[0]
+            node, _ = within(name)
             at = place.get(node, 0) if node else number
             place[node] = at + 1
             rail = at % self.rails

@@ -14,7 +14,7 @@ def marks(scene: Scene) -> tuple[list[tuple[float, str]], str]:
     length = (scene.end - scene.begin) or 1.0
     unit, name = time_scale(max(abs(scene.end), length))
     rough = length / unit / 5
-    power = 10.0 ** _floor_log(rough)
+    power = 10.0 ** int(f"{rough:e}".partition("e")[2])
     step = next(each * power for each in (1, 2, 5, 10) if each * power >= rough)
     first = int(-(-scene.begin / unit // step))
     shown = [
@@ -32,8 +32,3 @@ def place_of(scene: Scene, at: float) -> float:
     """The place of the mark of the time."""
     length = (scene.end - scene.begin) or 1.0
     return EDGE + (at - scene.begin) / length * (WIDTH - 2 * EDGE)
-
-
-def _floor_log(value: float) -> int:
-    """The power of ten below."""
-    return int(f"{value:e}".partition("e")[2])

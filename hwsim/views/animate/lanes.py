@@ -6,7 +6,6 @@ from typing import Final
 
 import numpy as np
 
-from hwsim.demand import parted
 from hwsim.results.result import Result
 from hwsim.views.animate.scene import FOOT, TOP, WIDTH, Box, Knot, NothingMoves, Scene, Token, Words
 from hwsim.views.gantt.draw import finding
@@ -31,7 +30,7 @@ def scene(result: Result) -> Scene:
     rows = timeline.rows
     if not rows:
         raise NothingMoves("this run has no ops")
-    computing = tuple(row for row in rows if parted(row.name.split("\n")[0].split(" ")[0])[1] == "compute")
+    computing = tuple(row for row in rows if row.kind == "compute")
     if result.trainings and len(computing) > 1:
         rows = computing
     if len(rows) > ROWS:  # those that work most, in their order

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from itertools import accumulate, pairwise
 from typing import Final
 
 from hwsim import ticks
-from hwsim.demand import Cost
+from hwsim.demand import Capacity, Cost, by_name
 from hwsim.formats import format_quantity, natural
 from hwsim.graph.opgraph import Label
 from hwsim.results.result import Result
@@ -30,11 +31,12 @@ def scene(result: Result) -> Scene:
     """
     timeline = result.timeline
     flat = timeline.flat
+    known = by_name(flat.graph.capacities)
     sends: list[tuple[int, str, str, float]] = []
     for op in range(len(timeline)):
         cost = int(flat.cost[op])
         if cost >= 0 and len(sends) < SENDS:
-            way = ends(flat.graph.labels[flat.label[op]], flat.graph.costs[cost])
+            way = ends(flat.graph.labels[flat.label[op]], flat.graph.costs[cost], known)
             if way is not None:
                 sends.append((op, *way))
     devices = list(dict.fromkeys(name for _, source, target, _ in sends for name in (source, target)))
@@ -71,16 +73,14 @@ def scene(result: Result) -> Scene:
     return Scene(title, below, begin, end, tuple(boxes), words, tuple(tokens), tuple(ways))
 
 
-def ends(label: Label, cost: Cost) -> tuple[str, str, float] | None:
+def ends(label: Label, cost: Cost, known: Mapping[str, Capacity]) -> tuple[str, str, float] | None:
     """(source, target, bytes) of a send; None if an op is none: it carries bytes over links, from device to device."""
     hops: dict[str, str] = {}
     size = 0.0
     for name, amount, unit in cost.moved:
-        way = name.rpartition(":")[2]
-        if unit == "B" and "->" in way:
-            source, _, target = way.partition("->")
-            hops[source] = target
-            size = amount
+        if unit == "B" and known[name].kind == "way":
+            source, target = known[name].ends
+            hops[source], size = target, amount
     starts = set(hops) - set(hops.values())
     device = label.device if label.device in hops else next(iter(sorted(starts)), "")
     first = device

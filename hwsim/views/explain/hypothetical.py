@@ -15,7 +15,7 @@ from hwsim.demand import Capacity, Cost
 from hwsim.formats import family
 from hwsim.graph.opgraph import Block, OpGraph
 from hwsim.records import dataclass
-from hwsim.results.cause import HOST, Cause, binding, is_modelled, latency_parts, link
+from hwsim.results.cause import HOST, Cause, binding, is_modelled, latency_parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Hypothetical:
     apply: Callable[[OpGraph], OpGraph]
 
 
-def against(cause: Cause) -> Hypothetical | None:
+def against(cause: Cause, graph: OpGraph) -> Hypothetical | None:
     """A change that halves this cause; None if there is none."""
     name = family(cause.name)
     where = f" on {name}" if name else ""
@@ -43,22 +43,21 @@ def against(cause: Cause) -> Hypothetical | None:
         case "pool":
             return Hypothetical(f"twice as many in {name}", _more(name))
         case "capacity":
-            return Hypothetical(f"{called(cause.name)} twice as fast", _faster(cause.name))
+            named = called(next(each for each in graph.capacities if each.name == cause.name))
+            return Hypothetical(f"{named} twice as fast", _faster(named))
         case "latency":
             return Hypothetical(f"latency{where} halved", _prompter(name))
     return None
 
 
-def called(capacity: str) -> str:
+def called(capacity: Capacity) -> str:
     """A capacity and its family in words; a link has one name in both directions."""
-    named = link(capacity)
-    return f"link {named}" if named else family(capacity)
+    return capacity.holder if capacity.link else family(capacity.name)
 
 
-def _faster(capacity: str) -> Callable[[OpGraph], OpGraph]:
+def _faster(named: str) -> Callable[[OpGraph], OpGraph]:
     def apply(graph: OpGraph) -> OpGraph:
-        wanted = called(capacity)
-        faster = (Capacity(one.name, 2 * one.rate, one.unit) if called(one.name) == wanted else one for one in graph.capacities)
+        faster = (replace(one, rate=2 * one.rate) if called(one) == named else one for one in graph.capacities)
         return replace(graph, capacities=tuple(faster))
 
     return apply

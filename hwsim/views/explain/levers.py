@@ -10,14 +10,14 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from hwsim.demand import Cost, Term, parted
+from hwsim.demand import Capacity, Cost, Term
 from hwsim.formats import family
 from hwsim.origins import Cited
 from hwsim.records import dataclass
-from hwsim.results.cause import Cause, binding, holder, link
+from hwsim.results.cause import Cause, binding
 from hwsim.views.explain.numbers import Number, Parts, together
 
-# kind of a device and the last word of its capacity -> groups of keys; each group is one what-if
+# kind of a device and of its capacity -> groups of keys; each group is one what-if
 OF_CAPACITY: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
     ("cpu", "cores"): (r"flop\..*|per_cycle\..*|clock|core\.isa\..*clock|random",),
     ("cpu", "memory"): (r"memory\.bandwidth", r"memory\.dram\.(t\w+|rate)"),
@@ -25,18 +25,13 @@ OF_CAPACITY: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
     ("gpu", "compute"): (r"(flop|vector)\..*",),
     ("gpu", "memory"): (r"memory\.bandwidth",),
     ("memory", "memory"): (r"bandwidth", r"dram\.(t\w+|rate)"),
-    ("disk", "media"): (r"read|write",),
-    ("disk", "iops"): (r"iops|write_iops",),
+    **dict.fromkeys((("disk", "media"), ("ssd", "media")), (r"read|write",)),
+    **dict.fromkeys((("disk", "iops"), ("ssd", "iops")), (r"iops|write_iops",)),
     ("hdd", "media"): (r"outer|inner|platter\.density", r"seek\..*|rpm|settle|overhead"),
-    ("ssd", "media"): (r"read|write",),
-    ("ssd", "iops"): (r"iops|write_iops",),
     ("volume", "media"): (r"iops|burst_iops|iops_per_gib|iops_most", r"bandwidth|burst_bandwidth"),
     ("filesystem", "media"): (r"bandwidth|write_bandwidth|client|stream",),
-    ("nic", "tx"): (r"bandwidth",),
-    ("nic", "rx"): (r"bandwidth",),
-    ("nic", "tx_messages"): (r"message_rate",),
-    ("nic", "rx_messages"): (r"message_rate",),
-    ("switch", "backplane"): (r"bandwidth",),
+    **dict.fromkeys((("nic", "tx"), ("nic", "rx"), ("switch", "backplane")), (r"bandwidth",)),
+    **dict.fromkeys((("nic", "tx_messages"), ("nic", "rx_messages")), (r"message_rate",)),
 }
 GENERATIONS: Final = {"pcie": {1: 2, 2: 3, 3: 4, 4: 5, 5: 6}, "nvlink": {1: 2, 2: 5, 3: 5, 4: 5}}  # the next one with more
 RATES: Final = ("flop", "vector", "per_cycle")  # by data type: changed together
@@ -74,11 +69,11 @@ class Levers:
     """Levers against causes, from the files of a machine.
 
     Args:
-        rates: amounts per second of the run's capacities.
+        capacities: of the run, by name.
     """
 
-    def __init__(self, parts: Parts, rates: Mapping[str, float]) -> None:
-        self._parts, self._rates = parts, rates
+    def __init__(self, parts: Parts, capacities: Mapping[str, Capacity]) -> None:
+        self._parts, self._capacities = parts, capacities
 
     def against(self, cause: Cause, costs: Sequence[Cost]) -> Iterator[Lever]:
         """Changes to try, the most direct first.
@@ -97,24 +92,25 @@ class Levers:
             case "latency":
                 holders = {family(cause.name)} if cause.name.startswith("link ") else {family(cause.name), ""}
                 lines = [term for cost in costs for term in cost.why if term.kind == "latency"]
-                waits = [term for term in lines if family(holder(term)) in holders]
+                waits = [term for term in lines if family(term.holder) in holders]
                 yield from self._of_terms(sorted(waits, key=lambda term: -term.seconds), cause.name, by_number=True)
             case _:
                 return
 
     def of_capacity(self, name: str, costs: Sequence[Cost] = ()) -> Iterator[Lever]:
         """Changes that make a capacity twice as fast."""
-        if link(name):
-            yield from self._of_link(name)
+        capacity = self._of(name)
+        if capacity.link:
+            yield from self._of_link(capacity)
             return
         terms = [term for cost in costs for term in _draws(cost, family(name))]
-        exact = [] if parted(name)[1] == "compute" else self._inputs(terms, name, loosely=False)
-        listed = list(self._listed(name))
+        exact = [] if capacity.kind == "compute" else self._inputs(terms, name, loosely=False)
+        listed = list(self._listed(capacity))
         if exact:
             yield from _grouped(self._whole(exact))
             return
-        if parted(name)[1] == "cores" and any("cores" in term.formula and term.formula.endswith("/ cores") for term in terms):
-            cores = [number for number in self._parts.of_device(_device(name)) if number.key == "cores"]
+        if capacity.kind == "cores" and any("cores" in term.formula and term.formula.endswith("/ cores") for term in terms):
+            cores = [number for number in self._parts.of_device(capacity.device) if number.key == "cores"]
             if cores:
                 yield Lever.of(cores)
             return
@@ -122,15 +118,18 @@ class Levers:
             yield Lever.of(loose)
         yield from map(Lever.of, listed)
 
-    def _listed(self, name: str) -> Iterator[list[Number]]:
-        device, last = parted(name)
-        numbers = self._parts.of_device(device)
-        for keys in OF_CAPACITY.get((self._parts.kind(device), last), ()):
+    def _of(self, name: str) -> Capacity:
+        """The capacity of that name; of no kind where the run has none."""
+        return self._capacities.get(name) or Capacity(name, float("inf"))
+
+    def _listed(self, capacity: Capacity) -> Iterator[list[Number]]:
+        numbers = self._parts.of_device(capacity.device)
+        for keys in OF_CAPACITY.get((self._parts.kind(capacity.device), capacity.kind), ()):
             if group := [number for number in numbers if re.fullmatch(keys, number.key) and number.better]:
                 yield group
 
-    def _of_link(self, name: str) -> Iterator[Lever]:
-        numbers = self._parts.of_link(name)
+    def _of_link(self, capacity: Capacity) -> Iterator[Lever]:
+        numbers = self._parts.of_link(capacity)
         rates = [number for number in numbers if number.key in ("bandwidth", "rate")]
         if rates:
             yield Lever.of(rates)
@@ -153,8 +152,8 @@ class Levers:
         names = {family(name): name for name, _ in drawn}
         spent = dict.fromkeys(names, 0.0)
         for name, amount in drawn:
-            spent[family(name)] = max(spent[family(name)], amount / self._rates.get(name, float("inf")))
-        carries = [name for name in names if link(names[name]) or parted(name)[1] in ("tx", "rx")]
+            spent[family(name)] = max(spent[family(name)], amount / self._of(name).rate)
+        carries = [each for each, name in names.items() if (of := self._of(name)).link or of.kind in ("tx", "rx")]
         flows = any((term := binding(cost)) is not None and term.kind == "flow" for cost in costs)
         if not flows:
             yield from (lever for name in names if name not in carries for lever in self.of_capacity(names[name]))
@@ -165,8 +164,8 @@ class Levers:
         """A change for each number or mapping (`overhead.*`) among the inputs of terms; else for their capacities."""
         numbers = self._inputs(terms, device, loosely=False) or self._inputs(terms, device, loosely=True)
         if not numbers and by_number:
-            links = (term.capacity for term in terms if link(term.capacity))
-            numbers = [number for name in links for number in self._parts.of_link(name) if number.key in ("latency", "length")]
+            links = (of for term in terms if (of := self._of(term.capacity)).link)
+            numbers = [number for link in links for number in self._parts.of_link(link) if number.key in ("latency", "length")]
         yield from _grouped(numbers)
         if not numbers and not by_number:
             for name in dict.fromkeys(term.capacity for term in terms if term.capacity):
@@ -190,8 +189,9 @@ class Levers:
     def _near(self, term: Term, device: str) -> list[Number]:
         """Numbers of the parts that a term may name."""
         words = _WORD.findall(" ".join([term.label, term.formula, *(name for name, _, _ in term.inputs)]))
-        names = dict.fromkeys([_device(term.capacity), _device(device) if "." in device else device, device, *words])
-        numbers = list(self._parts.of_link(term.capacity)) if link(term.capacity) else []
+        capacity = self._of(term.capacity)
+        names = dict.fromkeys([capacity.device or term.holder, self._of(device).device, device, *words])
+        numbers = list(self._parts.of_link(capacity)) if capacity.link else []
         if term.kind == "latency":
             numbers += self._parts.of_libraries(device)
         for name in names:
@@ -227,10 +227,6 @@ def _draws(cost: Cost, capacity: str) -> list[Term]:
     drawn = [term for term in terms if any(abs(term.seconds - amount) <= 1e-6 * amount for amount in amounts)]
     longest = max((term.seconds for term in terms), default=0.0)
     return drawn or [term for term in terms if term.seconds >= 0.5 * longest]
-
-
-def _device(capacity: str) -> str:
-    return parted(capacity)[0]
 
 
 def _is_mentioned(number: Number, source: Cited) -> bool:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final, Literal
 
+from hwsim.demand import Capacity
 from hwsim.formats import precise
 from hwsim.origins import GIVEN, Cited, Origin
 from hwsim.records import dataclass
@@ -120,14 +121,13 @@ class Parts:
         place = self._part(name.split("."))
         return (place[1].text("kind") or "") if place is not None else ""
 
-    def of_link(self, capacity: str) -> tuple[Number, ...]:
+    def of_link(self, capacity: Capacity) -> tuple[Number, ...]:
         """Numbers of the link that a capacity is a direction of: declared in the nearest machine that holds both ends."""
-        name, _, ends = capacity.partition(":")
-        both = [end.split(".")[:-1] for end in re.split(r"<?->|--", ends)]
-        common = [a for a, b in zip(both[0], both[-1], strict=False) if a == b] if len(both) == 2 else []
+        both = [end.split(".")[:-1] for end in capacity.ends]
+        common = [a for a, b in zip(*both, strict=False) if a == b]
         for depth in range(len(common), -1, -1):
             place = self._part(common[:depth]) if depth else ("", self._tree)
-            if place is not None and (numbers := self._link(*place, name)):
+            if place is not None and (numbers := self._link(*place, capacity.link)):
                 return numbers
         return ()
 

@@ -18,7 +18,7 @@ from typing import Final
 
 import numpy as np
 
-from hwsim.demand import Cost, rates_of
+from hwsim.demand import Cost, by_name
 from hwsim.formats import family
 from hwsim.records import dataclass
 from hwsim.results.cause import Cause
@@ -123,8 +123,8 @@ class _Trial:
     def __init__(self, result: Result, path: CriticalPath, progress: Callable[[int, int], None] | None) -> None:
         self._result, self._again, self._progress = result, result.again, progress
         self._path, self._makespan = path, result.timeline.makespan_fs
-        rates = rates_of(result.timeline.flat.graph.capacities)
-        self._levers = Levers(Parts(self._again.machine), rates) if self._again is not None else None
+        self._known = by_name(result.timeline.flat.graph.capacities)
+        self._levers = Levers(Parts(self._again.machine), self._known) if self._again is not None else None
         self._stated = Stated(self._again.workload) if self._again is not None else None
         waits = sum(share.time_fs for share in path.limited_by if str(share.cause) in GIVEN)
         self._measure = measure(result, arrivals=waits / self._makespan if self._makespan else 0.0)
@@ -155,7 +155,7 @@ class _Trial:
         """Different changes in the order of the time that the run waits for their causes."""
         seen: set[object] = set()
         large = [limit for limit in limits if limit.time_fs >= MATTERS * self._makespan]
-        treated = {called(limit.cause.name) for limit in large if limit.cause.kind == "capacity"}
+        treated = {called(self._known[limit.cause.name]) for limit in large if limit.cause.kind == "capacity"}
         causes: list[tuple[_Limit | None, Lever | Hypothetical]]
         causes = [(limit, change) for limit in large for change in self._against(limit)]
         causes += [(None, change) for change in self._of_busy(treated)]
@@ -178,7 +178,7 @@ class _Trial:
         if limit.cause.kind == "time" and limit.cause.label == "start" and not limit.costs:  # before a thread's first event
             self._left.append(f"{family(str(limit.cause))}: the recording began before this thread did anything")
             return
-        if not self._result.serving and (hypothetical := against(limit.cause)) is not None:
+        if not self._result.serving and (hypothetical := against(limit.cause, self._result.timeline.flat.graph)) is not None:
             yield hypothetical
         else:
             why = GIVEN.get(str(limit.cause), "no number of the files makes it shorter")
@@ -192,8 +192,9 @@ class _Trial:
         busy = [row for row in self._result.usage if row.utilisation >= BUSY and family(row.capacity) not in stated]
         busy.sort(key=lambda row: (-row.utilisation, row.capacity))
         named: dict[str, str] = {}
-        for row in (row for row in busy if called(row.capacity) not in treated):
-            named.setdefault(called(row.capacity), row.capacity)
+        for row in busy:
+            if (name := called(self._known[row.capacity])) not in treated:
+                named.setdefault(name, row.capacity)
         for name in list(named.values())[:BUSIEST]:
             yield from list(self._levers.of_capacity(name))[:EACH]
 
@@ -281,13 +282,15 @@ class _Trial:
 def _limits(timeline: Timeline, path: CriticalPath) -> list[_Limit]:
     """Causes by family, longest first."""
     flat, took = timeline.flat, path.end - path.start
+    known = by_name(flat.graph.capacities)
     spent: dict[str, int] = {}
     members: dict[str, list[tuple[int, int]]] = {}  # (fs, cause)
     numbers = {cause: number for number, cause in enumerate(path.causes)}
     for share in path.limited_by:
         cause = share.cause
         if cause.kind != "wait":
-            name = called(cause.name) if cause.kind == "capacity" else f"{cause.kind} {family(str(cause))} {family(cause.op)}"
+            plain = f"{cause.kind} {family(str(cause))} {family(cause.op)}"
+            name = called(known[cause.name]) if cause.kind == "capacity" else plain
             spent[name] = spent.get(name, 0) + share.time_fs
             members.setdefault(name, []).append((share.time_fs, numbers[cause]))
     limits = []

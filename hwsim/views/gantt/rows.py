@@ -29,6 +29,7 @@ class Row:
         low, high: seconds of its pieces, in order of time; they never overlap.
         name_of: numbers of their names; waits: whether an op is under way then and waits, or communicates inside.
         begin: seconds at which its ops begin.
+        kind: of its queue.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Row:
     name_of: Ints
     waits: NDArray[np.bool_]
     begin: Floats
+    kind: str = ""
 
     @property
     def working_s(self) -> float:
@@ -94,7 +96,8 @@ def _row(result: Result, members: list[Lane], of_label: Ints, *, whole: bool) ->
     lasts = high > low
     names = np.repeat(of_label[result.timeline.flat.label[ops]], 3)
     waits = np.tile(np.array([True, False, True]), len(ops))
-    return Row(_called(members, whole=whole), len(members), low[lasts], high[lasts], names[lasts], waits[lasts], begin)
+    name, shown = _called(members, whole=whole), (low[lasts], high[lasts], names[lasts], waits[lasts])
+    return Row(name, len(members), *shown, begin, members[0].kind)
 
 
 def _called(members: list[Lane], *, whole: bool) -> str:

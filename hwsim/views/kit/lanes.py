@@ -16,11 +16,12 @@ from hwsim.results.training import collecting
 
 @dataclass(frozen=True)
 class Lane:
-    """Ops that never overlap, in order of time."""
+    """Ops that never overlap, in order of time.  kind: of their queue."""
 
     device: str
     name: str
     ops: Ints
+    kind: str = ""
 
 
 def lanes(result: Result) -> tuple[Lane, ...]:
@@ -45,7 +46,7 @@ def lanes(result: Result) -> tuple[Lane, ...]:
         members = ops[part]
         members = members[np.lexsort((members, timeline.end[members], begin[members]))]
         if line >= 0:
-            rows.append(Lane(place, flat.graph.queues[line].name, members))
+            rows.append(Lane(place, flat.graph.queues[line].name, members, flat.graph.queues[line].kind))
         else:
             levels = np.array(_levels(begin[members].tolist(), timeline.end[members].tolist()), np.int64)  # count
             by_row = np.argsort(levels, kind="stable")

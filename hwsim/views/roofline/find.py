@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
-from hwsim.demand import Cost, Term, parted
+from hwsim.demand import Cost, Term
 from hwsim.devices import Cpu, Gpu, Sockets
 from hwsim.graph.opgraph import OpGraph
 from hwsim.machine import Machine, UnknownName
@@ -169,7 +169,7 @@ def _points(
     Args:
         most: peak of all units, FLOP/s. A few busy cores may have a higher clock than all; their sum stays below it.
     """
-    rates = machine.rates()
+    rates, kinds = machine.rates(), {each.name: each.kind for each in graph.capacities}
     counts: dict[tuple[object, ...], int] = {}
     firsts: dict[tuple[object, ...], Point] = {}
     idle: dict[str, int] = {}
@@ -178,10 +178,10 @@ def _points(
         if flop <= 0:
             idle[f"{name} ({kind})"] = idle.get(f"{name} ({kind})", 0) + times
             continue
-        moved = size * math.fsum(amount for where, amount, unit in cost.moved if unit == "B" and parted(where)[1] == "memory")
+        moved = size * math.fsum(amount for where, amount, unit in cost.moved if unit == "B" and kinds.get(where) == "memory")
         seconds = cost.demand.latency + size * cost.demand.body(rates)
         peak, unit = _units(cost)
-        point = Point(name, kind, 0, flop, moved, seconds, min(peak, most), _bound(cost, size, unit))
+        point = Point(name, kind, 0, flop, moved, seconds, min(peak, most), _bound(cost, size, unit, kinds))
         key = (name, kind, flop, moved, round(seconds * 1e15), point.bound)
         firsts.setdefault(key, point)
         counts[key] = counts.get(key, 0) + times
@@ -221,18 +221,18 @@ WORDS: Final[Mapping[str, str]] = {
 }
 
 
-def _bound(cost: Cost, size: float, unit: str) -> str:
+def _bound(cost: Cost, size: float, unit: str, kinds: Mapping[str, str]) -> str:
     body = [term for term in cost.why if term.kind != "latency"]
     latency = math.fsum(term.seconds for term in cost.why if term.kind == "latency")
     longest = max(body, key=lambda term: term.seconds, default=None)
     if longest is None or latency > size * longest.seconds:
         return STARTS
-    return _called(longest, unit)
+    return _called(longest, unit, kinds)
 
 
-def _called(term: Term, unit: str) -> str:
+def _called(term: Term, unit: str, kinds: Mapping[str, str]) -> str:
     if term.label == "compute":
         return f"compute, {unit}" if unit else "compute"
     if term.kind == "floor":
-        return f"compute, {unit}: waves of tiles" if parted(term.capacity)[1] == "compute" and unit else "memory and caches"
+        return f"compute, {unit}: waves of tiles" if unit and kinds.get(term.capacity) == "compute" else "memory and caches"
     return WORDS.get(term.label, term.label)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from hwsim.demand import parted
 from hwsim.formats import family, format_quantity, format_share, natural, prefixed
 from hwsim.records import dataclass
 from hwsim.results.critical import Share
@@ -34,10 +33,8 @@ def capacities(usage: Sequence[Usage], limited: Iterable[Share] = ()) -> tuple[l
     """
     fullest: dict[str, Usage] = {}
     for one in usage:
-        device, _ = parted(one.capacity)
-        if not device:  # a link
-            continue
-        fullest[device] = max(fullest.get(device, one), one, key=lambda each: (each.utilisation, each.busy_fs))
+        if one.device:
+            fullest[one.device] = max(fullest.get(one.device, one), one, key=lambda each: (each.utilisation, each.busy_fs))
     held: dict[str, float] = {}
     for share in limited:
         elsewhere = share.cause.kind == "latency" or share.cause.line == "flow"  # of a collective, which is due to links

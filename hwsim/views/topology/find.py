@@ -106,7 +106,7 @@ def starred(machine: Machine, name: str) -> str:
     'gpu*'
     """
     device = machine.devices[name]
-    family = device.family if name.rpartition(".")[2] == device.family else f"{device.family}*"
+    family = device.family if device.index is None else f"{device.family}*"
     return f"{starred_node(machine, device.node)}.{family}" if device.node else family
 
 

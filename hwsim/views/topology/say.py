@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from hwsim import links
 from hwsim.formats import format_quantity, natural
+from hwsim.machine.placed import within
 from hwsim.views.kit.document import picked
 from hwsim.views.kit.table import table
 from hwsim.views.kit.view import Heading
@@ -80,7 +81,7 @@ def _joined(names: Sequence[str]) -> list[str]:
     """Ranges of the last numbers, then of the numbers of the machines around them."""
     inside: dict[str, list[str]] = {}
     for name in names:
-        node, _, last = name.rpartition(".")
+        node, last = within(name)
         inside.setdefault(node, []).append(last)
     nodes_with: dict[str, list[str]] = {}
     for node, members in inside.items():
@@ -170,7 +171,7 @@ def _matrix(topology: Topology) -> Iterator[str]:
 
 def _square(title: str, of: Sequence[str], cells: dict[tuple[str, str], str]) -> list[str]:
     """A row and a column for each device; all columns as wide as the widest."""
-    short = [name.rpartition(".")[2] for name in of]
+    short = [within(name)[1] for name in of]
     if len(set(short)) < len(short):
         short = list(of)
     rows = [

@@ -188,14 +188,14 @@ class Events:
                 yield f'{{"ph": "f", "bp": "e", {arrow}, "pid": {pid}, "tid": {tid}, "ts": {begin}}}'
 
     def _head(self, part: Slice, on_gpu: bool) -> str:
-        label, cost = self.labels[int(self.flat.label[part.op])], self._cost(part.op)
+        label, cost = self.labels[int(self.flat.label[part.op])], self.run.cost_of(part.op)
         category = "cpu_op" if not on_gpu else _CATEGORIES.get(label.kind, "kernel")
-        name = name_on_gpu(label, cost, self.run.kinds) if on_gpu else label.name
+        name = name_on_gpu(label, cost, self.run) if on_gpu else label.name
         return f'{{"ph": "X", "cat": "{category}", "name": {json.dumps(name, ensure_ascii=False)}'
 
     def _of_gpu(self, number: int, part: Slice, label: Label) -> Iterator[str]:
         if label.kind in COPIES:
-            moved = moved_of(self._cost(part.op), float(self.flat.size[part.op]))
+            moved = moved_of(self.run.cost_of(part.op), float(self.flat.size[part.op]), self.run)
             yield f'"name": {json.dumps(label.name, ensure_ascii=False)}'
             if moved:
                 length = part.end - part.start
@@ -210,12 +210,8 @@ class Events:
             if facts:
                 yield json.dumps(facts)[1:-1]
 
-    def _cost(self, op: int) -> Any:
-        cost = int(self.flat.cost[op])
-        return self.flat.graph.costs[cost] if cost >= 0 else None
-
     def _collective(self, op: int) -> Any:
-        return self._cost(self.run.slices.works.get(op, op))
+        return self.run.cost_of(self.run.slices.works.get(op, op))
 
     # ---------------------------------------------------------------- calls
 

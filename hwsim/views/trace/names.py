@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from typing import Any, Final
 
 from hwsim.demand import Cost
 from hwsim.graph.opgraph import Label
+from hwsim.views.trace.run import Run
 from hwsim.views.trace.slices import COLLECTIVES, REPLAYED
 
 COPIES: Final = frozenset({"copy", "send"})
@@ -35,12 +35,12 @@ def operation_of(label: Label, cost: Cost | None) -> str:
     return plain if plain in _CALLED else ""
 
 
-def name_on_gpu(label: Label, cost: Cost | None, kinds: Mapping[str, str]) -> str:
+def name_on_gpu(label: Label, cost: Cost | None, run: Run) -> str:
     """The name of a slice on a stream: a kernel's, or of a copy or a collective what NCCL and CUDA call it."""
     if (label.kind == REPLAYED and cost is None) or (label.kind in COPIES and label.name.startswith("Mem")):
         return label.name  # as it was recorded
     if label.kind in COPIES:
-        return f"Memcpy {_way(cost, kinds)}"
+        return f"Memcpy {_way(cost, run)}"
     if label.kind not in COLLECTIVES:
         return label.name
     operation = _KERNELS.get(operation_of(label, cost), "Generic")
@@ -48,13 +48,13 @@ def name_on_gpu(label: Label, cost: Cost | None, kinds: Mapping[str, str]) -> st
     return f"ncclKernel_{'_'.join([operation, *words])}(ncclDevComm*, unsigned long, ncclWork*)"
 
 
-def _way(cost: Cost | None, kinds: Mapping[str, str]) -> str:
+def _way(cost: Cost | None, run: Run) -> str:
     """From where to where a copy goes, by the links that it takes: `HtoD (Pinned -> Device)`."""
-    links = [name.rpartition(":")[2].split("->") for name, _ in cost.demand.amounts if "->" in name] if cost is not None else []
-    ends = {(source, target) for source, target, *_ in links}
+    drawn = (run.capacities[name] for name, _ in (cost.demand.amounts if cost is not None else ()))
+    ends = [each.ends for each in drawn if each.kind == "way"]
     sources, targets = {source for source, _ in ends}, {target for _, target in ends}
     way = "".join(
-        next((_KINDS[kinds[device]] for device in sorted(side) if kinds.get(device) in _KINDS), "")
+        next((_KINDS[run.kinds[device]] for device in sorted(side) if run.kinds.get(device) in _KINDS), "")
         for side in (sources - targets, targets - sources)
     )
     return {"HD": "HtoD (Pinned -> Device)", "DH": "DtoH (Device -> Pinned)", "DD": "PtoP (Device -> Device)"}.get(
@@ -84,8 +84,9 @@ def arguments_of_collective(label: Label, cost: Cost | None, group: tuple[int, .
     return facts
 
 
-def moved_of(cost: Cost | None, size: float) -> int:
+def moved_of(cost: Cost | None, size: float, run: Run) -> int:
     """Bytes that a copy moves; 0 if nothing says."""
     if cost is None:
         return 0
-    return round(size * max((amount for name, amount, unit in cost.moved if unit == "B" and "->" in name), default=0.0))
+    carried = (amount for name, amount, unit in cost.moved if unit == "B" and run.capacities[name].kind in ("way", "both"))
+    return round(size * max(carried, default=0.0))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property
 
+from hwsim.demand import Capacity, Cost, by_name
 from hwsim.records import dataclass
 from hwsim.results.result import Result
 from hwsim.views.trace.calls import Calls, calls_of, ranks_of
@@ -29,6 +30,16 @@ class Run:
     def kinds(self) -> Mapping[str, str]:
         """Kind of each device."""
         return kinds_of(self.result)
+
+    @cached_property
+    def capacities(self) -> Mapping[str, Capacity]:
+        """Capacities of the run by name."""
+        return by_name(self.result.timeline.flat.graph.capacities)
+
+    def cost_of(self, op: int) -> Cost | None:
+        """The cost of an op, if it has one."""
+        cost = int(self.result.timeline.flat.cost[op])
+        return self.result.timeline.flat.graph.costs[cost] if cost >= 0 else None
 
     @cached_property
     def rank_of(self) -> dict[str, int]:

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hwsim.demand import Cost
+from hwsim.demand import Capacity, Cost, by_name
 from hwsim.graph.flat import FlatGraph
 from hwsim.graph.opgraph import Ints, Label
 from hwsim.records import dataclass
@@ -25,7 +25,6 @@ COLLECTIVES: Final = frozenset({
     "allreduce", "allgather", "reduce-scatter", "alltoall", "broadcast", "reduce", "gather", "scatter", "barrier", "exchange",
     "all-reduce", "all-gather", "all-to-all", "collective",
 })  # fmt: skip
-COMPUTE: Final = ".compute"  # the end of the capacity of a GPU that computes
 REPLAYED: Final = "collective"  # kind of a collective's kernel in a recording that is run again
 _OF_GPUS: Final = frozenset({"kernel", "set", REPLAYED})  # kinds of ops of such a run that only GPUs execute
 _REPLAYS: Final = frozenset({"kernel", "set", "call", "python", "op"})  # kinds of ops that only such runs have
@@ -206,11 +205,8 @@ class _Before:
         """Keep the last op of each track."""
         part = self.found[next(iter(self.of_op[op].values()))]
         latest = last.get(part.track)
-        if latest is None or self._end(latest) <= part.end:
+        if latest is None or self.found[next(iter(self.of_op[latest].values()))].end <= part.end:
             last[part.track] = op
-
-    def _end(self, op: int) -> int:
-        return self.found[next(iter(self.of_op[op].values()))].end
 
     def front(self, op: int) -> int:
         """The op that starts what is shown as this one: of a collective the arrival of its rank."""
@@ -260,6 +256,7 @@ def _met(
     graph = result.timeline.flat.graph
     exchanges = [label.kind in COLLECTIVES for label in graph.labels]
     replays = _is_replay(graph.labels)
+    known = by_name(graph.capacities)
     by_cost: dict[int, tuple[str, ...]] = {}
     members: dict[int, tuple[str, ...]] = {}
     flat = result.timeline.flat
@@ -276,7 +273,7 @@ def _met(
         cost = int(flat.cost[work])
         if cost >= 0:
             if cost not in by_cost:
-                by_cost[cost] = tuple(_gpus(graph.costs[cost], kinds))
+                by_cost[cost] = tuple(_gpus(graph.costs[cost], known, kinds))
             members[part.op] = by_cost[cost]
             shown.setdefault(work, []).append(part.op)
     works = {op: work for work, ops in shown.items() for op in ops}
@@ -288,11 +285,12 @@ def _met(
 def _teams(result: Result, kinds: Mapping[str, str], ops: Sequence[int]) -> dict[int, tuple[str, ...]]:
     """The GPUs that compute one op together, as those of tensor parallelism do: its own device stands for all."""
     flat = result.timeline.flat
+    known = by_name(flat.graph.capacities)
     teams: dict[int, tuple[str, ...]] = {}
     for op in ops:
         demand = flat.graph.costs[int(flat.cost[op])].demand if flat.cost[op] >= 0 else None
-        named = [name.removesuffix(COMPUTE) for name, _ in demand.amounts if name.endswith(COMPUTE)] if demand is not None else []
-        gpus = tuple(dict.fromkeys(name for name in named if kinds.get(name) == "gpu"))
+        of = [known[name] for name, _ in demand.amounts] if demand is not None else []
+        gpus = tuple(dict.fromkeys(each.device for each in of if each.kind == "compute" and kinds.get(each.device) == "gpu"))
         if len(gpus) > 1 and flat.graph.labels[flat.label[op]].device in gpus:
             teams[op] = gpus
     return teams
@@ -306,6 +304,6 @@ def _group(result: Result, op: int, members: tuple[str, ...], device: str, place
     return mine if exchange is not None and len(mine) == exchange.ranks < len(members) else members
 
 
-def _gpus(cost: Cost, kinds: Mapping[str, str]) -> Iterator[str]:
-    named = dict.fromkeys(name.rpartition(".")[0] for name, _ in (*cost.demand.amounts, *cost.demand.holds))
+def _gpus(cost: Cost, known: Mapping[str, Capacity], kinds: Mapping[str, str]) -> Iterator[str]:
+    named = dict.fromkeys(known[name].device for name, _ in (*cost.demand.amounts, *cost.demand.holds))
     return (name for name in named if kinds.get(name) == "gpu")

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from hwsim.demand import Cost, Demand, Term, parted
+from hwsim.demand import Cost, Demand, Term
 from hwsim.devices import CannotCompute
 from hwsim.devices.roofline import Input
 from hwsim.formats import format_quantity, precise
@@ -232,7 +232,7 @@ def cached(op: Read, rate: float, cold: Placed, keeper: str, program: Program) -
         return copied
     missed = machine.serve(cold.device, "read", replace(access, times=access.times * (1 - rate)), target)
     requests = missed.requests and replace(missed.requests, count=max(1, round(missed.requests.count)))
-    return replace(_in_turn(missed, copied), requests=requests)
+    return replace(_in_turn(missed, copied, f"{cold.device}.media"), requests=requests)
 
 
 def _by_threads(moved: Cost, threads: float) -> Cost:
@@ -255,7 +255,7 @@ def _copied(seconds: float, threads: float) -> tuple[Input, ...]:
     return ("by one core", precise(seconds, "s"), "what the cache has"), ("threads", f"{threads:g}", "the read's depth")
 
 
-def _in_turn(missed: Cost, copied: Cost) -> Cost:
+def _in_turn(missed: Cost, copied: Cost, media: str) -> Cost:
     """Both by the same threads: their times alone add up, and what they draw."""
     amounts: dict[str, float] = {}
     for name, amount in (*missed.demand.amounts, *copied.demand.amounts):
@@ -272,10 +272,10 @@ def _in_turn(missed: Cost, copied: Cost) -> Cost:
         if missed.requests is not None and missed.requests.count > 0
         else missed.demand.crowd,
     )
-    media = next((term.capacity for term in missed.why if parted(term.capacity)[1] == "media"), "")
     inputs = (
         ("missed", precise(missed.demand.floor, "s"), "what the cache has not, from the disk"),
         ("cached", precise(copied.demand.floor, "s"), "what it has"),
     )
-    turn = (Term("reads", "missed + cached", inputs, floor, media),) if floor > 0 else ()
+    by = media if any(term.capacity == media for term in missed.why) else ""
+    turn = (Term("reads", "missed + cached", inputs, floor, by),) if floor > 0 else ()
     return Cost(demand, moved=tuple(sorted((*missed.moved, *copied.moved))), why=(*missed.why, *copied.why, *turn))

@@ -83,7 +83,7 @@ class Embedding:
         builder, graph = self.builder, self.graph
         self._labels = [builder.label(each.name, each.kind, each.device, each.program) for each in graph.labels]
         self._costs = [*(builder.cost(each) for each in graph.costs), -1]
-        self._queues = [*(builder.queue(each.name, each.device, each.depth) for each in graph.queues), -1]
+        self._queues = [*(builder.queue(each.name, each.device, each.depth, each.kind) for each in graph.queues), -1]
         self._pools = [*(builder.pool(each.name, each.servers) for each in graph.pools), -1]
 
     def write(self, entry: OpRef) -> list[OpRef]:

@@ -42,9 +42,11 @@ def suspicions(program: Program, alone: Mapping[str, float], entered: Mapping[st
     for number, served in enumerate(program.served):
         crowd = None if served.cost is None else served.cost.demand.crowd
         if crowd is not None and is_arm(crowd.each) and program.accesses_of(number) is None:
-            issued = program.stations[served.station].issued
+            station = program.stations[served.station]
+            issued = station.issued
+            (disk,) = [each.device for each in station.capacities if each.name == crowd.capacity]
             why = "jobs draw from it, too" if issued else "not every statement there asks for one after another"
-            arms.setdefault((program.services[served.service].name, crowd.capacity.rpartition(".")[0]), (crowd.each, why))
+            arms.setdefault((program.services[served.service].name, disk), (crowd.each, why))
     for (name, disk), (access, why) in sorted(arms.items(), key=lambda row: row[0]):
         single = access.member if isinstance(access, Members) else access
         mean = format_quantity(single(1)[0], "s")

@@ -96,7 +96,7 @@ def _planned(
 ) -> ServicePlan | None:
     """A service on the GPUs of its keys; at: where `device` and `parallel` are written."""
     try:
-        names = machine.select(keys.device)
+        names = machine.devices_of("gpu") if at.get("device") is None else machine.select(keys.device)
     except UnknownName as error:
         mistakes.add(_place(at, "device"), error.message, error.hint)
         return None
@@ -277,7 +277,8 @@ def _gpu(machine: Machine, names: Sequence[str], place: Place, mistakes: Mistake
             mistakes.add(place, f"{name} is a {machine.device(name).kind}; models are served on GPUs", "device: gpu*")
             return None
     if not models:
-        mistakes.add(place, "no device is named", "device: gpu*")
+        few = "" if machine.devices_of("gpu") else f": a model is served on GPUs, and {machine.name or 'the machine'} has none"
+        mistakes.add(place, f"no device is named{few}", "device: gpu*")
         return None
     first = models[0]
     if any(each != first for each in models):

@@ -52,7 +52,7 @@ class InferKeys:
     """Requests that a model answers: which model, on which devices, when they come, and how they are put together."""
 
     model: Tree = field("a model of the library or of a file, or its dimensions", example="llama-3-8b")
-    device: tuple[str, ...] = field("what it is served on", default=("gpu*",), one_or_many=True)
+    device: tuple[str, ...] = field("what it is served on (default: all GPUs)", default=(), one_or_many=True, example="gpu0..3")
     parallel: SplitKeys = field("how it is laid over the devices", default=SplitKeys(), example="{tp: 2, dp: rest}")
     dtype: Dtype | None = field(
         "number format of weights, activations and the KV cache (default: bf16 where the gpu has it, else fp16)", default=None

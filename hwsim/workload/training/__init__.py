@@ -129,18 +129,15 @@ def _read(tree: Tree, mistakes: Mistakes) -> tuple[TrainKeys | None, ModuleType,
 
 def _devices(keys: TrainKeys, tree: Tree, machine: Machine, mistakes: Mistakes) -> tuple[str, ...]:
     """The devices of the training; none once the mistakes are noted."""
-    place = (tree.get("device") or tree).place
+    named = tree.get("device")
     try:
-        devices = machine.select(keys.device)
+        devices = machine.devices_of("gpu") if named is None else machine.select(keys.device)
     except UnknownName as error:
-        if tree.get("device") is None:
-            message = f"a model is trained on gpus, and {machine.name or 'the machine'} has no {keys.device[0]}"
-            mistakes.add(tree.place, message, "a machine with gpus, or `device:` with what they are called there")
-        else:
-            mistakes.add(tree.key_place("device"), error.message, error.hint)
+        mistakes.add(tree.key_place("device"), error.message, error.hint)
         return ()
     if not devices:
-        mistakes.add(place, "no device is named", "such as device: gpu*")
+        few = "" if machine.devices_of("gpu") else f": a model is trained on GPUs, and {machine.name or 'the machine'} has none"
+        mistakes.add((named or tree).place, f"no device is named{few}", "such as device: gpu*")
     if keys.gpus is not None and keys.gpus > len(devices):
         mistakes.add(tree.key_place("gpus"), f"{keys.gpus} GPUs, but there are {len(devices)}", "left out: all of them")
         return ()

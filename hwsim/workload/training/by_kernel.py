@@ -84,7 +84,7 @@ class ByKernel:
                         name = f"{host}.host" if buckets.one_thread else f"{device}:{host}.host"
                         near = len(represented.near[replica])
                         threads[key] = Thread(ops.queue(name, host, many), host, 1 if buckets.one_thread else near)
-                    ops.queue(f"{device}.compute", device, many)
+                    ops.queue(f"{device}.compute", device, many, "compute")
                     worker = Worker((device,), stage, replica, threads[key], many=many)
                     self.workers.setdefault((stage, replica), []).append(worker)
         self.threads = list(threads.values())
@@ -180,7 +180,7 @@ class ByKernel:
 
     def _kernel(self, worker: Worker, kernel: Kernel, direction: str) -> None:
         """All kernels that one kernel becomes, after all that the GPU waits for."""
-        queue = self.ops.queue(f"{worker.device}.compute", worker.device)
+        queue = self.ops.queue(f"{worker.device}.compute", worker.device, kind="compute")
         costs: Sequence[Cost | int] = ()
         if self.tape is not None:
             costs = [number for _, number in self.tape.numbers("kernel", kernel, worker.device)]
@@ -217,7 +217,7 @@ class ByKernel:
     def _phase(self, name: str, cost: Cost | int, group: Names, ready: Sequence[OpRef]) -> OpRef:
         if group not in self._comm:
             queue = f"{group[0]}.comm" if len(group) == 1 else f"{group[0]}.comm {len(self._comm)}"
-            self._comm[group] = self.ops.queue(queue, group[0])
+            self._comm[group] = self.ops.queue(queue, group[0], kind="comm")
         return self.ops.add(name, "exchange", group[0], self._comm[group], ready, cost=cost)
 
     def _summed(self, devices: Names, parameters: float, ready: Sequence[OpRef]) -> list[OpRef]:

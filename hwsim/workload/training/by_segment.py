@@ -83,7 +83,7 @@ class BySegment:
 
     def _op(self, worker: Worker, name: str, kind: str, cost: int, queue: str) -> OpRef:
         """An op of a stage group behind all that it waits for, which its next op waits for."""
-        number = self.ops.queue(f"{worker.device}.{queue}", worker.device, worker.many)
+        number = self.ops.queue(f"{worker.device}.{queue}", worker.device, worker.many, queue)
         op = self.ops.add(name, kind, worker.device, number, worker.waits, cost=cost)
         worker.issued(op)
         worker.waits = [op]
@@ -110,7 +110,7 @@ class BySegment:
             return []
         cost = self.segments.scaled(self.segments.exchanging(stage, item, count), part, HIDDEN if hidden else EXPOSED)
         first = self.workers[stage, self.segments.replicas[0]][0].device
-        return [self.ops.add(item.name, item.operation, first, self.ops.queue(f"{first}.dp", first), after, cost=cost)]
+        return [self.ops.add(item.name, item.operation, first, self.ops.queue(f"{first}.dp", first, kind="dp"), after, cost=cost)]
 
     def _gather(self, stage: int, done: Pass, count: int) -> list[OpRef]:
         """Sharded weights of the next piece, once the piece before the current one has been computed.
@@ -134,7 +134,7 @@ class BySegment:
         """An exchange of sharded weights or gradients of one of `count` pieces, with all of its time."""
         first = self.workers[stage, self.segments.replicas[0]][0].device
         cost = self.segments.scaled(self.segments.exchanging(stage, item, count), times, HIDDEN)
-        return [self.ops.add(item.name, item.operation, first, self.ops.queue(f"{first}.dp", first), after, cost=cost)]
+        return [self.ops.add(item.name, item.operation, first, self.ops.queue(f"{first}.dp", first, kind="dp"), after, cost=cost)]
 
     def _scattered(self, stage: int) -> None:
         """Write the exchange of the gradients of the last piece, behind the weights that are gathered meanwhile."""

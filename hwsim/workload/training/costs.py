@@ -195,7 +195,7 @@ class KernelCosts:
         """The cost of a kernel on a GPU without a name, and those on GPUs with one."""
         key = timed.work, timed.slower
         if key not in self._alone:
-            cost = lengthened(self.times.cost(timed.work), timed.slower, self.times.rates)
+            cost = lengthened(self.times.cost(timed.work), timed.slower, self.times.rates, f"{_NAME}.compute")
             self._alone[key] = self._unsure(cost, timed.work), {}
         return self._alone[key]
 
@@ -211,18 +211,16 @@ class KernelCosts:
 
 def renamed(cost: Cost, device: str) -> Cost:
     """The same on a GPU of another name."""
+    names = {f"{_NAME}.{kind}": f"{device}.{kind}" for kind in ("compute", "memory")}
 
     def name(capacity: str) -> str:
-        return device + capacity.removeprefix(_NAME) if capacity.startswith(f"{_NAME}.") else capacity
+        return names.get(capacity, capacity)
 
     demand = cost.demand
     amounts = tuple([(name(capacity), amount) for capacity, amount in demand.amounts])
     holds = tuple([(name(capacity), part) for capacity, part in demand.holds])
     moved = tuple([(name(capacity), amount, unit) for capacity, amount, unit in cost.moved])
-    why = [
-        Term(line.label, line.formula, line.inputs, line.seconds, name(line.capacity), line.kind, line.doubts)
-        for line in cost.why
-    ]
+    why = [each.on(name(each.capacity), device) for each in cost.why]
     clocks = tuple([(name(capacity), part) for capacity, part in demand.clocks])
     drawn = Demand(
         demand.latency, amounts, demand.floor, holds, demand.share, demand.times, None, clocks, demand.start

@@ -114,7 +114,7 @@ def represented(
         name = machine.capacity_name(int(some[0]))
         alike[name] = len(some)
         hidden[some] = True
-        if ":" not in name:
+        if machine.capacities[name].device:
             members[name] = tuple(map(machine.capacity_name, some.tolist()))
     hidden[[capacities.number(name) for name in alike]] = False
     hidden_names = Hidden(machine, hidden)
@@ -250,8 +250,8 @@ def _of_replicas(machine: Machine, layout: Layout, kinds: Kinds, paths: _Paths, 
     loops = np.flatnonzero((paths.sources == paths.targets).all(axis=0))  # a path for each device
     happens: dict[str, list[Hashable]] = {}
     for name, mark in marks.items():
-        device, _, part = name.rpartition(".")
-        happens.setdefault(device, []).append((part, mark))
+        capacity = machine.capacities[name]
+        happens.setdefault(capacity.device, []).append((capacity.kind, mark))
     devices, looks = layout.devices, dict[Hashable, int]()
     colours = []
     for replica, row in enumerate(form):

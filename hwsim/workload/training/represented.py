@@ -115,7 +115,7 @@ def listed(classes: Mapping[str, Hashable], all_names: Iterable[tuple[str, Hasha
     first: dict[Hashable, str] = {}
     for name, of in classes.items():
         first.setdefault(of, name)
-    members = {name: [name] for name in classes if ":" not in name}
+    members = {name: [name] for name in classes}
     for name, of in all_names:
         if name not in classes and first.get(of) in members:
             members[first[of]].append(name)

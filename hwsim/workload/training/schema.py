@@ -76,7 +76,7 @@ class TrainKeys:
     """Steps of training: what is trained, on which devices, and how it is split over them."""
 
     model: Tree = field("a model of the library or of a file, or its dimensions", example="llama-3-70b")
-    device: tuple[str, ...] = field("what it is trained on", default=("gpu*",), one_or_many=True)
+    device: tuple[str, ...] = field("what it is trained on (default: all GPUs)", default=(), one_or_many=True, example="gpu0..3")
     gpus: int | None = field("of these, the first so many (default: all)", default=None, minimum=1)
     global_batch: int = field("sequences (or images) of a step, of all copies", minimum=1)
     microbatch: int = field("of these, how many pass the network at once, of each copy", default=1, minimum=1)

@@ -77,11 +77,11 @@ class Ops:
     many: dict[int, int] = field(default_factory=dict)  # by queue the number that it represents, if several
     _queues: dict[str, int] = field(default_factory=dict)
 
-    def queue(self, name: str, device: str, many: int = 1) -> int:
+    def queue(self, name: str, device: str, many: int = 1, kind: str = "") -> int:
         """The queue of that name, made at its first use; many: queues that it represents, itself among them."""
         if name not in self._queues:
             shown = name if self.program == MAIN else f"{self.program}:{name}"
-            number = self._queues[name] = self.builder.queue(shown, device)
+            number = self._queues[name] = self.builder.queue(shown, device, kind=kind)
             if many > 1:
                 self.many[number] = many
         return self._queues[name]
