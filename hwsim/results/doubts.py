@@ -79,11 +79,11 @@ def weights_of(timeline: Timeline, changes: Sequence[Change] = (), *, last: int 
     of_training = labels_where(flat.graph.labels, lambda _, program: program in trained)
     codes = _alike(flat.graph.costs, flat.cost[path.op]) * len(path.causes) + path.cause
     codes, place = ticks.numbered(2 * codes + (of_training[flat.label[path.op]] if trained else 0))
-    down = _down(path, flat, changes) / FEMTO
-    took = np.bincount(place, (path.end - path.start) / FEMTO - down)
+    down = _down(path, flat, changes)
+    took = np.bincount(place, (path.end - path.start).astype(np.float64) - down) / FEMTO
     costs = (*flat.graph.costs, None)  # the last stands for -1: no cost
     weights: list[Weight] = []
-    stated = float(down.sum())
+    stated = float(down.sum()) / FEMTO
     for code, seconds in zip(codes.tolist(), took.tolist(), strict=True):
         number, at = divmod(code // 2, len(path.causes))
         cost, cause = costs[number], path.causes[at]
@@ -95,7 +95,7 @@ def weights_of(timeline: Timeline, changes: Sequence[Change] = (), *, last: int 
         errors, covered = weighed(parts, seconds)
         weights += errors
         stated += max(0.0, seconds - covered)
-    return Weights(tuple(weights), stated, math.fsum([float(down.sum()), *took.tolist()]))
+    return Weights(tuple(weights), stated, math.fsum([float(down.sum()) / FEMTO, *took.tolist()]))
 
 
 def weighed(lines: Iterable[tuple[Term, float]], seconds: float) -> tuple[list[Weight], float]:
