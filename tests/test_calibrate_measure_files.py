@@ -171,17 +171,21 @@ def test_a_spent_budget_measures_nothing_more(tmp_path: Path) -> None:
     assert {len(row.seconds) for row in again.rows} == {1}
 
 
+def small(case: Case) -> bool:
+    return case.op == "fill" and case.params["bytes"] == 4096
+
+
 @pytest.mark.usefixtures("two_cases")
 def test_other_suites_join_a_file_with_a_budget_of_their_own(tmp_path: Path) -> None:
     path = tmp_path / "m.json.gz"
     found = measure(Plan(("kernels",), budget=ENOUGH, rounds=1), path)
     Measurements(found.environment, found.rows, {**found.settings, "spent": ENOUGH}).save(path)
-    again = measure(Plan(("ipc",), budget=ENOUGH, rounds=1, keep=lambda case: case.op == "lock"), path)
-    assert {row.suite for row in again.rows} == {"kernels", "ipc"}
-    assert again.settings["suites"] == ["ipc"]
+    again = measure(Plan(("allocation",), budget=ENOUGH, rounds=1, keep=small), path)
+    assert {row.suite for row in again.rows} == {"kernels", "allocation"}
+    assert again.settings["suites"] == ["allocation"]
     assert again.settings["date"] >= again.environment["date"]
     assert [each["suites"] for each in again.settings["before"]] == [["kernels"]]
-    more = measure(Plan(("ipc",), budget=ENOUGH, rounds=2, keep=lambda case: case.op == "lock"), path)
+    more = measure(Plan(("allocation",), budget=ENOUGH, rounds=2, keep=small), path)
     assert more.settings["before"] == again.settings["before"]
 
 
@@ -210,9 +214,9 @@ def test_a_suite_that_a_machine_lacks_is_named_with_the_reason(tmp_path: Path, m
 
 
 def test_what_the_budget_does_not_reach_is_named() -> None:
-    found = measure(Plan(("ipc",), budget=0.0))
+    found = measure(Plan(("allocation",), budget=0.0))
     assert found.rows == ()
-    assert found.skipped["ipc/queue"] == "the budget was spent before 2 of its cases"
+    assert found.skipped["allocation/mapped"] == "the budget was spent before 4 of its cases"
 
 
 def test_a_workload_s_own_ops_are_measured_at_their_shapes() -> None:
@@ -403,7 +407,7 @@ def test_stored_measurements_are_whole_and_say_what_disturbed_them(path: Path) -
     found = load(path)
     assert path.stat().st_size < 2_000_000
     assert len(found.rows) > 500
-    assert {"kernels", "memory", "storage", "network", "ipc"} <= {row.suite for row in found.rows}
+    assert {"kernels", "memory", "storage"} <= {row.suite for row in found.rows}
     assert found.environment["cpu"]["model"]
     assert found.environment["software"]["blas_core"]
     assert "/" not in json.dumps(found.environment.get("variables", {}))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import numpy as np
@@ -31,7 +30,7 @@ SMALL: dict[str, Params] = {
 @pytest.fixture
 def scope() -> Iterator[Scope]:
     with ExitStack() as session:
-        yield Scope(session, memory=MiB, file=MiB, threads=2)
+        yield Scope(session, memory=MiB, file=MiB)
 
 
 def once(cases: list[Case]) -> None:
@@ -186,8 +185,8 @@ def test_a_chain_is_followed_where_there_is_a_compiler() -> None:
 def test_the_file_of_storage_is_gone_afterwards(tmp_path: Path) -> None:
     with ExitStack() as session:
         scope = Scope(session, file=MiB, folder=str(tmp_path))
-        case = next(each for each in storage.cases(scope) if each.params["cache"] == "page")
-        once([case])
+        with ExitStack() as stack, suppress(CannotMeasure):  # a file system without O_DIRECT
+            next(storage.cases(scope)).make(stack)()
         assert len(list(tmp_path.iterdir())) == 1
     assert not list(tmp_path.iterdir())
 
@@ -200,15 +199,15 @@ def stand_in() -> gpu.Bench:
 def test_the_suite_of_a_gpu_runs_on_the_stand_in(scope: Scope) -> None:
     cases = list(gpu.cases_of(stand_in(), scope))
     ops = {case.op for case in cases}
-    assert {"launch", "graph", "queue", "h2d", "d2h", "d2d", "duplex", "triad", "matmul", "overlap", "streams", "sum"} <= ops
+    assert {"launch", "graph", "h2d", "d2h", "d2d", "duplex", "triad", "matmul"} <= ops
     small = [case for case in cases if case.work.reads <= MiB and case.work.flop <= 1e8]
     once([next(case for case in small if case.op == op) for op in sorted({case.op for case in small})])
 
 
 def test_a_gpu_s_rows_are_by_its_own_clock_unless_the_host_waits(scope: Scope) -> None:
     clocks = {case.op: case.clock for case in gpu.cases_of(stand_in(), scope) if case.params.get("pinned", True)}
-    assert {clocks[op] for op in ("h2d", "d2d", "triad", "matmul", "add", "graph")} == {"device"}
-    assert {clocks[op] for op in ("duplex", "overlap", "streams", "queue")} == {"wall"}
+    assert {clocks[op] for op in ("h2d", "d2d", "triad", "matmul", "graph")} == {"device"}
+    assert clocks["duplex"] == "wall"
 
 
 @pytest.mark.gpu
@@ -255,9 +254,3 @@ def test_how_many_threads_blas_has_is_put_back() -> None:
         assert library.threads() == 1
     assert library.threads() == before
     assert library.core()
-
-
-def test_the_other_end_of_a_connection_imports_nothing_of_hwsim() -> None:
-    tree = ast.parse((PACKAGE / "peer.py").read_text("utf-8"))
-    names = {each.module or "" for each in ast.walk(tree) if isinstance(each, ast.ImportFrom)}
-    assert not {name for name in names if name.startswith("hwsim")}

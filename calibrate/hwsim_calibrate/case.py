@@ -29,7 +29,6 @@ class Case:
         timer: takes one sample instead of the host's clocks.
         loop: turns inside a call; the time of one turn is reported.
         most: calls in one sample, at most.
-        busy: timed by the wall clock, but the CPU is needed all the time.
     """
 
     suite: str
@@ -43,7 +42,6 @@ class Case:
     timer: Timer | None = None
     loop: int = 1
     most: int = 1_000_000
-    busy: bool = False
     name: str = field(default="", kw_only=True)
 
     def __post_init__(self) -> None:

@@ -59,7 +59,6 @@ _STEPS: Final = {"fp32": 8192, "fp64": 1024, "int32": 4096}
 class Cuda(Device):
     """One device, which becomes the current one."""
 
-    xp: Any = cupy
     products: tuple[str, ...] = (*_PRODUCTS, "fp8")
     dtypes: tuple[str, ...] = ("fp32", "fp16", "fp64")
 

@@ -35,11 +35,10 @@ class HostStream:
 class Device:
     """A device.
 
-    xp: the module of its array functions. products, dtypes: number formats of matrix products, and of everything else.
+    products, dtypes: number formats of matrix products, and of everything else.
     vectors: number formats of arithmetic outside the matrix units.
     """
 
-    xp: Any = np
     products: tuple[str, ...] = ("fp64", "fp32")
     dtypes: tuple[str, ...] = ("fp32", "fp64")
     vectors: tuple[str, ...] = ("fp32", "fp64", "int32")
@@ -86,9 +85,6 @@ class Device:
     def kernel(self) -> Call:
         """An empty kernel."""
         return lambda: None
-
-    def spin(self, cycles: int) -> None:
-        """Keep the device busy for some cycles; numpy has no queue to fill meanwhile."""
 
     def graph(self, call: Call, times: int) -> Call:
         """A recorded list of calls."""

@@ -112,7 +112,7 @@ def _of_time(seen: Seen) -> Iterator[Finding]:
     cpus, running = cpu["usable"], f"{percent(1 / seen.stretch, '.0f')} of the time"
     if seen.stretch > 1.05 or load > 0.5 * cpus:
         fact = f"other programs want the cores: load {load:g} on {cpus}, a busy thread ran {running}"
-        why = "wall times of threads, files and networks come out too long; times of one thread are CPU times and suffer less"
+        why = "wall times of files come out too long; times of one thread are CPU times and suffer less"
         yield Finding("warning", fact, why, "stop them, or measure when they are done")
     else:
         yield Finding("well", f"quiet: load {load:g} on {cpus} CPUs, a busy thread had its core {running}")

@@ -31,7 +31,7 @@ _PART: Final = 0.2  # part of the samples that makes a group
 
 
 def flags_of(
-    clock: Clock, seconds: Sequence[float], rounds: Sequence[Sequence[Sample]], steal: Sequence[float], *, busy: bool = False
+    clock: Clock, seconds: Sequence[float], rounds: Sequence[Sequence[Sample]], steal: Sequence[float]
 ) -> tuple[str, ...]:
     """The words of `FLAGS` that apply.
 
@@ -39,7 +39,6 @@ def flags_of(
         seconds: the quiet estimate of each round.
         rounds: samples of the rounds of this run.
         steal: part of the time that was stolen, by round.
-        busy: timed by the wall clock, but the threads should have been running all the time.
     """
     samples = [each for taken in rounds for each in taken]
     if not samples:
@@ -53,7 +52,7 @@ def flags_of(
         "noisy": _most([pstdev(taken) >= 0.1 * fmean(taken) for taken in times]),
         "outliers": _most([max(taken) >= 1.5 * fmean(taken) or min(taken) <= 0.5 * fmean(taken) for taken in times]),
         "bimodal": bimodal(flat),
-        "shared": (busy or clock == "cpu") and median(each.wall / max(each.cpu, 1e-12) for each in samples) > 1.05,
+        "shared": clock == "cpu" and median(each.wall / max(each.cpu, 1e-12) for each in samples) > 1.05,
         "switched": _most([each.switches > 0 for each in samples]),
         "stolen": bool(steal) and median(steal) >= 0.01,
         "faulting": min(each.faults for each in samples) < 1.0 and max(each.faults for each in samples) >= 8.0,

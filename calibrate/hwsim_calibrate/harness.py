@@ -59,7 +59,7 @@ class Record:
         case, before = self.case, self.before
         samples = tuple(tuple(time_of(case, sample) for sample in taken) for taken in self.rounds)
         faults = tuple(median(sample.faults for sample in taken) for taken in self.rounds)
-        flags = flags_of(case.clock, self.seconds(), self.rounds, self.steal, busy=case.busy)
+        flags = flags_of(case.clock, self.seconds(), self.rounds, self.steal)
         if before:
             samples, faults = before.samples + samples, before.faults + faults
             flags = tuple(dict.fromkeys((*(flag for flag in before.flags if flag not in ("few", "unsteady")), *flags)))

@@ -37,7 +37,7 @@ def measuring_options(function: F) -> F:
                           "instead of all suites or in addition to those of --suite."),
         click.option("--budget", type=click.FloatRange(min=1), metavar="SECONDS", help="How long to measure."),
         click.option("--suite", "suites", multiple=True, metavar="NAME",
-                     help="kernels, allocation, memory, threads, storage, network, ipc, gpu or torch; several add up "
+                     help="kernels, allocation, memory, storage, gpu or torch; several add up "
                           "(default: all but torch)."),
     ):  # fmt: skip
         function = option(function)
@@ -79,7 +79,7 @@ def run(output: Path, budget: float | None, seed: int, fresh: bool, **options: A
 @measuring_options
 @click.option("--cases", is_flag=True, help="Print a line for each case.")
 def measure(output: Path | None, budget: float | None, cases: bool, **options: Any) -> None:
-    """Time kernels, memory, threads, files, networks and a GPU, in rounds spread over the whole run."""
+    """Time kernels, memory, files and a GPU, in rounds spread over the whole run."""
     from hwsim_calibrate import text
     from hwsim_calibrate.session import BUDGET
 

@@ -1,7 +1,7 @@
 """Measurements -> a machine file, each number with its interval and how many measured calls it rests on.
 
 - kernels: the table `kernels` of the cpu from calls of numpy; model: its formula, solve: the solver, corrections: the rest.
-- parts: the cpu; a disk: time of an access, bandwidth, concurrent accesses; messages by size, in pieces (piecewise).
+- parts: the cpu; a disk: time of an access, bandwidth, concurrent accesses (piecewise: times by size, in pieces).
 - gpu: a GPU and its error at rows held out; gpu_rows: its rows as the models predict them; gpu_memory, gpu_copies, gpu_products.
 - tables: parts from the output of other tools: nccl-tests, fio, OSU.
 
@@ -20,7 +20,7 @@ from hwsim_calibrate.fit.gpu import fit_gpu
 from hwsim_calibrate.fit.heldout import HeldOut, held_out
 from hwsim_calibrate.fit.kernels import FittedKernels, Interval, among_others, capacities_of, fit_kernels, page_faults, timed
 from hwsim_calibrate.fit.model import Capacities, Name
-from hwsim_calibrate.fit.parts import cpu_part, disk_part, network_notes
+from hwsim_calibrate.fit.parts import cpu_part, disk_part
 from hwsim_calibrate.fit.writing import text
 from hwsim_calibrate.store import Measurements
 
@@ -80,8 +80,7 @@ def fit(measurements: Measurements, *, name: str, seed: int = 0) -> Fitted:
     accuracy = f"{len(rows)} calls of numpy on one thread{busy}. Sizes held out: {heldout}"
     if TORCH in libraries:
         accuracy += f"; {len(libraries[TORCH].timed)} calls of PyTorch"
-    notes = "; ".join(note for note in (accuracy, network_notes(measurements)) if note)
-    machine: dict[str, Any] = {"hwsim": "machine/1", "name": name, "notes": notes, "parts": parts}
+    machine: dict[str, Any] = {"hwsim": "machine/1", "name": name, "notes": accuracy, "parts": parts}
     return Fitted(name, machine | ({"links": links} if links else {}), kernels, heldout, gpu.heldout)
 
 

@@ -17,13 +17,12 @@ from hwsim.formats import percent
 from hwsim_calibrate.fit.gpu_copies import copies_of
 from hwsim_calibrate.fit.gpu_memory import FittedMemory, Level, fit_latency, fit_memory
 from hwsim_calibrate.fit.gpu_products import Chip, Timed, fit_tiles
-from hwsim_calibrate.fit.gpu_rows import ELEMENTWISE, MOVING, errors, group_of, machine_of, product_work, size_of
+from hwsim_calibrate.fit.gpu_rows import MOVING, errors, group_of, machine_of, product_work, size_of
 from hwsim_calibrate.fit.heldout import HeldOut
 from hwsim_calibrate.fit.writing import quantity
 from hwsim_calibrate.store import Measurements, Row
 
 TILED: Final = 12  # products of a format from which on its tiles are fitted
-UNFITTED: Final = (*ELEMENTWISE, "overlap", "streams")
 ALONE: Final = ("launch", "graph", "arithmetic")  # one row for each number
 # Key of `launch`: the op and the param `measured` of its row.
 LAUNCHES: Final = {"host": ("launch", "wait"), "graph": ("graph", "")}
@@ -40,7 +39,8 @@ class FittedGpu:
 
 def fit_gpu(measurements: Measurements, ref: str, seed: int = 0) -> FittedGpu:
     """The GPU of the measurements, with its error at rows held out."""
-    rows, properties = list(measurements.of("gpu")), measurements.environment.get("gpu", {})
+    rows = [row for row in measurements.of("gpu") if not row.params.get("cold")]  # of earlier files: nothing is fitted to them
+    properties = measurements.environment.get("gpu", {})
     part, link = _fitted(rows, properties, ref)
     if not part:
         return FittedGpu()
@@ -48,7 +48,7 @@ def fit_gpu(measurements: Measurements, ref: str, seed: int = 0) -> FittedGpu:
     others, its_link = _fitted([row for row in rows if row.key not in held], properties, ref)
     if not others:
         return FittedGpu(part, link)
-    unseen = [row for row in rows if row.key in held or row.op in UNFITTED]
+    unseen = [row for row in rows if row.key in held]
     heldout = errors(machine_of(others, its_link), unseen, seed)
     words = ", ".join(f"{name} {percent(group.median, '.1f')} ({len(group.cases)})" for name, group in heldout.items())
     return FittedGpu(part | {"notes": f"median error at rows held out (how many): {words}"}, link, heldout)
@@ -58,8 +58,8 @@ def held_rows(rows: Sequence[Row]) -> set[tuple[str, str]]:
     """Every other size of each op, format and kind of copy; the smallest and the largest are always fitted."""
     groups: dict[tuple[str, ...], list[Row]] = {}
     for row in rows:
-        if group_of(row) and row.op not in (*UNFITTED, *ALONE):
-            kind = (row.op, *(str(row.params.get(key)) for key in ("dtype", "pinned", "cold", "transposed")), _form(row))
+        if group_of(row) and row.op not in ALONE:
+            kind = (row.op, *(str(row.params.get(key)) for key in ("dtype", "pinned", "transposed")), _form(row))
             groups.setdefault(kind, []).append(row)
     return {row.key for group in groups.values() for row in sorted(group, key=size_of)[1:-1:2]}
 
@@ -80,7 +80,7 @@ def _fitted(rows: Sequence[Row], properties: Mapping[str, Any], ref: str) -> tup
     launches = {(row.op, str(row.params.get("measured", ""))): row for row in rows}
     empty = launches.get(("launch", "device"))
     products = [row for row in rows if row.op == "matmul"]
-    moving = [row for row in rows if row.op in MOVING and not row.params.get("cold") and row.clock == "device"]
+    moving = [row for row in rows if row.op in MOVING and row.clock == "device"]
     memory = fit_memory(moving, empty.quiet) if empty else None
     if not products or memory is None:
         return {}, {}

@@ -16,14 +16,13 @@ from hwsim.devices.roofline import CannotCompute
 from hwsim.machine import Handling, Machine
 from hwsim_calibrate.fit.heldout import HeldOut, Predicted, score
 from hwsim_calibrate.store import Row
-from hwsim_calibrate.suites.gpu import FLUSHED
 
-# Op of a row: the keys of the gpu or of its link that are fitted to it, or what it is kept for.
+# Op of a row: the keys of the gpu or of its link that are fitted to it.
 FEEDS: Final[Mapping[str, str]] = {
-    "launch": "launch.stream, launch.host; kept: `enqueue` shows when the host is what limits",
+    "launch": "launch.stream, launch.host",
     "graph": "launch.graph",
     "copy": "launch.stream, memory.bandwidth, sustained.copy, l2",
-    "triad": "launch.stream, sustained.read, sustained.copy, l2; kept: `cold` checks them, the cache overwritten",
+    "triad": "launch.stream, sustained.read, sustained.copy, l2",
     "read": "sustained.read, l2",
     "write": "sustained.write, l2",
     "chase": "l1.latency, l1.chase, l2.latency, l2.far, l2.miss, l2.chase",
@@ -34,19 +33,7 @@ FEEDS: Final[Mapping[str, str]] = {
     "d2d": "copies.local, copies.local_setup",
     "duplex": "link: two_way",
     "clock": "clock",
-    "synchronize": "kept: part of every time for which the host waits",
-    "queue": "kept: kernels in the queue at which the host has to wait; no key holds it",
-    "fill": "kept: the time to overwrite the cache, which is part of a `cold` row",
-    "overlap": "kept: a copy together with products takes as long as the longer of the two",
-    "streams": "kept: kernels that fill the GPU take as long in two streams as in one",
-    "add": "kept: checks memory and launches",
-    "exp": "kept: checks memory and launches",
-    "tanh": "kept: checks memory and launches",
-    "sqrt": "kept: checks memory and launches",
-    "sum": "kept: checks memory and launches",
-    "max": "kept: checks memory and launches",
 }
-ELEMENTWISE: Final = ("add", "exp", "tanh", "sqrt", "sum", "max")
 MOVING: Final = ("copy", "triad", "read", "write")
 HOST: Final = {
     "kind": "cpu", "name": "a host that never limits", "source": "guess", "ref": "so that the GPU and its link limit",
@@ -73,18 +60,14 @@ def group_of(row: Row) -> str:
     """The group of rows whose error is reported together; "" for rows without a prediction."""
     if row.op == "matmul":
         return f"products {row.params.get('dtype')}"
-    if row.op in ELEMENTWISE:
-        return "element by element"
     if row.op in MOVING:
-        return "memory, cold" if row.params.get("cold") else "memory"
+        return "memory"
     if row.op in ("h2d", "d2h"):
         return f"host copies, {'pinned' if row.params.get('pinned') else 'pageable'}"
     return {
         "arithmetic": "arithmetic",
         "d2d": "copies inside",
         "chase": "latency",
-        "overlap": "overlap",
-        "streams": "streams",
         "graph": "launches",
         "launch": "launches",
     }.get(row.op, "")
@@ -115,15 +98,8 @@ def seconds_of(machine: Machine, row: Row) -> float | None:
             cost = gpu.compute("gpu", Work(start="stream" if params["measured"] == "device" else "host"))
         case "graph":
             cost = gpu.compute("gpu", Work(kernels=int(work.calls), start="graph"))
-        case op if op in MOVING and not params.get("cold"):
+        case op if op in MOVING:
             cost = gpu.stream("gpu", Stream(reads=work.reads, writes=work.writes, working_set=traffic))
-        case "triad":  # the cache is overwritten before it
-            flushed = gpu.stream("gpu", Stream(writes=float(FLUSHED), working_set=float(FLUSHED)))
-            cost = gpu.stream("gpu", Stream(reads=work.reads, writes=work.writes))
-            return flushed.demand.alone(rates) + cost.demand.alone(rates)
-        case op if op in ELEMENTWISE:
-            moved = Work(flop=work.flop, reads=work.reads, writes=work.writes, dtype=str(params["dtype"]), working_set=traffic)
-            cost = gpu.compute("gpu", moved)
         case "matmul":
             product = product_work(row)
             cost = None if product is None else gpu.compute("gpu", product)
@@ -134,19 +110,6 @@ def seconds_of(machine: Machine, row: Row) -> float | None:
         case "h2d" | "d2h" | "d2d":
             ends = {"h2d": ("cpu", "gpu"), "d2h": ("gpu", "cpu"), "d2d": ("gpu", "gpu")}[row.op]
             cost = machine.transfer(*ends, size_of(row), _HANDLING[bool(params.get("pinned", True))])
-        case "overlap":
-            parts, side = str(params["parts"]).split(), int(str(params["side"]))
-            matrix = 4.0 * side**2
-            squares = Work(flop=2.0 * side**3, reads=2 * matrix, writes=matrix, mix="matmul", product=Product(side, side, side))
-            took = [machine.transfer("cpu", "gpu", size_of(row)).demand.alone(rates)] if "copy" in parts else []
-            took += [int(str(params["n"])) * gpu.compute("gpu", squares).demand.alone(rates)] if "matmul" in parts else []
-            return max(took)
-        case "streams":
-            calls = int(work.calls)
-            moved = Work(
-                flop=work.flop / calls, reads=work.reads / calls, writes=work.writes / calls, working_set=traffic / calls
-            )
-            return calls * gpu.compute("gpu", moved).demand.alone(rates)
     return None if cost is None else cost.demand.alone(rates)
 
 

@@ -127,12 +127,6 @@ def disk_part(measurements: Measurements, ref: str) -> dict[str, Any]:
     return part
 
 
-def network_notes(measurements: Measurements) -> str:
-    """Messages over the loopback in words: no part of a machine stands for them."""
-    points = _by_size([*measurements.of("network", "tcp")], "tcp", "pingpong")
-    return _in_words("TCP over the loopback, one way", points) if len(points) >= 2 else ""
-
-
 def _by_size(rows: Sequence[Row], op: str, pattern: str) -> list[tuple[float, float]]:
     return sorted(
         (float(_int(row.params.get("bytes"))), row.quiet)

@@ -15,12 +15,12 @@
 #   transposed      of `matmul`: none, a, b
 #   index           how many indices of `take`, or rows of `takerows`
 #   layout          strided: rows with a gap behind each; columns: across the rows; flat if it is not said
-#   side            of `mixed`, the array of its calls; of `overlap`, the product
+#   side            of `mixed`, the array of its calls
 #   source          of a copy that changes the type: the type it is read in
 #   groups          of `bincount`
-#   pages           of `mapped`: default, small, huge
-#   cache           of a file: direct (past the page cache), page (through it), cold (through it, first read)
-#   pinned, cold    of the suite gpu: memory of the host that cannot be swapped; after the L2 was overwritten
+#   pages           of `mapped`: small
+#   cache           of a file: direct (past the page cache)
+#   pinned          of the suite gpu: memory of the host that cannot be swapped
 #   bytes           of a transfer, an access, a message; of the working set together for `memory`
 #   pattern         sequential, random, dependent
 #   threads         threads that work on it (1 if it is not said)
@@ -42,12 +42,9 @@ from hwsim_calibrate.case import Case
 SUITES: Final[dict[str, str]] = {
     "kernels": "kernels of numpy, one thread: element by element, reductions, products, sorting, random numbers",
     "allocation": "fresh memory: empty arrays, pages met for the first time",
-    "memory": "caches and memory: copies and triads over growing arrays, random reads, a chain of pointers",
-    "threads": "several threads: matrix products of BLAS, copies, what the interpreter's lock leaves",
-    "storage": "files in the temporary folder: in a row and anywhere, past the page cache and through it, fsync",
-    "network": "TCP over the loopback: latency and bandwidth by size",
-    "ipc": "queues between threads, pipes between processes",
-    "gpu": "a GPU through cupy: launches, copies, memory, matrix products, overlap",
+    "memory": "caches and memory: copies over growing arrays, random reads, a chain of pointers",
+    "storage": "files in the temporary folder past the page cache: in a row and anywhere, one access and several under way",
+    "gpu": "a GPU through cupy: launches, copies, memory, matrix products",
     "torch": "operators of PyTorch, one thread: products, convolutions, attention, norms, element by element, optimizers",
 }
 APART: Final = ("torch",)  # measured only where they are named
@@ -62,7 +59,6 @@ class Scope:
         session: closes resources at the end of the whole run.
         memory: bytes of the largest working set.
         file: bytes of the file of `storage`.
-        threads: most threads at a time; 0 for the number of CPUs.
         folder: place of files; default: the system's temporary folder.
         gpu: number of the GPU.
     """
@@ -70,7 +66,6 @@ class Scope:
     session: ExitStack
     memory: int = 256 * MiB
     file: int = 128 * MiB
-    threads: int = 0
     folder: str | None = None
     gpu: int = 0
 

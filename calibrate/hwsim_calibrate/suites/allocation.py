@@ -19,45 +19,34 @@ from hwsim_calibrate.clocks import Call
 from hwsim_calibrate.store import Amounts, Param
 from hwsim_calibrate.suites import MiB, Scope
 
-EMPTY: Final = (64, 4096, 65536, MiB, 16 * MiB, 64 * MiB)
 TOUCHED: Final = (4096, 65536, MiB, 8 * MiB, 24 * MiB, 31 * MiB, 33 * MiB, 48 * MiB, 96 * MiB)
 MAPPED: Final = (65536, MiB, 16 * MiB, 64 * MiB)
-_ADVICE: Final = {"default": "", "small": "MADV_NOHUGEPAGE", "huge": "MADV_HUGEPAGE"}
 
 
 def cases(scope: Scope) -> Iterator[Case]:
     """All cases."""
-    for size in EMPTY:
-        yield Case("allocation", "empty", {"bytes": size}, Amounts(), _empty(size))
     for size in TOUCHED:
         if size <= scope.memory:
             yield Case("allocation", "fill", {"bytes": size, "into": "new"}, Amounts(0, 0, size, 2), _touched(size))
-    for pages, advice in _ADVICE.items():
-        for size in MAPPED:
-            params: dict[str, Param] = {"bytes": size, "pages": pages}
-            yield Case("allocation", "mapped", params, Amounts(0, 0, size), _mapped(size, advice), samples=3)
-
-
-def _empty(size: int) -> Make:
-    return lambda _: lambda: np.empty(size, np.uint8)
+    for size in MAPPED:
+        params: dict[str, Param] = {"bytes": size, "pages": "small"}
+        yield Case("allocation", "mapped", params, Amounts(0, 0, size), _mapped(size), samples=3)
 
 
 def _touched(size: int) -> Make:
     return lambda _: lambda: np.empty(size, np.uint8).fill(1)
 
 
-def _mapped(size: int, advice: str) -> Make:
-    """A new mapping, filled once and given back."""
+def _mapped(size: int) -> Make:
+    """A new mapping of small pages, filled once and given back."""
 
     def make(_: ExitStack) -> Call:
-        if advice and not hasattr(mmap, advice):
-            raise CannotMeasure(f"the system knows no {advice}")
-        private = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_ANONYMOUS") else {}
+        if not hasattr(mmap, "MADV_NOHUGEPAGE"):
+            raise CannotMeasure("the system knows no MADV_NOHUGEPAGE")
 
         def call() -> None:
-            area = mmap.mmap(-1, size, **private)
-            if advice:
-                area.madvise(getattr(mmap, advice))
+            area = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+            area.madvise(mmap.MADV_NOHUGEPAGE)
             array = np.frombuffer(area, np.uint8)
             array.fill(1)
             del array

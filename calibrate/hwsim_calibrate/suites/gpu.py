@@ -1,9 +1,8 @@
-"""A GPU: launches, copies, its memory, matrix products, concurrent work.
+"""A GPU: launches, copies, its memory, matrix products.
 
 A call on a GPU only enqueues. The device's own time of a few calls is taken between two events, behind a kernel that spins until
 all of them are in the queue (the idea is nvbench's). Otherwise the time of small kernels is the time in which the host launches
-them. Where the host has to wait, the wall clock counts (`launch` with wait, `duplex`, `overlap`). `memory` grows past the
-L2 cache; `cold` runs after everything in it was overwritten.
+them. Where the host has to wait, the wall clock counts (`launch` with wait, `duplex`). `memory` grows past the L2 cache.
 """
 
 from __future__ import annotations
@@ -19,10 +18,10 @@ from typing import Any, Final
 import numpy as np
 
 from hwsim.spec import SpecError
-from hwsim_calibrate.case import Case, Timer
-from hwsim_calibrate.clocks import Call, Sample
+from hwsim_calibrate.case import Case
+from hwsim_calibrate.clocks import Call
 from hwsim_calibrate.device import Device
-from hwsim_calibrate.store import Amounts, Clock, Param
+from hwsim_calibrate.store import Amounts, Param
 from hwsim_calibrate.suites import MiB, Scope
 from hwsim_calibrate.suites.arrays import width
 
@@ -36,8 +35,6 @@ CHASED: Final = tuple(round(2 ** (quarter / 4)) // 128 * 128 for quarter in rang
 NEAREST: Final = 256 * 1024  # bytes: more than any L1, which begins empty in every kernel
 STEPS: Final = {True: 65536, False: 8192}  # reads of a chain, by whether an L1 may hold it
 CYCLES: Final = 1_000_000  # that show the clock
-ELEMENTS: Final = (1 << 10, 1 << 14, 1 << 18, 1 << 20, 1 << 22, 1 << 24, 1 << 26)
-ELEMENTWISE: Final = {"add": 2, "exp": 1, "tanh": 1, "sqrt": 1}  # arrays read
 SQUARES: Final = (64, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 2304, 2560, 3072, 4096, 5120, 6144, 8192)
 # m, k, n: few rows; few columns; a short k, which shows how tiles begin and end; a long one, which is cut into pieces; odd rows.
 OBLONGS: Final = (
@@ -55,12 +52,7 @@ ONLY_STORED: Final = ("int8", "fp8")  # formats whose matrix units take the seco
 MULTIPLES: Final = {"int8": (4, 4, 4), "fp8": (1, 16, 16)}  # m, k, n have to be multiples of these
 HOT: Final = 1e11  # FLOP from which on a product is measured at the clock that a busy GPU keeps
 HEATING: Final = 0.1  # seconds of products before that
-QUEUED: Final = (64, 256, 1024, 2048, 4096)
 GRAPH: Final = 100  # kernels
-FLUSHED: Final = 256 * MiB  # more than any L2
-ROW: Final = 256  # elements
-IN_STREAM: Final = 20  # kernels
-_BUSY: Final = 200_000_000  # cycles: 0.1 s, longer than it takes to enqueue the most
 _MOST_FLOP: Final = 1.2e12
 
 
@@ -71,28 +63,24 @@ class Bench:
     device: Device
     stream: Any
 
-    def case(
-        self, op: str, params: dict[str, Param], work: Amounts, make: Callable[[], Call], clock: Clock = "device", loop: int = 1
-    ) -> Case:
-        """A case by the device's events; by the wall clock it is the host's time of enqueuing."""
+    def case(self, op: str, params: dict[str, Param], work: Amounts, make: Callable[[], Call], loop: int = 1) -> Case:
+        """A case by the device's events."""
 
         def made(stack: ExitStack) -> Call:
             stack.callback(self.device.tidy)
             with self.stream:
                 return make()
 
-        return Case("gpu", op, params, work, made, clock, 5, 2e-3, self.device.timer(self.stream), loop, most=400)
+        return Case("gpu", op, params, work, made, "device", 5, 2e-3, self.device.timer(self.stream), loop, most=400)
 
-    def waited(
-        self, op: str, params: dict[str, Param], work: Amounts, make: Callable[[], Call], loop: int = 1, name: str = ""
-    ) -> Case:
+    def waited(self, op: str, params: dict[str, Param], work: Amounts, make: Callable[[], Call]) -> Case:
         """A case by the wall clock, whose call waits for the device itself."""
 
         def made(stack: ExitStack) -> Call:
             stack.callback(self.device.tidy)
             return make()
 
-        return Case("gpu", op, params, work, made, "wall", 5, 2e-3, loop=loop, name=name)
+        return Case("gpu", op, params, work, made, "wall", 5, 2e-3)
 
 
 def missing() -> str:
@@ -138,7 +126,7 @@ def cases_of(bench: Bench, _: Scope) -> Iterator[Case]:
     """The cases of any device."""
     room = bench.device.free() // 4
     yield from _launches(bench)
-    for part in (_copies, _memory, _chains, _elementwise, _products, _overlap):
+    for part in (_copies, _memory, _chains, _products):
         yield from part(bench, room)
     yield from _arithmetic(bench)
 
@@ -151,17 +139,12 @@ def _launches(bench: Bench) -> Iterator[Case]:
         device.synchronize()
 
     yield bench.case("launch", {"measured": "device"}, Amounts(), lambda: null)
-    yield bench.case("launch", {"measured": "enqueue"}, Amounts(), lambda: null, "wall")
     yield bench.waited("launch", {"measured": "wait"}, Amounts(), lambda: and_wait)
-    yield bench.waited("synchronize", {}, Amounts(), lambda: device.synchronize)
     timer = device.clock(bench.stream, CYCLES)
     kind, side = "fp16" if "fp16" in device.products else "fp32", 8192 if device.free() > 4096 * MiB else 64
     busy = partial(device.product, kind, side, side, side)
     yield Case("gpu", "clock", {"after": "products"}, Amounts(CYCLES), lambda _: busy(), "device", 3, 0.0, timer)
     yield bench.case("graph", {"n": GRAPH}, Amounts(calls=GRAPH), lambda: device.graph(null, GRAPH))
-    for count in QUEUED:
-        timer = _queue_timer(device, bench.stream, count)
-        yield Case("gpu", "queue", {"n": count}, Amounts(calls=count), lambda _: null, "wall", 3, 0.0, timer)
 
 
 def _arithmetic(bench: Bench) -> Iterator[Case]:
@@ -169,22 +152,6 @@ def _arithmetic(bench: Bench) -> Iterator[Case]:
     for dtype in bench.device.vectors:
         call, flop = bench.device.arithmetic(dtype)
         yield bench.case("arithmetic", {"dtype": dtype}, Amounts(flop), lambda call=call: call)  # type: ignore[misc]
-
-
-def _queue_timer(device: Device, stream: Any, count: int) -> Timer:
-    """The host's time per kernel while the device is busy with another: it jumps where the queue is full."""
-
-    def sample(call: Call, _: int) -> Sample:
-        with stream:
-            device.spin(_BUSY)
-            began = time.perf_counter()
-            for _ in range(count):
-                call()
-            seconds = (time.perf_counter() - began) / count
-            stream.synchronize()
-        return Sample(seconds, seconds)
-
-    return sample
 
 
 def _copies(bench: Bench, room: int) -> Iterator[Case]:
@@ -239,10 +206,7 @@ def _memory(bench: Bench, room: int) -> Iterator[Case]:
                 continue
             for op, (read, written, flop) in MOVED.items():
                 work = Amounts(size / width(dtype) * flop, read * size, written * size)
-                params: dict[str, Param] = {"bytes": size, "dtype": dtype}
-                yield bench.case(op, params, work, partial(_moving, device, op, dtype, size))
-                if op == "triad" and MiB <= size <= 64 * MiB and size + FLUSHED <= room:
-                    yield bench.case(op, params | {"cold": True}, work, partial(_cold, device, dtype, size))
+                yield bench.case(op, {"bytes": size, "dtype": dtype}, work, partial(_moving, device, op, dtype, size))
 
 
 def _moving(device: Device, op: str, dtype: str, size: int) -> Call:
@@ -257,53 +221,6 @@ def _chains(bench: Bench, room: int) -> Iterator[Case]:
         steps = STEPS[size <= NEAREST]
         make = partial(bench.device.chase, size, steps)
         yield bench.case("chase", {"bytes": size, "pattern": "dependent"}, Amounts(0, 4), make, loop=steps)
-
-
-def _cold(device: Device, dtype: str, size: int) -> Call:
-    """The triad after the L2 was overwritten; the time of overwriting alone is the row `fill` of `FLUSHED` bytes."""
-    call, overwritten = _moving(device, "triad", dtype, size), device.array("int8", FLUSHED)
-
-    def both() -> None:
-        overwritten.fill(0)
-        call()
-
-    return both
-
-
-def _elementwise(bench: Bench, room: int) -> Iterator[Case]:
-    device, flush = bench.device, min(FLUSHED, room // 2)
-    yield bench.case("fill", {"bytes": flush}, Amounts(0, 0, flush), partial(_fill, device, flush))
-    for dtype in device.dtypes:
-        for n in (each for each in ELEMENTS if 2 * each * width(dtype) <= room):
-            size, make = n * width(dtype), partial(_on_arrays, device, dtype, n)
-            params: dict[str, Param] = {"n": n, "dtype": dtype}
-            for op, read in ELEMENTWISE.items():
-                yield bench.case(op, params | {"into": "out"}, Amounts(n, read * size, size), partial(make, op))
-            yield bench.case("sum", params, Amounts(n, size), partial(make, "sum"))
-            yield bench.case("add", params | {"into": "new"}, Amounts(n, 2 * size, size), partial(make, "new"))
-            if n >= ROW:
-                params = {"shape": (n // ROW, ROW), "dtype": dtype, "axis": "1"}
-                yield bench.case("max", params, Amounts(n, size, size / ROW), partial(make, "max"))
-
-
-def _fill(device: Device, size: int) -> Call:
-    to = device.array("int8", size)
-    return lambda: to.fill(0)
-
-
-def _on_arrays(device: Device, dtype: str, n: int, op: str) -> Call:
-    """An op into a given array; `new`: an addition into a new one; `max`: of each row of 256."""
-    if op == "max":
-        rows = device.array(dtype, n // ROW, ROW)
-        return lambda: rows.max(axis=1)
-    array, to = device.array(dtype, n), device.array(dtype, n)
-    if op == "sum":
-        total: Call = array.sum
-        return total
-    if op == "new":
-        return lambda: array + to
-    function = getattr(device.xp, op)
-    return (lambda: function(array, array, out=to)) if op == "add" else (lambda: function(array, out=to))
 
 
 def _products(bench: Bench, room: int) -> Iterator[Case]:
@@ -335,64 +252,4 @@ def _product(device: Device, kind: str, shape: tuple[int, int, int], *, stored: 
         while time.perf_counter() - began < HEATING:
             call()
             device.synchronize()
-    return call
-
-
-def _overlap(bench: Bench, room: int) -> Iterator[Case]:
-    """A copy together with as many products as take as long, alone and concurrent; the same kernels in one stream and in two."""
-    size, side = min(128 * MiB, room // 4), 2048 if room > 1024 * MiB else 128
-    count = _as_long(bench, size, side)
-    for parts in (("copy",), ("matmul",), ("copy", "matmul")):
-        name = f"overlap parts={' '.join(parts)} bytes={size} side={side}"  # the count differs from run to run
-        params: dict[str, Param] = {"parts": " ".join(parts), "bytes": size, "side": side, "n": count}
-        work = Amounts(2.0 * side**3 * count * ("matmul" in parts), size * ("copy" in parts), 0)
-        yield bench.waited("overlap", params, work, partial(_concurrent, bench.device, parts, size, side, count), name=name)
-    n = min(1 << 24, room // 32)  # a kernel takes many times as long as its launch
-    for streams in (1, 2):
-        params = {"n": n, "dtype": "fp32", "streams": streams}
-        work = Amounts(n * streams, 4.0 * n * streams, 4.0 * n * streams, streams)
-        yield bench.waited("streams", params, work, partial(_in_streams, bench.device, n, streams), loop=IN_STREAM)
-
-
-def _as_long(bench: Bench, size: int, side: int) -> int:
-    """Products in fp32 that take as long as a copy from the host."""
-    sample = bench.device.timer(bench.stream)
-    calls = _copy(bench, "h2d", size), bench.device.product("fp32", side, side, side)
-    copy, product = (min(sample(call, 1).device for _ in range(3)) for call in calls)
-    bench.device.tidy()
-    return max(1, min(1000, round(copy / max(product, 1e-9))))
-
-
-def _concurrent(device: Device, parts: tuple[str, ...], size: int, side: int, count: int) -> Call:
-    """A copy from the host, products, or both in two streams; the host waits for them."""
-    on_host, on_device = device.host(size, pinned=True), _bytes(device, size)
-    copying, computing = device.stream(), device.stream()
-    product = device.product("fp32", side, side, side)
-
-    def call() -> None:
-        if "copy" in parts:
-            device.copy(on_device, on_host, copying)
-        if "matmul" in parts:
-            with computing:
-                for _ in range(count):
-                    product()
-        copying.synchronize()
-        computing.synchronize()
-
-    return call
-
-
-def _in_streams(device: Device, n: int, count: int) -> Call:
-    """Exponentials in each of `count` streams; the host waits for them."""
-    calls = [_on_arrays(device, "fp32", n, "exp") for _ in range(count)]
-    streams = [device.stream() for _ in range(count)]
-
-    def call() -> None:
-        for stream, exponential in zip(streams, calls, strict=True):
-            with stream:
-                for _ in range(IN_STREAM):
-                    exponential()
-        for stream in streams:
-            stream.synchronize()
-
     return call

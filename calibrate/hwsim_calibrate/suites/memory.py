@@ -1,7 +1,6 @@
 """Caches and memory: the same few calls over arrays that grow past every cache.
 
-`bytes` is the working set, all arrays together. A read is `max`, whose arithmetic overlaps with the loads. A triad is two calls,
-because numpy has none.
+`bytes` is the working set, all arrays together. A read is `max`, whose arithmetic overlaps with the loads.
 """
 
 from __future__ import annotations
@@ -34,7 +33,6 @@ def cases(scope: Scope) -> Iterator[Case]:
         if size > scope.memory:
             continue
         yield _case("copy", size, Amounts(0, size / 2, size / 2), _copy)
-        yield _case("triad", size, Amounts(size / 12, size, size * 2 / 3, 2), _triad)
         yield _case("read", size, Amounts(size / 8, size, 0), _read)
         yield _case("write", size, Amounts(0, 0, size), _write)
         yield _case("gather", size, Amounts(0, GATHERED * 16, GATHERED * 8), _gather, "random")
@@ -52,17 +50,6 @@ def _case(op: str, size: int, work: Amounts, make: Callable[[int], Call], patter
 def _copy(size: int) -> Call:
     source, to = numbers("fp64", size // 16), blank("fp64", size // 16)
     return lambda: np.copyto(to, source)
-
-
-def _triad(size: int) -> Call:
-    first, second, to = (numbers("fp64", size // 24) for _ in range(3))
-    factor = np.float64(3.0)
-
-    def call() -> None:
-        np.multiply(second, factor, to)
-        np.add(first, to, to)
-
-    return call
 
 
 def _read(size: int) -> Call:
