@@ -5,7 +5,7 @@ every class as text: 0.52 ms for a frozen class with slots, half of the time in 
 compiled, and that for the fourth instance: of 240 classes that a run imports, 80 are called, and 20 of them four times. The
 others are closures over the names of the fields, with the same results. Fields, slots, keyword-only arguments,
 `fields`, `replace` and `asdict` are the standard library's, and for type checkers the decorator is the standard one
-(docs/decisions/0036).
+(docs/decisions/0015).
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ COMMANDS: Final = (
     "simulate dgx-h100 llama3-8b-serving --json --ops",
     "simulate dgx-h100 serving/adapters --json",
     "simulate p3.16xlarge resnet50-dp --json",
-    "simulate server services/web-and-database --json",
+    "simulate web-server services/web-and-database --json",
     "estimate dgx-h100 mixtral-8x7b --plan auto --global-batch 128 --json",
     "sensitivity d2l-4gpu-pcie d2l/allreduce-160mb --against p3.16xlarge --json",
     "simulate d2l-disks d2l/ssd-queue-depth",

@@ -243,10 +243,34 @@ def test_every_decision_is_listed() -> None:
     assert decisions == {match["target"] for match in LINK.finditer(index) if match["target"][0].isdigit()}
 
 
+def test_decisions_are_few_and_short() -> None:
+    """At most forty, numbered without gaps in the order of the index, each half a page."""
+    pages = sorted((ROOT / "docs/decisions").glob("[0-9]*.md"))
+    assert [int(page.name[:4]) for page in pages] == list(range(1, len(pages) + 1))
+    assert len(pages) <= 40
+    index = (ROOT / "docs/decisions/README.md").read_text(encoding="utf-8")
+    assert [page.name for page in pages] == re.findall(r"^\| \[\d{4}\]\(([^)]+)\)", index, re.MULTILINE)
+    assert [page.name for page in pages if len(page.read_text(encoding="utf-8").splitlines()) > 40] == []
+
+
+def test_a_decision_that_is_named_is_there() -> None:
+    known = {path.name[:4] for path in (ROOT / "docs/decisions").glob("[0-9]*.md")}
+    code = [*ROOT.glob("hwsim/**/*.py"), *ROOT.glob("calibrate/**/*.py"), *ROOT.glob("core/src/**/*.*")]
+    texts = [ROOT / "pyproject.toml", *(ROOT / name for name in PAGES), *code]
+    lost = {
+        f"{path.relative_to(ROOT)}: {number}"
+        for path in texts
+        for named in re.findall(r"decisions?[ /](\d{4}(?:(?: \([^)]*\))?(?:,| and) \d{4})*)", path.read_text(encoding="utf-8"))
+        for number in re.findall(r"\d{4}", named)
+        if number not in known
+    }
+    assert lost == set()
+
+
 def test_every_decision_answers_the_four_questions() -> None:
     for path in (ROOT / "docs/decisions").glob("[0-9]*.md"):
         headings = re.findall(r"^## (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
-        assert headings == ["Context", "Decision", "Rejected", "What would change our mind"], path.name
+        assert headings == ["Context", "Decision", "What follows", "What would change it"], path.name
 
 
 @pytest.mark.parametrize("script", ["d2l.py", "reference.py"])

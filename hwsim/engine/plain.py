@@ -12,7 +12,7 @@ The order of events at one instant, by SimPy's priorities:
 3. SOLVE: the pace of every op that shares a capacity is worked out anew, for all at once (`hwsim.engine.fair`).
 4. TELL: the submitters of ops learn which of them have ended.
 
-**Source**: decisions 0001 (demands), 0003 (fair sharing), 0008 (one order at one instant).
+**Source**: decisions 0001 (demands), 0003 (fair sharing), 0004 (one order at one instant).
 """
 
 from __future__ import annotations

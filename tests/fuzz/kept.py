@@ -1,4 +1,7 @@
-"""Cases that once found a defect, as files: they stay what they were when the ways to make cases change."""
+"""Cases that once found a defect, as files: they stay what they were when the ways to make cases change.
+
+A journal of another version is refused before it is read, so the version of hwsim is written as `@hwsim` in them.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
+from hwsim import __version__
 from tests.fuzz.case import Case
 
+_VERSION: Final = f'"version":"{__version__}"', '"version":"@hwsim"'  # of the head of a journal
 KEPT: Final = Path(__file__).resolve().parents[1] / "data" / "fuzz" / "kept.jsonl"  # a line for each case
 
 
@@ -32,7 +37,7 @@ def as_line(case: Case) -> str:
 
 def _text(data: bytes) -> str | dict[str, str]:
     try:
-        return data.decode("utf-8")
+        return data.decode("utf-8").replace(*_VERSION)
     except UnicodeDecodeError:
         return {"base64": base64.b64encode(data).decode("ascii")}
 
@@ -40,7 +45,7 @@ def _text(data: bytes) -> str | dict[str, str]:
 def _read(line: str) -> Case:
     said = json.loads(line)
     files = {
-        name: base64.b64decode(text["base64"]) if isinstance(text, dict) else text.encode("utf-8")
+        name: base64.b64decode(text["base64"]) if isinstance(text, dict) else text.replace(*_VERSION[::-1]).encode("utf-8")
         for name, text in said["files"].items()
     }
     return Case(said["kind"], said["seed"], tuple(said["arguments"]), files)
