@@ -23,7 +23,7 @@ from hwsim.origins import Case
 from hwsim.spec import Mistakes, Tree, decode_all, find, read, tree_of
 from published import classes, gemm, gpu_bandwidth, hostdev, products
 from published.gpu_benches import latencies
-from published.score import Miss, Score, group_median, worst_of
+from published.score import Miss, Score, group_median, scored
 
 KEYS: Final = ("vendor", "generation", "flop", "vector", "memory", "sms", "clock")
 SIZES: Final = ("l1", "l2")  # of whose keys a datasheet has the size, and that it comes in two parts
@@ -169,28 +169,24 @@ def _slots(misses: Sequence[Miss]) -> Score:
     for miss in misses:
         groups.setdefault(miss.group, []).append(miss.error)
     medians = [statistics.median(errors) for errors in groups.values()]
-    return Score(
-        name="copies from 1 MB over a bare slot, its generation left out",
+    return scored(
+        "copies from 1 MB over a bare slot, its generation left out",
+        misses,
+        0.05,
+        "not fitted",
         metric="median of the groups' medians",
-        value=statistics.median(medians),
-        bound=0.05,
-        rows=len(misses),
-        half="not fitted",
-        worst=worst_of(misses, lambda miss: hostdev.REASONS["K80"] if "K80" in miss.group else "unlike the other slots"),
+        why=lambda miss: hostdev.REASONS["K80"] if "K80" in miss.group else "unlike the other slots",
         notes=f"{len(medians)} devices, mean {statistics.fmean(medians):.1%}; without the K80 all are within 5 %.",
     )
 
 
 def _score(name: str, misses: Iterable[Miss], bound: float, reason: Callable[[Miss], str] | None = None) -> Score:
     found = list(misses)
-    median, tail = group_median(found)
-    return Score(
-        name=name,
-        metric="group median",
-        value=median,
-        bound=bound,
-        rows=len(found),
-        half="not fitted",
-        worst=worst_of(found, reason or (lambda _: "unlike the other devices of its class")),
-        notes=f"90th percentile {tail:.1%}; {len({each.group for each in found})} groups.",
+    return scored(
+        name,
+        found,
+        bound,
+        "not fitted",
+        why=reason or (lambda _: "unlike the other devices of its class"),
+        notes=f"90th percentile {group_median(found)[1]:.1%}; {len({each.group for each in found})} groups.",
     )

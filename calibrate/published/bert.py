@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import Final
 
 from hwsim.devices import Gpu, Work
-from hwsim.formats import percent
 from hwsim.models import Cluster, Framework, KernelTimes, Slice, Transformer, load_framework, load_transformer, one_pass
 from published.parts import part, table
-from published.score import Miss, Score, group_median, halves, worst_of
+from published.score import Miss, Score, halves, scored, tails
 from published.search import descend
 
 PARTS: Final[Mapping[str, str]] = {
@@ -128,10 +127,8 @@ def scores(data: Path) -> tuple[Score, ...]:
     """The half that nothing was fitted to."""
     _, held = parted(rows(data))
     misses = [Miss(f"{row.id}: {row.said}", seconds_of(row), row.seconds, row.group) for row in held]
-    median, tail = group_median(misses)
     return (
-        Score(name="encoders of BERT", metric="group median", value=median, bound=0.14, rows=len(misses), half="held out",
-              worst=worst_of(misses, reason), notes=f"Mean of the groups' 90th percentiles {percent(tail, '.0f')}."),
+        scored("encoders of BERT", misses, 0.14, "held out", why=reason, notes=tails(misses)),
     )  # fmt: skip
 
 

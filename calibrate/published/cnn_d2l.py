@@ -23,7 +23,6 @@ from typing import Final
 
 import hwsim
 from hwsim.devices import Gpu, Work
-from hwsim.formats import percent
 from hwsim.models.architectures.cnn import Cnn
 from hwsim.models.architectures.entries import Shape
 from hwsim.models.framework import SOFTWARE, Software
@@ -34,7 +33,7 @@ from published import eager_d2l as eager
 from published.cnn_training import data_parallel_step
 from published.parts import part, table
 from published.residual import Residual
-from published.score import Miss, Score, group_median, worst_of
+from published.score import Miss, Score, scored, tails
 
 GPU: Final = "v100-sxm2-16gb"
 MACHINE: Final = "p3.16xlarge"
@@ -237,7 +236,4 @@ def _network(notebook: Notebook) -> Cnn:
 
 
 def _score(name: str, found: Sequence[Miss]) -> Score:
-    median, tail = group_median(found)
-    said = f"By notebook. Mean of the groups' 90th percentiles {percent(tail, '.0f')}."
-    return Score(name=name, metric="group median", value=median, bound=0.20, rows=len(found),
-                 half="not fitted", worst=worst_of(found), notes=said)  # fmt: skip
+    return scored(name, found, 0.20, "not fitted", notes=f"By notebook. {tails(found)}")

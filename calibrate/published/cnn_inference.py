@@ -13,12 +13,11 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from hwsim.formats import percent
 from hwsim.models.inference import batch_pass
 from published.cnn_rows import GPUS, NETWORKS, last_of, network_of
 from published.cnn_training import SCALE, Kernels, changed, kernels_of
 from published.parts import table
-from published.score import Half, Miss, Score, group_median, halves, worst_of
+from published.score import Half, Miss, Score, halves, scored, tails
 from published.search import descend
 
 # What the tables under one heading are of, in their order (NVIDIA/DeepLearningExamples, the README of each network):
@@ -134,12 +133,8 @@ def reason(row: Row) -> str:
 
 def _score(name: str, found: Sequence[Row], half: Half, reached: float | None = None) -> Score:
     misses = [Miss(row.said(), predicted(row), row.images, row.group) for row in found]
-    median, tail = group_median(misses)
     known = {row.said(): row for row in found}
-    return Score(name=name, metric="group median", value=median, bound=0.14, rows=len(misses), half=half,
-                 reached=reached,
-                 worst=worst_of(misses, lambda miss: reason(known[miss.row])),
-                 notes=f"Mean of the groups' 90th percentiles {percent(tail, '.0f')}. " + NOTE)  # fmt: skip
+    return scored(name, misses, 0.14, half, why=lambda miss: reason(known[miss.row]), reached=reached, notes=tails(misses, NOTE))
 
 
 # ---- the fit ----

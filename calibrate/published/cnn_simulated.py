@@ -11,21 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from hwsim import api
-from hwsim.formats import percent
 from published.cnn_rows import Row, machine_of, rows
 from published.cnn_training import reason
-from published.score import Miss, Score, group_median, worst_of
+from published.score import Miss, Score, scored, tails
 
 
 def scores(data: Path) -> tuple[Score, ...]:
     """One row of each group."""
     misses = [Miss(row.said(), predicted(row), row.images, row.group) for row in largest(rows(data))]
-    median, tail = group_median(misses)
-    notes = f"Mean of the groups' 90th percentiles {percent(tail, '.0f')}."
-    name, metric = "simulated steps on several GPUs", "group median"
-    found = Score(name=name, metric=metric, value=median, bound=0.10, rows=len(misses), half="all", notes=notes,
-                  worst=worst_of(misses, reason))  # fmt: skip
-    return (found,)
+    return (scored("simulated steps on several GPUs", misses, 0.10, why=reason, notes=tails(misses)),)
 
 
 def largest(found: Sequence[Row]) -> list[Row]:

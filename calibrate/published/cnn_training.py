@@ -17,7 +17,6 @@ from typing import Any, Final, cast
 
 from hwsim.devices import Gpu, Work
 from hwsim.devices.convolving import CONVOLVING, Convolving, Units, units_of
-from hwsim.formats import percent
 from hwsim.models.architectures import Network
 from hwsim.models.cluster import Cluster
 from hwsim.models.framework import SOFTWARE, Software
@@ -28,7 +27,7 @@ from hwsim.origins import Case
 from published.cnn_rows import Row, exchange_of, network_of, rows
 from published.parts import part
 from published.residual import Residual, folds
-from published.score import Half, Miss, Score, group_median, halves, worst_of
+from published.score import Half, Miss, Score, halves, scored, tails
 from published.search import descend
 
 SCALE: Final = 0.08  # errors beyond this count less and less in the fit
@@ -178,10 +177,7 @@ def reason(miss: Miss) -> str:
 
 def _score(name: str, found: Sequence[Row], bound: float, half: Half, reached: float | None = None) -> Score:
     misses = [Miss(row.said(), predicted(row), row.images, row.group) for row in found]
-    median, tail = group_median(misses)
-    return Score(name=name, metric="group median", value=median, bound=bound, rows=len(misses), half=half, reached=reached,
-                 worst=worst_of(misses, reason),
-                 notes=f"Mean of the groups' 90th percentiles {percent(tail, '.0f')}.")  # fmt: skip
+    return scored(name, misses, bound, half, why=reason, reached=reached, notes=tails(misses))
 
 
 # ---- the fit ----

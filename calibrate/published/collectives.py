@@ -18,7 +18,6 @@ from hwsim.communication.choosing import bus, estimates
 from hwsim.communication.flows import Task
 from hwsim.communication.measured import generation, measured, size_regime
 from hwsim.communication.plan import Group
-from hwsim.formats import percent
 from hwsim.machine import Machine, build
 from hwsim.machine.libraries.mpi import Mpi
 from hwsim.machine.libraries.nccl import Bus, Estimate, Nccl
@@ -28,7 +27,7 @@ from hwsim.spec import Mistakes, read_text
 from published.collective_machines import MACHINES, SERVING, STAS
 from published.parts import table
 from published.residual import Residual
-from published.score import Half, Miss, Score, group_median, worst_of
+from published.score import Half, Miss, Score, scored, tails
 
 MIB: Final = 1 << 20
 OPERATIONS: Final[Mapping[str, Operation]] = {"all_reduce": "all-reduce", "all_gather": "all-gather", "send_recv": "send"}
@@ -275,17 +274,7 @@ def _mpi(data: Path) -> Score:
 
 def _score(name: str, rows: Sequence[Row], bound: float, model: Callable[[Row], float], half: Half) -> Score:
     misses = [Miss(row.said(), model(row), row.seconds, row.group) for row in rows]
-    median, tail = group_median(misses)
-    return Score(
-        name=name,
-        metric="group median",
-        value=median,
-        bound=bound,
-        rows=len(misses),
-        half=half,
-        worst=worst_of(misses, _reason),
-        notes=f"Mean of the groups' 90th percentiles {percent(tail, '.0f')}.",
-    )
+    return scored(name, misses, bound, half, why=_reason, notes=tails(misses))
 
 
 def _reason(miss: Miss) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from hwsim import api
-from published.score import Miss, Score, worst_error, worst_of
+from published.score import Miss, Score, scored
 
 MIB: Final = 1 << 20
 _PORT: Final = 12.5e9  # B/s of a link of scale/star
@@ -107,14 +107,4 @@ def _pair(
 
 
 def _score(name: str, rows: Sequence[Miss], bound: float, notes: str, *, reached: float | None = None) -> Score:
-    return Score(
-        name=name,
-        metric="worst |error|",
-        value=worst_error(rows),
-        bound=bound,
-        rows=len(rows),
-        half="not fitted",
-        reached=reached,
-        worst=worst_of(rows),
-        notes=notes,
-    )
+    return scored(name, rows, bound, "not fitted", metric="worst |error|", reached=reached, notes=notes)

@@ -14,7 +14,6 @@ from typing import Final
 import numpy as np
 
 from hwsim.communication import ALGORITHMS, timing
-from hwsim.formats import percent
 from hwsim.machine.libraries.own import Kernels
 from hwsim.origins import Case
 from published.collective_protocols import GENERATIONS
@@ -22,7 +21,7 @@ from published.collectives import Row, bus_of, devices_of, halved, machine_of
 from published.collectives_serving import SYSTEMS
 from published.parts import table
 from published.residual import Residual
-from published.score import Miss, Score, group_median, worst_of
+from published.score import Miss, Score, scored, tails
 from published.search import Floats, least_squares
 
 FRAMEWORKS: Final = {"TRTLLM": "trtllm", "vLLM_custom_graph": "vllm", "SGLang_CustomAllReduce_graph": "sglang"}
@@ -45,7 +44,6 @@ LIMITS: Final[Mapping[tuple[str, str], tuple[float, float, int]]] = {
 # Fewest ranks of two steps: vLLM lets the switch add (symmetric memory, multimem) among six and eight on Blackwell.
 # **Source**: vllm-project/vllm: vllm/distributed/device_communicators/symm_mem.py (recalled); TensorRT-LLM's by its times.
 TWO_FROM: Final[Mapping[tuple[str, str], int]] = {("vllm", "nvlink5"): 6, ("trtllm", "nvlink5"): 6}
-KEYS: Final = ("start", "peer", "one", "sync", "two")
 GUESS: Final = (4e-6, 0.1e-6, 0.7, 4e-6, 0.8)
 
 
@@ -162,17 +160,7 @@ def _residual(row: Row, value: float, case: Case) -> Residual:
 
 def _score(name: str, said: Sequence[tuple[Row, float]], bound: float) -> Score:
     misses = [Miss(f"{row.machine}: {row.said()}", value, row.seconds, row.group) for row, value in said]
-    value, tail = group_median(misses)
-    return Score(
-        name=name,
-        metric="group median",
-        value=value,
-        bound=bound,
-        rows=len(misses),
-        half="not fitted" if "left out" in name else "held out",
-        worst=worst_of(misses),
-        notes=f"Mean of the groups' 90th percentiles {percent(tail, '.0f')}.",
-    )
+    return scored(name, misses, bound, "not fitted" if "left out" in name else "held out", notes=tails(misses))
 
 
 def fit(data: Path) -> None:

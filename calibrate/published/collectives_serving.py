@@ -12,7 +12,6 @@ from statistics import median
 from typing import Final
 
 from hwsim.communication.measured import size_regime
-from hwsim.formats import percent
 from hwsim.machine.libraries.nccl import Nccl
 from hwsim.machine.libraries.operations import Operation
 from hwsim.origins import Case
@@ -20,7 +19,7 @@ from published.collective_protocols import GENERATIONS, Fitted, Prepared, fitted
 from published.collectives import Row, halved, predicted
 from published.parts import table
 from published.residual import Residual
-from published.score import Half, Miss, Score, group_median, worst_of
+from published.score import Half, Miss, Score, scored, tails
 
 SYSTEMS: Final = {
     "a100_sxm": "hgx-a100", "h100_sxm": "hgx-h100", "h200_sxm": "hgx-h200", "b200_sxm": "hgx-b200", "b300_sxm": "hgx-b300",
@@ -169,17 +168,13 @@ def _score(
     reached: float | None = None,
 ) -> Score:
     misses = [Miss(one.row.said(), _predicted(one, library), one.row.seconds, one.row.group) for one, library in said]
-    value, tail = group_median(misses)
-    return Score(
-        name=name,
-        metric="group median",
-        value=value,
-        bound=bound,
-        rows=len(misses),
-        half=half,
+    return scored(
+        name,
+        misses,
+        bound,
+        half,
         reached=reached,
-        worst=worst_of(misses),
-        notes=f"Mean of the groups' 90th percentiles {percent(tail, '.0f')}. {notes}".strip(),
+        notes=tails(misses, notes),
     )
 
 

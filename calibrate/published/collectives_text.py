@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from hwsim import api
-from published.score import Miss, Score, worst_error, worst_of
+from published.score import Miss, Score, scored
 
 _PORT: Final = 1.25e9  # B/s of a worker or server in d2l-ps-cluster
 _BYTES: Final = 160e6
@@ -62,13 +62,4 @@ def _rack(workers: int, servers: int) -> float:
 
 
 def _score(name: str, rows: Sequence[Miss], bound: float, notes: str) -> Score:
-    return Score(
-        name=name,
-        metric="worst |error|",
-        value=worst_error(rows),
-        bound=bound,
-        rows=len(rows),
-        half="not fitted",
-        worst=worst_of(rows, shown=len(rows)),
-        notes=notes,
-    )
+    return scored(name, rows, bound, "not fitted", metric="worst |error|", shown=len(rows), notes=notes)

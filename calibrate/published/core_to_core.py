@@ -20,7 +20,7 @@ from hwsim.formats import percent
 from hwsim.origins import Case
 from published.parts import part, table
 from published.residual import Residual, of_miss
-from published.score import Miss, Score, group_median, worst_of
+from published.score import Half, Miss, Score, group_median, scored
 
 # Words of the hardware column: (part, sockets, family).  The first that fits counts.
 MACHINES: Final[tuple[tuple[str, str, int, str], ...]] = (
@@ -133,19 +133,9 @@ def scores(data: Path) -> tuple[Score, ...]:
     )
 
 
-def _score(name: str, misses: Sequence[Miss], half: str) -> Score:
-    middle, tail = group_median(misses)
-    return Score(
-        name=name,
-        metric="group median",
-        value=middle,
-        bound=0.20,
-        rows=len(misses),
-        half="held out" if half == "held out" else "not fitted",
-        worst=worst_of(misses),
-        notes=f"90th percentile {percent(tail, '.0f')}; families and what scales with the clock "
-        "were decided with all rows in view",
-    )
+def _score(name: str, misses: Sequence[Miss], half: Half) -> Score:
+    said = f"90th percentile {percent(group_median(misses)[1], '.0f')}; families and what scales with the clock "
+    return scored(name, misses, 0.20, half, notes=said + "were decided with all rows in view")
 
 
 def residuals(data: Path) -> list[Residual]:

@@ -21,7 +21,7 @@ from hwsim.formats import percent
 from hwsim.origins import Case
 from published.parts import part, table
 from published.residual import Residual, of_miss
-from published.score import Miss, Score, group_median, mean_error, worst_of
+from published.score import Half, Miss, Score, group_median, scored
 from published.search import descend
 
 NAME: Final = "it"
@@ -35,9 +35,8 @@ LOOPS: Final[Mapping[str, tuple[float, float, float]]] = {  # streams read, writ
     "load": (1, 0, 0), "copy": (1, 1, 0), "update": (1, 1, 1), "daxpy": (2, 1, 1), "triad": (3, 1, 0),
 }  # fmt: skip
 KERNELS: Final[Mapping[str, tuple[float, float]]] = {"copy": (1, 1), "mul": (1, 1), "add": (2, 1), "triad": (2, 1), "dot": (2, 0)}
-# Level: which level's size a working set is half of, per core.  The third level of the Skylake-SP line holds what its
+# The third level of the Skylake-SP line holds what its
 # second gives up: sizes of the published runs lie in both, so that those rows say nothing about either.
-LEVELS: Final = ("L1", "L2", "L3")
 MIXED: Final = ("SkylakeSP_Gold-6148", "CascadelakeSP_Gold-6248_SNC")
 # Words of the hardware column: (part, sockets).
 STREAMERS: Final[tuple[tuple[str, str, int], ...]] = (
@@ -119,18 +118,14 @@ def _against_cores(data: Path) -> Iterator[Score]:
             for each in found
             if each.level in levels
         ]
-        yield Score(
-            name=name,
+        yield scored(
+            name,
+            misses,
+            0.06,
+            "held out",
             metric="mean |error|",
-            value=mean_error(misses),
-            bound=0.06,
-            rows=len(misses),
-            half="held out",
-            worst=worst_of(
-                misses,
-                lambda miss: (
-                    "two thirds of a domain's cores: a sharper knee than the other kernels'" if "MEM" in miss.row else ""
-                ),
+            why=lambda miss: (
+                "two thirds of a domain's cores: a sharper knee than the other kernels'" if "MEM" in miss.row else ""
             ),
             notes=notes,
         )
@@ -234,23 +229,20 @@ def stream_misses(data: Path) -> tuple[list[Miss], list[Miss]]:
 
 def _streams(data: Path) -> Iterator[Score]:
     held, unseen = stream_misses(data)
-    for name, misses, bound, half in (
-        ("BabelStream on CPUs", held, 0.06, "held out"),
-        ("BabelStream on CPUs, from datasheets", unseen, 0.11, "not fitted"),
-    ):
-        middle, tail = group_median(misses)
-        yield Score(
-            name=name,
-            metric="group median",
-            value=middle,
-            bound=bound,
-            reached=None if half == "held out" else 0.131,
-            rows=len(misses),
-            half="held out" if half == "held out" else "not fitted",
-            worst=worst_of(misses),
-            notes=f"90th percentile {percent(tail, '.0f')}; backends on one device scatter by 5 %. "
-            "Which compilers write past the caches, and that three arrays compete for them, was decided with all rows in view"
-            + (FROM_DATASHEETS if half == "not fitted" else ""),
+    cases: tuple[tuple[str, list[Miss], float, Half, float | None, str], ...] = (
+        ("BabelStream on CPUs", held, 0.06, "held out", None, ""),
+        ("BabelStream on CPUs, from datasheets", unseen, 0.11, "not fitted", 0.131, FROM_DATASHEETS),
+    )
+    for name, misses, bound, half, reached, more in cases:
+        yield scored(
+            name,
+            misses,
+            bound,
+            half,
+            reached=reached,
+            notes=f"90th percentile {percent(group_median(misses)[1], '.0f')}; backends on one device scatter by 5 %. "
+            f"Which compilers write past the caches, and that three arrays compete for them, was decided with all rows in "
+            f"view{more}",
         )
 
 

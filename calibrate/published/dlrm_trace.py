@@ -23,7 +23,7 @@ from hwsim import api
 from hwsim.communication.choosing import hardware
 from hwsim.communication.plan import Group
 from hwsim.communication.tuning import candidates
-from published.score import Half, Miss, Score, worst_error, worst_of
+from published.score import Half, Miss, Score, scored
 
 RANKS: Final = 8
 WIDTH: Final = 4  # bytes of a number
@@ -149,16 +149,7 @@ def _said(each: Recorded) -> str:
 
 
 def _score(name: str, rows: Sequence[Miss], half: Half, notes: str) -> Score:
-    return Score(
-        name=name,
-        metric="worst |error|",
-        value=worst_error(rows),
-        bound=0.25,
-        rows=len(rows),
-        half=half,
-        worst=worst_of(rows),
-        notes=notes,
-    )
+    return scored(name, rows, 0.25, half, metric="worst |error|", notes=notes)
 
 
 def fit(data: Path) -> None:

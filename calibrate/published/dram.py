@@ -21,7 +21,7 @@ from hwsim.actors.request_level.dram import DramSimulation, addresses
 from hwsim.devices import Memory
 from hwsim.devices.dram import Dram
 from published.parts import part, table
-from published.score import Miss, Score, mean_error, worst_error, worst_of
+from published.score import Miss, Score, mean_error, scored
 
 STANDARDS: Final = {
     "DDR4-3200": "ddr4-3200",
@@ -173,15 +173,13 @@ def scores(data: Path) -> tuple[Score, ...]:
             own = [each for each in by_formula if each.group == standard]
             found.append(_score(f"closed form, {what}, {standard}", own, mean, _FITTED.get(standard, "no parameter fitted")))
         if worst is not None:
-            value = worst_error(by_formula)
             found.append(
-                Score(
-                    name=f"closed form, {what}",
+                scored(
+                    f"closed form, {what}",
+                    by_formula,
+                    worst,
                     metric="worst |error|",
-                    value=value,
-                    bound=worst,
-                    rows=len(rows),
-                    worst=worst_of(by_formula, lambda _: "two limits meet: the sharp minimum"),
+                    why=lambda _: "two limits meet: the sharp minimum",
                 )
             )
     reads = [each for each in stream if each.group == "100"]
@@ -220,14 +218,12 @@ def scores(data: Path) -> tuple[Score, ...]:
     )
     fitted, held = loaded(data)
     found.append(
-        Score(
-            name="loaded latency, Xeon 4110",
+        scored(
+            "loaded latency, Xeon 4110",
+            held,
+            0.05,
+            "held out",
             metric="mean |error|",
-            value=mean_error(held),
-            bound=0.05,
-            rows=len(held),
-            half="held out",
-            worst=worst_of(held),
             notes=f"a and c fitted to the other points ({mean_error(fitted):.1%} mean there)",
         )
     )
@@ -235,9 +231,7 @@ def scores(data: Path) -> tuple[Score, ...]:
 
 
 def _score(name: str, rows: Sequence[Miss], bound: float, notes: str) -> Score:
-    return Score(
-        name=name, metric="mean |error|", value=mean_error(rows), bound=bound, rows=len(rows), worst=worst_of(rows), notes=notes
-    )
+    return scored(name, rows, bound, metric="mean |error|", notes=notes)
 
 
 def fit(data: Path) -> None:

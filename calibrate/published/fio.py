@@ -20,7 +20,7 @@ from hwsim.links.pcie import GENERATIONS
 from hwsim.origins import Case
 from published.parts import part, table
 from published.residual import Residual, of_miss
-from published.score import Miss, Score, by_group, group_median, worst_of
+from published.score import Miss, Score, group_median, scored
 from published.search import descend
 
 _ACCESSES: Final = 100_000
@@ -171,18 +171,16 @@ def residuals(data: Path) -> list[Residual]:
 def scores(data: Path) -> tuple[Score, ...]:
     """The group median over the drives."""
     rows = [miss for drive in _DRIVES for miss in _misses(data, drive, held=True)]
-    middle, tail = group_median(rows)
     reasons = {drive.name: drive.reason for drive in _DRIVES}
     return (
-        Score(
-            name="reads and writes of five drives",
-            metric="group median",
-            value=middle,
-            bound=0.20,
-            rows=len(rows),
-            half="held out",
-            worst=worst_of(rows, lambda miss: reasons[miss.group]),
-            notes=f"90th percentile {tail:.1%}; rows of an unnamed NVMe drive and of a Ceph volume of unknown depth are left out",
+        scored(
+            "reads and writes of five drives",
+            rows,
+            0.20,
+            "held out",
+            why=lambda miss: reasons[miss.group],
+            notes=f"90th percentile {group_median(rows)[1]:.1%}; rows of an unnamed NVMe drive and of a Ceph volume of unknown "
+            "depth are left out",
         ),
         _clients_score(),
         _filled_score(),
@@ -191,14 +189,13 @@ def scores(data: Path) -> tuple[Score, ...]:
 
 def _clients_score() -> Score:
     misses = [miss for *_, miss in _clients()]
-    return Score(
-        name="client drives in order, from drives of other models",
+    return scored(
+        "client drives in order, from drives of other models",
+        misses,
+        0.15,
+        "not fitted",
         metric="median over drives of the mean |ln|",
-        value=statistics.median(statistics.fmean(miss.error for miss in group) for group in by_group(misses).values()),
-        bound=0.15,
-        rows=len(misses),
-        half="not fitted",
-        worst=worst_of(misses, lambda miss: "a drive of 2 TB that writes slowly" if "2TB" in miss.row else ""),
+        why=lambda miss: "a drive of 2 TB that writes slowly" if "2TB" in miss.row else "",
         notes="parts of what four lanes carry; two minutes of writing are as fast as the first seconds on four of seven drives: "
         "their file was smaller than the cache",
     )
@@ -206,15 +203,13 @@ def _clients_score() -> Score:
 
 def _filled_score() -> Score:
     misses = [miss for _, miss in _from_others()]
-    return Score(
-        name="client drives written from empty to full, from the other drives",
+    return scored(
+        "client drives written from empty to full, from the other drives",
+        misses,
+        0.15,
+        "not fitted",
         metric="median |ln|",
-        value=statistics.median(miss.error for miss in misses),
-        bound=0.15,
         reached=0.234,
-        rows=len(misses),
-        half="not fitted",
-        worst=worst_of(misses),
         notes="what lies behind the cache is a choice of the maker: 0.4 to 1.7 GB/s a terabyte with the same kind of cells; no "
         "number of a data sheet tells. With both numbers stated the token bucket has them by its construction",
     )

@@ -18,11 +18,10 @@ from hwsim.devices import Gpu, Product
 from hwsim.devices.gpu_matmul import Tiling, tiles_like
 from hwsim.devices.gpu_memory import Launch, Sustained
 from hwsim.devices.roofline import peak_of
-from hwsim.formats import percent
 from hwsim.units import BYTES
 from published.parts import part, table
 from published.products import LOOP, NAME, Row, rows, seconds_of
-from published.score import Miss, Score, group_median, halves, worst_of
+from published.score import Miss, Score, halves, scored, tails
 from published.search import descend
 
 # The tiles that were fitted to rows here; other parts borrow theirs, and must not lend them back.
@@ -82,17 +81,7 @@ def scores(data: Path) -> tuple[Score, ...]:
 
 def _score(name: str, cases: Iterable[tuple[Row, Gpu]], bound: float, half: Literal["held out", "not fitted"]) -> Score:
     misses = [Miss(row.name(), seconds_of(gpu, row), row.seconds, row.group) for row, gpu in cases]
-    median, tail = group_median(misses)
-    return Score(
-        name=name,
-        metric="group median",
-        value=median,
-        bound=bound,
-        rows=len(misses),
-        half=half,
-        worst=worst_of(misses, reason),
-        notes=f"Mean of the groups' 90th percentiles {percent(tail, '.0f')}.",
-    )
+    return scored(name, misses, bound, half, why=reason, notes=tails(misses))
 
 
 def reason(miss: Miss) -> str:
@@ -115,9 +104,7 @@ def llmcompass(data: Path) -> Score:
         loop = LOOP["PrincetonUniversity/LLMCompass"]
         row = Row("", "LLMCompass", "A100", "", "fp16", Product(m, n, k), 2, 2, float(each["ms"]) * 1e-3, "host", loop)
         found.append(Miss(f"LLMCompass: {m} x {n} x {k}", seconds_of(gpu, row), row.seconds, "LLMCompass"))
-    mean = statistics.fmean(each.relative for each in found)
-    return Score(name="LLMCompass on an A100", metric="mean |error|", value=mean, bound=0.06, rows=len(found), half="all",
-                 worst=worst_of(found, reason))  # fmt: skip
+    return scored("LLMCompass on an A100", found, 0.06, metric="mean |error|", why=reason)
 
 
 def parted(found: Sequence[Row]) -> tuple[list[Row], list[Row]]:

@@ -16,7 +16,7 @@ from hwsim.origins import Case
 from published.gpu_benches import ORACLES, STREAMS, Point, bandwidths, rate
 from published.parts import part, table, title
 from published.residual import Residual, of_miss
-from published.score import Miss, Score, group_median, mean_error, worst_of
+from published.score import Miss, Score, group_median, scored
 from published.search import descend
 
 # The part of the library behind each name of a device in BabelStream's results.
@@ -47,35 +47,17 @@ def scores(data: Path) -> tuple[Score, ...]:
     held, unseen = stream_misses(data)
     curves = [point.miss(rate(point, part(Gpu, point.part))) for point in _curves(data) if not point.fitted]
     return (
-        Score(
-            name="BabelStream on GPUs",
-            metric="group median",
-            value=group_median(held)[0],
-            bound=0.06,
-            rows=len(held),
-            half="held out",
-            worst=worst_of(held),
-            notes=f"90th percentile {group_median(held)[1]:.1%}.",
-        ),
-        Score(
-            name="BabelStream on GPUs, datasheet bandwidth x the median efficiency of its maker's others",
-            metric="group median",
-            value=group_median(unseen)[0],
-            bound=0.11,
-            rows=len(unseen),
-            half="not fitted",
-            worst=worst_of(unseen),
+        scored("BabelStream on GPUs", held, 0.06, "held out", notes=f"90th percentile {group_median(held)[1]:.1%}."),
+        scored(
+            "BabelStream on GPUs, datasheet bandwidth x the median efficiency of its maker's others",
+            unseen,
+            0.11,
+            "not fitted",
             notes=f"90th percentile {group_median(unseen)[1]:.1%}. That the maker is the class was chosen with all rows in view: "
             "with one class for all GPUs it is 9.8 %.",
         ),
-        Score(
-            name="bandwidth against threads at work, five GPUs, six kernels",
-            metric="mean |error|",
-            value=mean_error(curves),
-            bound=0.05,
-            rows=len(curves),
-            half="held out",
-            worst=worst_of(curves, _why),
+        scored(
+            "bandwidth against threads at work, five GPUs, six kernels", curves, 0.05, "held out", metric="mean |error|", why=_why
         ),
     )
 

@@ -15,7 +15,7 @@ from hwsim.origins import Case
 from published.gpu_benches import ORACLES, Point, bandwidths, left_out, rate
 from published.parts import part
 from published.residual import Residual, of_miss
-from published.score import Miss, Score, group_median, mean_error, worst_of
+from published.score import Miss, Score, group_median, scored
 from published.search import descend
 
 CACHES = ("l2", "together")
@@ -28,35 +28,23 @@ def scores(data: Path) -> tuple[Score, ...]:
     caches = [_miss(point) for point in points if point.published and not point.fitted and point.curve in CACHES]
     ramps = [_miss(point) for point in points if not point.published and point.curve == "l2" and not point.fitted]
     return (
-        Score(
-            name="GPU caches: gpu-cache, gpu-l2-cache",
-            metric="group median",
-            value=group_median(caches)[0],
-            bound=0.08,
-            rows=len(caches),
-            half="held out",
-            worst=worst_of(caches, _why),
+        scored(
+            "GPU caches: gpu-cache, gpu-l2-cache",
+            caches,
+            0.08,
+            "held out",
+            why=_why,
             notes=f"90th percentile {group_median(caches)[1]:.1%}.",
         ),
-        Score(
-            name="GPU caches, streams by threads and small kernels together",
-            metric="group median",
-            value=group_median(held)[0],
-            bound=0.08,
-            rows=len(held),
-            half="held out",
-            worst=worst_of(held, _why),
+        scored(
+            "GPU caches, streams by threads and small kernels together",
+            held,
+            0.08,
+            "held out",
+            why=_why,
             notes=f"90th percentile {group_median(held)[1]:.1%}.",
         ),
-        Score(
-            name="second-level cache to memory, four GPUs",
-            metric="mean |error|",
-            value=mean_error(ramps),
-            bound=0.05,
-            rows=len(ramps),
-            half="held out",
-            worst=worst_of(ramps, _why),
-        ),
+        scored("second-level cache to memory, four GPUs", ramps, 0.05, "held out", metric="mean |error|", why=_why),
     )
 
 

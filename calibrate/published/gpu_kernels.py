@@ -17,7 +17,7 @@ from published import gpu_caches
 from published.gpu_benches import REAL, Point, left_out, middle, small_kernels
 from published.parts import part, table
 from published.residual import Residual, of_miss
-from published.score import Miss, Score, mean_error, worst_of
+from published.score import Miss, Score, scored
 from published.search import descend
 
 STARTS: Final[dict[str, Start]] = {"stream": "stream", "graph": "graph"}
@@ -51,33 +51,16 @@ def scores(data: Path) -> tuple[Score, ...]:
     large = [point.miss(_kernel(point, part(Gpu, point.part))) for point in kernels if point.size >= SMALL]
     ops = [_miss(op) for op in _ops(data)[1::2]]
     return (
-        Score(
-            name="kernels of less than 2 MB, in streams and graphs",
+        scored(
+            "kernels of less than 2 MB, in streams and graphs",
+            tiny,
+            0.06,
+            "held out",
             metric="mean |error|",
-            value=mean_error(tiny),
-            bound=0.06,
-            rows=len(tiny),
-            half="held out",
-            worst=worst_of(tiny, lambda miss: "AMD: the start takes longer the more blocks there are" * ("mi210" in miss.row)),
+            why=lambda miss: "AMD: the start takes longer the more blocks there are" * ("mi210" in miss.row),
         ),
-        Score(
-            name="kernels of more than 2 MB, in streams and graphs",
-            metric="mean |error|",
-            value=mean_error(large),
-            bound=0.08,
-            rows=len(large),
-            half="held out",
-            worst=worst_of(large),
-        ),
-        Score(
-            name="softmax, layer normalisation and GELU, A100",
-            metric="mean |error|",
-            value=mean_error(ops),
-            bound=0.10,
-            rows=len(ops),
-            half="held out",
-            worst=worst_of(ops),
-        ),
+        scored("kernels of more than 2 MB, in streams and graphs", large, 0.08, "held out", metric="mean |error|"),
+        scored("softmax, layer normalisation and GELU, A100", ops, 0.10, "held out", metric="mean |error|"),
     )
 
 

@@ -15,7 +15,7 @@ from hwsim.devices.gpu_memory import Hierarchy, Ramp
 from published.gpu_benches import Point, latencies, left_out, middle
 from published.parts import part
 from published.residual import Residual, of_miss
-from published.score import Miss, Score, group_median, mean_error, worst_of
+from published.score import Miss, Score, group_median, scored
 from published.search import descend
 
 COUNT = 1e6
@@ -27,25 +27,10 @@ def scores(data: Path) -> tuple[Score, ...]:
     rows = [_miss(point) for point in points if point.published]
     curves = [_miss(point) for point in points if not point.published]
     return (
-        Score(
-            name="GPU latency by working set",
-            metric="group median",
-            value=group_median(rows)[0],
-            bound=0.04,
-            rows=len(rows),
-            half="held out",
-            worst=worst_of(rows, _why),
-            notes=f"90th percentile {group_median(rows)[1]:.1%}.",
+        scored(
+            "GPU latency by working set", rows, 0.04, "held out", why=_why, notes=f"90th percentile {group_median(rows)[1]:.1%}."
         ),
-        Score(
-            name="GPU latency, whole curves of five GPUs",
-            metric="mean |error|",
-            value=mean_error(curves),
-            bound=0.04,
-            rows=len(curves),
-            half="held out",
-            worst=worst_of(curves, _why),
-        ),
+        scored("GPU latency, whole curves of five GPUs", curves, 0.04, "held out", metric="mean |error|", why=_why),
     )
 
 

@@ -16,7 +16,7 @@ from hwsim.devices.hdd import Hdd
 from hwsim.devices.storage import Asked
 from published.parts import part, table
 from published.residual import Residual, of_miss
-from published.score import Miss, Score, mean_error, worst_of
+from published.score import Miss, Score, scored
 
 # Curve in the data: part of the library.
 DRIVES: Final = {
@@ -47,22 +47,12 @@ def scores(data: Path) -> tuple[Score, ...]:
         if row["policy"] in ("FCFS", "SPTF")
     ]
     return (
-        Score(
-            name="seek curves of five drives",
+        scored("seek curves of five drives", seeks, 0.08, "held out", metric="mean |error|", why=_why),
+        scored(
+            "accesses a second against depth 1..64, two drives",
+            queue,
+            0.08,
             metric="mean |error|",
-            value=mean_error(seeks),
-            bound=0.08,
-            rows=len(seeks),
-            half="held out",
-            worst=worst_of(seeks, _why),
-        ),
-        Score(
-            name="accesses a second against depth 1..64, two drives",
-            metric="mean |error|",
-            value=mean_error(queue),
-            bound=0.08,
-            rows=len(queue),
-            worst=worst_of(queue),
             notes="a request-level simulation on the measured curves; the gain was fitted on it",
         ),
     )

@@ -19,7 +19,7 @@ from hwsim.machine import Handling, Machine
 from hwsim.origins import Case
 from published.parts import table
 from published.residual import Residual
-from published.score import Miss, Score, group_median, halves, worst_of
+from published.score import Miss, Score, group_median, halves, scored
 
 # What the table calls a device: its part, and the link of its slot.
 DEVICES: Final[dict[str, tuple[str, str]]] = {
@@ -126,52 +126,45 @@ def scores(data: Path) -> tuple[Score, ...]:
             held += [_miss(row, name) for row in halves(group, lambda row: float(row["transfer_bytes"]))[1]]
         else:
             lone += [_miss(row, name) for row in group]
-    value, tail = group_median(held)
-    few, few_tail = group_median(lone)
+    (_, tail), (few, few_tail) = group_median(held), group_median(lone)
     loaded = [_loaded(size) for size in sorted(LOADS)[1::2]]
     at_once = [Miss(pair.name, times, pair.both / _one_way(pair), pair.name) for pair, times in _both_ways()]
     return (
-        Score(
-            name="host-device copies, and inside a GPU from 15 MB",
+        scored(
+            "host-device copies, and inside a GPU from 15 MB",
+            held,
+            0.04,
+            "held out",
             metric="mean over source x device of the median |ln|",
-            value=value,
-            bound=0.04,
-            rows=len(held),
-            half="held out",
-            worst=worst_of(held, _reason),
+            why=_reason,
             notes=f"90th percentile {percent(tail, '.1f')}; pinned and CPU stores over PCIe 3.0, copies inside a V100",
         ),
-        Score(
-            name="copies of 32 MB on devices that nothing was fitted to, median of all",
+        scored(
+            "copies of 32 MB on devices that nothing was fitted to, median of all",
+            lone,
+            0.05,
+            "not fitted",
             metric="median |ln|",
-            value=statistics.median(each.error for each in lone),
-            bound=0.05,
-            rows=len(lone),
-            half="not fitted",
-            worst=worst_of(lone, _reason),
+            why=_reason,
             notes=f"mean over devices {percent(few, '.1f')}, 90th percentile {percent(few_tail, '.1f')}: K80 and a remote socket",
         ),
-        Score(
-            name="a core that reads a GPU's memory over the bus",
+        scored(
+            "a core that reads a GPU's memory over the bus",
+            loaded,
+            0.10,
+            "held out",
             metric="median |ln|",
-            value=statistics.median(each.error for each in loaded),
-            bound=0.10,
-            rows=len(loaded),
-            half="held out",
-            worst=worst_of(
-                loaded, lambda miss: "a routine that reads it in two or four loads, one after the other" * (miss.error > 0.2)
-            ),
+            why=lambda miss: "a routine that reads it in two or four loads, one after the other" * (miss.error > 0.2),
             notes="a load waits for the way there and back; long runs have as many lines under way as a core has buffers, fitted "
             "on the other half of the sizes. Reads of 64 to 256 bytes take up to four trips: the routine's own steps",
         ),
-        Score(
-            name="copies both ways at once over copies one way, from the other hosts",
+        scored(
+            "copies both ways at once over copies one way, from the other hosts",
+            at_once,
+            0.10,
+            "not fitted",
             metric="median |ln|",
-            value=statistics.median(each.error for each in at_once),
-            bound=0.10,
-            rows=len(at_once),
-            half="not fitted",
-            worst=worst_of(at_once, lambda miss: "the engine's reads starve beside its writes" * (miss.error > 0.15)),
+            why=lambda miss: "the engine's reads starve beside its writes" * (miss.error > 0.15),
             notes="seven hosts carry 1.68 to 1.85 times as much both ways; one, an A100 behind a switch, 1.44",
         ),
     )

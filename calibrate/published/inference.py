@@ -20,13 +20,12 @@ import numpy as np
 
 from hwsim.devices import Gpu
 from hwsim.devices.gpu_attention import Attention, Blocks, Strips
-from hwsim.formats import percent
 from hwsim.models import Framework, Kernel, KernelTimes, Slice, Transformer, embedding, forward, load_framework, output
 from hwsim.models.architectures.slices import product
 from hwsim.models.framework import Style
 from published.kernels import Constant, fitted, short
 from published.parts import part, table
-from published.score import Miss, Score, group_median, halves, worst_of
+from published.score import Miss, Score, halves, scored, tails
 from published.search import descend
 
 PARTS: Final[Mapping[str, str]] = {
@@ -208,10 +207,7 @@ def scores(data: Path) -> tuple[Score, ...]:
 
 def _score(name: str, found: Sequence[Row], bound: float) -> Score:
     misses = missed(found)
-    median, tail = group_median(misses)
-    notes = f"Mean of the groups' 90th percentiles {percent(tail, '.0f')}."
-    return Score(name=name, metric="group median", value=median, bound=bound, rows=len(misses), half="held out",
-                 worst=worst_of(misses, reason), notes=notes)  # fmt: skip
+    return scored(name, misses, bound, "held out", why=reason, notes=tails(misses))
 
 
 def reason(miss: Miss) -> str:

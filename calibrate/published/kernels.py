@@ -20,12 +20,11 @@ from numpy.typing import NDArray
 
 from hwsim.devices import Gpu
 from hwsim.devices.gpu_attention import Rates
-from hwsim.formats import percent
 from hwsim.origins import Case
 from hwsim.spec import SpecError
 from published.parts import part, table
 from published.residual import Residual
-from published.score import Half, Miss, Score, group_median, worst_of
+from published.score import Half, Miss, Score, scored, tails
 from published.search import simplex
 
 Array = NDArray[np.float64]
@@ -254,16 +253,7 @@ def score(
 ) -> Score:
     """Median error of the groups' mean."""
     missed = [miss for group, said in found for miss in misses(group, said)]
-    value, worst = group_median(missed)
-    notes = f"Mean of the groups' 90th percentiles {percent(worst, '.0f')}. {notes}".strip()
-    return Score(name=name, metric="group median", value=value, bound=bound, rows=len(missed), half=half, reached=reached,
-                 worst=worst_of(missed), notes=notes)  # fmt: skip
-
-
-def median(predicted: Array, measured: Array) -> tuple[float, float]:
-    """Median and 90th percentile of |ln(predicted / measured)|."""
-    off = np.abs(np.log(predicted / measured))
-    return float(np.median(off)), float(np.quantile(off, 0.9))
+    return scored(name, missed, bound, half, reached=reached, notes=tails(missed, notes))
 
 
 def misses(group: Group, predicted: Array) -> list[Miss]:

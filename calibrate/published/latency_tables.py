@@ -10,7 +10,7 @@ from hwsim import api
 from hwsim.units import parse
 from hwsim.views.latency.find import Latencies, Row
 from hwsim.views.latency.find import find as latencies
-from published.score import Miss, Score, worst_error, worst_of
+from published.score import Miss, Score, scored
 
 MACHINE: Final = "d2l-latency"
 ROWS: Final = {  # beginnings of the tables' rows, and the keys of `hwsim latency`
@@ -68,20 +68,16 @@ def scores(data: Path) -> tuple[Score, ...]:
             said = parse(line["time"].replace("μ", "u")).value
             rows.append(Miss(key, _seconds(found, key), said, line["table"], REASONS.get(key, "")))
     return (
-        Score(
-            name="latency numbers of the text",
+        scored(
+            "latency numbers of the text",
+            rows,
+            0.2,
             metric="worst |error| of a row",
-            value=worst_error(rows),
-            bound=0.2,
-            rows=len(rows),
-            half="all",
-            worst=worst_of(rows, lambda _: "rounded in the text"),
-            notes=(
-                f"`hwsim latency {MACHINE}`, row by row; no row is outside. Parts are those the tables name. Of their numbers "
-                "the clock, the latency of memory and of another socket's, a line from core to core, the way of a fabric's card "
-                "to its CPU, and the switches of a data centre are fitted to rows of the tables. Floating-point arithmetic is "
-                "the time until a result can be used, which a core here does not have: the machine's efficiency stands for it."
-            ),
+            why=lambda _: "rounded in the text",
+            notes=f"`hwsim latency {MACHINE}`, row by row; no row is outside. Parts are those the tables name. Of their numbers "
+            "the clock, the latency of memory and of another socket's, a line from core to core, the way of a fabric's card "
+            "to its CPU, and the switches of a data centre are fitted to rows of the tables. Floating-point arithmetic is "
+            "the time until a result can be used, which a core here does not have: the machine's efficiency stands for it.",
         ),
     )
 

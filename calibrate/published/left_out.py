@@ -52,10 +52,6 @@ def folded(found: Iterable[Residual]) -> Iterator[Residual]:
         yield replace(each, unit=f"fold {at % FOLDS}")
 
 
-def _always(regime: str) -> Callable[[object], str]:
-    return lambda _: regime
-
-
 # ---- products and inference ----
 
 

@@ -11,7 +11,7 @@ from hwsim import api
 from hwsim.formats import percent
 from hwsim.machine import Handling, Machine
 from published.parts import table
-from published.score import Miss, Score, halves, mean_error, worst_error, worst_of
+from published.score import Miss, Score, halves, scored
 
 LARGE: Final = 1e9  # bytes of a transfer whose latency does not count
 HOST: Final = "kind: cpu, use: xeon-e5-2686v4"
@@ -109,42 +109,30 @@ def scores(data: Path) -> tuple[Score, ...]:
     taught = [Miss(name, model(), value, "taught") for name, (value, model) in TAUGHT.items()]
     calls = _calls(data)
     return (
-        Score(
-            name="NVLink and PCIe, large transfers",
+        scored(
+            "NVLink and PCIe, large transfers",
+            published,
+            0.05,
             metric="largest |error|",
-            value=worst_error(published),
-            bound=0.05,
-            rows=len(published),
-            half="all",
-            worst=worst_of(published),
             notes="the library's efficiencies are of these figures: shows that they are put together rightly",
         ),
-        Score(
-            name="numbers taught: PCIe, NVLink, Ethernet, fabric, distance",
+        scored(
+            "numbers taught: PCIe, NVLink, Ethernet, fabric, distance",
+            taught,
+            0.2,
             metric="largest |error|",
-            value=worst_error(taught),
-            bound=0.2,
-            rows=len(taught),
-            half="all",
-            worst=worst_of(taught, lambda miss: "the text rounds" if miss.relative > 0.05 else ""),
+            why=lambda miss: "the text rounds" if miss.relative > 0.05 else "",
             notes="; ".join(f"{each.row}: {percent(each.predicted / each.measured - 1, '+.1f')}" for each in taught),
         ),
-        Score(
-            name="cudaMemcpy that is waited for, 1 kB to 1 GB (V100, PCIe 3.0)",
+        scored(
+            "cudaMemcpy that is waited for, 1 kB to 1 GB (V100, PCIe 3.0)",
+            calls,
+            0.05,
+            "held out",
             metric="mean |error|",
-            value=mean_error(calls),
-            bound=0.05,
-            rows=len(calls),
-            half="held out",
-            worst=worst_of(calls, lambda _: "printed in hundredths of a millisecond"),
+            why=lambda _: "printed in hundredths of a millisecond",
         ),
     )
-
-
-def fit(data: Path) -> None:
-    """Print what the link parts would be: the part of the wires that the published figures reach."""
-    for miss in _published(data):
-        print(f"{miss.row}: {miss.measured / 1e9:.4g} GB/s published, {miss.predicted / 1e9:.4g} GB/s by the library")
 
 
 def _published(data: Path) -> list[Miss]:

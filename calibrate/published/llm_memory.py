@@ -15,7 +15,7 @@ from hwsim.models import Framework, ParallelPlan, lay, load_framework, load_tran
 from hwsim.models.memory import RESERVED, SPREAD
 from hwsim.models.stages import largest
 from published.llm_rows import rows
-from published.score import Miss, Score, group_median, worst_of
+from published.score import Miss, Score, scored
 
 GIB: Final = 2**30
 # Model, GPUs, tp, pp, cp, sequence, micro-batch, global batch, virtual stages, recompute, framework, GiB reserved.
@@ -85,11 +85,9 @@ def scores(data: Path) -> tuple[Score, ...]:
     misses = missed()
     over, tight, count = refused(data)
     inside = sum(miss.relative <= SPREAD for miss in misses) / len(misses)
+    said = f"{inside:.0%} lie within the {SPREAD:.0%} that the verdict allows for. Bound chosen after the figure."
     return (
-        Score(name="memory of trainings, reserved by PyTorch", metric="group median", value=group_median(misses)[0], bound=0.10,
-              rows=len(misses), half="not fitted", worst=worst_of(misses, reason),
-              notes=f"{inside:.0%} lie within the {SPREAD:.0%} that the verdict allows for. "
-                    "Bound chosen after the figure."),
+        scored("memory of trainings, reserved by PyTorch", misses, 0.10, "not fitted", why=reason, notes=said),
         Score(name="runs that ran and are refused", metric="part", value=len(over) / count, bound=0.02, rows=count,
               half="not fitted", notes=f"{len(tight)} of them are called tight." + _named(over)),
     )  # fmt: skip

@@ -18,7 +18,7 @@ from hwsim.models import Transformer, estimate, load_framework
 from hwsim.models.plan import replicas
 from published.llm_rows import Row, rows
 from published.llm_training import reason
-from published.score import Miss, Score, group_median, worst_of
+from published.score import Miss, Score, group_median, scored, tails
 
 ROWS: Final = 60
 MOST: Final = 1_024  # GPUs of a run that is simulated
@@ -91,13 +91,10 @@ def scores(data: Path) -> tuple[Score, ...]:
     misses = [Miss(row.name(), seconds, row.seconds, row.group) for row, seconds in zip(chosen, times, strict=True)]
     closed = [Miss(row.name(), seconds, row.seconds, row.group) for row, seconds in zip(chosen, estimates, strict=True)]
     apart = [Miss(row.name(), seconds, other, row.group) for row, seconds, other in zip(chosen, times, estimates, strict=True)]
-    (median, tail), (by_estimate, _), (between, widest) = map(group_median, (misses, closed, apart))
-    notes = f"Mean of the groups' 90th percentiles {percent(tail, '.0f')}. "
-    notes += f"The estimate of the same rows: {percent(by_estimate)}. {LEFT_OUT} 3.4 %."
+    (by_estimate, _), (_, widest) = map(group_median, (closed, apart))
+    notes = tails(misses, f"The estimate of the same rows: {percent(by_estimate)}. {LEFT_OUT} 3.4 %.")
     more = f"Mean of the groups' 90th percentiles {percent(widest)}. {LEFT_OUT} 0.89 %."
     return (
-        Score(name="simulated steps of language models", metric="group median", value=median, bound=0.08, rows=len(misses),
-              half="all", worst=worst_of(misses, reason), notes=notes),
-        Score(name="simulated beside estimated steps", metric="group median", value=between, bound=0.02, rows=len(apart),
-              half="not fitted", worst=worst_of(apart), notes=more),
+        scored("simulated steps of language models", misses, 0.08, why=reason, notes=notes),
+        scored("simulated beside estimated steps", apart, 0.02, "not fitted", notes=more),
     )  # fmt: skip

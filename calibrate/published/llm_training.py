@@ -16,14 +16,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from hwsim.formats import percent
 from hwsim.models import GENERATIONS, Framework, KernelTimes, ParallelPlan, Step, estimate, load_framework, load_transformer
 from hwsim.models.cluster import KNEE, NETWORK
 from hwsim.models.generations import THROTTLED, generation, limited
 from hwsim.origins import Case
 from published.llm_rows import MACHINES, Row, rows
 from published.residual import Residual, folds
-from published.score import Half, Miss, Score, group_median, halves, mean_error, worst_error, worst_of
+from published.score import Half, Miss, Score, group_median, halves, scored, tails
 
 SCALE: Final = 0.06  # errors beyond this count less and less in the fit
 ALIKE: Final = 0.15  # how far, as a logarithm, generations are apart in what trainings keep of their kernels' speed alone
@@ -361,10 +360,7 @@ def scores(data: Path) -> tuple[Score, ...]:
 
 
 def _score(name: str, misses: Sequence[Miss], bound: float, half: Half, notes: str = "") -> Score:
-    median, tail = group_median(misses)
-    notes = f"Mean of the groups' 90th percentiles {percent(tail, '.0f')}." + notes
-    return Score(name=name, metric="group median", value=median, bound=bound, rows=len(misses), half=half,
-                 worst=worst_of(misses, reason), notes=notes)  # fmt: skip
+    return scored(name, misses, bound, half, why=reason, notes=tails(misses) + notes)
 
 
 def _left_out(model: Model, found: Sequence[Row], what: str, unit: Callable[[Row], str], bound: float, notes: str) -> Score:
@@ -399,9 +395,8 @@ def _selene(model: Model, found: Sequence[Row]) -> tuple[Score, ...]:
     )
     for name, which, half, bound in cases:
         misses = missed(which, points)
-        for metric, value, most in (("mean |error|", mean_error(misses), bound), ("worst |error|", worst_error(misses), 0.09)):
-            made.append(Score(name=name, metric=metric, value=value, bound=most, rows=len(misses), half=half,
-                              worst=worst_of(misses, reason)))  # fmt: skip
+        for metric, most in (("mean |error|", bound), ("worst |error|", 0.09)):
+            made.append(scored(name, misses, most, half, metric=metric, why=reason))
     return tuple(made)
 
 

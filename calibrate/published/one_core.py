@@ -22,7 +22,7 @@ from hwsim.origins import Case
 from published.cpu_bandwidth import SERVERS, loops, seconds
 from published.parts import part, table
 from published.residual import Residual
-from published.score import Miss, Score, worst_of
+from published.score import Score, scored
 from published.tinymembench import PARTS
 
 # Part: (core, kind of core).
@@ -195,23 +195,9 @@ def scores(data: Path) -> tuple[Score, ...]:
             UNKNOWN,
         ),
     ):
-        by_unit: dict[str, list[Miss]] = {}
-        for each in residuals(data):
-            if (each.case == "device") == (case == "device"):
-                by_unit.setdefault(each.group, []).append(Miss(each.row, each.predicted, each.measured, each.group))
-        misses = [miss for group in by_unit.values() for miss in group]
+        misses = [each.miss for each in residuals(data) if (each.case == "device") == (case == "device")]
         out.append(
-            Score(
-                name=name,
-                metric="median over devices of the mean |ln|",
-                value=statistics.median(statistics.fmean(miss.error for miss in group) for group in by_unit.values()),
-                bound=bound,
-                reached=reached,
-                rows=len(misses),
-                half="not fitted",
-                worst=worst_of(misses),
-                notes=notes,
-            )
+            scored(name, misses, bound, "not fitted", metric="median over devices of the mean |ln|", reached=reached, notes=notes)
         )
     return tuple(out)
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from hwsim import api
-from published.score import Miss, Score, worst_error, worst_of
+from published.score import Miss, Score, scored
 
 MIB: Final = 1 << 20
 CM02: Final = {8: 0.014028000, 64: 0.016002000, 256: 0.016957500, 1024: 0.020076334}  # s
@@ -67,16 +67,7 @@ def scores(data: Path) -> tuple[Score, ...]:  # noqa: ARG001 (the times are kept
 
 
 def _score(name: str, rows: Sequence[Miss], bound: float, notes: str) -> Score:
-    return Score(
-        name=name,
-        metric="worst |error|",
-        value=worst_error(rows),
-        bound=bound,
-        rows=len(rows),
-        half="not fitted",
-        worst=worst_of(rows),
-        notes=notes,
-    )
+    return scored(name, rows, bound, "not fitted", metric="worst |error|", notes=notes)
 
 
 def star(ranks: int, size: float, **said: Any) -> float:

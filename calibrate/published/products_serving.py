@@ -23,14 +23,13 @@ from typing import Final, Literal
 
 from hwsim.demand import rates_of
 from hwsim.devices import Gpu, Product, Work
-from hwsim.formats import percent
 from hwsim.origins import Case
 from hwsim.units import BYTES
 from published.parts import part, table
 from published.products_pooled import OWN, Constants, Tiles, Timed, tiling
 from published.products_pooled import fit as fitted
 from published.residual import Residual, of_miss
-from published.score import Miss, Score, group_median, worst_of
+from published.score import Miss, Score, scored, tails
 
 NAME: Final = "it"
 SOURCE: Final = "ai-dynamo/aiconfigurator"
@@ -254,18 +253,15 @@ def _score(
     name: str, mine: Sequence[Row], said: Callable[[Row], float], bound: float, half: Literal["held out", "not fitted"]
 ) -> Score:
     misses = [Miss(row.name(), said(row), row.seconds, row.group) for row in mine]
-    median, tail = group_median(misses)
     reached, why = REACHED.get(name, (None, ""))
-    return Score(
-        name=name,
-        metric="group median",
-        value=median,
-        bound=bound,
-        rows=len(misses),
-        half=half,
+    return scored(
+        name,
+        misses,
+        bound,
+        half,
+        why=_reason,
         reached=reached,
-        worst=worst_of(misses, _reason),
-        notes=f"Mean of the groups' 90th percentiles {percent(tail, '.0f')}." + why,
+        notes=tails(misses) + why,
     )
 
 

@@ -14,7 +14,6 @@ The measurements come with the package (`hwsim_calibrate/data`).
 from __future__ import annotations
 
 import csv
-import statistics
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -32,7 +31,7 @@ from hwsim_calibrate.fit.kernels import capacities_of, fit_kernels, timed
 from hwsim_calibrate.store import Measurements, load
 from hwsim_calibrate.validate import SUITE, predict
 from published.residual import Residual
-from published.score import Half, Miss, Score, worst_of
+from published.score import Half, Score, scored
 
 DATA: Final = Path(store.__file__).parent / "data"
 PROGRAMMED: Final = "epyc-zen4-vm-2core"  # the file with programs in it
@@ -174,18 +173,6 @@ def scores(data: Path) -> tuple[Score, ...]:
         ("related", "functions of numpy left out of a calibration", 0.35, None, "left out", "by those that take alike"),
         ("usual", "functions of a Zen 3 core by the times of a Zen 4 core", 0.60, None, "left out", SEEN),
     ):
-        misses = [Miss(each.row, each.predicted, each.measured, each.group) for each in found if each.regime == regime]
-        out.append(
-            Score(
-                name=name,
-                metric="median |ln|",
-                value=statistics.median(miss.error for miss in misses),
-                bound=bound,
-                reached=reached,
-                rows=len(misses),
-                half=cast("Half", half),
-                worst=worst_of(misses),
-                notes=notes,
-            )
-        )
+        misses = [each.miss for each in found if each.regime == regime]
+        out.append(scored(name, misses, bound, cast("Half", half), metric="median |ln|", reached=reached, notes=notes))
     return tuple(out)

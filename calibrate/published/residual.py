@@ -49,6 +49,11 @@ class Residual:
         """ln(predicted / measured): above 0 where the prediction is too slow."""
         return math.log(self.predicted / self.measured)
 
+    @property
+    def miss(self) -> Miss:
+        """The row as a score has it."""
+        return Miss(self.row, self.predicted, self.measured, self.group)
+
 
 def of_miss(
     miss: Miss, topic: str, regime: str, case: Case, *, unit: str, work: str, device: str, rate: bool = False

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeVar
 
+from hwsim.formats import percent
+
 # Rows at sizes between those fitted; of a device or source that the fit did not see; that nothing was fitted to; all rows.
 Half = Literal["held out", "left out", "not fitted", "all"]
 WORST = 10
@@ -144,6 +146,58 @@ def percentile(values: Sequence[float], part: float) -> float:
     if ordered[low] == ordered[high]:
         return ordered[low]
     return ordered[low] + (at - low) * (ordered[high] - ordered[low])
+
+
+def _by_group_median(of: Callable[[Iterable[float]], float]) -> Callable[[Sequence[Miss]], float]:
+    """Median over the groups of this figure of their errors."""
+    return lambda rows: statistics.median(of(each.error for each in group) for group in by_group(rows).values())
+
+
+# By the name that a score says: how the errors of its rows are put together.
+METRICS: Final[Mapping[str, Callable[[Sequence[Miss]], float]]] = {
+    "group median": lambda rows: group_median(rows)[0],
+    "mean over source x device of the median |ln|": lambda rows: group_median(rows)[0],
+    "median |ln|": lambda rows: statistics.median(each.error for each in rows),
+    "median of the groups' medians": _by_group_median(statistics.median),
+    "median over devices of the mean |ln|": _by_group_median(statistics.fmean),
+    "median over drives of the mean |ln|": _by_group_median(statistics.fmean),
+    "mean |error|": mean_error,
+    "worst |error|": worst_error,
+    "worst |error| of a row": worst_error,
+    "largest |error|": worst_error,
+    "largest difference": worst_error,
+}
+
+
+def scored(
+    name: str,
+    rows: Sequence[Miss],
+    bound: float,
+    half: Half = "all",
+    *,
+    metric: str = "group median",
+    why: Callable[[Miss], str] = lambda _: "",
+    shown: int = WORST,
+    reached: float | None = None,
+    notes: str = "",
+) -> Score:
+    """The figure of some rows, by a metric of `METRICS`; the other words are those of `Score` and `worst_of`."""
+    return Score(
+        name=name,
+        metric=metric,
+        value=METRICS[metric](rows),
+        bound=bound,
+        rows=len(rows),
+        half=half,
+        reached=reached,
+        worst=worst_of(rows, why, shown),
+        notes=notes,
+    )
+
+
+def tails(rows: Iterable[Miss], more: str = "") -> str:
+    """The groups' 90th percentiles in words, as notes say them, and more after them."""
+    return f"Mean of the groups' 90th percentiles {percent(group_median(rows)[1], '.0f')}. {more}".strip()
 
 
 def halves(rows: Iterable[T], size: Callable[[T], float]) -> tuple[list[T], list[T]]:

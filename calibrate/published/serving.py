@@ -27,7 +27,7 @@ from published import (
     serving_single,
 )
 from published.residual import Residual
-from published.score import Half, Miss, Score, group_median, worst_error, worst_of
+from published.score import Half, Miss, Score, scored
 from published.serving_rows import Kind, Served
 from published.serving_runs import Found, all_of, simulated
 
@@ -154,7 +154,7 @@ def scores(data: Path) -> tuple[Score, ...]:
         ran = [Found(each, kept[name, each.id].predicted) for each in asked if (name, each.id) in kept]
         for topic in topics:
             mine = [each for each in ran if topic.kind in (None, each.served.kind)]
-            found += scored(topic, mine, len(asked) - len(ran), [kept[name, each.served.id] for each in mine])
+            found += figures(topic, mine, len(asked) - len(ran), [kept[name, each.served.id] for each in mine])
         if topics in (PROFILES, EXPERIMENTS):
             staged += ran
         again += sampled(ran)
@@ -179,7 +179,7 @@ def _requests(served: Served) -> int:
     return len(served.trace) or int(served.infer.get("requests", 0))
 
 
-def scored(topic: Topic, found: Sequence[Found], refused: int = 0, rows: Sequence[serving_kept.Kept] = ()) -> list[Score]:
+def figures(topic: Topic, found: Sequence[Found], refused: int = 0, rows: Sequence[serving_kept.Kept] = ()) -> list[Score]:
     """The figures of a topic.  rows: as they are kept: closed loops also without models and GPUs."""
     out = []
     for quantity, bound, reached, notes in topic.bounds:
@@ -189,15 +189,12 @@ def scored(topic: Topic, found: Sequence[Found], refused: int = 0, rows: Sequenc
             more = f" {refused} rows the library cannot serve." if refused else ""
             without = _without(rows) if topic in CLOSED and quantity == "each_token" and rows else ""
             out.append(
-                Score(
-                    name=f"{topic.name}, {NAMES[quantity]}",
-                    metric="group median",
-                    value=group_median(misses)[0],
-                    bound=bound,
-                    rows=len(misses),
-                    half=topic.half,
+                scored(
+                    f"{topic.name}, {NAMES[quantity]}",
+                    misses,
+                    bound,
+                    topic.half,
                     reached=reached,
-                    worst=worst_of(misses),
                     notes=f"The median of all rows together is {pooled}. {notes}{more} {bias(misses)}{without}",
                 )
             )
@@ -219,13 +216,12 @@ def _again(found: Sequence[Found]) -> Score:
         for quantity, predicted in each.predicted.items()
         if quantity in now.predicted and quantity in each.served.measured
     ]
-    return Score(
-        name="runs simulated again, beside what is kept of them",
+    return scored(
+        "runs simulated again, beside what is kept of them",
+        misses,
+        AGAIN,
         metric="largest difference",
-        value=worst_error(misses),
-        bound=AGAIN,
-        rows=len(misses),
-        worst=worst_of(misses, shown=0),
+        shown=0,
         notes="Figures are of every run as `python -m published.serving --write` kept it; here is what it says today.",
     )
 
@@ -288,7 +284,7 @@ def main() -> None:
         for name, why in refused.items():
             print(f"{name}: {why}")
         for topic in topics:
-            for score in scored(topic, [each for each in ran if topic.kind in (None, each.served.kind)], len(refused)):
+            for score in figures(topic, [each for each in ran if topic.kind in (None, each.served.kind)], len(refused)):
                 print(f"{score.name}: {percent(score.value)} {score.metric}, {score.rows} rows. {score.notes}")
         if chosen:
             print(f"{(process_time() - began) / len(chosen):.2f} s of CPU a row")

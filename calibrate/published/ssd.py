@@ -14,7 +14,7 @@ from typing import Final
 from hwsim.devices.ssd import Ssd
 from hwsim.devices.storage import Access, Asked, Direction
 from published.parts import part, table
-from published.score import Miss, Score, mean_error, worst_of
+from published.score import Miss, Score, scored
 
 _ACCESSES: Final = 1_000_000
 _PATTERNS: Final[dict[str, Access]] = {"RANDOM_UNIFORM": "random", "STREAMING": "sequential"}
@@ -64,10 +64,7 @@ def scores(data: Path) -> tuple[Score, ...]:
 
 
 def _score(name: str, rows: list[Miss], bound: float, why: Callable[[Miss], str], notes: str = "") -> Score:
-    value = mean_error(rows)
-    return Score(
-        name=name, metric="mean |error|", value=value, bound=bound, rows=len(rows), worst=worst_of(rows, why), notes=notes
-    )
+    return scored(name, rows, bound, metric="mean |error|", why=why, notes=notes)
 
 
 def _miss(drive: Ssd, direction: Direction, row: dict[str, str], name: str) -> Miss:

@@ -16,7 +16,7 @@ from hwsim.formats import percent
 from hwsim.origins import Case
 from published.report import KINDS
 from published.residual import Residual
-from published.score import Miss, Score, group_median
+from published.score import Score, group_median
 
 TOPICS_SHOWN: Final[Mapping[str, str]] = {
     "step": "training steps",
@@ -98,7 +98,7 @@ def _place(topic: str) -> tuple[int]:
 
 
 def _line(topic: str, line: str, without: str, rows: Sequence[Residual]) -> str:
-    misses = [Miss(each.row, each.predicted, each.measured, each.group) for each in rows]
+    misses = [each.miss for each in rows]
     median, tail = group_median(misses)
     groups = len({each.group for each in rows})
     what = TOPICS_SHOWN.get(topic, topic)

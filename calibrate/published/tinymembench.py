@@ -22,7 +22,7 @@ from hwsim.formats import percent
 from hwsim.origins import Case
 from published.parts import part, table
 from published.residual import Residual, of_miss
-from published.score import Miss, Score, group_median, halves, worst_of
+from published.score import Half, Miss, Score, group_median, halves, scored
 from published.search import descend
 
 NAME: Final = "it"
@@ -106,22 +106,23 @@ def scores(data: Path) -> tuple[Score, ...]:
     """The sizes that no fit saw, and all of them."""
     found = list(rows(data))
     out = []
-    for name, chosen, half in (("sizes held out", _odd(found), "held out"), ("all sizes", found, "all")):
+    chosen_of: tuple[tuple[str, list[Row], Half], ...] = (
+        ("sizes held out", _odd(found), "held out"),
+        ("all sizes", found, "all"),
+    )
+    for name, chosen, half in chosen_of:
         misses = [
             Miss(row.name, beyond_first_level(part(Cpu, row.part), row.size, row.chains), row.seconds, row.group)
             for row in chosen
         ]
-        middle, tail = group_median(misses)
         out.append(
-            Score(
-                name=f"latency of random reads against working set, {name}",
-                metric="group median",
-                value=middle,
-                bound=0.10,
-                rows=len(misses),
-                half="held out" if half == "held out" else "all",
-                worst=worst_of(misses, _why),
-                notes=f"90th percentile {percent(tail, '.0f')}; {len({row.part for row in found})} parts, "
+            scored(
+                f"latency of random reads against working set, {name}",
+                misses,
+                0.10,
+                half,
+                why=_why,
+                notes=f"90th percentile {percent(group_median(misses)[1], '.0f')}; {len({row.part for row in found})} parts, "
                 "cache sizes and TLB reaches from datasheets. Decided with the held out sizes in view: what the fit is held to "
                 "(USUAL, SPREAD, WEIGHT), that Orin's L3 and system cache hold what the level before gives up, and that the "
                 "M1's system cache is left out. Without the last two the figure is about 12 %",
@@ -131,20 +132,17 @@ def scores(data: Path) -> tuple[Score, ...]:
         ("each device from the others with its core", "device", None),
         ("each core from others of its kind", "generation", 0.242),
     ):
-        left = [Miss(each.row, each.predicted, each.measured, each.group) for each in residuals(data) if each.case == case]
-        middle, tail = group_median(left)
+        left = [each.miss for each in residuals(data) if each.case == case]
         out.append(
-            Score(
-                name=f"latency of random reads against working set, {name}",
-                metric="group median",
-                value=middle,
-                bound=0.15,
+            scored(
+                f"latency of random reads against working set, {name}",
+                left,
+                0.15,
+                "not fitted",
+                why=_why,
                 reached=reached,
-                rows=len(left),
-                half="not fitted",
-                worst=worst_of(left, _why),
-                notes=f"90th percentile {percent(tail, '.0f')}; cycles of caches, nanoseconds of memory and TLBs, sizes and "
-                "clock from datasheets; how long the way to memory is does not go by the core",
+                notes=f"90th percentile {percent(group_median(left)[1], '.0f')}; cycles of caches, nanoseconds of memory and "
+                "TLBs, sizes and clock from datasheets; how long the way to memory is does not go by the core",
             )
         )
     return tuple(out)

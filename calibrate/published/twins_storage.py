@@ -1,7 +1,5 @@
 """Disks simulated request by request: beside a reference simulator, and beside their own closed forms.
 
-    python -m published.twins_storage        requests per CPU second on this computer
-
 MQSim maps a page when it is first touched, also by a read: the pages of a plane lie in the order in which the requests
 came.  Two that are wanted at once then often lie at the same place of two planes and are read together, which is why one
 chip there serves many random reads so well; `FirstTouched` places them likewise.
@@ -18,24 +16,21 @@ from __future__ import annotations
 
 import functools
 import random
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Final, Literal
 
-from hwsim.actors.request_level import RequestSimulation, Served, columns, serve
-from hwsim.actors.request_level.caches import caches_play
+from hwsim.actors.request_level import columns, serve
 from hwsim.actors.request_level.flash_map import used
 from hwsim.actors.request_level.hdd import HddSimulation, Policy
 from hwsim.actors.request_level.load import steady_rate
 from hwsim.actors.request_level.ssd import SsdSimulation
-from hwsim.devices import Cpu
 from hwsim.devices.hdd import Hdd
 from hwsim.devices.ssd import Ssd
 from hwsim.devices.storage import Asked, Direction
 from published.parts import part, table
-from published.score import Miss, Score, mean_error, worst_of
+from published.score import Miss, Score, scored
 
 DRIVES: Final = {"barracuda": "barracuda-7200", "ibm18es": "ibm-18es"}  # curve in the data: part of the library
 POLICIES: Final[dict[str, Policy]] = {"FCFS": "fcfs", "CLOOK": "clook", "SPTF": "sptf"}
@@ -103,37 +98,8 @@ def amplification(drive: Ssd, over_provisioning: float, count: int = 40_000) -> 
     return simulation.counters["write_amplification"]
 
 
-def speeds() -> dict[str, float]:
-    """Requests per CPU second of every simulation here, once."""
-    drive, disk = part(Ssd, "mqsim-default"), part(Hdd, "hdd-7200rpm")
-    assert drive.flash is not None
-    random_reads = _addresses(100_000, 4096, 1 << 33, 4096, in_order=False)
-    cpu = part(Cpu, "i7-6700k")
-    small, large = ([address % size for address in random_reads] for size in (1 << 14, 1 << 22))
-    return {
-        "ssd, random reads of 4 KiB, 32 under way": _speed(SsdSimulation(drive.flash), columns(random_reads, 4096, depth=32)),
-        "hdd, random reads, 1 under way": _speed(HddSimulation(disk), columns(random_reads[:20_000], 4096, depth=1)),
-        "hdd, random reads, 32 under way": _speed(HddSimulation(disk), columns(random_reads[:20_000], 4096, depth=32)),
-        "caches, random reads of 16 KiB": _speed(caches_play(cpu).simulation, columns(small, 8, depth=1)),
-        "caches, random reads of 4 MiB": _speed(caches_play(cpu).simulation, columns(large, 8, depth=1)),
-    }
-
-
-def _speed(simulation: RequestSimulation, served: Served) -> float:
-    begin = time.process_time()
-    serve(simulation, served)
-    return len(served) / (time.process_time() - begin)
-
-
 def _score(name: str, rows: list[Miss], bound: float, why: Callable[[Miss], str]) -> Score:
-    return Score(
-        name=name,
-        metric="mean |error|",
-        value=mean_error(rows),
-        bound=bound,
-        rows=len(rows),
-        worst=worst_of(rows, why),
-    )
+    return scored(name, rows, bound, metric="mean |error|", why=why)
 
 
 @functools.cache
@@ -221,8 +187,3 @@ def _curve(miss: Miss) -> str:
         if "ibm18es" in miss.row
         else "seek curve as fitted"
     )
-
-
-if __name__ == "__main__":
-    for what, rate in speeds().items():
-        print(f"{rate:10,.0f} per CPU second  {what}")
