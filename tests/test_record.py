@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -438,3 +440,10 @@ def test_a_recording_of_another_workload_is_refused(tmp_path: Path) -> None:
     other = document(recorded(tmp_path, MLP))[1]
     with pytest.raises(SpecError, match="was not recorded"):
         compare("laptop", path, other)
+
+
+def test_a_recording_says_where_cupy_was_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cupy", ModuleType("cupy"))
+    assert recorded(tmp_path, "import cupy\nimport numpy as np\nnp.ones(3) + 1\n").notes == (
+        "cupy was loaded, whose calls are not recorded",
+    )

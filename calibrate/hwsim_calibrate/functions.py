@@ -16,7 +16,7 @@ def record(
     fake: bool = False,
     replace: bool = False,
 ) -> Path:
-    """Run a script of numpy, cupy or PyTorch, and write its calls as a workload: a statement for each call.
+    """Run a script of numpy or PyTorch, and write its calls as a workload: a statement for each call.
 
     The time of each call goes into a file next to it, for `hwsim.compare`.
 

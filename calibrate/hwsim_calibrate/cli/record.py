@@ -1,4 +1,4 @@
-"""`hwsim record`: a script of numpy, cupy or PyTorch becomes a workload."""
+"""`hwsim record`: a script of numpy or PyTorch becomes a workload."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Recording(click.Command):
     help="Of PyTorch: arrays have shapes and no memory, and nothing is computed or timed: for models that fit no computer.",
 )
 def command(script: Path, arguments: tuple[str, ...], output: Path | None, runs: int, loops: bool, fake: bool) -> None:
-    """Run SCRIPT, and write its calls of numpy, cupy and PyTorch as a workload: a statement for each call.
+    """Run SCRIPT, and write its calls of numpy and PyTorch as a workload: a statement for each call.
 
     The time of each call goes into a file next to it, for `hwsim compare`. The script gets the same results as without
     recording; calls that hwsim has no op for are written as `busy` with the time they took, and listed.

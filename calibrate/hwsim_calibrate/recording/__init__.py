@@ -2,7 +2,6 @@
 
 - arrays: arrays whose calls are recorded; operands: their memory, and when it was last used.
 - patching: numpy's functions while a script is recorded; restored however the recording ends.
-- cupy: the same for a script's calls of cupy, which are ops of a GPU.
 - tape: the calls in order, and the arrays of each.
 - describing, finding, algebra: a call of numpy in the words of an op; building: what they share; ops: the op of a workload.
 - script: running a script, once or several times.

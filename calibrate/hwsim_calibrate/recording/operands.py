@@ -42,26 +42,16 @@ def root(array: Array) -> Array:
     return array
 
 
-def is_on_gpu(value: Any) -> bool:
-    """Whether a value is an array in a GPU's memory."""
-    return not is_tensor(value) and hasattr(value, "__cuda_array_interface__")
-
-
 def is_tensor(value: Any) -> bool:
     """Whether a value is a tensor of PyTorch."""
     return hasattr(value, "untyped_storage")
-
-
-def is_numbered(value: Any) -> bool:
-    """Whether an array is known by the memory that it lies in, and not by the object that owns it."""
-    return is_tensor(value) or is_on_gpu(value)
 
 
 def identity(array: Any) -> int:
     """The memory that an array lies in: of two arrays with one, one is a view of the other, or of a third."""
     if is_tensor(array):
         return -1 - int(array.untyped_storage()._cdata)  # noqa: SLF001 (of tensors without memory, too)
-    return -1 - int(array.data.mem.ptr) if is_on_gpu(array) else id(root(array))
+    return id(root(array))
 
 
 def span(array: Any) -> tuple[int, int]:

@@ -30,7 +30,7 @@ class ScriptFailed(Exception):
 
 
 class NothingRecorded(Exception):
-    """The script called nothing of numpy's, cupy's or PyTorch's."""
+    """The script called nothing of numpy's or PyTorch's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ def record_script(path: str | Path, arguments: Sequence[str] = (), *, runs: int 
     for number in range(1 if fake else runs):
         tape = Tape(str(path), only_times=number > 0)
         wall, cpu = time.perf_counter(), time.process_time()
-        with _silent(number > 0), recording(tape), _of_cupy(path), _of_torch(tape, fake=fake, used=of_torch):
+        with _silent(number > 0), recording(tape), _of_torch(tape, fake=fake, used=of_torch):
             _run(path, arguments)
         spent.append((time.perf_counter() - wall, time.process_time() - cpu))
         tapes.append(tape)
@@ -102,6 +102,8 @@ def record_script(path: str | Path, arguments: Sequence[str] = (), *, runs: int 
         raise NothingRecorded(_nothing(path))
     steps, deviating = _together(tapes)
     notes = [f"{deviating} of {runs} runs made other calls than the first, and do not count"] if deviating else []
+    if "cupy" in sys.modules:
+        notes.append("cupy was loaded, whose calls are not recorded")
     if tapes[0].elsewhere:
         notes.append(f"{tapes[0].elsewhere} calls of other threads are left out")
     threads = _threads(of_torch)
@@ -111,7 +113,7 @@ def record_script(path: str | Path, arguments: Sequence[str] = (), *, runs: int 
     dispatch = float(np.median(issued)) if issued else 0.0
     if of_torch and not issued and len(tapes) > 1:
         dispatch = _between(path, arguments, sum(step.cpu if clock == "cpu" else step.wall for step in steps), clock) / len(steps)
-    libraries = ("numpy", *(("cupy",) if issued and not of_torch else ()), *(("PyTorch",) if of_torch else ()))
+    libraries = ("numpy", *(("PyTorch",) if of_torch else ()))
     return Recording(path.stem, steps, wall, cpu, len(tapes), threads, clock, tuple(notes), dispatch, libraries, fake)
 
 
@@ -151,14 +153,6 @@ def _of_torch(tape: Tape, *, fake: bool, used: bool) -> contextlib.AbstractConte
     from hwsim_calibrate.recording.torch import recording_torch
 
     return recording_torch(tape, fake=fake)
-
-
-def _of_cupy(path: Path) -> contextlib.AbstractContextManager[None]:
-    if not _names(path, b"cupy"):
-        return contextlib.nullcontext()
-    from hwsim_calibrate.recording.cupy import recording_cupy
-
-    return recording_cupy()
 
 
 def _together(tapes: Sequence[Tape]) -> tuple[tuple[Step, ...], int]:
@@ -227,4 +221,4 @@ def _traceback(error: BaseException, path: Path) -> str:
 
 
 def _nothing(path: Path) -> str:
-    return f"{path.name} calls nothing of numpy's, cupy's or PyTorch's that could be recorded"
+    return f"{path.name} calls nothing of numpy's or PyTorch's that could be recorded"

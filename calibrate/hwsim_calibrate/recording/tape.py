@@ -20,7 +20,7 @@ import numpy as np
 
 from hwsim.devices.work import Call
 from hwsim_calibrate.clocks import Usage, usage_reader
-from hwsim_calibrate.recording.operands import Array, Recency, dtype_of, identity, is_numbered, root, span
+from hwsim_calibrate.recording.operands import Array, Recency, dtype_of, identity, is_tensor, root, span
 
 _SILENT: Final = (str(Path(np.__file__).parent), str(Path(__file__).parent), "<")  # files whose lines are not the user's
 CODE: Final = 64 * 1024  # bytes of a function's code and tables that a call of it goes through, about
@@ -292,12 +292,12 @@ class Tape:
                 made.append(self._new(each, fresh=False))
         sources = {identity(each) for each in given} | among
         results = [each for each in results if identity(each) not in sources]
-        made += [self._new(each) for each in results if is_numbered(each) or self.value(each) is None]
+        made += [self._new(each) for each in results if is_tensor(each) or self.value(each) is None]
         self.steps.append(Step(name, self._line(), op, reads, tuple(updates), tuple(made), took.wall, took.cpu, took.faults))
 
     def _new(self, array: Array, *, fresh: bool = True) -> Made:
         self._count += 1
-        if is_numbered(array):  # its place may be another array's later on, which is then made by another call
+        if is_tensor(array):  # its place may be another array's later on, which is then made by another call
             self._numbers[identity(array)] = self._count, None
             return Made(self._count, tuple(array.shape), dtype_of(array), int(array.nbytes), fresh)
         owner = root(array)
@@ -318,7 +318,7 @@ class Tape:
 
 def _arrays(value: Any) -> list[Array]:
     """The arrays among arguments or results, in order."""
-    if isinstance(value, np.ndarray) or is_numbered(value):
+    if isinstance(value, np.ndarray) or is_tensor(value):
         return [value]
     return [array for each in value[:64] for array in _arrays(each)] if isinstance(value, tuple | list) else []
 

@@ -1,7 +1,7 @@
 """Calls of PyTorch while a script is recorded: every operator that it dispatches, forward, backward and of the optimizer.
 
 A dispatch mode sees them below autograd, on whatever thread they are made. On a CPU each is timed by the thread's own time; on
-a GPU alone, between two events of its stream, as `cupy` does. Views and empty arrays are no calls: what they take is the host's.
+a GPU alone, between two events of its stream. Views and empty arrays are no calls: what they take is the host's.
 It is imported only for scripts that import PyTorch.
 """
 
