@@ -263,12 +263,6 @@ class Tape:
         number = self._codes.setdefault(name, len(self._codes) + 1)
         return self.recent.touch(-number * CODE, CODE) - CODE
 
-    def start_over(self) -> None:
-        """Record from here on; what was used before, and when, is still known."""
-        self.steps.clear()
-        self.times.clear()
-        self._numbers.clear()
-
     def forget(self, array: Array) -> None:
         """Know nothing of the memory of an array that no recorded call made."""
         self._numbers.pop(identity(array), None)
