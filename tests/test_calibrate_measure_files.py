@@ -351,33 +351,6 @@ def test_what_changed_is_said_by_group_and_by_number(tmp_path: Path) -> None:
     assert shown["median_change"] == pytest.approx(0.1)
 
 
-def machine(path: Path, bandwidth: str, cores: int) -> Path:
-    path.write_text(
-        f"hwsim: machine/1\nclass: ideal\nparts:\n  cpu: {{kind: cpu, cores: {cores}, memory: {{bandwidth: {bandwidth}}}}}\n",
-        "utf-8",
-    )
-    return path
-
-
-def test_machine_files_are_compared_in_base_units(tmp_path: Path) -> None:
-    found = diff(machine(tmp_path / "a.yaml", "10 GB/s", 2), machine(tmp_path / "b.yaml", "11000 MB/s", 2))
-    assert {each.name: round(each.ratio, 6) for each in found.changes} == {
-        "parts.cpu.cores": 1.0,
-        "parts.cpu.memory.bandwidth": 1.1,
-    }
-
-
-def test_of_calibrated_machines_the_measured_numbers_are_compared(tmp_path: Path) -> None:
-    one = machine(tmp_path / "a.yaml", "{value: 10 GB/s, ci95: [9 GB/s, 11 GB/s]}", 2)
-    for bandwidth, flags in (
-        ("{value: 11 GB/s, ci95: [10 GB/s, 12 GB/s]}", ()),
-        ("{value: 11 GB/s, ci95: [11.1 GB/s, 12 GB/s]}", ("apart",)),
-    ):
-        (change,) = diff(one, machine(tmp_path / "b.yaml", bandwidth, 4)).changes
-        assert change.ratio == pytest.approx(1.1)
-        assert change.flags == flags
-
-
 @pytest.mark.usefixtures("heard")
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows sends no interrupt to one process")

@@ -153,7 +153,7 @@ def validate(files: tuple[str, ...], programs: bool, budget: float, seed: int, a
 @click.option("--all", "every", is_flag=True, help="Print every number.")
 @click.option("--json", "as_json", is_flag=True, help="Print all of it as JSON (hwsim: difference/1).")
 def diff(before: str, after: str, every: bool, as_json: bool) -> None:
-    """Changes between two files of measurements, or between two machine files: number by number."""
+    """Changes between two files of measurements, case by case."""
     from hwsim.cli.errors import in_words
     from hwsim_calibrate import text
     from hwsim_calibrate.diff import diff as compare
