@@ -10,7 +10,7 @@ import pytest
 import hwsim
 from hwsim.results.errors import table
 from hwsim.results.serving_errors import sure_of
-from published import coverage, left_out, serving_kept
+from published import coverage, residual, serving_kept
 from published.intervals import columns, weights
 from tests.test_infer import SMALL
 from tests.test_serving_ways import only, served
@@ -45,7 +45,7 @@ def test_what_is_known_less_well_is_less_sure() -> None:
 
 def test_intervals_hold_nine_of_ten_rows_whose_model_and_gpu_were_left_out() -> None:
     """By rows as they count for the widths, a group of many for less than its rows; and by rows one by one."""
-    found = list(left_out.folded(serving_kept.residuals(serving_kept.read())))
+    found = list(residual.folded(serving_kept.residuals(serving_kept.read())))
     without = [each for each in coverage.judged(found) if each.case == "source"]
     assert {each.topic for each in without} == {"ttft", "tpot", "e2e", "throughput"}
     for each in without:

@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from hwsim.devices import Gpu, Work
 from hwsim.models import Cluster, Framework, KernelTimes, Slice, Transformer, load_framework, load_transformer, one_pass
+from published import score
 from published.parts import part, table
-from published.score import Miss, Score, halves, scored, tails
-from published.search import descend
+from published.residual import Residual
+from published.score import Miss, Score, scored, tails
+from published.search import descend, far, grouped
 
 PARTS: Final[Mapping[str, str]] = {
     "NVIDIA T4": "t4",
@@ -111,16 +113,7 @@ _KNOWN: Final[dict[str, dict[Work, float]]] = {}  # kernels of a part that were 
 
 def parted(found: Iterable[Row]) -> tuple[list[Row], list[Row]]:
     """(to fit, to score): alternate sizes of every program, GPU and number format."""
-    groups: dict[tuple[str, str, str], list[Row]] = {}
-    for row in found:
-        groups.setdefault((row.group, row.framework, row.slice.dtype), []).append(row)
-    fitted: list[Row] = []
-    held: list[Row] = []
-    for group in groups.values():
-        even, odd = halves(group, size=lambda row: row.size)
-        fitted += even
-        held += odd
-    return fitted, held
+    return score.parted(found, lambda row: (row.group, row.framework, row.slice.dtype), lambda row: row.size)
 
 
 def scores(data: Path) -> tuple[Score, ...]:
@@ -130,6 +123,15 @@ def scores(data: Path) -> tuple[Score, ...]:
     return (
         scored("encoders of BERT", misses, 0.14, "held out", why=reason, notes=tails(misses)),
     )  # fmt: skip
+
+
+def residuals(data: Path) -> Iterator[Residual]:
+    """The half that nothing was fitted to."""
+    for row in parted(rows(data))[1]:
+        yield Residual(
+            topic="infer", regime="prefill", case="known", unit="", group=row.group, row=f"{row.part}: {row.said}", work=row.said,
+            device=row.part, predicted=seconds_of(row), measured=row.seconds,
+        )  # fmt: skip
 
 
 def reason(miss: Miss) -> str:
@@ -157,12 +159,8 @@ def fit_framework(name: str, found: Sequence[Row]) -> dict[str, float]:
         return replace(framework, moved=at[0], scores=at[1], launch=at[2], step=at[3])
 
     def error(at: Sequence[float]) -> float:
-        groups: dict[str, list[float]] = {}
-        for row in found:
-            off = math.log(seconds_of(row, made(at)) / row.seconds)
-            groups.setdefault(row.group, []).append(math.log1p((off / SCALE) ** 2))
-        far = sum(math.log(value / typical) ** 2 for value, typical in zip(at, near, strict=True))
-        return sum(sum(each) / len(each) for each in groups.values()) / len(groups) + 0.01 * far
+        off = ((row.group, math.log(seconds_of(row, made(at)) / row.seconds)) for row in found)
+        return grouped(off, SCALE) + 0.01 * far(at, near)
 
     best = descend(error, near, rounds=10, finest=0.02)
     return {key: float(f"{value:.3g}") for key, value in zip(("moved", "scores", "launch", "step"), best, strict=True)}

@@ -7,18 +7,20 @@ places of each table's batches, and the odd places are scored.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Final
 
 from hwsim.models.inference import batch_pass
+from published import score
 from published.cnn_rows import GPUS, NETWORKS, last_of, network_of
 from published.cnn_training import SCALE, Kernels, changed, kernels_of
 from published.parts import table
-from published.score import Half, Miss, Score, halves, scored, tails
-from published.search import descend
+from published.residual import Residual
+from published.score import Half, Miss, Score, scored, tails
+from published.search import descend, far, grouped
 
 # What the tables under one heading are of, in their order (NVIDIA/DeepLearningExamples, the README of each network):
 # (mixed precision, compiled by XLA).
@@ -97,11 +99,7 @@ def predicted(row: Row, kernels: Kernels | None = None) -> float:
 
 def parted(found: Sequence[Row]) -> tuple[list[Row], list[Row]]:
     """(to fit, to score): alternate batches of each table."""
-    curves: dict[tuple[str, str, str, str], list[Row]] = {}
-    for row in found:
-        curves.setdefault(row.curve, []).append(row)
-    cut = [halves(curve, size=lambda row: row.batch) for curve in curves.values()]
-    return [row for even, _ in cut for row in even], [row for _, odd in cut for row in odd]
+    return score.parted(found, lambda row: row.curve, lambda row: row.batch)
 
 
 def scores(data: Path) -> tuple[Score, ...]:
@@ -129,6 +127,16 @@ def reason(row: Row) -> str:
     if row.software == "tensorflow-xla" and row.batch <= 8:
         return "bound by the host"
     return ""
+
+
+def residuals(data: Path) -> Iterator[Residual]:
+    """The half that was not fitted to."""
+    for row in parted(rows(data))[1]:
+        work = row.said().partition(": ")[2]
+        yield Residual(
+            topic="infer", regime="cnn", case="known", unit="", group=row.group, row=f"{row.gpu}: {work}", work=work,
+            device=row.gpu, predicted=row.batch / predicted(row), measured=row.batch / row.images,
+        )  # fmt: skip
 
 
 def _score(name: str, found: Sequence[Row], half: Half, reached: float | None = None) -> Score:
@@ -164,12 +172,8 @@ def fit(data: Path) -> None:
     def error(at: Sequence[float]) -> float:
         constants = changed(dict(zip(names, at, strict=True)))
         known = {key: kernels_of(*key, constants) for key in {(row.gpu, row.software) for row in fitted}}
-        losses: dict[str, list[float]] = {}
-        for row in fitted:
-            off = math.log(predicted(row, known[row.gpu, row.software]) / row.images)
-            losses.setdefault(row.group, []).append(math.log1p((off / SCALE) ** 2))
-        far = sum(math.log(value / typical) ** 2 for value, typical in zip(at, near, strict=True))
-        return sum(sum(each) / len(each) for each in losses.values()) / len(losses) + 0.004 * far
+        off = ((row.group, math.log(predicted(row, known[row.gpu, row.software]) / row.images)) for row in fitted)
+        return grouped(off, SCALE) + 0.004 * far(at, near)
 
     for name, value in zip(names, descend(error, near, rounds=8, finest=0.02), strict=True):
         print(name, float(f"{value:.3g}"))

@@ -24,11 +24,12 @@ from hwsim.models.kernel_times import KernelTimes
 from hwsim.models.plan import Dtype, ParallelPlan, lay
 from hwsim.models.step import Step, step
 from hwsim.origins import Case
+from published import score
 from published.cnn_rows import Row, exchange_of, network_of, rows
 from published.parts import part
-from published.residual import Residual, folds
-from published.score import Half, Miss, Score, halves, scored, tails
-from published.search import descend
+from published.residual import Residual
+from published.score import Half, Miss, Score, scored, tails
+from published.search import descend, far, grouped
 
 SCALE: Final = 0.08  # errors beyond this count less and less in the fit
 Constants = tuple[Mapping[Units, Convolving], Mapping[str, Software]]
@@ -79,16 +80,7 @@ def kernels_of(gpu: str, software: str, constants: Constants = ALL) -> Kernels:
 
 def parted(found: Sequence[Row]) -> tuple[list[Row], list[Row]]:
     """(to fit, to score): alternate sizes of each network on a device."""
-    curves: dict[tuple[str, str, str], list[Row]] = {}
-    for row in found:
-        curves.setdefault(row.curve, []).append(row)
-    fitted: list[Row] = []
-    held: list[Row] = []
-    for curve in curves.values():
-        even, odd = halves(curve, size=lambda row: row.gpus * 10_000 + row.batch)
-        fitted += even
-        held += odd
-    return fitted, held
+    return score.parted(found, lambda row: row.curve, lambda row: row.gpus * 10_000 + row.batch)
 
 
 def scores(data: Path) -> tuple[Score, ...]:
@@ -116,7 +108,7 @@ def residuals(data: Path) -> list[Residual]:
     found = [row for row in rows(data) if row.scored]
     _, held = parted(found)
     used: dict[str, Units] = {row.id: units_of(part(Gpu, row.gpu), row.dtype) for row in found}
-    kept = [_residual(row, "known", fold, ALL) for row, fold in folds(held, lambda row: row.group)]
+    kept = [_residual(row, "known", "", ALL) for row in held]
     for unit in sorted(set(used.values())):
         others = sorted(set(used.values()) - {unit, "kepler"})
         near = [each for each in others if unit in MATRIX and each in MATRIX] or others
@@ -214,13 +206,9 @@ def fit(data: Path) -> None:
 
     def error(at: Sequence[float]) -> float:
         constants = changed(dict(zip(names, at, strict=True)))
-        losses: dict[str, list[float]] = {}
         known = {key: kernels_of(*key, constants) for key in {(row.gpu, row.software) for row in fitted}}
-        for row in fitted:
-            off = math.log(predicted(row, known[row.gpu, row.software]) / row.images)
-            losses.setdefault(row.group, []).append(math.log1p((off / SCALE) ** 2))
-        far = sum(math.log(value / typical) ** 2 for value, typical in zip(at, near, strict=True))
-        return sum(sum(each) / len(each) for each in losses.values()) / len(losses) + 0.004 * far
+        off = ((row.group, math.log(predicted(row, known[row.gpu, row.software]) / row.images)) for row in fitted)
+        return grouped(off, SCALE) + 0.004 * far(at, near)
 
     found = descend(error, near, rounds=8, finest=0.02)
     for name, value in zip(names, found, strict=True):

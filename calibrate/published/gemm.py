@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -18,11 +18,14 @@ from hwsim.devices import Gpu, Product
 from hwsim.devices.gpu_matmul import Tiling, tiles_like
 from hwsim.devices.gpu_memory import Launch, Sustained
 from hwsim.devices.roofline import peak_of
+from hwsim.origins import Case
 from hwsim.units import BYTES
+from published import score
 from published.parts import part, table
 from published.products import LOOP, NAME, Row, rows, seconds_of
-from published.score import Miss, Score, halves, scored, tails
-from published.search import descend
+from published.residual import Residual
+from published.score import Miss, Score, scored, tails
+from published.search import descend, far, grouped
 
 # The tiles that were fitted to rows here; other parts borrow theirs, and must not lend them back.
 FITTED: Final[Mapping[str, tuple[str, ...]]] = {
@@ -65,6 +68,8 @@ CLOCKS: Final[Mapping[str, tuple[float, float]]] = {
     "h800-sxm": (1590, 1830),
 }
 FEW: Final = 4  # rows of a group that is not cut in halves: nothing is fitted to it
+TINY: Final = 20e-6  # seconds of a product
+SKINNY: Final = 128  # rows, or columns
 SCALE: Final = 0.08  # errors beyond this count less and less in the fit: they are other kernels, not other constants
 
 
@@ -109,17 +114,42 @@ def llmcompass(data: Path) -> Score:
 
 def parted(found: Sequence[Row]) -> tuple[list[Row], list[Row]]:
     """(to fit, to score): alternate sizes of every source, GPU and number format; groups of few rows are in neither."""
-    groups: dict[tuple[str, str, float], list[Row]] = {}
+    return score.parted(found, lambda row: (row.group, row.dtype, row.width), lambda row: row.size, FEW)
+
+
+# ---- residuals ----
+
+
+def shape_regime(m: float, n: float, seconds: float) -> str:
+    """Regime of a product."""
+    return "tiny" if seconds < TINY else "skinny" if min(m, n) <= SKINNY else "big"
+
+
+def residuals(data: Path) -> Iterator[Residual]:
+    """The half held out; every row by the datasheet, of a device with twins among those fitted or of a generation without."""
+    found = rows(data)
+    sheet = {name: from_datasheet(name) for name in {row.part for row in found}}
+    for row in parted(found)[1]:
+        yield _residual(row, "known", part(Gpu, row.part))
     for row in found:
-        groups.setdefault((row.group, row.dtype, row.width), []).append(row)
-    fitted: list[Row] = []
-    held: list[Row] = []
-    for group in groups.values():
-        if len(group) >= FEW:
-            even, odd = halves(group, size=lambda row: row.size)
-            fitted += even
-            held += odd
-    return fitted, held
+        twins = any(other != row.part and GENERATIONS.get(other) == GENERATIONS.get(row.part, row.part) for other in FITTED)
+        yield _residual(row, "device" if twins else "generation", sheet[row.part])
+
+
+def _residual(row: Row, case: Case, gpu: Gpu) -> Residual:
+    shape = row.product
+    return Residual(
+        topic="product8" if row.dtype in ("fp8", "int8") else "product",
+        regime=shape_regime(shape.m, shape.n, seconds_of(part(Gpu, row.part), row)),
+        case=case,
+        unit=row.part,
+        group=row.group,
+        row=row.name(),
+        work=f"{row.source} {row.name().partition(': ')[2]}",
+        device=row.part,
+        predicted=seconds_of(gpu, row),
+        measured=row.seconds,
+    )
 
 
 # ---- without a fit ----
@@ -223,12 +253,8 @@ def _fitted(gpu: Gpu, key: str, mine: Sequence[Row]) -> dict[str, float]:
 
     def error(at: Sequence[float]) -> float:
         one = tried(at)
-        losses: dict[str, list[float]] = {}
-        for row in mine:
-            off = math.log(seconds_of(one, row) / row.seconds)
-            losses.setdefault(row.group, []).append(math.log1p((off / SCALE) ** 2))
-        far = sum(math.log(value / typical) ** 2 for value, typical in zip(at, near, strict=True))
-        return statistics.fmean(statistics.fmean(each) for each in losses.values()) + 0.004 * far
+        off = ((row.group, math.log(seconds_of(one, row) / row.seconds)) for row in mine)
+        return grouped(off, SCALE) + 0.004 * far(at, near)
 
     found = tried(descend(error, start, rounds=12, finest=0.01)).matmul[key]
     return {name: float(f"{getattr(found, name):.3g}") for name in free}

@@ -11,7 +11,8 @@ from __future__ import annotations
 import functools
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+import statistics
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -23,10 +24,13 @@ from hwsim.devices.gpu_attention import Attention, Blocks, Strips
 from hwsim.models import Framework, Kernel, KernelTimes, Slice, Transformer, embedding, forward, load_framework, output
 from hwsim.models.architectures.slices import product
 from hwsim.models.framework import Style
+from hwsim.origins import Case
+from published import bare, gemm, score
 from published.kernels import Constant, fitted, short
 from published.parts import part, table
-from published.score import Miss, Score, halves, scored, tails
-from published.search import descend
+from published.residual import Residual
+from published.score import Miss, Score, scored, tails
+from published.search import descend, far, grouped
 
 PARTS: Final[Mapping[str, str]] = {
     "NVIDIA H100 80GB": "h100-sxm",
@@ -56,6 +60,8 @@ OPS: Final[Mapping[str, str]] = {
     "attention prefill": "attention",
 }
 SCALE: Final = 0.08
+TINY: Final = 10e-6  # seconds of a kernel without products
+MIDDLE: Final = ("moved", "flop", "start", "walk")  # of a style
 PREFILL: Final = (Constant("share", 0.7, 0.1, 1.0), Constant("start", 4e-6, 5e-7, 2e-5), Constant("prologue", 150.0, 10.0, 500.0))
 DECODE: Final = (
     Constant("start", 6e-6, 1e-6, 2e-5),
@@ -176,16 +182,7 @@ def seconds_of(row: Row, gpu: Gpu | None = None, framework: Framework | None = N
 
 def parted(found: Iterable[Row]) -> tuple[list[Row], list[Row]]:
     """(to fit, to score): alternate sizes of every source, GPU and kind of kernel."""
-    groups: dict[tuple[str, str], list[Row]] = {}
-    for row in found:
-        groups.setdefault((row.group, row.what), []).append(row)
-    fitted: list[Row] = []
-    held: list[Row] = []
-    for group in groups.values():
-        even, odd = halves(group, size=lambda row: row.size)
-        fitted += even
-        held += odd
-    return fitted, held
+    return score.parted(found, lambda row: (row.group, row.what), lambda row: row.size)
 
 
 def missed(found: Iterable[Row]) -> list[Miss]:
@@ -217,6 +214,59 @@ def reason(miss: Miss) -> str:
     return "a few microseconds: starts of kernels, which differ from run to run" if small else ""
 
 
+# ---- residuals ----
+
+
+def residuals(data: Path) -> Iterator[Residual]:
+    """The half held out; every row with its GPU by the datasheet, and with its framework as the others are."""
+    found = rows(data)
+    frameworks = {name: _as_others(name, {row.framework for row in found}) for name in {row.framework for row in found}}
+    gpus = {
+        name: replace(gemm.from_datasheet(name), attention=bare.gpu(name, "generation").attention)
+        for name in {row.part for row in found}
+    }
+    for row in parted(found)[1]:
+        yield _residual(row, "known", "", seconds_of(row))
+    for row in found:
+        case: Case = "generation" if row.op == "attention" else "device"  # kernels of attention are its vendor's then
+        yield _residual(row, case, row.part, seconds_of(row, gpus[row.part]))
+        if row.what != "product":
+            yield _residual(row, "source", row.framework, seconds_of(row, framework=frameworks[row.framework]))
+
+
+def _as_others(name: str, names: Iterable[str]) -> Framework:
+    """The framework with ops as the other ones have them, in the median."""
+    own, ops = _framework(name), {}
+    for op in own.ops:
+        others = [_framework(each).ops.get(op) for each in sorted(names) if each != name]
+        near = [each for each in others if each is not None and each.kernels]  # one that fuses it says nothing of its time
+        middle = {key: statistics.median(getattr(each, key) for each in near) for key in MIDDLE} if near else {}
+        ops[op] = Style(kernels=statistics.median_low([each.kernels for each in near]), **middle) if near else Style()
+    return replace(own, ops=ops)
+
+
+def _residual(row: Row, case: Case, unit: str, seconds: float) -> Residual:
+    alone, shape = seconds_of(row), row.kernel.work.product
+    if row.what == "product":
+        topic, regime = "product", gemm.shape_regime(shape.m, shape.n, alone) if shape else "big"
+    elif row.op == "attention":
+        topic, regime = "attention", "decode" if row.what == "decode" else "prefill"
+    else:
+        topic, regime = "elementwise", "tiny" if alone < TINY else "big"
+    return Residual(
+        topic=topic,
+        regime=regime,
+        case=case,
+        unit=unit,
+        group=row.group,
+        row=row.name(),
+        work=f"{row.framework} {row.said}",
+        device=row.part,
+        predicted=seconds,
+        measured=row.seconds,
+    )
+
+
 # ---- the fit ----
 
 
@@ -229,13 +279,6 @@ def fit(data: Path) -> None:
     for name in ("vllm", "transformers", "sarathi-serve"):
         for op in sorted({row.op for row in even if row.framework == name and row.what != "product"}):
             print(name, op, fit_style(name, op, [row for row in even if row.framework == name and row.op == op]))
-
-
-def _loss(errors: Iterable[tuple[str, float]]) -> float:
-    groups: dict[str, list[float]] = {}
-    for group, off in errors:
-        groups.setdefault(group, []).append(math.log1p((off / SCALE) ** 2))
-    return sum(sum(each) / len(each) for each in groups.values()) / len(groups)
 
 
 def tuned(gpu: Gpu, at: Sequence[float]) -> Gpu:
@@ -263,8 +306,8 @@ def fit_part(name: str, found: Sequence[Row]) -> dict[str, float]:
 
     def error(at: Sequence[float]) -> float:
         one = tuned(gpu, at)
-        far = sum(math.log(value / near) ** 2 for value, near in zip(at, typical, strict=True))
-        return _loss((row.group, math.log(seconds_of(row, one) / row.seconds)) for row in found) + 0.004 * far
+        off = ((row.group, math.log(seconds_of(row, one) / row.seconds)) for row in found)
+        return grouped(off, SCALE) + 0.004 * far(at, typical)
 
     best = descend(error, start, rounds=8, finest=0.02)
     names = ("efficiency", "prologue", "lost", "loads", "transposed", "start", "read")
@@ -279,8 +322,8 @@ def fit_style(name: str, op: str, found: Sequence[Row]) -> tuple[float, float, f
 
     def error(at: Sequence[float]) -> float:
         other = replace(framework, ops={**framework.ops, op: replace(style, moved=at[0], flop=at[1], start=at[2], walk=at[3])})
-        far = math.log(at[0] / near[0]) ** 2 + 0.1 * math.log(at[2] / near[2]) ** 2
-        return _loss((row.group, math.log(seconds_of(row, framework=other) / row.seconds)) for row in found) + 0.01 * far
+        off = ((row.group, math.log(seconds_of(row, framework=other) / row.seconds)) for row in found)
+        return grouped(off, SCALE) + 0.01 * (far(at[:1], near[:1]) + 0.1 * far(at[2:3], near[2:3]))
 
     tried = [
         descend(error, [near[0], flop, near[2], walk], rounds=12, finest=0.02)

@@ -20,9 +20,10 @@ from hwsim.models import GENERATIONS, Framework, KernelTimes, ParallelPlan, Step
 from hwsim.models.cluster import KNEE, NETWORK
 from hwsim.models.generations import THROTTLED, generation, limited
 from hwsim.origins import Case
+from published import score
 from published.llm_rows import MACHINES, Row, rows
-from published.residual import Residual, folds
-from published.score import Half, Miss, Score, group_median, halves, scored, tails
+from published.residual import Residual
+from published.score import Half, Miss, Score, group_median, scored, tails
 
 SCALE: Final = 0.06  # errors beyond this count less and less in the fit
 ALIKE: Final = 0.15  # how far, as a logarithm, generations are apart in what trainings keep of their kernels' speed alone
@@ -144,16 +145,7 @@ def library() -> Model:
 
 def parted(found: Sequence[Row]) -> tuple[list[Row], list[Row]]:
     """(to fit, to score): alternate sizes of every source and machine."""
-    groups: dict[str, list[Row]] = {}
-    for row in found:
-        groups.setdefault(row.group, []).append(row)
-    fitted: list[Row] = []
-    held: list[Row] = []
-    for group in groups.values():
-        even, odd = halves(group, size=lambda row: row.size)
-        fitted += even
-        held += odd
-    return fitted, held
+    return score.parted(found, lambda row: row.group, lambda row: row.size)
 
 
 def missed(model: Model, found: Iterable[Row]) -> list[Miss]:
@@ -247,7 +239,7 @@ def residuals(data: Path) -> list[Residual]:
     model = library()
     _, held = parted(found)
     base, slopes = derivatives(model, found)
-    kept = [_residual(row, "known", fold, model.step(row).seconds) for row, fold in folds(held, lambda row: row.group)]
+    kept = [_residual(row, "known", "", model.step(row).seconds) for row in held]
     cases: tuple[tuple[Case, Callable[[Row], str]], ...] = (("source", _source), ("generation", _generation))
     for case, unit in cases:
         for name in sorted(set(map(unit, found))):

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from typing import Final, TypeVar
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Final
 
 from hwsim.origins import Case
 from published.score import Miss
 
 FOLDS: Final = 5
-Row = TypeVar("Row")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +22,7 @@ class Residual:
         case: what was left out when the constants were found. "known": other rows of the same device and source were seen;
             "source": none of the source; "device": none of the device, though twins of it; "generation": none of its
             generation; "outside": none of anything alike.
-        unit: what was left out (the fold for "known"): rows of a unit miss together.
+        unit: what was left out (of "known" rows the fold, which `folded` names): rows of a unit miss together.
         group: source x device x software; every group counts alike however many rows it has.
         row: its name; the same row may stand under several cases.
         work: what was done, without the device: rows of equal work on two devices make a ratio.
@@ -78,13 +77,12 @@ def of_miss(
     )
 
 
-def folds(found: Iterable[Row], group: Callable[[Row], str]) -> Iterator[tuple[Row, str]]:
-    """Rows of a half held out, each with the name of its fold: every fifth row of a group is in one.
-
-    >>> list(folds("abcdefg", lambda _: "all"))[4:]
-    [('e', 'fold 4'), ('f', 'fold 0'), ('g', 'fold 1')]
-    """
+def folded(found: Iterable[Residual]) -> Iterator[Residual]:
+    """Known rows in folds: every fifth row of a group is left out together, so that the others of its device calibrate."""
     seen: dict[str, int] = {}
-    for row in found:
-        at = seen[group(row)] = seen.get(group(row), -1) + 1
-        yield row, f"fold {at % FOLDS}"
+    for each in found:
+        if each.case != "known":
+            yield each
+            continue
+        at = seen[each.group] = seen.get(each.group, -1) + 1
+        yield replace(each, unit=f"fold {at % FOLDS}")

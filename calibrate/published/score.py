@@ -195,6 +195,17 @@ def scored(
     )
 
 
+def parted(
+    rows: Iterable[T], group: Callable[[T], object], size: Callable[[T], float], fewest: int = 1
+) -> tuple[list[T], list[T]]:
+    """(to fit, to score): the halves of every group together; groups of fewer rows are in neither."""
+    groups: dict[object, list[T]] = {}
+    for row in rows:
+        groups.setdefault(group(row), []).append(row)
+    cut = [halves(each, size) for each in groups.values() if len(each) >= fewest]
+    return [row for even, _ in cut for row in even], [row for _, odd in cut for row in odd]
+
+
 def tails(rows: Iterable[Miss], more: str = "") -> str:
     """The groups' 90th percentiles in words, as notes say them, and more after them."""
     return f"Mean of the groups' 90th percentiles {percent(group_median(rows)[1], '.0f')}. {more}".strip()
