@@ -41,12 +41,12 @@ def test_every_tool_s_log_becomes_a_file_that_is_accepted(tool: str, tmp_path: P
     output = tmp_path / "made.yaml"
     part = ["--part", PARTS[tool]] if tool in PARTS else []
     part += ["--model", MODELS[tool]] if tool in MODELS else []
-    shown = CliRunner().invoke(main, ["calibrate", "fit", f"--{tool}", str(FOLDER / LOGS[tool]), *part, "-o", str(output)])
+    shown = CliRunner().invoke(main, ["import", tool, str(FOLDER / LOGS[tool]), *part, "-o", str(output)])
     assert shown.exit_code == 0, shown.output
     checked = CliRunner().invoke(main, ["check", str(output)])
     assert checked.exit_code == 0, checked.output
     assert CliRunner().invoke(main, ["show", str(output)]).exit_code == 0
-    again = ["calibrate", "fit", f"--{tool}", str(FOLDER / LOGS[tool]), *part, "-o", str(output)]
+    again = ["import", tool, str(FOLDER / LOGS[tool]), *part, "-o", str(output)]
     assert CliRunner().invoke(main, again).exit_code == 0  # its own file is written over, and no other
     output.write_text("hwsim: part/1\nkind: disk\nname: by hand\n")
     assert "is there, and no fitted file" in (refused := CliRunner().invoke(main, again)).output
@@ -208,7 +208,7 @@ def test_the_spread_of_runs_is_the_one_that_intervals_assume() -> None:
 
 
 def test_output_as_json_has_the_residuals(tmp_path: Path) -> None:
-    shown = CliRunner().invoke(main, ["calibrate", "fit", "--mlc", str(FOLDER / "mlc.txt"), "--part", "xeon-8480", "--json"])
+    shown = CliRunner().invoke(main, ["import", "mlc", str(FOLDER / "mlc.txt"), "--part", "xeon-8480", "--json"])
     document = json.loads(shown.output)
     assert document["tool"] == "MLC"
     assert {row["what"] for row in document["rows"]} >= {"latency, node 0", "1:1 reads to writes"}
@@ -220,7 +220,7 @@ def test_a_part_of_one_s_own_is_used_from_the_output_s_folder(tmp_path: Path) ->
     (tmp_path / "own.yaml").write_text("hwsim: part/1\nkind: nic\nbandwidth: 400 Gb/s\nlanes: 16\n")
     output = tmp_path / "parts" / "nic.yaml"
     output.parent.mkdir()
-    arguments = ["calibrate", "fit", "--ib-write-bw", str(FOLDER / "ib_write_bw.txt"), "--part", str(tmp_path / "own.yaml")]
+    arguments = ["import", "ib-write-bw", str(FOLDER / "ib_write_bw.txt"), "--part", str(tmp_path / "own.yaml")]
     shown = CliRunner().invoke(main, [*arguments, "-o", str(output)])
     assert shown.exit_code == 0, shown.output
     assert "use: ../own.yaml" in output.read_text()
@@ -230,23 +230,22 @@ def test_a_part_of_one_s_own_is_used_from_the_output_s_folder(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--stream", "stream-56.txt", "--mlc", "mlc.txt"), "of one other tool"),
-        (("--osu", "osu.txt", "--part", "xeon-8480"), "--part does not go with osu"),
-        (("--osu", "osu.txt", "--sockets", "2"), "--sockets does not go with osu"),
-        (("--stream", "stream-56.txt", "--model", "gpt2"), "--model does not go with stream"),
-        (("--stream", "stream-56.txt", "--part", "h100-sxm"), "no cpu called 'h100-sxm'"),
-        (("--stream", "stream-56.txt", "--stream", "stream-56.txt"), "it is the same as"),
-        (("--stream", "babelstream.txt"), "nothing in it was printed by STREAM"),
-        (("--stream", "stream-56.txt", "--part", "laptop"), "no cpu called"),
-        (("--stream", "stream-56.txt", "--part", "xeon-e5-2690"), "of a socket, but xeon-e5-2690 has"),
-        (("--lmbench", "lat_mem_rd.txt"), "name the cpu"),
-        (("--vllm", "vllm.txt"), "does not say which model"),
-        (("--ib-write-bw", "ib_write_bw.txt", "--ib-write-bw", "ib_write_bw-both.txt"), "fit the logs of one test together"),
+        (("osu", "osu.txt", "--part", "xeon-8480"), "--part does not go with osu"),
+        (("osu", "osu.txt", "--sockets", "2"), "--sockets does not go with osu"),
+        (("stream", "stream-56.txt", "--model", "gpt2"), "--model does not go with stream"),
+        (("stream", "stream-56.txt", "--part", "h100-sxm"), "no cpu called 'h100-sxm'"),
+        (("stream", "stream-56.txt", "stream-56.txt"), "it is the same as"),
+        (("stream", "babelstream.txt"), "nothing in it was printed by STREAM"),
+        (("stream", "stream-56.txt", "--part", "laptop"), "no cpu called"),
+        (("stream", "stream-56.txt", "--part", "xeon-e5-2690"), "of a socket, but xeon-e5-2690 has"),
+        (("lmbench", "lat_mem_rd.txt"), "name the cpu"),
+        (("vllm", "vllm.txt"), "does not say which model"),
+        (("ib-write-bw", "ib_write_bw.txt", "ib_write_bw-both.txt"), "fit the logs of one test together"),
     ],
 )
 def test_mistakes_of_a_user_are_said_at_once(arguments: tuple[str, ...], words: str) -> None:
     given = [str(FOLDER / each) if "." in each else each for each in arguments]
-    shown = CliRunner().invoke(main, ["calibrate", "fit", *given])
+    shown = CliRunner().invoke(main, ["import", *given])
     assert shown.exit_code == 2
     assert words in shown.output
 

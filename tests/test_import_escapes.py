@@ -110,7 +110,7 @@ def test_no_line_of_a_log_reaches_the_terminal(tool: str, tmp_path: Path) -> Non
     for number in range(0, len(lines), max(1, len(lines) // 12)):
         changed = [line + MARKER if at == number else line for at, line in enumerate(lines)]
         (tmp_path / "log").write_text("\n".join(changed))
-        check(tmp_path, "calibrate", "fit", f"--{tool}", str(tmp_path / "log"), *part, output="part.yaml")
+        check(tmp_path, "import", tool, str(tmp_path / "log"), *part, output="part.yaml")
 
 
 def test_a_recording_holds_no_such_character(tmp_path: Path) -> None:

@@ -45,7 +45,8 @@ def main() -> None:
     topics = said.topics if said.topics and not said.write else _topics(pages)
     if said.fit:
         for topic in topics:
-            importlib.import_module(f"published.{topic}").fit(data)
+            if (fit := getattr(importlib.import_module(f"published.{topic}"), "fit", None)) is not None:
+                fit(data)
         return
     if said.write:
         parts.read_figures = set()

@@ -159,7 +159,7 @@ def logged(dice: random.Random) -> Made:
     else:
         data = json_damaged(data, dice) if data[:1] == b"{" and data[-2:-1] == b"}" and tool != "vllm" else torn(data, dice)
     part = ["--part", PARTS[tool]] if tool in PARTS else []
-    return ["calibrate", "fit", f"--{tool}", "log", *part, *dice.choice(([], ["--json"], ["-o", "part.yaml"]))], {"log": data}
+    return ["import", tool, "log", *part, *dice.choice(([], ["--json"], ["-o", "part.yaml"]))], {"log": data}
 
 
 @cache

@@ -10,8 +10,7 @@ from typing import Any, Final, TypeVar
 import click
 
 from hwsim.cli.arguments import FILE, WORKLOAD, refuse_replacing
-from hwsim_calibrate.cli import logs, steps
-from hwsim_calibrate.cli.logs import log_options
+from hwsim_calibrate.cli import steps
 
 FOLDER: Final = click.Path(path_type=Path, file_okay=False, exists=True)
 F = TypeVar("F", bound=Callable[..., Any])
@@ -89,29 +88,17 @@ def measure(output: Path | None, budget: float | None, cases: bool, **options: A
 
 
 @command.command("fit")
-@click.argument("files", nargs=-1)
+@click.argument("files", nargs=-1, required=True)
 @click.option("-o", "--output", type=FILE, metavar="FILE", help="Write the machine file (default: print it).")
 @click.option("--name", metavar="NAME", help="Name of the machine (default: the file's).")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the resampling behind the intervals.")
-@log_options
-@click.option("--json", "as_json", is_flag=True, help="Of logs: print all numbers and residuals as JSON (hwsim: fit/1).")
-def fit(
-    files: tuple[str, ...], output: Path | None, name: str | None, seed: int, as_json: bool, part: str | None,
-    sockets: int | None, model: str, collective: str, **tables: tuple[Path, ...],
-) -> None:  # fmt: skip
+def fit(files: tuple[str, ...], output: Path | None, name: str | None, seed: int) -> None:
     """Fit the parameters of a machine to FILES of measurements; a row of a later file replaces the same row of an earlier one.
 
-    A file is a path, or the name of measurements that come with hwsim. Instead, logs of a benchmark become a part: the option is
-    given once for each log.
+    A file is a path, or the name of measurements that come with hwsim. Logs of other benchmarks become parts by `hwsim import`.
     """
     from hwsim.cli.errors import in_words
 
-    given = logs.one_of(tables, files)
-    if given is None and (as_json or part is not None or sockets is not None or model or collective):
-        raise click.UsageError("--json, --part, --sockets, --model and --collective go with the logs of another tool")
-    if given is not None:
-        logs.answered(*given, output, as_json=as_json, part=part, sockets=sockets, model=model, collective=collective)
-        return
     steps.refuse_unwritable(output)
     refuse_replacing(output, "fitted file", steps.is_fitted)
     with in_words():

@@ -1,18 +1,16 @@
-"""`hwsim import stream out.txt`, and the same as `hwsim calibrate fit --stream out.txt`: fits to benchmarks' logs."""
+"""`hwsim import stream out.txt`: fits to benchmarks' logs."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import click
 
 from hwsim.cli.arguments import FILE, refuse_replacing
 from hwsim_calibrate.logs import TOOLS, Ask, Result, parts_of, read_log
 
-F = TypeVar("F", bound=Callable[..., Any])
 TABLE: Final = click.Path(path_type=Path, dir_okay=False, exists=True)
 
 
@@ -63,17 +61,6 @@ def answered(tool: str, files: tuple[Path, ...], output: Path | None, *, as_json
         shown(result, path, as_json=as_json)
 
 
-def log_options(function: F) -> F:
-    """An option for every tool, and what a user says that logs do not."""
-    for option in ASKED:
-        function = option(function)
-    for name, tool in reversed(TOOLS.items()):
-        function = click.option(
-            f"--{name}", type=TABLE, multiple=True, metavar="FILE", help=f"Instead: {tool.becomes}, from {tool.called}."
-        )(function)
-    return function
-
-
 def fitted(
     tool: str, files: tuple[Path, ...], output: Path | None, *, part: str | None, sockets: int | None, model: str, collective: str
 ) -> dict[str, Result]:
@@ -118,16 +105,3 @@ def shown(result: Result, output: Path | None, *, as_json: bool) -> None:
         click.echo(result.yaml(), nl=False)
         sys.stdout.flush()
     click.echo(str(result), nl=False, err=output is None)
-
-
-def one_of(tables: Mapping[str, tuple[Path, ...]], files: tuple[str, ...]) -> tuple[str, tuple[Path, ...]] | None:
-    """The tool whose logs are given; None of measurements.
-
-    Raises:
-        click.UsageError: several, or nothing.
-    """
-    given = {tool.replace("_", "-"): paths for tool, paths in tables.items() if paths}
-    if len(given) + bool(files) != 1:
-        options = ", ".join(f"--{tool}" for tool in TOOLS)
-        raise click.UsageError(f"it fits FILES of measurements, or the logs of one other tool: {options}")
-    return next(iter(given.items()), None)
