@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 
 from hwsim_calibrate import blas, device, environment, harness, native
+from hwsim_calibrate.calls import call_of
 from hwsim_calibrate.case import CannotMeasure, Case
 from hwsim_calibrate.kernels import KERNELS, Params, kernel_case
+from hwsim_calibrate.store import Row
 from hwsim_calibrate.suites import SUITES, Scope, gpu, missing, storage, suite
 from hwsim_calibrate.suites.arrays import DTYPES, numbers
 
@@ -254,3 +256,16 @@ def test_how_many_threads_blas_has_is_put_back() -> None:
         assert library.threads() == 1
     assert library.threads() == before
     assert library.core()
+
+
+# What a fit reads besides single calls of numpy: `among_others`, the host's own time of a call, latencies, new pages, the disk.
+READ = {
+    ("kernels", "mixed"), ("kernels", "pass"), ("memory", "chase"), ("allocation", "mapped"), ("storage", "read"),
+    ("storage", "write"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [each for each in SUITES if each not in ("gpu", "torch")])
+def test_nothing_is_measured_that_no_fit_reads(name: str, scope: Scope) -> None:
+    rows = [Row(name, case.name, case.op, case.params, case.work, (1e-6,), case.clock) for case in suite(name).cases(scope)]
+    assert {(row.suite, row.op) for row in rows if call_of(row) is None} <= READ

@@ -1,4 +1,4 @@
-"""Benchmarks' logs as parts: `hwsim calibrate fit --stream out.txt`. A new tool is a file and a line.
+"""Benchmarks' logs as parts: `hwsim import stream out.txt`. A new tool is a file and a line.
 
 result = fit_logs("stream", [Log("out.txt", text)], Ask())
 result.yaml()                                    # the file, each number with its interval and source
