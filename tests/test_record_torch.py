@@ -209,17 +209,3 @@ def test_facts_of_a_call_stand_in_the_order_of_its_schema() -> None:
     assert facts == facts_of_case("float32:4 float32:2x3 float32:3x4/t 1 1")
     assert free(torch.ops.aten.t.default)
     assert not free(func)
-
-
-@WITH_TORCH
-def test_a_step_keeps_bytes_for_its_gradients() -> None:
-    import torch
-
-    from hwsim_calibrate.recording.torch import saved_bytes
-
-    x = torch.ones(10, 10, requires_grad=True)
-
-    def step() -> object:
-        return (x * x).sum()
-
-    assert saved_bytes(step) == 400

@@ -135,23 +135,6 @@ def _overhead() -> tuple[float, float]:
     return wall_s, cpu_s
 
 
-def between(
-    stream: Any, first: Any, last: Any, elapsed: Callable[[Any, Any], float], call: Callable[[], Any]
-) -> tuple[Any, float, float]:
-    """(result, seconds of the GPU, seconds in which the host issued it) of a call between two events of a stream.
-
-    It starts after everything before it has ended.  elapsed: milliseconds between the events.
-    """
-    stream.synchronize()
-    first.record(stream)
-    began = time.perf_counter()
-    result = call()
-    issued = time.perf_counter() - began
-    last.record(stream)
-    last.synchronize()
-    return result, max(float(elapsed(first, last)) * 1e-3, 1e-9), issued
-
-
 class Timing(NamedTuple):
     """A call by its name and the shape of its result; seconds of (wall, CPU), pages of memory touched for the first time."""
 

@@ -1,13 +1,14 @@
 """Calls of PyTorch while a script is recorded: every operator that it dispatches, forward, backward and of the optimizer.
 
 A dispatch mode sees them below autograd, on whatever thread they are made. On a CPU each is timed by the thread's own time; on
-a GPU alone, between two events of its stream. Views and empty arrays are no calls: what they take is the host's.
+a GPU alone two events of its stream. Views and empty arrays are no calls: what they take is the host's.
 It is imported only for scripts that import PyTorch.
 """
 
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -17,7 +18,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from hwsim_calibrate.recording.tape import Tape, between
+from hwsim_calibrate.recording.tape import Tape
 from hwsim_calibrate.recording.torch_calls import READ_BACK, changed, described, free, tensors
 
 FOLDER: Final = str(Path(torch.__file__).parent)
@@ -58,8 +59,16 @@ def untimed(call: Callable[[], Any]) -> tuple[Any, float, float]:
 
 def timed(call: Callable[[], Any]) -> tuple[Any, float, float]:
     """(result, seconds of the GPU, seconds in which the host issued it): after everything before it has ended."""
+    stream = torch.cuda.current_stream()
     first, last = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-    return between(torch.cuda.current_stream(), first, last, torch.cuda.Event.elapsed_time, call)
+    stream.synchronize()
+    first.record(stream)
+    began = time.perf_counter()
+    result = call()
+    issued = time.perf_counter() - began
+    last.record(stream)
+    last.synchronize()
+    return result, max(first.elapsed_time(last) * 1e-3, 1e-9), issued
 
 
 @contextmanager
@@ -89,17 +98,3 @@ def one_thread() -> Iterator[None]:
 def threads() -> int:
     """Threads that PyTorch computes with while it is recorded."""
     return int(torch.get_num_threads()) if THREADS in os.environ else 1
-
-
-def saved_bytes(step: Callable[[], object]) -> int:
-    """Bytes that a step keeps for its gradients, each piece of memory once: in a run of its own, as the hooks add operators."""
-    kept: dict[int, int] = {}
-
-    def keep(tensor: Any) -> Any:
-        storage = tensor.untyped_storage()
-        kept[storage._cdata] = storage.nbytes()  # noqa: SLF001 (of tensors without memory, too)
-        return tensor
-
-    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-        step()
-    return sum(kept.values())

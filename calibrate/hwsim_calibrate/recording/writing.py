@@ -116,10 +116,8 @@ def _runtime(recording: Recording) -> str:
     """The key that says how the program's thread goes on."""
     if not recording.dispatch:
         return "runtime: {blocks: all, free: last-use}  # one thread makes each call and waits for its end"
-    dispatch, comment = f"{recording.dispatch * 1e6:.3g} us", "a call of the GPU is only issued"
-    if "PyTorch" in recording.libraries:
-        comment = "dispatch: what the host takes between two calls"
-    return f"runtime: {{blocks: cpu, dispatch: {dispatch}, free: last-use}}  # {comment}"
+    dispatch = f"{recording.dispatch * 1e6:.3g} us"
+    return f"runtime: {{blocks: cpu, dispatch: {dispatch}, free: last-use}}  # dispatch: what the host takes between two calls"
 
 
 def notes(recording: Recording, more: Sequence[str] = ()) -> str:
