@@ -17,7 +17,8 @@ from time import process_time
 from typing import Any, Final, NamedTuple
 
 from hwsim.actors.services.running import played
-from hwsim.prepare import prepare
+from hwsim.families.services.running import Programs
+from hwsim.prepare import Lowered, prepare
 from hwsim.records import dataclass
 from hwsim.results.batches import Batched, Known
 from hwsim.results.services.notes import ServiceNotes
@@ -191,15 +192,18 @@ CASES: Final = {case.name: case for case in cases()}
 
 
 @lru_cache(maxsize=32)
+def planned(lowered: Lowered) -> Program:
+    """The services of a workload on a machine."""
+    programs = lowered.doors["services"]
+    assert isinstance(programs, Programs)
+    return programs.program
+
+
 def program_of(name: str) -> Program:
     """A case, ready to be played."""
     case = CASES[name]
-    program = prepare(
-        machine(fifo=case.fifo), {"hwsim": "workload/1", "services": case.services, "requests": case.requests}
-    ).program
-    if program is None:
-        raise ValueError(f"{name} has no services")
-    return program
+    written = {"hwsim": "workload/1", "services": case.services, "requests": case.requests}
+    return planned(prepare(machine(fifo=case.fifo), written))
 
 
 class Found(NamedTuple):

@@ -15,13 +15,14 @@ from typing import Any, Final
 
 import simpy
 
-from benchmarks.queues import core, served
+from benchmarks.queues import core, planned, served
 from benchmarks.queues import machine as of_queues
 from hwsim.actors.services.running import played
 from hwsim.actors.serving import Service
 from hwsim.api import load_machine
 from hwsim.engine import core as library
 from hwsim.engine.fast import Choice
+from hwsim.families.serving.running import Models
 from hwsim.prepare import prepare
 
 ROUNDS: Final = 3
@@ -36,8 +37,7 @@ def _of_service(choice: Choice, requests: int) -> float:
     """Seconds of CPU of requests that pass three stations."""
     statements = [core(f"{mean * 1e3} ms", device) for mean, device in zip(MEANS, ("four", "one", "two"), strict=True)]
     workload = {"hwsim": "workload/1", "requests": requests, "services": served(statements, RATE)}
-    program = prepare(of_queues(fifo=True), workload).program
-    assert program is not None
+    program = planned(prepare(of_queues(fifo=True), workload))
     began = process_time()
     played(program, choice=choice)
     return process_time() - began
@@ -83,7 +83,9 @@ def _of_model(choice: Choice, requests: int) -> float:
     machine = load_machine("dgx-h100")
     began = process_time()
     lowered = prepare(machine, {"hwsim": "workload/1", "infer": keys})
-    service = Service(lowered.services[0], lowered.machine, fast=choice)
+    models = lowered.doors["infer"]
+    assert isinstance(models, Models)
+    service = Service(models.plans[0], lowered.machine, fast=choice)
     service.graph(lowered.graph)
     service.statistics()
     return process_time() - began

@@ -7,12 +7,13 @@ collected, checked, and compared with the `expect:` of the workload.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, overload
 
+from hwsim.doors import read
 from hwsim.engine import Which
 from hwsim.graph.opgraph import Change, Names, OpGraph
 from hwsim.machine import Machine
@@ -24,7 +25,6 @@ from hwsim.results.result import Result
 from hwsim.results.timeline import Timeline
 from hwsim.results.usage import of_all, usage
 from hwsim.spec import (
-    SpecError,
     Tree,
     different,
 )
@@ -38,14 +38,12 @@ if TYPE_CHECKING:  # reports, and what few runs have, are imported when they are
     from matplotlib.figure import Figure
 
     from hwsim.costs.bill import Paying
+    from hwsim.doors import Told
     from hwsim.results.critical import Share
     from hwsim.results.interval import Interval
     from hwsim.results.memory import DeviceMemory
     from hwsim.results.ops import NamesOf
     from hwsim.results.result import Again, JobSpan
-    from hwsim.results.serving import ServiceStatistics
-    from hwsim.results.training import Training
-    from hwsim.spec.warning import Warning
     from hwsim.views.explain.explained import Explained
 
 __all__ = [
@@ -267,7 +265,7 @@ def simulated(machine: Source | Machine, workload: Source | Workload | OpGraph, 
 
 def _collected(lowered: Lowered, played: Played, *, expect: bool | Literal["auto"], **more: Any) -> Run:
     """The result of a run, with the verdicts on what its files expect; more: as of a result."""
-    timeline, running = played.timeline, played.running
+    timeline = played.timeline
     used, alike = usage(timeline), timeline.flat.graph.alike
     if alike is not None and alike.unseen:
         used = of_all(used, alike)
@@ -278,28 +276,18 @@ def _collected(lowered: Lowered, played: Played, *, expect: bool | Literal["auto
 
         spans = job_spans(timeline, lowered.jobs)
         values |= {f"{job.name}.makespan": job.makespan_s for job in spans}
-    if played.serving:
-        from hwsim.results.serving import expected_of as expected_of_serving
-
-        values |= expected_of_serving(played.serving)
-    if played.services is not None:
-        from hwsim.results.services.answers import expected_of as expected_of_services
-
-        values |= expected_of_services(played.services)
-    if timeline.flat.graph.trainings:
-        from hwsim.results.training import expected_of as expected_of_training
-        from hwsim.results.training import trainings
-
-        values |= expected_of_training(_trained(trainings, lowered, timeline))
-    reacted = () if running is None else running.warnings()
+    written = read(timeline, lowered.files[1] if lowered.files else None)
+    for told in (*played.acted.values(), *written.values()):
+        values |= told.expected()
+        used = tuple(told.usage(used, timeline.makespan))
     passed = late(lowered.workload.events, timeline.makespan) if lowered.workload and lowered.workload.events else ()
-    warnings = different(lowered.warnings, notes(timeline), reacted, _unsteady(played), passed)
-    memory = _memory(lowered, timeline, played.serving)
+    warnings = different(lowered.warnings, notes(timeline), *(told.warnings() for told in played.acted.values()), passed)
+    memory = _memory(lowered, timeline, played.acted)
     return Run(
         machine=lowered.machine_name,
         workload=lowered.workload_name,
         simulated=timeline,
-        usage=used if running is None else running.usage(used, timeline.makespan),
+        usage=used,
         verdicts=verdicts(
             lowered.wanted,
             values,
@@ -318,36 +306,10 @@ def _collected(lowered: Lowered, played: Played, *, expect: bool | Literal["auto
         events=lowered.events,
         changes=lowered.changes,
         names_of=_names_of(lowered),
-        serving=played.serving,
-        services=played.services,
+        families={**written, **played.acted},
         built=lowered.machine,
         **more,
     )
-
-
-def _unsteady(played: Played) -> Iterator[Warning]:
-    """Warnings of services that do not keep up."""
-    if played.serving or played.services is not None:
-        from hwsim.results.unsteady import unsteady
-
-        yield from unsteady(played.serving, played.services)
-
-
-def _trained(trainings: Callable[[Timeline], tuple[Training, ...]], lowered: Lowered, timeline: Timeline) -> tuple[Training, ...]:
-    """The trainings of a run.
-
-    Raises:
-        SpecError: one of them fails more often than it gets on.
-    """
-    if all(each.job is None for each in timeline.flat.graph.trainings):
-        return trainings(timeline)
-    from hwsim.failures import NoProgress
-
-    try:
-        return trainings(timeline)
-    except NoProgress as error:
-        train = None if lowered.files is None else lowered.files[1].get("train")
-        raise SpecError.of(None if train is None else train.key_place("failures"), error.message, error.hint) from error
 
 
 def _unfolded(lowered: Lowered, manner: Manner, folded: Timeline) -> Callable[[], Timeline] | None:
@@ -376,9 +338,9 @@ def _ends(lowered: Lowered, played: Played, interval: bool | Literal["runs"]) ->
     timeline = played.timeline
     # what happens at a stated time is not in proportion to the path
     few = interval is True and max(len(timeline), lowered.graph.shown) <= FEW * (100 if lowered.changes else 1)
-    if lowered.services or (lowered.changes and lowered.program) or len(timeline.played) or not (few or interval == "runs"):
+    acts = any(each.issues or lowered.changes for each in lowered.doors.values())
+    if acts or len(timeline.played) or not (few or interval == "runs"):
         return None
-
     return partial(_by_runs, lowered.changes)
 
 
@@ -395,16 +357,12 @@ def _at_ends(run: Run, lowered: Lowered, manner: Manner) -> Run:
         still = replace(manner, latency=False, progress=None)
         return [play(lowered, replace(still, slower=slower)) for slower in (math.exp(-half), math.exp(half))]
 
-    if run.serving:
-        fast, slow = ends(run.interval.half)
-        run = replace(run, serving_ends=(fast.serving, slow.serving))
-    if run.services is not None:
-        from hwsim.results.services.unsure import work_interval
-
-        fast, slow = ends(work_interval(run.services).half)
-        if fast.services is not None and slow.services is not None:
-            run = replace(run, services_ends=(fast.services, slow.services))
-    return run
+    found = {}
+    for key in lowered.doors.keys() & run.told.keys():
+        fast, slow = (end.acted.get(key) for end in ends(run.told[key].half(run.interval.half)))
+        if fast is not None and slow is not None:
+            found[key] = fast, slow
+    return replace(run, told_ends=found)
 
 
 def _again(lowered: Lowered, **options: Any) -> Again | None:
@@ -420,9 +378,8 @@ def _with(files: tuple[Tree, Tree], options: Mapping[str, Any], settings: Mappin
     return simulated(*files, set=settings, **options)
 
 
-def _memory(lowered: Lowered, timeline: Timeline, serving: Sequence[ServiceStatistics]) -> tuple[DeviceMemory, ...]:
-    lives = {each.name: [part.spans_fs for part in reversed(each.scalings)] for each in serving}
-    held = [value for plan in lowered.services for value in plan.holds(*lives.get(plan.name, ()))] if lowered.jobs else []
+def _memory(lowered: Lowered, timeline: Timeline, told: Mapping[str, Told]) -> tuple[DeviceMemory, ...]:
+    held = [value for key, plan in lowered.doors.items() for value in plan.holds(told.get(key))] if lowered.jobs else []
     # a service alone was checked
     if not lowered.graph.buffers and not held:
         return ()

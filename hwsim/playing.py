@@ -1,11 +1,11 @@
-"""Play a lowered workload: in the engine alone, with services that react, and request by request where that is wanted."""
+"""Play a lowered workload: in the engine alone, with families that act meanwhile, and request by request where that is wanted."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from hwsim import engine as engines
 from hwsim import ticks
@@ -19,11 +19,8 @@ from hwsim.results.timeline import Timeline
 from hwsim.spec import SpecError
 
 if TYPE_CHECKING:  # what few runs have is imported when it is asked for
-    from hwsim.actors.services import Running
-    from hwsim.actors.serving import Service
+    from hwsim.doors import Open, Told
     from hwsim.results.requests import LatencyCurve, RequestStatistics
-    from hwsim.results.services.answers import Services
-    from hwsim.results.serving import ServiceStatistics
 
 Progress = Callable[[int, int], None]  # ops done, ops known
 
@@ -47,15 +44,12 @@ class Played:
     """A simulated workload.
 
     Args:
-        serving: statistics of every service of `infer:`.
-        running: the services of `services:` as they ended; services: what they come to.
+        acted: what came of families that acted while it went on, by key.
         requests: statistics of every part that was simulated request by request; curves: latency against load.
     """
 
     timeline: Timeline
-    serving: tuple[ServiceStatistics, ...] = ()
-    running: Running | None = None
-    services: Services | None = None
+    acted: Mapping[str, Told] = field(default_factory=dict)
     requests: tuple[RequestStatistics, ...] = ()
     curves: tuple[LatencyCurve, ...] = ()
 
@@ -69,56 +63,27 @@ def play(lowered: Lowered, manner: Manner) -> Played:
         Deadlock: ops wait for each other.
     """
     try:
-        services, running = _services(lowered, manner), _running(lowered, manner.slower)
-        played = _simulated(lowered, manner, services, running)
-        serving = tuple(service.statistics() for service in services)
-        answered = None if running is None else running.services()
-        empty = [each.name for each in serving if not each.requests]
-        empty += [each.name for each in (() if answered is None else answered.answers) if each.is_warm_up]
-        if empty:
-            message = f"every request{empty[0] and f' of {empty[0]}'} comes within the `warm_up`, so that none counts"
-            raise SpecError.of(None, message, "a shorter one, or more requests")
-        return replace(played, serving=serving, services=answered)
+        opened = {key: each.open(lowered.machine, manner.slower, manner.engine) for key, each in lowered.doors.items()}
+        played = _simulated(lowered, manner, opened)
+        return replace(played, acted={key: each.told() for key, each in opened.items()})
     except ticks.TooLong as error:
         raise SpecError([too_long(error, lowered.files[1] if lowered.files else None)]) from error
     except (CannotCompute, NoRoute) as error:  # a service makes its ops while it runs
         raise SpecError.of(None, error.message, error.hint) from error
 
 
-def _services(lowered: Lowered, manner: Manner) -> tuple[Service, ...]:
-    if not lowered.services:
-        return ()
-    from hwsim.actors.serving import Service
-
-    fast: Literal["never"] | None = "never" if manner.engine == "simpy" else None
-    return tuple(Service(plan, lowered.machine, manner.slower, fast) for plan in lowered.services)
-
-
-def _running(lowered: Lowered, slower: float) -> Running | None:
-    if lowered.program is None:
-        return None
-    from hwsim.actors.services import Running
-
-    return Running(lowered.program, lowered.machine.capacities, slower)
-
-
-def _simulated(lowered: Lowered, manner: Manner, services: Sequence[Service], running: Running | None) -> Played:
+def _simulated(lowered: Lowered, manner: Manner, opened: Mapping[str, Open]) -> Played:
     """The timeline, with the actors that react to it; parts request by request if any are to be."""
     alone = lowered.machine.by_requests()
     graph = lowered.graph
     actors: list[engines.Actor] = []
-    if services:
-        from hwsim.actors.serving import played
-
-        clocked = bool(lowered.changes or alone or manner.requests or running)
-        graph, more = played(services, graph, clocked=clocked)
+    happens = bool(lowered.changes or alone or manner.requests)
+    for key, each in opened.items():
+        clocked = happens or any(plan.clocks for other, plan in lowered.doors.items() if other != key)
+        graph, more = each.enter(graph, clocked=clocked)
         actors += more
-    if running is not None:
-        actors.append(running.actor)
     simulate = partial(engines.simulate, actors=actors, changes=lowered.changes, progress=manner.progress, which=manner.engine)
-    if alone or manner.requests:
-        return replace(_by_requests(lowered, manner, graph, simulate), running=running)
-    return Played(simulate(graph), running=running)
+    return _by_requests(lowered, manner, graph, simulate) if alone or manner.requests else Played(simulate(graph))
 
 
 def _by_requests(lowered: Lowered, manner: Manner, graph: OpGraph, simulate: Callable[..., Timeline]) -> Played:

@@ -7,11 +7,12 @@ machine. The mistakes of both files come together in one `SpecError`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from hwsim import ticks
+from hwsim import doors, ticks
+from hwsim.doors import Beside, door
 from hwsim.graph.opgraph import Change, OpGraph
 from hwsim.machine import Machine, build
 from hwsim.machine.moved import unanswered
@@ -28,9 +29,8 @@ from hwsim.workload.sources import changed, names_of_machine, title, tree_from
 from hwsim.workload.unheeded import unheeded
 
 if TYPE_CHECKING:
+    from hwsim.doors import Planned
     from hwsim.graph.disturbance import Disturbance
-    from hwsim.workload.services.program import Program
-    from hwsim.workload.serving.plan import ServicePlan
 
 Source = sources.Source
 MANY: Final = 1_000_000  # ops up to which no limit is looked at
@@ -53,8 +53,7 @@ class Lowered:
     changes: Sequence[Change] = ()
     jobs: tuple[tuple[str, int], ...] = ()  # name and start (fs)
     events: tuple[Disturbance, ...] = ()
-    services: tuple[ServicePlan, ...] = ()
-    program: Program | None = None  # of `services:`
+    doors: Mapping[str, Planned] = field(default_factory=dict)  # families that act while the run goes on, by key
     workload: Workload | None = None  # None: an op graph was given
     files: tuple[Tree, Tree] | None = None  # machine and workload as they were run; None: one was given as a value
 
@@ -98,24 +97,22 @@ def prepare(
     starts = tuple((name, ticks.femtoseconds(jobs[name].start)) for name in sorted(jobs))
     wanted = Wanted()
     if written:
-        wanted = wanted_of(
-            written.expect, mistakes, jobs, written.written_as("infer"), written.written_as("train"), written.answering
-        )
+        wanted = wanted_of(written.expect, mistakes, jobs, doors.wanted_of(written))
     if built is None or loaded is None:
         if written:
             check_statements(written, mistakes)
         raise SpecError(mistakes)
     if isinstance(loaded, OpGraph):
         refuse_foreign(loaded, built, mistakes)
-    if written and (written.written_as("infer") or written.written_as("train")):
+    families = [door(key) for key in written.families] if written else []
+    if any(each.exact for each in families):
         mistakes.extend(unanswered(built.unsure))
     idle = unheeded(written, built, mistakes) if written else ()
     disturbed = changes(written.events, built, mistakes) if written and written.events else ()
-    folding = "never" if written and (written.written_as("infer") or written.of_services) else fold
+    folding = "never" if any(each.answers for each in families) else fold
     try:
         graph = loaded if isinstance(loaded, OpGraph) else lower(loaded, built, mistakes, fold=folding, disturbed=disturbed)
-        services = _planned(written, built, mistakes) if written else ()
-        program = _program(written, built, mistakes, graph, disturbed) if written else None
+        planned = _planned(written, built, mistakes, graph, disturbed) if written else {}
         mistakes.raise_if_any()
     except ticks.TooLong as error:
         raise SpecError([*mistakes, too_long(error, workload_tree)]) from error
@@ -142,14 +139,13 @@ def prepare(
             _unused(workload_tree),
             _totals(graph, built),
             [Warning("not-folded", f"all ranks are simulated: {graph.unfolded}")] if graph.unfolded else (),
-            *(service.warnings for service in services),
-            unfelt(written.events, built, _drawn(graph, program)) if written and written.events and not services else (),
+            *(each.suspicions for each in planned.values()),
+            _unfelt(written, built, graph, planned) if written and written.events else (),
         ),
         changes=_of_classes(disturbed, graph),
         jobs=starts,
         events=disturbances(written.events) if written and written.events else (),
-        services=services,
-        program=program,
+        doors=planned,
         workload=written,
         files=(machine_tree, workload_tree) if machine_tree and workload_tree else None,
     )
@@ -171,41 +167,28 @@ def _unused(tree: Tree | None) -> Iterator[Warning]:
         yield Warning("no-effect", f"`let: {name}` has no effect: nothing in the workload mentions ${name}", place)
 
 
-def _planned(workload: Workload, machine: Machine, mistakes: Mistakes) -> tuple[ServicePlan, ...]:
-    """The services of a workload and of its jobs."""
-    if workload.infer is None and not any(job.infer is not None for job in (workload.jobs or {}).values()):
-        return ()
-    from hwsim.workload.serving import plan_services
-
-    plans = plan_services(workload, machine, mistakes)
-    for plan in plans:
-        arrivals = plan.keys.arrivals
-        unsteady = workload.events or len(workload.jobs or ()) > 1 or (not isinstance(arrivals, str) and arrivals.changes)
-        if isinstance(plan.keys.warm_up, str) and unsteady:
-            from hwsim.workload.services.plan import FIXED, UNSTEADY
-
-            mistakes.add(plan.keys.model.place, UNSTEADY, FIXED)
-    return plans
-
-
-def _program(
+def _planned(
     workload: Workload, machine: Machine, mistakes: Mistakes, graph: OpGraph, disturbed: Sequence[Change]
-) -> Program | None:
-    """The services of `services:`, of the workload and of its jobs."""
-    if not workload.of_services:
-        return None
-    from hwsim.workload.services.plan import plan
+) -> dict[str, Planned]:
+    """What acts while the run goes on, of the workload and of its jobs."""
+    acting = [key for key in workload.families if door(key).answers]
+    plans = {}
+    for key in acting:
+        issued = any(door(other).issues for other in acting if other != key)  # by others, on any capacity
+        drawn = _drawn(graph) | (machine.capacities.keys() if issued else set())
+        plans[key] = door(key).plan(workload, machine, mistakes, Beside(drawn, disturbed))
+    return {key: plan for key, plan in plans.items() if plan is not None}
 
-    shared = _drawn(graph, None)
-    if workload.written_as("infer"):  # it issues ops while it runs
-        shared |= machine.capacities.keys()
-    return plan(workload, machine, mistakes, shared, disturbed)
+
+def _drawn(graph: OpGraph) -> set[str]:
+    """The capacities that the ops of a graph draw from or wait for."""
+    return {name for each in graph.costs for name, _ in (*each.demand.amounts, *each.demand.holds, *each.demand.clocks)}
 
 
-def _drawn(graph: OpGraph, program: Program | None) -> set[str]:
-    """The capacities that anything draws from or waits for."""
-    costs = [*graph.costs, *(each.cost for each in (program.served if program else ()) if each.cost is not None)]
-    return {name for each in costs for name, _ in (*each.demand.amounts, *each.demand.holds, *each.demand.clocks)}
+def _unfelt(workload: Workload, machine: Machine, graph: OpGraph, planned: Mapping[str, Planned]) -> Iterator[Warning]:
+    """Warnings of events that nothing feels, unless ops are issued while the run goes on."""
+    if not any(each.issues for each in planned.values()):
+        yield from unfelt(workload.events, machine, _drawn(graph).union(*(each.drawn for each in planned.values())))
 
 
 def _totals(graph: OpGraph, machine: Machine) -> tuple[Warning, ...]:

@@ -12,6 +12,7 @@ from hwsim.costs.site import SiteKeys
 from hwsim.devices.kind import Device
 from hwsim.devices.offers import OfferKeys, PriceKeys
 from hwsim.devices.owning import GpuPowerCurve
+from hwsim.doors import door
 from hwsim.failures import Failures
 from hwsim.links.fabrics import Network
 from hwsim.links.kind import LinkKind
@@ -25,7 +26,7 @@ from hwsim.ops.arrays import ArrayOp
 from hwsim.ops.exchange import ExchangeOp, RootedOp
 from hwsim.ops.op import CalledOp, ComputeOp, DeviceOp, Op
 from hwsim.planning.question import PlanKeys
-from hwsim.results.expect import OF_ANSWERS, OF_RUN, OF_SERVICE, OF_TRAINING
+from hwsim.results.expect import OF_RUN
 from hwsim.studies.file import DrawnKeys, StudyKeys
 from hwsim.workload.file import Each, Job, Runtime, Workload
 from hwsim.workload.load.arrivals import ArrivalKeys
@@ -252,9 +253,9 @@ def expectations() -> str:
     """What `expect:` may name."""
     rows = {
         "any workload, and `JOB.` before it for one of `jobs`": OF_RUN,
-        "`train:`": OF_TRAINING,
-        "`infer:`": OF_SERVICE,
-        "`services:`, with `NAME.` before it": OF_ANSWERS,
+        "`train:`": door("train").quantities,
+        "`infer:`": door("infer").quantities,
+        "`services:`, with `NAME.` before it": door("services").quantities,
     }
     lines = [f"| {of} | {', '.join(f'`{each}`' for each in names)} |" for of, names in rows.items()]
     return EXPECT + "\n".join(lines) + "\n"

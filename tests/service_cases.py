@@ -11,8 +11,10 @@ import simpy
 import hwsim
 from hwsim.actors.services import Play
 from hwsim.actors.services.stations import NEVER
-from hwsim.prepare import prepare
+from hwsim.families.services.running import Programs
+from hwsim.prepare import Lowered, prepare
 from hwsim.results.services.answers import Answers
+from hwsim.workload.services.program import Program
 
 MACHINE: Final[dict[str, Any]] = {
     "hwsim": "machine/1",
@@ -37,6 +39,13 @@ def busy(time: Any, device: str = "cpu", name: str = "") -> dict[str, Any]:
     return {"busy": {"device": device, "time": time, **({"name": name} if name else {})}}
 
 
+def program_of(lowered: Lowered) -> Program:
+    """The services of a workload on a machine."""
+    planned = lowered.doors["services"]
+    assert isinstance(planned, Programs)
+    return planned.program
+
+
 def run(services: dict[str, Any], set: dict[str, Any] | None = None, **keys: Any) -> dict[str, Answers]:  # noqa: A002
     """The answers of each service."""
     found = hwsim.simulate(MACHINE, workload(services, **keys), set=set, expect=False).services
@@ -46,8 +55,7 @@ def run(services: dict[str, Any], set: dict[str, Any] | None = None, **keys: Any
 
 def played(services: dict[str, Any], set: dict[str, Any] | None = None, **keys: Any) -> Play:  # noqa: A002
     """The run itself, with its notes."""
-    program = prepare(MACHINE, workload(services, **keys), set=set).program
-    assert program is not None
+    program = program_of(prepare(MACHINE, workload(services, **keys), set=set))
     play = Play(program)
     play.until(NEVER)
     for notes in play.notes:

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 from hwsim import ticks
 from hwsim.demand import Cost
+from hwsim.families.pipeline.starving import buffers, pipelines
 from hwsim.graph.opgraph import Block, OpGraph
 from hwsim.results.critical import critical_path
 from hwsim.results.memory import memory
 from hwsim.results.timeline import Timeline
 from hwsim.results.usage import usage
 from hwsim.views.explain.overlap import activities
-from hwsim.views.explain.starving import buffers, pipelines
 from hwsim.views.explain.steps import runs
 
 

@@ -73,7 +73,9 @@ class Queue:
             grows_per_s=max(0.0, rate - self.capacity),
             came_s=count / rate, requests=count, latency=SimpleNamespace(mean=value / math.log(100)), where=(), sampling=sampling,
         )  # fmt: skip
-        return SimpleNamespace(machine="box", workload="queue", verdicts=(verdict,), met=met, serving=(service,), services=None)
+        return SimpleNamespace(
+            machine="box", workload="queue", verdicts=(verdict,), met=met, told={"infer": SimpleNamespace(found=(service,))}
+        )
 
 
 def searched(monkeypatch: pytest.MonkeyPatch, queue: Queue, text: str = SERVICE, **options: Any) -> Found:

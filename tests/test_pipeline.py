@@ -92,7 +92,7 @@ def test_without_room_between_them_neighbours_take_turns() -> None:
 
 
 def test_the_slowest_stage_sets_the_steady_rate() -> None:
-    from hwsim.views.explain.starving import pipelines
+    from hwsim.families.pipeline.starving import pipelines
 
     run = hwsim.simulate(MACHINE, workload([busy("a", 17, at_once=2), busy("b", 9), busy("c", 8)], batches=400, ahead=4))
     (found,) = pipelines(run.timeline)
@@ -146,7 +146,7 @@ def test_a_faster_disk_and_a_larger_cache_never_make_it_slower() -> None:
 
 
 def test_the_first_epoch_reads_from_the_disk_and_the_second_from_memory() -> None:
-    from hwsim.views.explain.starving import pipelines
+    from hwsim.families.pipeline.starving import pipelines
 
     run = hwsim.simulate(MACHINE, reading("2 GB", epochs=2))
     (found,) = pipelines(run.timeline)

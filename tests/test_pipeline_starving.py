@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hwsim
+from hwsim.families.pipeline.starving import OTHERS, buffers, epoch_s, pipelines
 from hwsim.results.result import Result
 from hwsim.spec import SpecError
-from hwsim.views.explain.starving import OTHERS, buffers, epoch_s, pipelines
 from hwsim.views.summary import document as as_json
 from tests.test_pipeline import MACHINE, US, busy, reading, workload
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import hwsim
-from hwsim.views.explain.starving import CHECKPOINTS, buffers, pipelines
+from hwsim.families.pipeline.starving import CHECKPOINTS, buffers, pipelines
 from tests.test_pipeline import MACHINE, busy, workload
 
 

@@ -30,7 +30,7 @@ from hwsim.ticks import FEMTO
 from hwsim.views import FIGURES, REPORTS, VIEWS, view
 from hwsim.views.gantt import draw as gantt
 from hwsim.views.kit.lanes import lanes
-from hwsim.views.kit.lines import titled
+from hwsim.views.kit.lines import BAR, bar, titled
 from hwsim.views.kit.spans import merged
 from hwsim.views.kit.writing import write
 from hwsim.views.summary import document as as_json
@@ -184,7 +184,7 @@ def test_causes_of_a_family_are_added_up() -> None:
 
 @given(st.floats(0, 1))
 def test_bars_have_one_width(fraction: float) -> None:
-    assert len(summary.bar(fraction)) == summary.BAR
+    assert len(bar(fraction)) == BAR
 
 
 def test_many_capacities_are_counted_not_listed() -> None:

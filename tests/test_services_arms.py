@@ -16,6 +16,7 @@ from hwsim.actors.request_level.requests import columns
 from hwsim.devices.arm import Curve, Distances, Reach
 from hwsim.prepare import prepare
 from hwsim.results.services.answers import Answers
+from tests.service_cases import program_of
 from tests.test_crowds import HDD
 from tests.test_services_streams import ARM
 
@@ -92,8 +93,7 @@ def test_disks_of_an_array_serve_as_many_as_one_op_of_that_depth(clients: int) -
     machine = {**ARM, "parts": {**ARM["parts"], "disk": disk}}
     service = {"device": "cpu", "arrivals": {"clients": clients}, "request": [{"read": READ}]}
     lowered = prepare(machine, {"hwsim": "workload/1", "services": {"s": service}, "requests": 20_000})
-    assert lowered.program is not None
-    assert [(station.kind, station.servers) for station in lowered.program.stations] == [("arms", 4)]
+    assert [(station.kind, station.servers) for station in program_of(lowered).stations] == [("arms", 4)]
     run = hwsim.simulate(machine, {"hwsim": "workload/1", "services": {"s": service}, "requests": 20_000})
     program = {"read": {**READ, "times": 20_000, "depth": clients}}
     deep = hwsim.simulate(machine, {"hwsim": "workload/1", "program": [program]})

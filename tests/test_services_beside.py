@@ -15,7 +15,7 @@ from hwsim.prepare import prepare
 from hwsim.results.timeline import PaceChange, Timeline
 from hwsim.workload.load.numbers import mixed
 from hwsim.workload.services.program import Ask
-from tests.service_cases import MACHINE, busy, workload
+from tests.service_cases import MACHINE, busy, program_of, workload
 
 
 def beside(requests: int) -> dict[str, Any]:
@@ -100,8 +100,7 @@ FEEDBACK: dict[str, Any] = {
 
 
 def test_a_request_that_comes_again_draws_anew() -> None:
-    program = prepare(MACHINE, workload(FEEDBACK, requests=4000)).program
-    assert program is not None
+    program = program_of(prepare(MACHINE, workload(FEEDBACK, requests=4000)))
     play = played(program, choice="never")
     web, first, second = play.notes
     for notes in play.notes:
@@ -114,8 +113,7 @@ def test_a_request_that_comes_again_draws_anew() -> None:
 
 
 def test_visits_of_one_request_have_numbers_of_their_own() -> None:
-    program = prepare(MACHINE, workload(FEEDBACK, requests=1)).program
-    assert program is not None
+    program = program_of(prepare(MACHINE, workload(FEEDBACK, requests=1)))
     [key] = [step.key for step in program.services[2].steps if isinstance(step, Ask)]
     seen, visit = {0}, 0
     for number in range(400):

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hwsim
+from hwsim.families.services.told import Answered
 from hwsim.results.checks import breaches
 from hwsim.results.services.answers import Answers, Services
 from tests.service_cases import MACHINE, busy, run, workload
@@ -97,7 +98,7 @@ def test_what_contradicts_little_or_loses_requests_is_a_defect() -> None:
 
     def told(answers: Answers) -> str:
         changed: Services = replace(services, answers=(answers,))
-        return "; ".join(breaches(replace(simulated, services=changed)))
+        return "; ".join(breaches(replace(simulated, families={"services": Answered(changed)})))
 
     assert "are there" in told(replace(found, left=1))
     assert "stay" in told(replace(found, there_mean=2 * found.there_mean))

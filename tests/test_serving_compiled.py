@@ -17,6 +17,7 @@ from hwsim.actors.serving.service import Service
 from hwsim.api import load_machine
 from hwsim.engine import core
 from hwsim.engine.fast import Choice
+from hwsim.families.serving.running import Models
 from hwsim.graph.opgraph import OpGraph
 from hwsim.machine import Machine
 from hwsim.prepare import prepare
@@ -36,7 +37,9 @@ def machine() -> Machine:
 
 def services(machine: Machine, choice: Choice, infer: dict[str, Any]) -> tuple[Service, OpGraph]:
     lowered = prepare(machine, {"hwsim": "workload/1", "infer": {"model": SMALL, **infer}})
-    [plan] = lowered.services
+    planned = lowered.doors["infer"]
+    assert isinstance(planned, Models)
+    [plan] = planned.plans
     return Service(plan, lowered.machine, fast=choice), lowered.graph
 
 

@@ -360,7 +360,7 @@ def library_pairs() -> list[tuple[str, str]]:
 @pytest.mark.parametrize(("machine", "name"), library_pairs())
 def test_the_library_grows_in_proportion(machine: str, name: str) -> None:
     low = api.prepare(machine, name)
-    if low.services or low.program or low.machine.by_requests() or any(cost.played for cost in low.graph.costs):
+    if low.doors or low.machine.by_requests() or any(cost.played for cost in low.graph.costs):
         pytest.skip("it does not run on own times alone")
     base = sums(simulate(low.graph))
     reach = max(1, math.ceil(math.log2(ticks.LARGEST / base["makespan",])))

@@ -85,5 +85,5 @@ def command(
         from hwsim.workload.describe import describe
 
         prepared = api.prepare(machine, tree, set=settings)
-        click.echo("\n".join([describe(prepared.graph), *(str(each) for each in prepared.services)]))
+        click.echo("\n".join([describe(prepared.graph), *filter(None, map(str, prepared.doors.values()))]))
         click.echo(warned.text(prepared.warnings), nl=False)

@@ -124,7 +124,7 @@ def command(
             run, violated = failed.run, True
     if fold_check:
         violated |= not _is_alike(run, machine, workload, settings)
-    if rank is not None and run.trainings and not run.jobs:
+    if rank is not None and run.simulated.flat.graph.trainings and not run.jobs:
         message = "a training has no ranks: an op of a stage group stands for all its GPUs, and one data-parallel replica for all"
         raise click.BadParameter(f"{message}; --no-fold simulates every replica", param_hint="--rank")
     if rank is not None and rank >= run.ranks:
@@ -149,7 +149,7 @@ def command(
             if verdict.status == "violated":
                 click.echo(f"expected {verdict.quantity} {verdict.wanted}: {verdict.reason}", err=True)
         click.get_current_context().exit(EXIT_VIOLATED)
-    if run.services is not None and (run.services.stuck or run.services.never):
+    if any(told.endless for told in run.told.values()):
         click.get_current_context().exit(EXIT_FAILED)  # requests wait for each other for ever
 
 
@@ -205,7 +205,7 @@ def _is_alike(run: Run, machine: str, workload: str, settings: dict[str, str]) -
     from hwsim.results.differences import differences, replicas_differ
 
     graph = run.timeline.flat.graph
-    replicas = [training.replicas for training in run.trainings if training.replicas > 1]
+    replicas = [training.replicas for training in run.simulated.flat.graph.trainings if training.replicas > 1]
     if graph.alike is None:
         click.echo("fold check: nothing is folded" + (f"; {graph.unfolded}" if graph.unfolded else ""), err=True)
         return True

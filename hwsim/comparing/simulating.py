@@ -67,7 +67,7 @@ def compare(
     settings = [tuple((path, str(value)) for path, value in own.items()) for own in _own_settings(set, set_a, set_b)]
     sides = [replace(of_run(run, run.to_json), settings=each) for run, each in zip(runs, settings, strict=True)]
     both = of_sides(sides[0], sides[1], by)
-    if interval == "runs" and runs[0].serving_ends and runs[1].serving_ends and both.measure is not None:
+    if interval == "runs" and all(run.of_kernels and run.told_ends for run in runs) and both.measure is not None:
         both = replace(both, over=_over_ends(both, runs[0], runs[1]))
     is_cost = both.measure is not None and both.measure.column == "cost_usd"
     if is_cost and both.values is not None:  # a machine with parts of both has no price: the price is a change of its own
@@ -154,9 +154,11 @@ def _over_ends(both: Comparison, first: Run, second: Run) -> Ratio | None:
     assert both.values is not None
     halves = []
     for run, value in zip((first, second), both.values, strict=True):
-        assert run.serving_ends is not None
+        key = next(key for key, told in run.told.items() if told.of_kernels)
         try:
-            ends = [value_of(of_run(replace(run, serving=end), dict), both.measure) for end in run.serving_ends]
+            ends = [
+                value_of(of_run(replace(run, families={**run.told, key: end}), dict), both.measure) for end in run.told_ends[key]
+            ]
         except NoSuchNumber:
             return None
         if min(*ends, value) <= 0:

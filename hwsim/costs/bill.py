@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hwsim.costs.energy import energy_of, part_on
 from hwsim.costs.site import Site
-from hwsim.formats import format_share
+from hwsim.doors import facts_of
 from hwsim.records import dataclass
-from hwsim.units import DAY, YEAR
+from hwsim.units import YEAR
 
 if TYPE_CHECKING:  # few ask for money
     from hwsim.costs.amount import Amount
@@ -108,7 +108,7 @@ def bill_of(result: Result, paying: Paying | None = None) -> Bill:
         entire,
         tuple(_each(result, energy, cost)),
         priced,
-        tuple(_unused(result)) if cost is not None else (),
+        tuple(text for each in facts_of(result) for text in each.unused(result)) if cost is not None else (),
     )
 
 
@@ -129,14 +129,10 @@ def _whole(
     result: Result, energy: Energy | None, priced: Priced | None, how: Paying, half: float
 ) -> tuple[float, Energy | None, Cost | None] | None:
     """(seconds, energy, cost) of the one training that the run is the beginning of, with failures where they are known."""
-    if len(result.trainings) != 1 or result.jobs or result.makespan_s <= 0:
+    whole = next(filter(None, (each.whole(result) for each in facts_of(result))), None)
+    if whole is None:
         return None
-    (trained,) = result.trainings
-    if trained.whole <= 0:
-        return None
-    seconds, spares = trained.saving_days * DAY, 0.0
-    if trained.failing is not None and trained.failing.seconds > 0:
-        seconds, spares = trained.failing.seconds, trained.failing.goodput.spares / max(1, trained.failing.job.nodes)
+    seconds, spares = whole
     spent = None if energy is None else energy.times(seconds / result.makespan_s)
     if priced is None:
         return seconds, spent, None
@@ -145,36 +141,11 @@ def _whole(
     return seconds, spent, cost_of(priced, seconds, spent, how.lists, how.way, half=half, spares=spares)
 
 
-def _unused(result: Result) -> Iterator[str]:
-    """Costs that are paid in addition to a service."""
-    if result.built is None or len(result.serving) != 1 or result.jobs:
-        return
-    every, (service,) = len(result.built.devices_of("gpu")), result.serving
-    if (part := part_on(result)) < 1.0:
-        paid = f"{format_share(part)} of the machine's GPU-hours are paid for"
-        yield f"{paid}, those of copies that were on; what was off is others' (without `scale:` all {every} GPUs are paid for)"
-    elif service.gpus < every:
-        yield f"all {every} GPUs are paid for, the service has {service.gpus}"
-
-
 def _each(result: Result, energy: Energy | None, cost: Cost | None) -> Iterator[Each]:
     """Things that the run did, as far as it is all of one kind."""
     if result.jobs:
         return
-    counts = [(f"1 M {trained.unit}", trained.count * trained.steps / MILLION, 1.0, 1.0) for trained in result.trainings[:1]]
-    for service in result.serving[:1]:
-        going = service.settled_per_s * result.makespan_s  # of a service that goes on, in the time that is paid for
-        more = going / service.requests if going > 0 and service.requests else 1.0
-        counts.append(("request", float(service.requests), more, 1.0))
-        if service.output_tokens:
-            counts.append(("1 M tokens of answers", service.output_tokens / MILLION, more, 1.0))
-            spent = dict(service.spent_s)
-            both = spent["prompts"] + spent["answers"]
-            for name, tokens, kind in (("read", service.prompt_tokens, "prompts"), ("written", service.output_tokens, "answers")):
-                counts.append((f"1 M tokens {name}, by time", tokens / MILLION, more, spent[kind] / both if both > 0 else 0.0))
-    lines = result.simulated.flat.graph.lines
-    if len(lines) == 1 and lines[0].epochs and (lines[0].epochs[0] + 1) * lines[0].batch > lines[0].samples:
-        counts.append(("epoch", float(len(lines[0].epochs)), 1.0, 1.0))
+    counts = (count for each in facts_of(result) for count in each.counts(result))
     for name, count, more, share in counts:
         if count > 0 and share > 0:
             going = count * more / share  # for energy and cost alike

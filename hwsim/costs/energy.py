@@ -17,10 +17,10 @@ from hwsim.costs.amount import Amount
 from hwsim.costs.busy import Busy, busy_in
 from hwsim.costs.power import MEASURED, RATED, Power, PowerItem, power_of
 from hwsim.costs.site import Site
+from hwsim.doors import facts_of
 from hwsim.machine import Machine
 from hwsim.records import dataclass
 from hwsim.results.result import Result
-from hwsim.results.scaling import most_gpus
 
 RATED_PART: Final = 0.1  # of the energy, up to which it counts as measured: cards and switches around measured nodes
 HERE: Final = Site()  # at the plug
@@ -114,13 +114,7 @@ def part_on(result: Result, *, at_most: bool = False) -> float:
     Args:
         at_most: the part of the GPUs while the most copies are on.
     """
-    if result.built is None or len(result.serving) != 1 or result.jobs or result.makespan_s <= 0:
-        return 1.0
-    parts, every = result.serving[0].scalings, len(result.built.devices_of("gpu"))
-    if not parts or not every:
-        return 1.0
-    gpus = most_gpus(parts) if at_most else math.fsum(each.gpus * each.paid_s for each in parts) / result.makespan_s
-    return min(gpus / every, 1.0)
+    return min((each.part_on(result, at_most=at_most) for each in facts_of(result)), default=1.0)
 
 
 def energy_at(

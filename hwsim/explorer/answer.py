@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from hwsim.api import Run
-from hwsim.explorer.serving import sentence, waits, wanted
+from hwsim.doors import Shown, facts_of
 from hwsim.explorer.spans import TICKS, Spans, Tints, spans
 from hwsim.results.critical import critical_path, families
 from hwsim.ticks import FEMTO
@@ -31,7 +31,7 @@ def answer(run: Run, tints: Tints, *, pixels: int, part: tuple[float, float]) ->
         tints: colours given before; it is completed.
     """
     shown = spans(run, tints, pixels=pixels, part=part)
-    limits = [] if run.of_services else families(critical_path(run.timeline).limited_by)
+    limits = [] if run.only_requests else families(critical_path(run.timeline).limited_by)
     rest = limits[CAUSES - 1 :] if len(limits) > CAUSES else []
     rows = [[name, time_fs / FEMTO, share] for name, time_fs, share in limits[: len(limits) - len(rest)]]
     if rest:
@@ -43,11 +43,11 @@ def answer(run: Run, tints: Tints, *, pixels: int, part: tuple[float, float]) ->
         "settings": [list(pair) for pair in run.settings],
         "seconds": run.makespan_s,
         "interval": _interval(run),
-        "wanted": wanted(run),
+        "wanted": instead(run, "wanted"),
         "fits": run.fits,
         "ops": run.ops.total,
         "says": _says(run),
-        "limits": waits(run.services) if run.services is not None and run.of_services else rows,
+        "limits": instead(run, "limits") if run.only_requests else rows,
         "facts": [list(pair) for pair in facts(run)],
         "verdicts": [[each.quantity, str(each.wanted), each.status, each.reason] for each in run.verdicts],
         "warnings": list(map(str, run.warnings)),
@@ -56,11 +56,17 @@ def answer(run: Run, tints: Tints, *, pixels: int, part: tuple[float, float]) ->
     }
 
 
+def instead(run: Run, what: Shown) -> Any:
+    """What a family of the run shows in place of what the timeline tells; None if none does."""
+    found = (each.page(run, what) for each in facts_of(run)[::-1])
+    return next((each for each in found if each is not None), None)
+
+
 def _says(run: Run) -> str:
     """A sentence on what takes most of the time."""
     timeline = run.timeline
-    if run.services is not None:
-        return sentence(run.services)
+    if (own := instead(run, "says")) is not None:
+        return str(own)
     if len(timeline) > LARGEST:
         return ""
     return next(iter(sentences(timeline.makespan_fs, activities(timeline, critical_path(timeline)), None)), "")
@@ -68,7 +74,7 @@ def _says(run: Run) -> str:
 
 def _interval(run: Run) -> dict[str, Any] | None:
     """The range of the time; None if arrivals of requests set it, or nothing of it is unsure."""
-    if not run.sure or run.serving or run.services is not None:
+    if not run.sure or run.server:
         return None
     sure = run.interval
     if sure.half < interval.EXACT:
@@ -83,7 +89,7 @@ def _path(run: Run, shown: Spans) -> dict[str, Any]:
     Equal pieces in a row of a long path are one piece. If too many are left, equally long ones are taken from all of the run.
     """
     timeline = run.timeline
-    if run.of_services:
+    if run.only_requests:
         return {"path": [], "pieces": 0, "path_left": 0.0}
     path = critical_path(timeline)
     first = np.arange(len(path))

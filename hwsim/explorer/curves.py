@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from hwsim.api import Run
 from hwsim.engine import Deadlock
-from hwsim.explorer.serving import wanted
+from hwsim.explorer.answer import instead
 from hwsim.explorer.sliders import Slider
 from hwsim.results.critical import families, limited_by
 from hwsim.spec import SpecError
@@ -29,7 +29,9 @@ def curve(runs: Runs, settings: Mapping[str, str], path: str, values: Sequence[s
         if at and time.monotonic() - began > BUDGET:
             break
         run, mistake = _tried(runs, {**settings, path: value})
-        points.append([value, None, mistake, None] if run is None else [value, run.makespan_s, _limit(run), wanted(run)])
+        points.append(
+            [value, None, mistake, None] if run is None else [value, run.makespan_s, _limit(run), instead(run, "wanted")]
+        )
     return {"path": path, "points": points, "left": list(values[len(points) :])}
 
 
@@ -71,7 +73,9 @@ def grid(
             break
         chosen = {slider.path: slider.values[places[step]] for (slider, places), step in zip(axes, point, strict=True)}
         run, mistake = _tried(runs, {**settings, **chosen})
-        rows[at] = (None, [], mistake, None) if run is None else (run.makespan_s, _shares(run), _limit(run), wanted(run))
+        rows[at] = (
+            (None, [], mistake, None) if run is None else (run.makespan_s, _shares(run), _limit(run), instead(run, "wanted"))
+        )
         if run is not None and sum(a != b for a, b in zip(point, set_places, strict=True)) <= 1:
             whole_runs[",".join(map(str, point))] = shown(run)
     for at in range(len(points)):

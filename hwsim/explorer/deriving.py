@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from hwsim.api import Run
-from hwsim.explorer.serving import sentence, statements, wanted
+from hwsim.explorer.answer import instead
 from hwsim.results.critical import critical_path
 from hwsim.results.slack import slack
 from hwsim.ticks import FEMTO
@@ -43,7 +43,7 @@ def op(run: Run, number: int) -> dict[str, Any] | None:
 
 def _spare(run: Run, number: int) -> str:
     """The spare time of an op as a sentence; "" if that is not known, or another number than the time is wanted."""
-    every = None if wanted(run) is not None else slack(run.timeline)
+    every = None if instead(run, "wanted") is not None else slack(run.timeline)
     if every is None:
         return ""
     spare = int(every[number])
@@ -58,10 +58,10 @@ def more(run: Run, *, helps: bool = True) -> dict[str, Any]:
     Args:
         helps: whether to run it again with better numbers.
     """
-    if run.services is not None and run.of_services:
-        says = [each for each in [sentence(run.services)] if each]
-        return {"says": says, "helps": [], "tried": False, "left": [], "derived": statements(run.services)[:MOST]}
-    number = wanted(run)
+    if run.only_requests:
+        says = [each for each in [instead(run, "says")] if each]
+        return {"says": says, "helps": [], "tried": False, "left": [], "derived": instead(run, "derived")[:MOST]}
+    number = instead(run, "wanted")
     explanation = explain(run, again=helps and len(run.timeline) <= LARGEST)
     return {
         "says": list(explanation.sentences),

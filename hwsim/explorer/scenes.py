@@ -67,7 +67,7 @@ class Player:
     def first(self, possible: Sequence[str]) -> str:
         """The kind that tells most of the run."""
         told = ["launches", "requests", *(["sends"] if self._collectives else [])]
-        return "lanes" if self.run.trainings else next((kind for kind in told if kind in possible), "lanes")
+        return "lanes" if self.run.simulated.flat.graph.trainings else next((kind for kind in told if kind in possible), "lanes")
 
 
 def _collectives(tree: Tree | None, let: Tree | None, settings: Settings, path: str = "program") -> Iterator[tuple[str, str]]:

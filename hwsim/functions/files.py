@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from hwsim import links
+from hwsim import doors, links
 from hwsim.failures import failures_schema, read_failures
 from hwsim.machine import Machine, build
 from hwsim.machine.classes import completed_file, filled_in
@@ -81,15 +81,7 @@ def check_tree(tree: Tree) -> tuple[Warning, ...]:
         case "workload/1":
             loaded = read_workload(tree, mistakes)
             if loaded is not None:
-                wanted_of(
-                    loaded.expect,
-                    mistakes,
-                    loaded.jobs or {},
-                    loaded.written_as("infer"),
-                    loaded.written_as("train"),
-                    loaded.answering,
-                )
-            if loaded is not None:
+                wanted_of(loaded.expect, mistakes, loaded.jobs or {}, doors.wanted_of(loaded))
                 check_statements(loaded, mistakes)
             warnings: tuple[Warning, ...] = suspicions(loaded) if loaded else ()
         case "model/1":

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 from hwsim.api import Run
 from hwsim.costs import Amount
+from hwsim.doors import facts_of
 from hwsim.planning.reasons import Reason
 from hwsim.studies.states import State, states
 
@@ -67,7 +68,7 @@ def _measure(state: State, name: str) -> str:
 
 
 def _load(run: Run, state: State, *, lengthened: bool) -> Load:
-    unsettled = state.brief or any(service.unsettled for service in run.serving[:1])
+    unsettled = state.brief or any(each.settling(run) for each in facts_of(run))
     note = f"runs of {state.requests:,} requests: those of the file are too few to tell" if lengthened else ""
     if unsettled and not state.grows:
         note = f"{state.requests:,} requests are over before the service is steady: with more of them times are longer"

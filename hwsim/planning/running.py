@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -12,6 +12,7 @@ from hwsim.api import OutOfMemory, Run, simulate
 from hwsim.comparing.sides import interval_of
 from hwsim.costs import Amount, energy_of
 from hwsim.devices import CannotCompute
+from hwsim.doors import facts_of
 from hwsim.engine import Deadlock
 from hwsim.machine import Machine
 from hwsim.machine.placed import below
@@ -24,13 +25,10 @@ from hwsim.planning.screening import Screen
 from hwsim.planning.variants import Unbuilt, in_a_line, put
 from hwsim.planning.wants import MEASURES
 from hwsim.results.expect import PartOfDay
-from hwsim.results.serving import ServiceStatistics
-from hwsim.results.serving_errors import sure_of
 from hwsim.spec import Mistake, Mistakes, SpecError, Tree, resolve, tree_of
 from hwsim.studies.measures import measures
 from hwsim.studies.work import Work, work_of
-from hwsim.units import DAY, RATE, TIME, Quantity, parse_as
-from hwsim.views.explain.starving import epoch_s, pipelines
+from hwsim.units import RATE, TIME, Quantity, parse_as
 from hwsim.views.interval.say import as_dict
 
 Row = Mapping[str, Any]  # what a journal keeps of a simulation: numbers by workload, or the reason why there are none
@@ -160,18 +158,17 @@ def _run(machine: Machine, workload: Tree, screen: Screen, *, ends: bool) -> Row
     if beyond := [each.text for each in run.warnings if each.exceeds and each.code not in ("overloaded", "services-stuck")]:
         raise Unbuilt(beyond[0])
     load = load_of(run, lengthened=bool(counts))
-    if ends and serves(workload) and not any(sure_of(each) for each in run.serving):
+    if ends and serves(workload) and not any(each.sure(run) for each in facts_of(run)):
         run = play(counts, "runs")
     energy = energy_of(run, screen.outlay.site)
-    trained = run.trainings[0] if run.trainings else None
     return {
         "numbers": _numbers(run),
         "work": work_of(run),
-        "interval": as_dict(run.interval) if run.sure and not run.serving and run.services is None else None,
-        "half": run.interval.half if run.sure and not run.serving else 0.0,
-        "ends": [_of_service(each) for each in run.serving_ends or ()],
+        "interval": as_dict(run.interval) if run.sure and not run.server else None,
+        "half": run.interval.half if run.sure and not run.of_kernels else 0.0,
+        "ends": [dict(end) for each in facts_of(run) for end in each.at_ends(run)],
         "load": load._asdict(),
-        "count": trained.count if trained else 0.0,
+        "count": run.simulated.flat.graph.trainings[0].count if run.simulated.flat.graph.trainings else 0.0,
         "memory": max((device.spread for device in run.memory if device.size), default=0.0),
         "watts": 0.0 if energy is None or run.makespan_s <= 0 else energy.joules.value / run.makespan_s,
     }
@@ -188,15 +185,8 @@ def _numbers(run: Run) -> dict[str, float]:
     numbers = {name.removesuffix("_s") if name in ("step_s", "ttft_p95_s", "tpot_p95_s") else name: value
                for name, value in columns.items()}  # fmt: skip
     numbers = {f"{unit}_per_s": per_s for unit, _, per_s in work_of(run) if unit in ("samples", "tokens")} | numbers
-    for trained in run.trainings[:1]:
-        numbers |= {"step": trained.step_s, "mfu": trained.mfu, "busy": trained.computing}
-        if trained.whole:
-            numbers["training"] = trained.days * DAY
-    numbers |= _of_service(run.serving)
-    for answers in run.services.answers[:1] if run.services is not None else ():
-        numbers |= {name: value for name, value in answers.values().items() if name.startswith("latency_")}
-    if (lines := pipelines(run.simulated)) and all(line.settled.rate for line in lines):
-        numbers["epoch"] = epoch_s(lines)
+    for each in facts_of(run):
+        numbers |= each.numbers(run)
     shares = [device.peak / device.size for device in run.memory if device.size]
     if shares:
         numbers["memory"] = max(shares)
@@ -206,14 +196,6 @@ def _numbers(run: Run) -> dict[str, float]:
             many = sum(usage.alike for usage in gpus)  # integers
             numbers["busy"] = math.fsum(usage.utilisation * usage.alike for usage in gpus) / many
     return numbers
-
-
-def _of_service(services: Sequence[ServiceStatistics]) -> dict[str, float]:
-    """Values of the first service; its rates are as of a service that goes on."""
-    for service in services[:1]:
-        rates = {"requests_per_s": service.settled_per_s, "tokens_per_s": service.settled_tokens_per_s}
-        return {key: value for key, value in ({**service.values(), **rates}).items() if key in MEASURES}
-    return {}
 
 
 def shared(workload: Tree, replicas: int) -> Tree:

@@ -44,8 +44,9 @@ def breaches(result: Result) -> Iterator[str]:
     yield from _times(result)
     yield from _usage(result)
     yield from _memory(result)
-    yield from _services(result)
-    for name in ("serving", "requests", "jobs", "trainings"):
+    for told in result.told.values():
+        yield from told.breaches()
+    for name in ("requests", "jobs"):
         if values := getattr(result, name):
             yield from numbers(values, name)
 
@@ -103,31 +104,6 @@ def _memory(result: Result) -> Iterator[str]:
             yield f"{device.device} holds {device.peak} B at its peak, its values {values} B"
         if device.at_fs > result.simulated.makespan_fs:
             yield f"{device.device} is fullest after the end of the run"
-
-
-def _services(result: Result) -> Iterator[str]:
-    """Requests are somewhere, and those there in the mean are their rate times their time (Little), over the whole run."""
-    for each in () if result.services is None else result.services.answers:
-        gone = each.served + each.refused + each.failed + each.wasted + each.dropped  # integers
-        if each.came != gone + each.left:
-            yield f"{each.name}: {each.came:,} requests came, {gone:,} have gone and {each.left:,} are there"
-        area, stayed = each.there_mean * each.span_s, each.stay_s * gone
-        if not (stayed <= area * (1 + ROUNDING) and (each.left or area <= stayed * (1 + ROUNDING))):
-            yield f"{each.name}: requests are there for {area} s together, and stay {stayed} s"
-        times = each.latency
-        if times is None:
-            continue
-        if times.count + times.dropped != each.served:
-            yield f"{each.name}: {each.served:,} answers, {times.count:,} with a time and {times.dropped:,} left out"
-        everyone = not times.dropped and each.served == each.came and each.stay_s
-        if everyone and not math.isclose(times.mean.value, each.stay_s, rel_tol=ROUNDING):
-            yield f"{each.name}: an answer takes {times.mean.value} s in the mean, and its request stays {each.stay_s} s"
-        if times.most * (1 + ROUNDING) < times.mean.value:
-            yield f"{each.name}: the longest answer takes {times.most} s, the mean {times.mean.value} s"
-    for served in result.serving:
-        area, stayed = served.in_system_mean * served.span_s, served.latency.mean * served.requests
-        if not math.isclose(area, stayed, rel_tol=ROUNDING):
-            yield f"{served.name}: requests are there for {area} s together, and stay {stayed} s"
 
 
 def adds_up(times_fs: Sequence[int], makespan_fs: int, what: str) -> Iterator[str]:

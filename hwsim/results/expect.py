@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import field
 from typing import TYPE_CHECKING, Final, Literal
 
+from hwsim.doors import FAMILIES, door
 from hwsim.formats import format_quantity
 from hwsim.records import dataclass
 from hwsim.spec import Mistake, Mistakes, SpecError, Tree, Warning, did_you_mean
-from hwsim.units import COUNT, RATE, RATIO, TIME, Dimension, UnitError
+from hwsim.units import TIME, Dimension, UnitError
 
 if TYPE_CHECKING:
     from hwsim.results.memory import DeviceMemory
@@ -33,22 +35,6 @@ class Verdict:
 
 
 OF_RUN: Final[Mapping[str, Dimension]] = {"makespan": TIME}
-OF_TRAINING: Final[Mapping[str, Dimension]] = {
-    "step": TIME,
-    "mfu": RATIO,
-    "days": TIME,
-    "goodput": RATIO,
-    "days_with_failures": TIME,
-    "days_p90": TIME,
-}  # see `hwsim.results.training`
-OF_SERVICE: Final[Mapping[str, Dimension]] = {  # see `hwsim.results.serving`
-    **{f"{what}_{part}": TIME for what in ("ttft", "tpot", "latency") for part in ("mean", "p50", "p95", "p99", "max")},
-    "requests_per_s": RATE,
-    "tokens_per_s": RATE,
-    "goodput": RATE,
-    "gpu_hours": TIME,
-    "copies_mean": COUNT,
-}
 HOUR: Final = 3600.0  # seconds
 HOURS: Final = frozenset({"gpu_hours"})  # quantities that are counted in hours, as their name says
 
@@ -62,37 +48,26 @@ def seconds_of(quantity: str, value: float) -> float:
     return value * HOUR if quantity.rpartition(".")[2] in HOURS else value
 
 
-OF_ANSWERS: Final[Mapping[str, Dimension]] = {  # see `hwsim.results.services`
-    **{f"latency_{part}": TIME for part in ("mean", "p50", "p95", "p99", "max")},
-    **dict.fromkeys(("requests_per_s", "goodput"), RATE),
-    **dict.fromkeys(("refused", "failed", "wasted"), RATIO),
-    "there_mean": COUNT,
-}
-
-
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Expectations of a workload, and the machine that they are about ("": any)."""
+    """Expectations of a workload, the machine that they are about ("": any), and what each is measured in."""
 
     machine: str = ""
     expectations: tuple[tuple[str, Expectation], ...] = ()
+    dimensions: Mapping[str, Dimension] = field(default_factory=dict)
 
 
 def wanted_of(
     tree: Tree | None,
     mistakes: Mistakes,
     jobs: Collection[str] = (),
-    services: Collection[str] = (),
-    trainings: Collection[str] = (),
-    answering: Collection[str] = (),
+    more: Mapping[str, Dimension] | None = None,
 ) -> Wanted:
     """Read `expect:`.
 
     Args:
         jobs: names of the jobs; each has a `NAME.makespan`.
-        services, trainings: the jobs that are one; each has the quantities of `OF_SERVICE` or `OF_TRAINING` as
-            `NAME.QUANTITY`. A workload that is one itself has the name "".
-        answering: services of `services:`, and their choices; each has the quantities of `OF_ANSWERS`.
+        more: quantities of families, by their full names (see `hwsim.doors.wanted_of`).
     """
     if tree is None or tree.value is None:
         return Wanted()
@@ -100,9 +75,7 @@ def wanted_of(
         mistakes.add(tree.place, f"`expect` is a mapping, not {tree.what()}", "such as expect: {makespan: 15 ms +- 1 %}")
         return Wanted()
     expectations: list[tuple[str, Expectation]] = []
-    dimensions = {**OF_RUN, **{f"{job}.makespan": TIME for job in jobs}}
-    for kind_of_job, quantities in ((trainings, OF_TRAINING), (services, OF_SERVICE), (answering, OF_ANSWERS)):
-        dimensions |= {f"{job}.{name}" if job else name: entry for job in kind_of_job for name, entry in quantities.items()}
+    dimensions = {**OF_RUN, **{f"{job}.makespan": TIME for job in jobs}, **(more or {})}
     for name, entry in tree.items():
         if name == "machine":
             if not isinstance(entry.value, str):
@@ -116,7 +89,7 @@ def wanted_of(
             expected = _expectation(entry, name, dimensions[name], mistakes)
             if expected is not None:
                 expectations.append((name, expected))
-    return Wanted(tree.text("machine") or "", tuple(expectations))
+    return Wanted(tree.text("machine") or "", tuple(expectations), dimensions)
 
 
 def _expectation(tree: Tree, name: str, dimension: Dimension, mistakes: Mistakes) -> Expectation | None:
@@ -144,8 +117,10 @@ class PartOfDay(SpecError):
 def refuse_part_of_day(wanted: Wanted, warnings: Iterable[Warning]) -> None:
     """Raise PartOfDay if anything is expected of services of which the run has a part of the load."""
     part = next((each for each in warnings if each.code == "part-of-a-day"), None)
-    named = next((name for name, _ in wanted.expectations if name.rpartition(".")[2] in {**OF_SERVICE, **OF_ANSWERS}), "")
-    if part is not None and named:
+    if part is None:
+        return
+    measured = {name for key in FAMILIES if door(key).answers for name in door(key).quantities}
+    if named := next((name for name, _ in wanted.expectations if name.rpartition(".")[2] in measured), ""):
         hint = "more requests or a longer run, a shorter cycle or `ramp`, or `poisson` at the rate of the busiest time"
         raise PartOfDay([Mistake(part.place, f"`{named}` is expected, and {part.text}", hint)])
 
@@ -197,9 +172,7 @@ def verdicts(
         elif expected.check(seconds_of(name, value)):
             judged.append(Verdict(name, expected.text, "skipped" if lacking else "met", value, lacking))
         else:
-            of, _, quantity = name.rpartition(".")
-            serves = (f"{of}." if of else "") + "requests_per_s" in values
-            unit = {**OF_RUN, **OF_TRAINING, **({**OF_SERVICE, **OF_ANSWERS} if serves else {})}[quantity].unit
-            shown = format_quantity(seconds_of(name, value), "h" if quantity in HOURS else unit, 4)
+            unit = "h" if name.rpartition(".")[2] in HOURS else wanted.dimensions[name].unit
+            shown = format_quantity(seconds_of(name, value), unit, 4)
             judged.append(Verdict(name, expected.text, "violated", value, f"it is {shown}"))
     return tuple(judged)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from hwsim.doors import FAMILIES, read
 from hwsim.graph.opgraph import labels_where
 from hwsim.records import dataclass
 from hwsim.results.timeline import Timeline
@@ -18,6 +19,7 @@ from hwsim.ticks import FEMTO
 if TYPE_CHECKING:
     import pandas as pd
 
+    from hwsim.doors import Server, Told
     from hwsim.graph.disturbance import Disturbance
     from hwsim.graph.opgraph import Change
     from hwsim.machine import Machine
@@ -97,8 +99,8 @@ class Result:
         requests: statistics of every device that was simulated request by request; curves: its latency against load.
         events: failures and slowdowns during the run; changes: the capacities that they changed, and when.
         names_of: names that labels and queues of the first rank of a class have at another rank, if the run is folded.
-        serving: statistics of every service; serving_ends: with kernels as fast, and as slow, as the interval's ends.
-        services: what the services of `services:` come to; services_ends: with work as fast, and as slow, as its interval's ends.
+        families: what came of each, by key (see `told`).
+        told_ends: of those that acted while it went on, with their work as fast, and as slow, as the ends of its interval.
         unfolded: makes the timeline of all ranks of a folded run that is to look like one that is not; None of another run.
         sure: whether an interval is wanted; ends: finds its ends by further runs, if that is wanted.
         again: how to prepare and simulate it again; None if its machine or workload was given as a value, not as a file.
@@ -120,10 +122,8 @@ class Result:
     events: tuple[Disturbance, ...] = ()
     changes: Sequence[Change] = ()
     names_of: NamesOf | None = field(default=None, repr=False, compare=False)
-    serving: tuple[ServiceStatistics, ...] = ()
-    serving_ends: tuple[tuple[ServiceStatistics, ...], tuple[ServiceStatistics, ...]] | None = None
-    services: Services | None = None
-    services_ends: tuple[Services, Services] | None = None
+    families: Mapping[str, Told] = field(default_factory=dict)
+    told_ends: Mapping[str, tuple[Told, Told]] = field(default_factory=dict)
     unfolded: Callable[[], Timeline] | None = field(default=None, repr=False, compare=False)
     again: Again | None = field(default=None, repr=False, compare=False)
     sure: bool = True
@@ -177,7 +177,7 @@ class Result:
         trainings = self.simulated.flat.graph.trainings
         regime = trainings[0].errors if len(trainings) == 1 and not self.jobs else ""
         weights = weights_of(self.simulated, self.changes)
-        if self.serving:  # arrivals set the time of a service: what is unsure are the seconds of its kernels
+        if self.of_kernels:  # arrivals set the time of a service: what is unsure are the seconds of its kernels
             weights = weights.without_stated()
         sure = interval(weights, value=self.makespan_s, whole=regime)
         return sure if self.ends is None else self.ends(self.simulated, sure)
@@ -187,10 +187,48 @@ class Result:
         """Whether its interval is of one training alone."""
         return self.sure and len(self.trainings) == 1 and not self.jobs
 
+    @cached_property
+    def told(self) -> Mapping[str, Told]:
+        """What came of each family, by key: see `hwsim.doors`."""
+        found = self.families or read(self.simulated)
+        return {key: found[key] for key in FAMILIES if key in found}
+
     @property
-    def of_services(self) -> bool:
-        """Whether it has services and nothing else."""
-        return self.services is not None and all(label.kind in ("service", "start") for label in self.simulated.flat.graph.labels)
+    def of_kernels(self) -> bool:
+        """Whether arrivals set its time, so that its interval is of its kernels."""
+        return any(told.of_kernels for told in self.told.values())
+
+    @property
+    def server(self) -> Server:
+        """What answers its requests, whose arrivals set its time; "" where nothing does."""
+        return next((told.server for told in self.told.values() if told.server), "")
+
+    @property
+    def only_requests(self) -> bool:
+        """Whether requests without ops are all there is."""
+        without = any(not told.has_ops for told in self.told.values())
+        return without and all(label.kind in ("service", "start") for label in self.simulated.flat.graph.labels)
+
+    @property
+    def serving(self) -> tuple[ServiceStatistics, ...]:
+        """Statistics of every served model."""
+        found: tuple[ServiceStatistics, ...] = self._found("infer", ())
+        return found
+
+    @property
+    def services(self) -> Services | None:
+        """What the services of `services:` come to."""
+        found: Services | None = self._found("services", None)
+        return found
+
+    @property
+    def trainings(self) -> tuple[Training, ...]:
+        """Results of every `train:`."""
+        found: tuple[Training, ...] = self._found("train", ())
+        return found
+
+    def _found(self, family: str, without: Any) -> Any:
+        return self.told[family].found if family in self.told else without
 
     @cached_property
     def job_intervals(self) -> tuple[Interval | None, ...]:
@@ -201,7 +239,7 @@ class Result:
         from hwsim.results.doubts import weights_of
         from hwsim.results.interval import interval
 
-        served = {service.name for service in self.serving}
+        served = {name for told in self.told.values() for name in told.timed}
         regimes = {training.program: training.errors for training in self.simulated.flat.graph.trainings}
         if not self.sure or len(self.jobs) > MOST_JOBS:
             return (None,) * len(self.jobs)
@@ -215,15 +253,6 @@ class Result:
             )
             for job in self.jobs
         )
-
-    @cached_property
-    def trainings(self) -> tuple[Training, ...]:
-        """Results of every `train:`."""
-        if not self.simulated.flat.graph.trainings:
-            return ()
-        from hwsim.results.training import trainings
-
-        return trainings(self.simulated)
 
     @property
     def ops(self) -> Ops:

@@ -1,38 +1,21 @@
-"""Warnings of services that do not keep up with what comes, or whose run is too short to tell.
-
-Studies, comparisons and plans show them next to their rows.
-"""
+"""Services that do not keep up with what comes, or of which nothing counts, in words."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Final
+from collections.abc import Iterable
 
 from hwsim.formats import format_count
-from hwsim.results.services.answers import Services
-from hwsim.results.serving import ServiceStatistics
-from hwsim.spec.warning import Warning
-
-FILLS: Final = "as they do while a service fills: too few to say whether it keeps up, and with more of them times are longer"
-STARTS: Final = "as they do while copies start: too few come after that to say whether it keeps up"
+from hwsim.spec import SpecError, Warning
 
 
-def unsteady(serving: Iterable[ServiceStatistics], services: Services | None) -> Iterator[Warning]:
-    """The warnings of served models, then of services that are programs."""
-    for service in serving:
-        of = f"{service.name}: " if service.name else ""
-        yield from service.parts
-        if service.overloaded:
-            came, answered = format_count(service.offered_per_s, 4), format_count(service.answered_per_s, 4)
-            rates = f"{came} requests/s came, {answered} were answered meanwhile"
-            grows = f"those there grow by {format_count(service.grows_per_s)} a second, and times of requests with the run"
-            yield Warning("overloaded", f"{of}{rates}: no steady state, {grows}")
-        elif service.unsettled:
-            why = FILLS if service.scaling is None else STARTS
-            yield Warning("still-filling", f"{of}those there grow until the last request comes, {why}")
-    if services is not None and services.stuck:
-        yield Warning("services-stuck", f"never answered: {services.stuck}")
-    for answers in () if services is None else services.answers:
-        if answers.growth_per_s > 0:
-            grows = f"those there grow by {format_count(answers.growth_per_s)} a second, and times of requests with the run"
-            yield Warning("overloaded", f"{answers.name}: no steady state, {grows}")
+def overloaded(who: str, grows_per_s: float) -> Warning:
+    """No steady state; who: a service, with its rates; grows_per_s: requests a second by which those there grow."""
+    grows = f"those there grow by {format_count(grows_per_s)} a second, and times of requests with the run"
+    return Warning("overloaded", f"{who}: no steady state, {grows}")
+
+
+def refuse_empty(names: Iterable[str]) -> None:
+    """Raise SpecError if there is any service whose requests are all of its warm-up."""
+    for name in names:
+        message = f"every request{name and f' of {name}'} comes within the `warm_up`, so that none counts"
+        raise SpecError.of(None, message, "a shorter one, or more requests")

@@ -90,7 +90,7 @@ class _Analysis:
             raise SpecError.of(None, f"{self._measure.title} is 0: there is no ratio of it")
 
     def _chosen(self) -> Measure:
-        if any(run.serving for run in self.first):
+        if any(run.of_kernels for run in self.first):
             raise SpecError.of(None, "which number of a service is meant? --by ttft_p95, tpot_p95, requests/s")
         unit = differing(self._works)
         if unit in UNCOUNTED:
@@ -170,7 +170,7 @@ class _Analysis:
         is_pace = self._measure.column in OF_TIME or any(
             throughput(w.unit).column == self._measure.column for w in self._works[0]
         )
-        if not is_pace or any(run.serving for run in self.first):
+        if not is_pace or any(run.of_kernels for run in self.first):
             return []
         if self._measure.column in OF_TIME:
             return [run.interval for run in self.first]

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from hwsim.doors import FAMILIES, facts_of, quantities
 from hwsim.formats import format_quantity, prefixed
 from hwsim.records import dataclass
-from hwsim.results.expect import HOURS, OF_ANSWERS, OF_SERVICE, OF_TRAINING, seconds_of
+from hwsim.results.expect import HOURS, seconds_of
 from hwsim.results.result import Result
 from hwsim.spec import Mistakes, Place, did_you_mean
-from hwsim.ticks import FEMTO
 from hwsim.units import RATIO, Dimension
 from hwsim.units import TIME as SECONDS
-from hwsim.views.explain.starving import pipelines
 
 UNITS: Final = {
     "step_s": ("step", "s"),
@@ -73,14 +71,11 @@ _DOCUMENT: Final = frozenset(
         "makespan_fs",
         "memory",
         "op_count",
-        "pipelines",
         "requests",
-        "serving",
         "steady",
-        "trainings",
+        *(each.rows for each in FAMILIES.values() if each.rows),
     }
 )  # first keys of `simulate --json` under which there are numbers
-_EXPECTED: Final[Mapping[str, Dimension]] = {**OF_ANSWERS, **OF_SERVICE, **OF_TRAINING}  # names of `expect:`, after `JOB.`
 _UNITS: Final = (("_per_s", "1"), ("_fs", "1"), ("_s", "s"), ("_bytes", "B"), ("utilisation", "%"), ("share", "%"), ("mfu", "%"))
 _MOST: Final = ("_per_s", "/s", "rate", "utilisation", "mfu", "busy", "computing")
 
@@ -186,7 +181,7 @@ def throughput(unit: str) -> Measure:
 
 def measures(result: Result) -> tuple[tuple[str, float], ...]:
     """(column, value in SI units) in the order of `UNITS`: of the first training, service and pipeline."""
-    values = dict(_values(result))
+    values = dict(pair for each in facts_of(result) for pair in each.measures(result))
     return tuple((name, values[name]) for name in UNITS if name in values)
 
 
@@ -206,12 +201,14 @@ def number(result: Result, wanted: Measure, document: Callable[[], Mapping[str, 
         return values[wanted.column]
     if wanted.column in BILL:
         return _billed(result, wanted)
-    if any(service.overloaded for service in result.serving[:1]) and wanted.column in UNITS:
+    if wanted.column in UNITS and any(each.grows(result) for each in facts_of(result)):
         raise NoSuchNumber(wanted.title, "fewer requests a second", f"overloaded: no {wanted.title}, which grows with the run")
     if wanted.column.startswith(BUSY):
         return _utilisation(result, wanted.column)
-    if _expected(wanted.column) is not None and wanted.column in (named := _as_expected(result)):
-        return named[wanted.column]
+    if _expected(wanted.column) is not None:
+        for told in result.told.values():
+            if (value := told.expected().get(wanted.column)) is not None:
+                return value
     value = at_path(document(), wanted.column.split("."))
     if isinstance(value, bool) or not isinstance(value, int | float):
         titles = [measure(column).title for column in values]
@@ -223,16 +220,7 @@ def number(result: Result, wanted: Measure, document: Callable[[], Mapping[str, 
 
 def _expected(column: str) -> Dimension | None:
     """The dimension of a name of `expect:`; None for other names."""
-    return None if column.split(".", maxsplit=1)[0] in _DOCUMENT else _EXPECTED.get(column.rpartition(".")[2])
-
-
-def _as_expected(result: Result) -> dict[str, float]:
-    """Numbers of a result by the names that `expect:` has for them."""
-    from hwsim.results import serving, training
-    from hwsim.results.services import answers
-
-    numbers = {**serving.expected_of(result.serving), **training.expected_of(result.trainings)}
-    return numbers if result.services is None else numbers | answers.expected_of(result.services)
+    return None if column.split(".", maxsplit=1)[0] in _DOCUMENT else quantities().get(column.rpartition(".")[2])
 
 
 def _utilisation(result: Result, column: str) -> float:
@@ -295,29 +283,3 @@ def at_path(inside: Any, steps: Sequence[str]) -> Any:
 
 def _is_most(name: str) -> bool:
     return name.endswith(_MOST)
-
-
-def _values(result: Result) -> Iterator[tuple[str, float]]:
-    lines = pipelines(result.simulated)
-    for trained in result.trainings[:1]:
-        yield "step_s", trained.step_s
-        yield ("tokens_per_s" if trained.unit == "tokens" else "samples_per_s"), trained.rate
-        yield "mfu", trained.mfu
-    for service in result.serving[:1]:
-        if service.first_token is not None and not service.overloaded:  # else it grows with the run
-            yield "ttft_p95_s", service.first_token.p95
-        if service.each_token is not None:
-            yield "tpot_p95_s", service.each_token.p95
-        yield "requests_per_s", service.requests_per_s
-        if service.goodput_per_s is not None:
-            yield "goodput_per_s", service.goodput_per_s
-    for answers in result.services.answers[:1] if result.services is not None else ():
-        if answers.latency is not None:
-            yield "latency_p50_s", answers.latency.at(0.5).value
-            yield "latency_p99_s", answers.latency.at(0.99).value
-        yield "requests_per_s", answers.per_s
-        yield "goodput_per_s", answers.goodput
-    if lines:
-        phases = [each.settled for each in lines]
-        yield "batches_per_s", math.fsum(each.batches * FEMTO / each.time_fs for each in phases if each.time_fs)
-        yield "busy", math.fsum(each.busy for each in phases) / len(phases)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from hwsim.api import OutOfMemory, Run, Source, simulate
+from hwsim.doors import facts_of
 from hwsim.engine import Deadlock
 from hwsim.graph.files.typed import refuse_unfit
 from hwsim.machine import Machine, build
@@ -245,9 +246,8 @@ def _run(
     except NoSuchNumber as error:
         return Outcome(error=f"{error} ({error.hint})", fingerprint=fingerprint, warnings=_small(warnings))
     name, share = next(((name, share) for name, _, share in families(limited_by(run.simulated))), ("", None))
-    if run.of_services and run.services is not None and run.services.ladder:
-        rung = run.services.ladder[0]
-        name, share = rung.name, rung.utilisation
+    if run.only_requests:
+        name, share, _ = next((limit for each in facts_of(run) for limit in each.load(run)), (name, share, False))
     numbers = tuple(pair for pair in {**dict(measures(run)), **requested}.items() if pair[0] != TIME)
     warnings = _small(different(warnings, run.warnings))
     return Outcome(
@@ -259,7 +259,7 @@ def _run(
         numbers,
         warnings,
         work_of(run),
-        None if run.serving or run.of_services else run.interval,
+        None if run.of_kernels or run.only_requests else run.interval,
     )
 
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from hwsim import ticks
 from hwsim.demand import Cost
+from hwsim.doors import facts_of
 from hwsim.graph.flat import FlatGraph
 from hwsim.ops import OPS
 from hwsim.ops.exchange import ExchangeOp
@@ -28,7 +29,6 @@ from hwsim.results.result import Result
 from hwsim.results.timeline import Timeline
 from hwsim.spec.shelf import once
 from hwsim.ticks import FEMTO
-from hwsim.views.explain.starving import pipelines
 
 AMONG: Final = frozenset(
     {"send", *(kind for kind, op in OPS.items() if issubclass(op, ExchangeOp))}
@@ -55,26 +55,8 @@ def work_of(result: Result) -> tuple[Work, ...]:
 
 def _settled(result: Result) -> list[Work]:
     """Work that a form of the workload counts."""
-    if result.trainings:
-        unit = result.trainings[0].unit
-        alike = [training for training in result.trainings if training.unit == unit]
-        unit = unit if unit == "tokens" else "samples"  # images, sequences, ...
-        return [Work(unit, math.fsum(run.count * run.steps for run in alike), math.fsum(run.rate for run in alike))]
-    if served := result.serving:
-        unit = COME if all(run.keeps_up for run in served) else "requests"
-        requests = Work(unit, math.fsum(run.requests for run in served), math.fsum(run.requests_per_s for run in served))
-        tokens = math.fsum(run.output_tokens for run in served), math.fsum(run.tokens_per_s for run in served)
-        return [requests, Work("tokens", *tokens)]
-    if result.services is not None and result.services.answers and all(each.keeps_up for each in result.services.answers):
-        asked = result.services.answers
-        return [Work(COME, math.fsum(each.served for each in asked), math.fsum(each.per_s for each in asked))]
-    if lines := pipelines(result.simulated):
-        has_sizes = all(line.batch for line in lines)
-        sizes = [line.batch if has_sizes else 1 for line in lines]
-        amount = math.fsum(line.whole.batches * size for line, size in zip(lines, sizes, strict=True))
-        rate = math.fsum(size * line.settled.rate for line, size in zip(lines, sizes, strict=True))
-        return [Work("samples" if has_sizes else "batches", amount, rate)]
-    return []
+    found = ([Work(*each) for each in facts.work(result)] for facts in facts_of(result))
+    return next(filter(None, found), [])
 
 
 def _work(result: Result, unit: str, amount: float) -> Work:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final
 
+from hwsim.doors import door
 from hwsim.ops import OPS, ExchangeOp, FetchOp
 from hwsim.spec import Mistakes, Tree, Value, Warning, decode, did_you_mean, different, substitute
 from hwsim.spec.shelf import once
@@ -21,42 +21,17 @@ def check_statements(workload: Workload, mistakes: Mistakes) -> None:
     """Note every mistake in the statements that needs no machine to be seen."""
     for statements in _programs(workload).values():
         for tree in _all(statements):
-            _check(tree, mistakes)
+            check_op(tree, mistakes)
         _check_waits(list(_all(statements)), mistakes)
-    if workload.pipeline is not None:
-        _check_stages(workload.pipeline, mistakes)
-    if workload.of_services:
-        from hwsim.workload.services.plan import check_services  # few files have services
-
-        check_services(workload, mistakes)
-    parts = [(workload.train, workload.infer), *((job.train, job.infer) for job in (workload.jobs or {}).values())]
-    for train, infer in parts:
-        if train is not None:
-            from hwsim.workload.training import check_training  # models are slow to import
-
-            check_training(train, mistakes)
-        if infer is not None:
-            from hwsim.workload.serving.placing import check_service
-
-            check_service(infer, mistakes)
-
-
-def _check_stages(pipeline: Tree, mistakes: Mistakes) -> None:
-    from hwsim.workload.pipeline import PipelineKeys, operations, refuse_sharded, with_defaults
-
-    keys = decode(pipeline, PipelineKeys, mistakes)
-    if keys is None:
-        return
-    refuse_sharded(keys, mistakes)
-    for tree in [op for stage in keys.stages for op in operations(stage)]:
-        filled = {kind: with_defaults(kind, inner, keys, pipeline.get("dataset")) for kind, inner in _items(tree)}
-        _check(replace(tree, value=filled) if filled else tree, mistakes, of_stage=True)
+    for key in workload.families[::-1]:
+        door(key).check(workload, mistakes)
 
 
 def suspicions(workload: Workload) -> tuple[Warning, ...]:
     """Warnings: a value read under a name that is nearly another's, a barrier that only one program names."""
     named = _named(workload)
-    return once("suspicions", (workload.pipeline, *named.values()), lambda: _suspicions(workload), also=tuple(named))
+    trees = (*workload.doors.values(), *named.values())
+    return once("suspicions", trees, lambda: _suspicions(workload), also=tuple(named))
 
 
 def _suspicions(workload: Workload) -> tuple[Warning, ...]:
@@ -83,38 +58,7 @@ def _suspicions(workload: Workload) -> tuple[Warning, ...]:
             if len(who) == 1
         ]
         warnings += _collectives_apart(programs, [name for name, tree in _named(workload).items() if not tree.is_mapping])
-    warnings += _idle_workers(workload.pipeline)
-    return different(warnings)
-
-
-def _idle_workers(pipeline: Tree | None) -> Iterator[Warning]:
-    """Stages with more workers than `ahead` ever lets work."""
-    if pipeline is None:
-        return
-    from hwsim.workload.pipeline import PipelineKeys, StageKeys
-    from hwsim.workload.pipeline.reading import STAGE
-
-    keys = decode(pipeline, PipelineKeys, Mistakes())
-    if keys is None:
-        return
-    trees = [tree.without(*[key for key, _ in tree.items() if key not in STAGE]) for tree in keys.stages if tree.is_mapping]
-    stages = [decode(tree, StageKeys, Mistakes()) for tree in trees]
-    ahead = [keys.ahead if stage is None or stage.ahead is None else stage.ahead for stage in stages]
-    for number, stage in enumerate(stages[:-1]):
-        rooms = [
-            sum(ahead[number:later]) + then.at_once  # integers
-            for later, then in enumerate(stages)
-            if later > number and then is not None
-        ]
-        if stage is None or not rooms or stage.at_once <= min(rooms):
-            continue
-        at = (trees[number].get("at_once") or trees[number]).place
-        yield Warning(
-            "idle-workers",
-            f"at_once: {stage.at_once} is more than `ahead` allows: at most {min(rooms)} "
-            f"of these workers ever work at the same time; ahead: {ahead[number] + stage.at_once - min(rooms)} lets all of them",
-            at,
-        )
+    return different(warnings, *(door(key).suspicions(workload) for key in workload.doors))
 
 
 def _collectives_apart(programs: Mapping[str, tuple[Tree, ...]], alone: Sequence[str]) -> Iterator[Warning]:
@@ -186,7 +130,8 @@ def _slip(first: str, second: str) -> bool:
     return any(long[:at] + long[at + 1 :] == short for at in range(len(long))) and not long[-1].isdigit()
 
 
-def _check(tree: Tree, mistakes: Mistakes, of_stage: bool = False) -> None:
+def check_op(tree: Tree, mistakes: Mistakes, of_stage: bool = False) -> None:
+    """Note every mistake of a statement, or of an op of a stage."""
     items = _items(tree)
     if len(items) != 1:
         mistakes.add(tree.place, f"a statement is a mapping of one key, such as `wait: all`, not {tree.what()}")

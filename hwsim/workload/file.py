@@ -11,11 +11,12 @@ program:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import ClassVar, Final, Literal, NamedTuple
+from typing import Any, ClassVar, Final, Literal, NamedTuple
 
 from hwsim.devices import Start
+from hwsim.doors import FAMILIES, door
 from hwsim.graph.opgraph import Freeing
 from hwsim.origins import Doubt, Origin, Unsure, doubt_of
 from hwsim.records import dataclass
@@ -141,6 +142,11 @@ class Job:
     skip: bool = field("it is left out, as if the file did not have it", default=False)
     place: Place = place_field()
 
+    @property
+    def doors(self) -> dict[str, Any]:
+        """What it has of each family, by key."""
+        return _doors(self)
+
     def on_devices(self, door: Tree, key: Literal["device", "each"] = "device") -> Tree:
         """A train, infer or service with the job's devices, if it names none; with `each`, a program or pipeline of each."""
         if not self.device or door.get(key) is not None or not (door.is_mapping or key == "each"):
@@ -199,23 +205,34 @@ class Workload:
     place: Place = place_field()
 
     @property
-    def of_services(self) -> bool:
-        """Whether it has services, or a job of it has."""
-        return self.services is not None or any(job.services is not None for job in (self.jobs or {}).values())
+    def doors(self) -> dict[str, Any]:
+        """What it has of each family itself, by key."""
+        return _doors(self)
 
     @property
-    def answering(self) -> tuple[str, ...]:
-        """Full names of its services and of their choices."""
-        if not self.of_services:
-            return ()
-        from hwsim.workload.services.plan import choices_of
+    def parts(self) -> tuple[Workload | Job, ...]:
+        """Itself, and its jobs."""
+        return self, *(self.jobs or {}).values()
 
-        return tuple(each for name, ways in choices_of(self).items() for each in (name, *(f"{name}.{way}" for way in ways)))
+    @property
+    def families(self) -> tuple[str, ...]:
+        """The keys of families that it has, or a job of it has."""
+        written = {key for part in self.parts for key in part.doors}
+        return tuple(key for key in FAMILIES if key in written)
 
-    def written_as(self, door: Literal["train", "infer"]) -> tuple[str, ...]:
+    def trees(self, family: str = "") -> Iterator[Tree]:
+        """All that is written of a family, or of every one; a family with several by name is left out."""
+        for part in self.parts:
+            yield from (tree for key, tree in part.doors.items() if key == (family or key) and isinstance(tree, Tree))
+
+    def written_as(self, family: str) -> tuple[str, ...]:
         """The jobs that are one; "" is the workload itself."""
-        jobs = [name for name, job in (self.jobs or {}).items() if getattr(job, door) is not None]
-        return (*jobs, *([""] if getattr(self, door) is not None else []))
+        jobs = [name for name, job in (self.jobs or {}).items() if family in job.doors]
+        return (*jobs, *([""] if family in self.doors else []))
+
+
+def _doors(part: Job | Workload) -> dict[str, Any]:
+    return {key: found for key in FAMILIES if (found := getattr(part, key)) is not None}
 
 
 def read_workload(tree: Tree, mistakes: Mistakes) -> Workload | None:
@@ -250,11 +267,9 @@ def _without_skipped(workload: Workload, mistakes: Mistakes) -> Workload | None:
 
 def _kept(tree: Tree) -> frozenset[str]:
     """Names that only a rank, or a request of a service, knows."""
-    if tree.get("services") is None and tree.get("jobs") is None:
-        return KEPT
-    from hwsim.workload.services.drawn import kept_of  # few files have services
-
-    return KEPT | kept_of(tree)
+    jobs = tree.get("jobs")
+    parts = [tree, *([] if jobs is None else [job for _, job in jobs.items()])]
+    return KEPT.union(*(door(key).kept(tree) for key in FAMILIES if any(part.get(key) is not None for part in parts)))
 
 
 def _at_their_keys(workload: Workload, tree: Tree) -> Workload:

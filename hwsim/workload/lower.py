@@ -6,12 +6,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from math import lcm
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from hwsim import ticks
+from hwsim.doors import door
 from hwsim.graph.builder import GraphBuilder, capacities_of
 from hwsim.graph.opgraph import Alike, Change, OpGraph
-from hwsim.graph.opgraph import capacities_of as changed
 from hwsim.machine import Machine
 from hwsim.machine.layout import Layout
 from hwsim.ops import CannotPlace
@@ -37,6 +37,18 @@ _DIGITS: Final = str.maketrans("", "", "0123456789")
 MOST_LISTED: Final = 10_000  # capacities; of a larger machine only those that something draws from are in the graph
 Folding = Literal["auto", "always", "never"]
 Writing = Literal["auto", "unseen", "always", "never"]
+
+
+class Ground(NamedTuple):
+    """Where a family writes the ops of a job, "" for those of the workload itself; the others as of `lower`."""
+
+    job: str
+    workload: Workload
+    machine: Machine
+    builder: GraphBuilder
+    mistakes: Mistakes
+    fold: Writing
+    disturbed: Sequence[Change]
 
 
 def lower(
@@ -81,7 +93,7 @@ def lower(
                 raise CannotFold("its programs receive what they send each other")
             if name := unlike_power(machine.layout):
                 raise CannotFold(f"parts called {name}, with other numbers, draw other power")
-            quotient = folded(groups, runtimes, builder, machine.capacities, _marks(disturbed))
+            quotient = folded(groups, runtimes, builder, machine.capacities, marks(disturbed))
         except CannotFold as reason:
             unfolded = "" if fold != "always" and isinstance(reason, NoEquals) else str(reason)
         else:
@@ -90,7 +102,7 @@ def lower(
     if alike is None:
         builder.write_out()
         groups = [replace(group, body=in_full(group.body, builder)) for group in groups]
-        few = len(machine.capacities) > MOST_LISTED and all(part.infer is None for part in parts.values())  # it submits ops later
+        few = len(machine.capacities) > MOST_LISTED and not any(door(key).issues for part in parts.values() for key in part.doors)
         listed = builder.drawn() if few else machine.capacities
         if few or builder.hidden != ():
             builder.offer(capacities_of({name: machine.capacities[name] for name in listed if name not in builder.hidden}))
@@ -131,10 +143,8 @@ def _refuse_unfoldable(parts: Mapping[str, Job]) -> None:
 
     for name, part in parts.items():
         whose = f"job '{name}'" if name else "it"
-        if part.pipeline is not None:
-            raise CannotFold(f"{whose} has a pipeline, whose stages share pools, and those are given in the order of their ops")
-        if part.train is not None or part.infer is not None:
-            raise CannotFold(f"{whose} is a training or a service, which folds its own ranks")
+        for reason in [why for key in part.doors if (why := door(key).unfolded)]:
+            raise CannotFold(f"{whose} {reason}")
 
 
 def unlike_power(layout: Layout) -> str:
@@ -152,7 +162,7 @@ def unlike_power(layout: Layout) -> str:
     return ""
 
 
-def _marks(disturbed: Sequence[Change]) -> dict[str, tuple[tuple[int, float], ...]]:
+def marks(disturbed: Sequence[Change]) -> dict[str, tuple[tuple[int, float], ...]]:
     """Changes of each capacity, and their times."""
     found: dict[str, list[tuple[int, float]]] = {}
     for change in disturbed:
@@ -170,7 +180,7 @@ def _groups_of(
     fold: Writing,
     disturbed: Sequence[Change],
 ) -> tuple[list[Group], list[HostRuntime | None]]:
-    """The programs of one job ("": of the workload itself), named after it; its pipeline goes straight into the graph."""
+    """The programs of one job ("": of the workload itself), named after it; its families write straight into the graph."""
     runtime = part.runtime or workload.runtime
     rules = None if runtime is None else runtime.rules
     groups, hosted, trees = [], list[HostRuntime | None](), dict(_named(job, part))
@@ -179,25 +189,14 @@ def _groups_of(
         groups.append(replace(group, body=body, start=ticks.femtoseconds(part.start)))
     try:
         hosted = [_host_runtime(group, runtime, builder) for group in groups]
-        if part.pipeline is not None:
-            from hwsim.workload.pipeline import add_pipeline
-
-            add_pipeline(part.on_devices(part.pipeline, "each"), machine, builder, mistakes, name=job or MAIN, start=part.start)
     except CannotPlace as error:
-        mistakes.add((part.pipeline or next(iter(trees.values()))).place, error.message, error.hint)
-    if part.train is not None:
-        from hwsim.workload.training import add_training  # models are slow to import
-
-        drawn = any(event.jitter is not None for event in workload.events)  # by chance for each part
-        folding: Writing = "never" if workload.jobs is not None or drawn else fold
-        tree, name = part.on_devices(part.train), job or MAIN
-        add_training(tree, machine, builder, mistakes, name=name, start=part.start, fold=folding,
-                     shared=workload.jobs is not None, marks=dict.fromkeys(changed(disturbed)) if drawn else _marks(disturbed),
-                     others=_named_elsewhere(job, workload, machine))  # fmt: skip
+        mistakes.add(next(iter(trees.values())).place, error.message, error.hint)
+    for key in part.doors:
+        door(key).write(part, Ground(job, workload, machine, builder, mistakes, fold, disturbed))
     return groups, hosted
 
 
-def _named_elsewhere(job: str, workload: Workload, machine: Machine) -> Collection[str]:
+def named_elsewhere(job: str, workload: Workload, machine: Machine) -> Collection[str]:
     """The devices that other jobs name."""
     parts, gpus = [part for other, part in (workload.jobs or {}).items() if other != job], list(machine.devices_of("gpu"))
     return named(machine, [tree for part in parts for tree in part.placed(gpus)])

@@ -7,6 +7,7 @@ from dataclasses import field
 
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes, Place, Tree, did_you_mean
+from hwsim.workload.file import DOORS
 
 Path = tuple[int, ...]  # the repeats around a statement, outermost first
 
@@ -65,7 +66,7 @@ def place_of_op(tree: Tree, name: str) -> Place:
     for key, value in _entries(tree):
         if name and (value.text("name") or key) == name:
             return value.place
-    forms = [tree.key_place(form) for form in ("program", "programs", "pipeline", "train", "infer", "jobs") if tree.get(form)]
+    forms = [tree.key_place(form) for form in (*DOORS, "jobs") if tree.get(form)]
     return forms[0] if forms else tree.place
 
 

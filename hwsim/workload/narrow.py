@@ -9,7 +9,7 @@ from hwsim.devices.roofline import CannotCompute, peak_of
 from hwsim.machine import Machine, UnknownName
 from hwsim.machine.placed import PlacedDevice
 from hwsim.spec import Place, Tree, Warning
-from hwsim.workload.file import Workload
+from hwsim.workload.file import Job, Workload
 
 
 def wider(peaks: Mapping[str, float], dtype: str, place: Place | None = None, gpu: str = "the gpu") -> Iterator[Warning]:
@@ -28,21 +28,24 @@ def wider(peaks: Mapping[str, float], dtype: str, place: Place | None = None, gp
 
 
 def wider_formats(workload: Workload, machine: Machine) -> Iterator[Warning]:
-    """A warning for each training and served model whose format some of its own GPUs lack."""
-    doors = [workload.train, workload.infer]
-    for job in (workload.jobs or {}).values():
-        doors += [None if door is None else job.on_devices(door) for door in (job.train, job.infer)]
-    for tree in doors:
-        dtype = None if tree is None else tree.get("dtype")
-        if tree is not None and dtype is not None and isinstance(dtype.value, str):
-            peaks = {sample.name: sample.model.flop for sample in _samples(tree, machine) if isinstance(sample.model, Gpu)}
-            lacking = [name for name, rates in peaks.items() if dtype.value not in rates]
-            for name in lacking[:1]:
-                yield from wider(peaks[name], dtype.value, dtype.place, "the gpu" if len(lacking) == len(peaks) else name)
+    """A warning for each model whose format some of its own GPUs lack."""
+    for part in workload.parts:
+        for written in part.doors.values():
+            if isinstance(written, Tree):
+                yield from _wider(part.on_devices(written) if isinstance(part, Job) else written, machine)
+
+
+def _wider(tree: Tree, machine: Machine) -> Iterator[Warning]:
+    dtype = tree.get("dtype")
+    if dtype is not None and isinstance(dtype.value, str):
+        peaks = {sample.name: sample.model.flop for sample in _samples(tree, machine) if isinstance(sample.model, Gpu)}
+        lacking = [name for name, rates in peaks.items() if dtype.value not in rates]
+        for name in lacking[:1]:
+            yield from wider(peaks[name], dtype.value, dtype.place, "the gpu" if len(lacking) == len(peaks) else name)
 
 
 def _samples(tree: Tree, machine: Machine) -> tuple[PlacedDevice, ...]:
-    """A device of each part that a `train:` or `infer:` runs on; none where a name is wrong, which is a mistake of its own."""
+    """A device of each part that a model runs on; none where a name is wrong, which is a mistake of its own."""
     split = tree.get("split")
     parts = [tree] if split is None else [part for _, part in split.items()]
     named = [each.value for part in parts if (device := part.get("device")) is not None for each in device.elements()]

@@ -13,11 +13,12 @@ from typing import Any, Final
 
 from hwsim.devices import CannotCompute, Cpu, Gpu, Memory, Sockets
 from hwsim.devices.kernels import Kernels
+from hwsim.doors import door
 from hwsim.machine import Machine, UnknownName
 from hwsim.ops import OPS, CannotPlace, ExchangeOp, Scope
 from hwsim.ops.op import CalledOp
 from hwsim.records import dataclass
-from hwsim.spec import Mistakes, SpecError, Tree, Warning, decode, did_you_mean, plan, substitute
+from hwsim.spec import Mistakes, Tree, Warning, decode, did_you_mean, plan, substitute
 from hwsim.spec.shelf import MOST_BUILT, once
 from hwsim.workload.file import Each, Runtime, Workload
 from hwsim.workload.lower import programs_of
@@ -63,10 +64,10 @@ def unheeded(workload: Workload, machine: Machine, mistakes: Mistakes) -> tuple[
             calls.setdefault((given.device, reason), []).append(given)
     warnings += [_not_measured(device, reason, ops) for (device, reason), ops in calls.items()]
     warnings += _of_runtimes(workload)
-    warnings += _of_trainings(workload)
+    for key in workload.families:
+        warnings += door(key).idle(workload, machine)
     return (
         *warnings,
-        *_of_checkpoint(workload, machine),
         *_of_stalls(workload),
         *wider_formats(workload, machine),
     )
@@ -92,13 +93,10 @@ def _ops(workload: Workload, machine: Machine) -> Iterator[Given]:
         return [each for name, tree in named for each in _of_program(name, tree, machine)]
 
     yield from once("given", (machine, *trees), given, also=names, most=MOST_BUILT)
-    for pipeline in _pipelines(workload):
-        from hwsim.workload.pipeline import PipelineKeys, operations
-
-        keys = decode(pipeline, PipelineKeys, Mistakes())
-        if keys is not None:
-            first = _first("", pipeline, Each(keys.each, ()) if keys.each else None, machine)
-            yield from _of_statements([op for stage in keys.stages for op in operations(stage)], first)
+    for key in workload.families:
+        for tree in workload.trees(key):
+            each, ops = door(key).ops(tree)
+            yield from _of_statements(ops, _first("", tree, Each(tuple(each), ()) if each else None, machine)) if ops else ()
 
 
 def _of_program(name: str, tree: Tree, machine: Machine) -> Iterator[Given]:
@@ -160,11 +158,6 @@ def _names(tree: Tree | None) -> tuple[str, ...]:
     return () if tree is None else tuple(str(each.value) for each in (tree.elements() if tree.is_list else [tree]))
 
 
-def _pipelines(workload: Workload) -> list[Tree]:
-    found = [workload.pipeline, *(job.pipeline for job in (workload.jobs or {}).values())]
-    return [each for each in found if each is not None]
-
-
 # ---- ops ----
 
 
@@ -192,22 +185,22 @@ def _of_op(given: Given) -> Iterator[Warning]:
     """Keys that say nothing on this device, or next to the other keys."""
     kind, keys, tree = given.kind, given.keys, given.tree
     if issubclass(OPS[kind], ExchangeOp) and "chunks" in keys and tree.text("steps") != "explicit":
-        yield _no_effect(tree, ["chunks"], "the op is one for each phase, and cuts no sends", "`steps: explicit` does")
+        yield no_effect(tree, ["chunks"], "the op is one for each phase, and cuts no sends", "`steps: explicit` does")
     if isinstance(given.model, Gpu | Memory):
         named = [key for key in _OF_CORES.get(kind, ()) if key in keys]
         if named:
             kind_of_part = "gpu" if isinstance(given.model, Gpu) else "memory"
-            yield _no_effect(tree, named, f"{given.device} is a {kind_of_part}", "only a cpu has it")
+            yield no_effect(tree, named, f"{given.device} is a {kind_of_part}", "only a cpu has it")
     elif "kernels" in keys and isinstance(given.model, Cpu | Sockets):
-        yield _no_effect(tree, ["kernels"], f"{given.device} is a cpu", "only a gpu starts kernels")
+        yield no_effect(tree, ["kernels"], f"{given.device} is a cpu", "only a gpu starts kernels")
     if "isa" in keys and (kind == "random" or tree.text("mix") == "random"):
-        yield _no_effect(tree, ["isa"], "`random` of the cpu is a rate of its own", "`cores` counts")
+        yield no_effect(tree, ["isa"], "`random` of the cpu is a rate of its own", "`cores` counts")
     elif "isa" in keys and given.kernels is not None and not _why_no_call(given) and issubclass(OPS[kind], CalledOp):
-        yield _no_effect(tree, ["isa"], f"the call was measured on {given.device} as it is", "`kernels` has its time")
+        yield no_effect(tree, ["isa"], f"the call was measured on {given.device} as it is", "`kernels` has its time")
     if kind == "compute" and "threads" in keys and tree.get("instructions") is None:
-        yield _no_effect(tree, ["threads"], "they share instructions, and none are counted", "`instructions` counts them")
+        yield no_effect(tree, ["threads"], "they share instructions, and none are counted", "`instructions` counts them")
     if "remote" in keys and isinstance(given.model, Cpu | Sockets) and _as_if_near(given):
-        yield _no_effect(
+        yield no_effect(
             tree, ["remote"], "these cores are slower than the far memory", "more `cores`, or dependent accesses, feel it"
         )
     if given.model is not None and given.model.kind == "disk":
@@ -215,7 +208,7 @@ def _of_op(given: Given) -> Iterator[Warning]:
         if "region" in keys and not (kind == "write" and given.model.size):  # writes over a region fill no more of the disk
             idle.append("region")
         if idle:
-            yield _no_effect(
+            yield no_effect(
                 tree, idle, f"{given.device} is of kind disk, the same everywhere", "an ssd, hdd or filesystem knows them"
             )
 
@@ -255,7 +248,8 @@ def _not_measured(device: str, reason: str, ops: list[Given]) -> Warning:
     return Warning("not-measured", text, ops[0].tree.place)
 
 
-def _no_effect(tree: Tree, keys: Sequence[str], reason: str, instead: str) -> Warning:
+def no_effect(tree: Tree, keys: Sequence[str], reason: str, instead: str) -> Warning:
+    """The warning of keys that change nothing; instead: what would."""
     has = "has" if len(keys) == 1 else "have"
     return Warning("no-effect", f"{_listed(keys)} {has} no effect: {reason}; {instead}", tree.key_place(keys[0]))
 
@@ -264,7 +258,7 @@ def _listed(keys: Sequence[str]) -> str:
     return ", ".join(f"`{key}`" for key in keys)
 
 
-# ---- runtimes, trainings, checkpoints ----
+# ---- runtimes, events ----
 
 
 def _of_runtimes(workload: Workload) -> Iterator[Warning]:
@@ -299,61 +293,11 @@ def _has_call(statements: list[Tree]) -> bool:
     return False
 
 
-def _of_trainings(workload: Workload) -> Iterator[Warning]:
-    for train in [workload.train, *(job.train for job in (workload.jobs or {}).values())]:
-        if train is None or not train.is_mapping:
-            continue
-        if train.get("shards") is not None and train.text("sharding") in (None, "none", "zero-0"):
-            yield _no_effect(train, ["shards"], "nothing is sharded", "`sharding: zero-1` shards the optimizer")
-        if (uneven := train.get("uneven")) is not None and uneven.value is True and (even := _divided(train)):
-            yield _no_effect(train, ["uneven"], even, "all stages have as many")
-
-
-def _divided(train: Tree) -> str:
-    """Sentence that the stages of a training come out even; "" if they do not, or it is not known."""
-    parallel, model = train.get("parallel"), train.get("model")
-    stages = parallel.get("pp") if parallel is not None and parallel.is_mapping else None
-    if parallel is not None and not parallel.is_mapping:
-        return ""  # a plan to be found may have any number of stages
-    pp = stages.value if stages is not None else 1
-    layers = model.get("layers") if model is not None and model.is_mapping else None
-    many = layers.value if layers is not None else None
-    if model is not None and isinstance(model.value, str):
-        from hwsim.models import load_transformer  # models are slow to import
-
-        try:
-            many = getattr(load_transformer(model.value), "layers", None)
-        except SpecError:  # no transformer, or one with mistakes: the training itself says so
-            return ""
-    chunks = given.value if (given := train.get("chunks")) is not None else 1
-    if not isinstance(pp, int) or not isinstance(many, int) or not isinstance(chunks, int) or many % (pp * chunks):
-        return ""
-    return f"{pp} divides {many} layers" if chunks == 1 else f"{pp} x {chunks} divides {many} layers"
-
-
-def _of_checkpoint(workload: Workload, machine: Machine) -> Iterator[Warning]:
-    for pipeline in _pipelines(workload):
-        saved = pipeline.get("checkpoint")
-        target = saved.text("to") if saved is not None and saved.is_mapping else None
-        if saved is None or target is None:
-            continue
-        try:
-            device = machine.device(machine.select((target,))[0])
-        except UnknownName:
-            continue
-        given = [key for key in ("request", "depth") if saved.get(key) is not None]
-        if given and device.model.kind == "disk":
-            why = f"{target} is of kind disk, which writes a checkpoint in one sequence"
-            yield _no_effect(saved, given, why, "an ssd, hdd or filesystem knows them")
-
-
 def _of_stalls(workload: Workload) -> Iterator[Warning]:
     """A part that is down in a run that writes checkpoints: what a crash would lose is not lost."""
     down = next((event for event in workload.events if event.part and event.down is not None), None)
     if down is None:
         return
-    trains = [workload.train, *(job.train for job in (workload.jobs or {}).values())]
-    writers = [tree for tree in (*trains, *_pipelines(workload)) if tree is not None and tree.is_mapping]
-    if any(tree.get("checkpoint") is not None for tree in writers):
+    if any(tree.get("checkpoint") is not None for tree in workload.trees()):
         text = f"{', '.join(down.part)} stalls and goes on where it was: no work since the last checkpoint is lost"
         yield Warning("stall-loses-nothing", f"{text}; `failures` of a `train` says what crashes cost", down.place)

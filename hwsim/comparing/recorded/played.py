@@ -184,7 +184,7 @@ def of_timeline(
     computing = _devices(spans, shown, entry[ops], idle, timeline.makespan_fs, gpus)
     return Played(
         how, title, timeline.makespan_fs, steps, spent, computing, shown, tuple(numbers), spans, works, notes,
-        interval=result.interval if how == "simulated" and result.sure and not result.serving else None,
+        interval=result.interval if how == "simulated" and result.sure and not result.of_kernels else None,
         warnings=result.warnings if how == "simulated" else (),
     )  # fmt: skip
 

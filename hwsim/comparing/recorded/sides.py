@@ -74,8 +74,8 @@ def steps_of(recording: Recording) -> int:
 
 def turns_of(run: Run, first: Played) -> int:
     """Steps of a run as a recording counts them: of its training, else turns of its loop where the recording has marks."""
-    if len(run.trainings) == 1:
-        return max(1, run.trainings[0].steps)
+    if len(trainings := run.simulated.flat.graph.trainings) == 1:
+        return max(1, trainings[0].steps)
     turns = run.timeline.flat.iteration
     return int(turns.max()) + 1 if first.steps > 1 and len(turns) else 1
 

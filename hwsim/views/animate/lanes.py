@@ -31,7 +31,7 @@ def scene(result: Result) -> Scene:
     if not rows:
         raise NothingMoves("this run has no ops")
     computing = tuple(row for row in rows if row.kind == "compute")
-    if result.trainings and len(computing) > 1:
+    if result.simulated.flat.graph.trainings and len(computing) > 1:
         rows = computing
     if len(rows) > ROWS:  # those that work most, in their order
         busiest = sorted(range(len(rows)), key=lambda number: -rows[number].working_s)[:ROWS]

@@ -6,16 +6,15 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from hwsim.families.training.summary import above
 from hwsim.formats import format_quantity, format_share, lasting, prefixed
 from hwsim.models.plan_words import LONGEST, assumed, plan_text
 from hwsim.models.search import not_tried
 from hwsim.results import invariants
 from hwsim.views.interval import say as intervals
 from hwsim.views.kit.failing import as_dict, failing_lines, saved_as_dict, saved_lines
-from hwsim.views.kit.lines import titled
+from hwsim.views.kit.lines import bar, titled
 from hwsim.views.kit.warned import as_dicts
-from hwsim.views.summary.say import bar
-from hwsim.views.summary.training import above
 
 if TYPE_CHECKING:
     from hwsim.costs import Bill

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from hwsim.doors import FAMILIES, door
 from hwsim.formats import format_quantity
 from hwsim.records import dataclass
 from hwsim.results.result import Again, Result
@@ -59,4 +60,4 @@ def _answering(again: Again) -> frozenset[str]:
     """Jobs that answer requests."""
     jobs = again.workload.get("jobs")
     named = () if jobs is None else jobs.items()
-    return frozenset(name for name, job in named if job.get("services") is not None or job.get("infer") is not None)
+    return frozenset(name for name, job in named if any(job.get(key) is not None and door(key).answers for key in FAMILIES))

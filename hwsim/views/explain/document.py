@@ -6,13 +6,12 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from hwsim.doors import facts_of
 from hwsim.results import invariants
 from hwsim.results.critical import at_paces
 from hwsim.results.result import Result
-from hwsim.views.explain import services
 from hwsim.views.interval import say as interval
 from hwsim.views.kit.document import picked
-from hwsim.views.kit.failing import as_dict as failing_as_dict
 from hwsim.views.kit.figure import FORMATS
 from hwsim.views.kit.warned import as_dicts
 
@@ -50,7 +49,7 @@ def as_dict(result: Result, explanation: Explanation, *, path: bool = False) -> 
         "set": dict(result.settings),
         "events": [asdict(event) for event in result.events],
         "makespan_fs": result.timeline.makespan_fs,
-        "interval": interval.as_dict(result.interval, kernels=bool(result.serving)),
+        "interval": interval.as_dict(result.interval, kernels=result.of_kernels),
         "warnings": as_dicts(result.warnings),
         "sentences": list(explanation.sentences),
         "accounting": list(map(_share, explanation.accounting)),
@@ -64,7 +63,6 @@ def as_dict(result: Result, explanation: Explanation, *, path: bool = False) -> 
             }
             for run in explanation.runs
         ],
-        **_failures(result),
         "alone": [picked(each, "job", "together_s", "alone_s", "slowdown") for each in explanation.alone],
         "activities": [
             picked(
@@ -112,15 +110,9 @@ def as_dict(result: Result, explanation: Explanation, *, path: bool = False) -> 
             }
             for piece in at_paces(result.timeline, explanation.path)
         ]
-    if result.services is not None:
-        entries |= services.as_dict(result.services)
+    for each in facts_of(result):
+        entries |= each.explained_entries(result)
     return entries
-
-
-def _failures(result: Result) -> dict[str, Any]:
-    """Goodput and days of each training whose parts fail."""
-    left = {trained.name: failing_as_dict(trained.failing) for trained in result.trainings if trained.failing is not None}
-    return {"failures": left} if left else {}
 
 
 def _label(label: Label) -> dict[str, Any]:

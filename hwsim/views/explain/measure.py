@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from hwsim.doors import facts_of
 from hwsim.records import dataclass
 from hwsim.results.result import Result
 
-SHOWN: Final = ("ttft_p95", "tpot_p95", "tokens_per_s")
 TIMES: Final = frozenset({"ttft_p95", "tpot_p95", "latency_p95"})  # in seconds; the others are rates
-FIXED: Final = 0.5  # part of the run: if it waits longer for arrivals, they decide when it ends
 WORDS: Final = {
     "ttft_p95": "time to first token (p95)",
     "latency_p95": "latency (p95)",
@@ -55,25 +54,11 @@ class Measure:
 
 
 def measure(result: Result, like: Measure | None = None, *, arrivals: float = 0.0) -> Measure | None:
-    """The measure of a run's first service; None if something else decides when the run ends.
+    """The measure of a run whose time arrivals set: of its first service; None if something else decides when the run ends.
 
     Args:
         like: the measure of another run of the service.
         arrivals: part of the run that waits for requests to come.
     """
-    concurrent = len(result.jobs) > len(result.serving)
-    if not result.serving or (concurrent and like is None and arrivals < FIXED):
-        return None
-    services = {each.name: each for each in result.serving}
-    service = services[like.service] if like is not None else result.serving[0]
-    values = service.values()
-    at_once = service.offered_per_s <= 0 or service.overloaded
-    name = like.name if like is not None else "tokens_per_s" if at_once else "ttft_p95" if "ttft_p95" in values else "latency_p95"
-    return Measure(
-        service.name,
-        name,
-        values[name],
-        tuple((shown, values[shown]) for shown in dict.fromkeys((*SHOWN, name)) if shown in values),
-        service.wait.p95,
-        concurrent=concurrent,
-    )
+    found = (facts.measure(result, like, arrivals) for facts in facts_of(result))
+    return next((each for each in found if each is not None), None)

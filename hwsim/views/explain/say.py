@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import re
-import textwrap
 from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
-from hwsim.formats import format_quantity, percent
+from hwsim.doors import Place, facts_of
+from hwsim.formats import percent
 from hwsim.graph.opgraph import Label
 from hwsim.results import invariants
 from hwsim.results.cause import Cause
 from hwsim.results.critical import Share, at_paces, families
-from hwsim.results.failing import Failing
 from hwsim.results.result import Result
-from hwsim.results.training import MAIN
-from hwsim.views.explain import alone, services
+from hwsim.views.explain import alone
 from hwsim.views.explain.derivation import Derivation, Line, duration, fraction, seconds
 from hwsim.views.explain.explanation import Explanation
 from hwsim.views.explain.measure import TIMES
@@ -23,17 +20,13 @@ from hwsim.views.explain.steps import Step
 from hwsim.views.explain.what_if import LARGEST, WhatIf
 from hwsim.views.interval import say as interval
 from hwsim.views.kit import warned
-from hwsim.views.kit.failing import accounted
-from hwsim.views.kit.lines import WIDTH
-from hwsim.views.serving.parts import sentences, table
-from hwsim.views.summary.say import bar
+from hwsim.views.kit.lines import WIDTH, bar, wrapped
 
 CAUSES: Final = 12  # rows of a table; the rest is counted
 STEPS: Final = 16
 DERIVED: Final = 6
 NAME: Final = 44
 INSIDE: Final = 22  # column at which the words of a what-if begin
-_JOIN: Final = re.compile(r"(?<=\d) (?=(?:[kMGTPEmunpf]?(?:s|B|b|FLOP|Hz|W)(?:/s)?|%|1/s|min|h|day)(?![A-Za-z]))")  # 16 GB/s
 
 
 @invariants.guarded
@@ -48,37 +41,29 @@ def text(result: Result, explanation: Explanation, *, path: bool = False, derive
 
 
 def _lines(result: Result, explanation: Explanation, path: bool, derived: int) -> Iterator[str]:
-    yield from _wrap(f"{result.workload}  on  {result.machine}: {seconds(result.makespan_s)}", 0)
+    yield from wrapped(f"{result.workload}  on  {result.machine}: {seconds(result.makespan_s)}", 0)
     if result.settings:
-        yield from _wrap("set " + ", ".join(f"{key}={value}" for key, value in result.settings), 2)
+        yield from wrapped("set " + ", ".join(f"{key}={value}" for key, value in result.settings), 2)
     for event in result.events:
-        yield from _wrap(f"event {event}", 2)
+        yield from wrapped(f"event {event}", 2)
     yield from warned.lines(result.warnings)
-    if result.services is not None:
-        yield from services.lines(result.services)
-        if result.of_services:
-            return
+    yield from _sections(result, "first")
+    if result.only_requests:
+        return
     yield ""
     for sentence in explanation.sentences:
-        yield from _wrap(sentence, 2)
-    for service in result.serving:
-        yield from _heading(f"where the time of requests{f' of {service.name}' if service.name else ''} goes")
-        for sentence in sentences(service):
-            yield from _wrap(sentence, 2)
-        yield ""
-        yield from table(service)
+        yield from wrapped(sentence, 2)
+    yield from _sections(result, "requests")
     if not explanation.accounting:
         return
     yield from _heading("where the time goes, along the critical path")
     yield from _accounting(explanation.accounting, result.timeline.makespan_fs)
-    for trained in result.trainings:
-        if trained.failing is not None:
-            yield from _lost(trained.name, trained.failing)
+    yield from _sections(result, "accounting")
     yield from _heading("how sure that is, and what makes it unsure")
     yield from (
         line
-        for title, text in interval.lines(result.interval, kernels=bool(result.serving))
-        for line in _wrap(f"{title}: {text}", 2)
+        for title, text in interval.lines(result.interval, kernels=result.of_kernels)
+        for line in wrapped(f"{title}: {text}", 2)
     )
     yield from interval.table(result.interval)
     yield from _heading("the critical path" if path else "the critical path, equal steps together (--path: every piece)")
@@ -96,7 +81,13 @@ def _lines(result: Result, explanation: Explanation, path: bool, derived: int) -
     if explanation.alone:
         yield from _heading("what if each job had the machine to itself")
         for sentence in alone.lines(explanation.alone):
-            yield from _wrap(sentence, 2)
+            yield from wrapped(sentence, 2)
+
+
+def _sections(result: Result, place: Place) -> Iterator[str]:
+    """What the families of the run have to say at a place."""
+    for each in facts_of(result):
+        yield from each.explained(result, place)
 
 
 def _accounting(shares: Sequence[Share], makespan: int) -> Iterator[str]:
@@ -108,18 +99,6 @@ def _accounting(shares: Sequence[Share], makespan: int) -> Iterator[str]:
     for name, time in shown:
         yield f"  {_short(name):<{width}}  {duration(time):>9}  {percent(time / makespan):>6}  {bar(time / makespan)}"
     yield f"  {'makespan':<{width}}  {duration(makespan):>9}  {'100 %':>6}"
-
-
-def _lost(name: str, failing: Failing) -> Iterator[str]:
-    """The time of a training that fails: what it goes to, and what failed."""
-    whose = "" if name == MAIN else f" of {name}"
-    to, by = accounted(failing)
-    width = max(len(part) for part, _ in (*to, *by))
-    for title, parts in ((f"where the time{whose} goes if parts fail", to), ("what failed, by the time that it costs", by)):
-        yield from _heading(title)
-        for part, share in parts:
-            time = format_quantity(share * failing.seconds, "s") if failing.seconds > 0 else ""
-            yield f"  {part:<{width}}  {time:>9}  {percent(share):>6}  {bar(share)}"
 
 
 def _steps(explanation: Explanation) -> Iterator[str]:
@@ -172,19 +151,19 @@ def _derivation(derivation: Derivation) -> Iterator[str]:
     device = derivation.devices[0] + (f" (and {len(derivation.devices) - 1} alike)" if len(derivation.devices) > 1 else "")
     name = derivation.name + (f" ({derivation.kind})" if derivation.kind not in {"op", derivation.name} else "")
     size = f"; each {fraction(derivation.size)} of what follows" if derivation.size != 1 else ""
-    yield from _wrap(f"{name}" + (f" on {device}" if device else "") + f", {_count(derivation.count, 'op')}{size}", 2)
+    yield from wrapped(f"{name}" + (f" on {device}" if device else "") + f", {_count(derivation.count, 'op')}{size}", 2)
     if derivation.kind == "arrivals" and derivation.shortest_s < derivation.longest_s:
-        yield from _wrap(f"time: given, {seconds(derivation.shortest_s)} to {seconds(derivation.longest_s)}   (workload)", 4)
+        yield from wrapped(f"time: given, {seconds(derivation.shortest_s)} to {seconds(derivation.longest_s)}   (workload)", 4)
         return
     if derivation.own_s:
-        yield from _wrap(f"time: given = {seconds(derivation.own_s)}   (workload)", 4)
+        yield from wrapped(f"time: given = {seconds(derivation.own_s)}   (workload)", 4)
     printed: set[tuple[str, str, str]] = set()
     for line in derivation.lines:
         yield from _line(line, printed)
         printed.update(line.inputs)
-    yield from _wrap(f"alone: {derivation.alone}; {_took(derivation)}", 4)
+    yield from wrapped(f"alone: {derivation.alone}; {_took(derivation)}", 4)
     if derivation.spare_s is not None and derivation.spare_s[0]:
-        yield from _wrap(f"spare: {spare(derivation.count, *derivation.spare_s)}", 4)
+        yield from wrapped(f"spare: {spare(derivation.count, *derivation.spare_s)}", 4)
 
 
 def spare(count: int, ops: int, low: float, high: float) -> str:
@@ -198,20 +177,20 @@ def _line(line: Line, printed: Collection[tuple[str, str, str]]) -> Iterator[str
     """The formula, the numbers put in, the result; then the sources of the numbers that are not printed yet."""
     binds, result = "   [binds]" if line.binds else "", seconds(line.time_s)
     if len(line.inputs) == 1 and line.formula == line.inputs[0][0]:
-        yield from _wrap(f"{line.label}: {line.formula} = {line.inputs[0][1]}   ({line.inputs[0][2]}){binds}", 4)
+        yield from wrapped(f"{line.label}: {line.formula} = {line.inputs[0][1]}   ({line.inputs[0][2]}){binds}", 4)
         return
     parts = [line.formula, *([line.numbers] if line.numbers != line.formula else [])]
     in_one = f"    {line.label}: {' = '.join([*parts, result])}{binds}"
     if len(in_one) <= WIDTH:
         yield in_one
     else:
-        yield from _wrap(f"{line.label}: {parts[0]}", 4)
+        yield from wrapped(f"{line.label}: {parts[0]}", 4)
         for number in range(1, len(parts)):
             last = f" = {result}{binds}" if number == len(parts) - 1 else ""
-            yield from _wrap(f"= {parts[number]}{last}", 8)
+            yield from wrapped(f"= {parts[number]}{last}", 8)
     for name, value, source in line.inputs:
         if (name, value, source) not in printed:
-            yield from _wrap(f"{name} = {value}   ({source})", 8)
+            yield from wrapped(f"{name} = {value}   ({source})", 8)
 
 
 def _took(derivation: Derivation) -> str:
@@ -230,14 +209,14 @@ def _what_if(result: Result, explanation: Explanation) -> Iterator[str]:
         return
     for row in explanation.what_if:
         sort = "only together: " if row.together else "hypothetical: " if row.hypothetical else ""
-        first, *rest = _wrap(f"{sort}{row.change}{_then(row, explanation)}", INSIDE, deeper=INSIDE)
+        first, *rest = wrapped(f"{sort}{row.change}{_then(row, explanation)}", INSIDE, deeper=INSIDE)
         yield f"  {_outcome(row, explanation)}  {first[INSIDE:]}"
         yield from rest
         for path, value in row.settings:
             yield f"{'':{INSIDE}}--set {_quoted(f'{path}={value}')}"
     if not explanation.what_if:
         yield "  nothing to try"
-    yield from (line for text in left_out(explanation) for line in _wrap(text, 2))
+    yield from (line for text in left_out(explanation) for line in wrapped(text, 2))
 
 
 def _outcome(row: WhatIf, explanation: Explanation) -> str:
@@ -284,17 +263,6 @@ def left_out(explanation: Explanation) -> Iterator[str]:
 
 def _heading(title: str) -> list[str]:
     return ["", title]
-
-
-def _wrap(text: str, indent: int, *, deeper: int = 0) -> list[str]:
-    """Lines that keep each number together with its unit.
-
-    Args:
-        deeper: indent of the second and later lines; 0 for two more than the first.
-    """
-    kept, further = _JOIN.sub("\u00a0", text), " " * (deeper or indent + 2)
-    lines = textwrap.wrap(kept, WIDTH, initial_indent=" " * indent, subsequent_indent=further, break_on_hyphens=False)
-    return [line.replace("\u00a0", " ") for line in lines]
 
 
 def _short(name: str) -> str:

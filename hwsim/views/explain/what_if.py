@@ -35,7 +35,7 @@ from hwsim.views.explain.stated import Stated
 
 LARGEST: Final = 200_000  # ops of a run that is simulated again by default
 MOST: Final = ((20_000, 8), (50_000, 5), (LARGEST, 3))  # (largest number of ops, number of changes); above, the last
-OF_SERVICE: Final = 4  # most changes of a service: each takes as long as the run
+OF_KERNELS: Final = 4  # most changes of a service: each takes as long as the run
 EACH: Final = 2  # changes against one cause
 MATTERS: Final = 0.02  # share of the run: a smaller cause is tried only if there are few changes
 FEW: Final = 3
@@ -130,7 +130,7 @@ class _Trial:
         self._measure = measure(result, arrivals=waits / self._makespan if self._makespan else 0.0)
         self._left: list[str] = []
         most = next((most for ops, most in MOST if len(result.timeline) <= ops), MOST[-1][1])
-        self._most = min(most, OF_SERVICE) if result.serving else most
+        self._most = min(most, OF_KERNELS) if result.of_kernels else most
 
     def run(self) -> Tried:
         limits = _limits(self._result.timeline, self._path)
@@ -178,7 +178,7 @@ class _Trial:
         if limit.cause.kind == "time" and limit.cause.label == "start" and not limit.costs:  # before a thread's first event
             self._left.append(f"{family(str(limit.cause))}: the recording began before this thread did anything")
             return
-        if not self._result.serving and (hypothetical := against(limit.cause, self._result.timeline.flat.graph)) is not None:
+        if not self._result.of_kernels and (hypothetical := against(limit.cause, self._result.timeline.flat.graph)) is not None:
             yield hypothetical
         else:
             why = GIVEN.get(str(limit.cause), "no number of the files makes it shorter")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
+from hwsim.doors import facts_of
 from hwsim.formats import format_quantity, format_share
 from hwsim.results.critical import families, limited_by
 from hwsim.results.result import Result
@@ -88,13 +89,8 @@ def render(result: Result, suffix: str = ".png") -> Iterable[bytes]:
 
 def finding(result: Result) -> str:
     """The title: the time, and the share of what limits it."""
-    if len(result.trainings) == 1:
-        (training,) = result.trainings
-        idle = "wait for other stages" if len(training.stages) > 1 else "have nothing to do for"
-        waits = (("wait for communication", training.exposed), (idle, training.bubble))
-        name, part = max(waits, key=lambda each: each[1])
-        more = f" and {name} {format_share(part)}" if part >= 0.005 else ""
-        return f"{format_quantity(training.step_s, 's')} a step: GPUs compute {format_share(training.computing)} of it{more}"
+    if own := next(filter(None, (each.title(result) for each in facts_of(result))), ""):
+        return own
     shares = families(limited_by(result.timeline))
     text = f"{format_quantity(result.makespan_s, 's')}"
     return f"{text}, {format_share(shares[0][2])} of it limited by {shares[0][0]}" if shares else text

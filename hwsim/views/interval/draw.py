@@ -22,7 +22,7 @@ def render(result: Result, suffix: str = ".png") -> Iterable[bytes]:
     Raises:
         ValueError: the suffix is none of .png, .svg, .pdf, or the run has services.
     """
-    if result.serving or result.services is not None:
+    if result.server:
         raise ValueError("a run with services has an interval for each service: see the summary")
     sure = result.interval
     scale, unit = time_scale(sure.value or 1.0)

@@ -10,8 +10,8 @@ import numpy as np
 from hwsim.formats import natural
 from hwsim.graph.opgraph import Floats, Ints
 from hwsim.records import dataclass
+from hwsim.results.inside import collecting
 from hwsim.results.result import Result
-from hwsim.results.training import collecting
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from typing import Final
 
 WIDTH: Final = 100
 TITLE: Final = 12  # letters
+BAR: Final = 12  # blocks
+_JOIN: Final = re.compile(r"(?<=\d) (?=(?:[kMGTPEmunpf]?(?:s|B|b|FLOP|Hz|W)(?:/s)?|%|1/s|min|h|day)(?![A-Za-z]))")  # 16 GB/s
 
 
 def titled(title: str, text: str, letters: int = TITLE) -> list[str]:
@@ -18,4 +21,27 @@ def titled(title: str, text: str, letters: int = TITLE) -> list[str]:
     tied = text.replace(" %", "\u00a0%")
     first, later = f"  {title:<{letters}} ", " " * (letters + 3)
     lines = textwrap.wrap(tied, WIDTH, initial_indent=first, subsequent_indent=later, break_long_words=False)
+    return [line.replace("\u00a0", " ") for line in lines]
+
+
+def bar(fraction: float) -> str:
+    """A bar of blocks; a positive fraction shows, and only 1 fills it.
+
+    >>> bar(0.5), bar(0.001), bar(0.999)
+    ('██████······', '█···········', '███████████·')
+    """
+    full = round(fraction * BAR)
+    if 0 < fraction < 0.9995:
+        full = min(max(full, 1), BAR - 1)
+    return "█" * min(full, BAR) + "·" * (BAR - full)
+
+
+def wrapped(text: str, indent: int, *, deeper: int = 0) -> list[str]:
+    """Lines that keep each number together with its unit.
+
+    Args:
+        deeper: indent of the second and later lines; 0 for two more than the first.
+    """
+    kept, further = _JOIN.sub("\u00a0", text), " " * (deeper or indent + 2)
+    lines = textwrap.wrap(kept, WIDTH, initial_indent=" " * indent, subsequent_indent=further, break_on_hyphens=False)
     return [line.replace("\u00a0", " ") for line in lines]

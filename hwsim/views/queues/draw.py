@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from hwsim.families.pipeline.starving import Buffered, buffers
 from hwsim.formats import format_quantity, format_share
 from hwsim.results.result import Result
-from hwsim.views.explain.starving import Buffered, buffers
 from hwsim.views.kit.figure import INK
 from hwsim.views.kit.panels import panels, step
 

@@ -52,7 +52,7 @@ def page(result: Result) -> Page:
 
 def _range(result: Result) -> str:
     """The range of 9 of 10 runs, next to the answer."""
-    if not result.sure or result.serving or result.interval.half < interval.EXACT:
+    if not result.sure or result.of_kernels or result.interval.half < interval.EXACT:
         return ""
     return f" ({interval.range_text(result.interval)}, {result.interval.level} %)"
 

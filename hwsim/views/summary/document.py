@@ -7,17 +7,17 @@ from dataclasses import asdict, fields
 from typing import Any
 
 from hwsim.costs.bill import bill_of
+from hwsim.doors import FAMILIES, facts_of
 from hwsim.results import invariants
 from hwsim.results.choices import choices
 from hwsim.results.coverage import coverage
 from hwsim.results.critical import limited_by
 from hwsim.results.interval import Interval
 from hwsim.results.result import Result
-from hwsim.views.explain.starving import pipelines
 from hwsim.views.interval import say as interval
 from hwsim.views.kit import warned
 from hwsim.views.kit.document import picked
-from hwsim.views.summary import costs, pipeline, services, serving, training
+from hwsim.views.summary import costs
 
 
 def render(result: Result, suffix: str = "") -> Iterable[bytes]:  # noqa: ARG001 (every report takes a suffix)
@@ -46,7 +46,7 @@ def as_dict(result: Result, *, ops: bool = False, rank: int | None = None) -> di
         **picked(result, "machine", "workload", "makespan_s", "issued_s"),
         "makespan_fs": result.simulated.makespan_fs,
         "issued_interval": _ends(result.issued_interval),
-        "interval": interval.as_dict(result.interval, kernels=bool(result.serving)) if result.sure else None,
+        "interval": interval.as_dict(result.interval, kernels=result.of_kernels) if result.sure else None,
         "op_count": result.op_count,
         "fold": _fold(result),
         "limited_by": [
@@ -59,7 +59,8 @@ def as_dict(result: Result, *, ops: bool = False, rank: int | None = None) -> di
             )
             for usage in result.usage
         ],
-        "pipelines": pipeline.as_dicts(pipelines(result.simulated)),
+        **{each.rows: [] for each in FAMILIES.values() if each.rows},
+        **{name: value for each in facts_of(result) for name, value in each.entries(result, rows=ops).items()},
         "jobs": [
             {
                 **picked(job, "name", "start_s", "end_s", "makespan_s"),
@@ -92,23 +93,11 @@ def as_dict(result: Result, *, ops: bool = False, rank: int | None = None) -> di
             for device in result.requests
         ],
         **costs.as_dict(bill_of(result)),
-        "trainings": [
-            training.as_dict(each, result.interval if each.failing is not None and result.of_one_training else None)
-            for each in result.trainings
-        ],
-        "serving": [serving.as_dict(service, rows=ops) for service in result.serving],
         "latency_curves": [asdict(curve) for curve in result.curves],
         "expect": [asdict(verdict) for verdict in result.verdicts],
         "set": dict(result.settings),
         "warnings": warned.as_dicts(result.warnings),
     }  # fmt: skip
-    if result.serving_ends is not None:
-        ends = [[serving.as_dict(service, rows=False) for service in end] for end in result.serving_ends]
-        entries["serving_at_ends"] = ends
-    if result.services is not None:
-        entries |= services.as_dict(result.services)
-    if result.services_ends is not None:
-        entries["services_at_ends"] = [services.as_dict(each) for each in result.services_ends]
     if (covered := coverage(result.simulated)) is not None:
         entries["calibrated"] = asdict(covered)
     if ops:

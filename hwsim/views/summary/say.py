@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
+from hwsim.doors import facts_of
 from hwsim.formats import family, format_change, format_count, format_quantity, format_share
 from hwsim.results import invariants
 from hwsim.results.choices import choices
@@ -17,7 +18,7 @@ from hwsim.results.memory import DeviceMemory
 from hwsim.results.result import Result
 from hwsim.views.interval import say as interval
 from hwsim.views.kit import warned
-from hwsim.views.kit.lines import WIDTH, titled
+from hwsim.views.kit.lines import WIDTH, bar, titled
 from hwsim.views.kit.table import Column, aligned, middle_out
 from hwsim.views.summary.capacities import Row, capacities
 from hwsim.views.summary.each import Each, each_op
@@ -32,7 +33,6 @@ EVENTS: Final = 6
 CHOICES: Final = 4  # collectives with an algorithm that was chosen
 MEMORIES: Final = 8
 NAME: Final = 38
-BAR: Final = 12
 
 
 def render(result: Result, suffix: str = "") -> Iterable[bytes]:  # noqa: ARG001 (every report takes a suffix)
@@ -52,21 +52,18 @@ def _lines(result: Result) -> Iterator[str]:
         yield from titled(title, text)
     for warning in result.warnings:
         yield from warned.lines([warning], title=f"{'warning':<12} ")
-    if result.services is not None:
-        from hwsim.views.summary import services
-
-        yield ""
-        yield from services.table(result.services)
-    ops = [] if result.of_services else each_op(result.simulated)
+    for told in facts_of(result):
+        yield from told.table(result)
+    ops = [] if result.only_requests else each_op(result.simulated)
     if ops:
         yield ""
         yield from _ops(ops)
     rows, unused = capacities(result.usage, limited_by(result.simulated))
-    if rows and not result.of_services:
+    if rows and not result.only_requests:
         yield ""
         yield from _table(rows)
     graph = result.simulated.flat.graph
-    if unused and not result.of_services:
+    if unused and not result.only_requests:
         yield from textwrap.wrap("not used: " + ", ".join(unused), WIDTH, initial_indent="  ", subsequent_indent=" " * 4,
                                  max_lines=3, placeholder=" ...", break_long_words=False)  # fmt: skip
     unlisted = graph.unlisted
@@ -86,16 +83,17 @@ def _events(result: Result) -> Iterator[tuple[str, str]]:
 
 def facts(result: Result) -> Iterator[tuple[str, str]]:
     """(title, sentence) of a run; a title may come several times, "" continues the one before."""
-    yield "time", format_quantity(result.makespan_s, "s") + _of_steps(result)
-    if result.of_services:
-        yield from _services(result)
+    told = facts_of(result)
+    yield "time", format_quantity(result.makespan_s, "s") + "".join(each.during(result) for each in told)
+    if result.only_requests:
+        yield from (row for each in told for row in each.rows(result, early=False))
         yield from _events(result)
         if result.events:
             yield "", "limits are of parts and links at full speed"
         yield from _set(result)
         return
     if result.sure:
-        yield from interval.lines(result.interval, kernels=bool(result.serving))
+        yield from interval.lines(result.interval, kernels=result.of_kernels)
     shares = [(name, share) for name, _, share in families(limited_by(result.simulated))]
     shown = [f"{name} {format_share(share)}" for name, share in shares[:CAUSES]]
     if len(shares) > CAUSES:
@@ -104,11 +102,7 @@ def facts(result: Result) -> Iterator[tuple[str, str]]:
     yield from _fold(result)
     if result.issued_s is not None:
         yield "front end", f"issued its last op at {format_quantity(result.issued_s, 's')}{interval.ends(result.issued_interval)}"
-    if result.simulated.flat.graph.lines:
-        from hwsim.views.explain.starving import pipelines
-        from hwsim.views.summary import pipeline
-
-        yield from pipeline.rows(pipelines(result.simulated))
+    yield from (row for each in told for row in each.rows(result, early=True))
     for job, sure in zip(result.jobs, result.job_intervals, strict=True):
         unsure = f" ({interval.within(sure)})" if sure is not None and interval.within(sure) else ""
         yield f"job {job.name}", f"{format_quantity(job.makespan_s, 's')}{unsure} from {format_quantity(job.start_s, 's')} on"
@@ -128,28 +122,9 @@ def facts(result: Result) -> Iterator[tuple[str, str]]:
         yield "", f"and {left} more devices that are less full"
     for requests in result.requests:
         yield "requests", _requests(requests)
-    yield from _models(result)
-    yield from _services(result)
+    yield from (row for each in told for row in each.rows(result, early=False))
     yield from _costs(result)
     yield from _set(result)
-
-
-def _models(result: Result) -> Iterator[tuple[str, str]]:
-    """Trainings, and models that are served."""
-    if result.trainings:
-        from hwsim.views.summary import training  # what few runs have is imported when it is asked for
-
-        for trained in result.trainings:
-            yield from training.lines(
-                trained, result.interval if trained.failing is not None and result.of_one_training else None
-            )
-    if result.serving:
-        from hwsim.views.summary import serving
-
-        for service in result.serving:
-            yield from serving.lines(service)
-        for fast, slow in zip(*(result.serving_ends or ((), ())), strict=True):
-            yield from serving.between(fast, slow)
 
 
 def _set(result: Result) -> Iterator[tuple[str, str]]:
@@ -162,24 +137,11 @@ def _set(result: Result) -> Iterator[tuple[str, str]]:
         yield "expected", _verdict(verdict)
 
 
-def _services(result: Result) -> Iterator[tuple[str, str]]:
-    """Services under load."""
-    if result.services is None:
-        return
-    from hwsim.views.summary import services
-
-    if result.sure:
-        yield from services.unsure(result.services)
-    yield from services.lines(result.services)
-    if result.services_ends is not None:
-        yield from services.between(*result.services_ends)
-
-
 def _costs(result: Result) -> Iterator[tuple[str, str]]:
     """Lines of energy and cost, if they are asked for or the machine has prices; the energy of trainings and services always."""
     machine = result.built
     priced = machine is not None and machine.layout.priced
-    if result.paying is None and not (result.trainings or result.serving or priced):
+    if result.paying is None and not priced and not any(each.billed for each in facts_of(result)):
         return
     from hwsim.costs.bill import bill_of
     from hwsim.views.summary import costs
@@ -189,20 +151,6 @@ def _costs(result: Result) -> Iterator[tuple[str, str]]:
         yield from costs.lines(bill)
     elif bill.energy is not None and bill.energy.complete:
         yield "energy", costs.energy_text(bill.energy)
-
-
-def _of_steps(result: Result) -> str:
-    """The steps of a run that is one training, ` for 10 steps`."""
-    if len(result.trainings) != 1 or result.jobs or result.trainings[0].steps < 2:
-        return ""
-    (training,) = result.trainings
-    if training.saved is not None:
-        written, saves = training.saved.written, result.simulated.flat.graph.trainings[0].saves
-        further = " and a step during its write" if saves is not None and saves.extra else ""
-        return f" for {training.steps:,} steps, {written} checkpoint{'s' if written > 1 else ''}{further}"
-    after = result.makespan_s - training.ended_s  # weights that are gathered for a next step
-    rest = f" and {format_quantity(after, 's')} after them" if after > 1e-3 * training.step_s else ""
-    return f" for {training.steps:,} steps{rest}"
 
 
 def _fold(result: Result) -> Iterator[tuple[str, str]]:
@@ -244,18 +192,6 @@ def _table(rows: list[Row]) -> Iterator[str]:
     if rest:
         most = max(row.utilisation for row in rest)
         yield f"  and {len(rest)} more, utilisation at most {format_share(most)}"
-
-
-def bar(fraction: float) -> str:
-    """A bar of blocks; a positive fraction shows, and only 1 fills it.
-
-    >>> bar(0.5), bar(0.001), bar(0.999)
-    ('██████······', '█···········', '███████████·')
-    """
-    full = round(fraction * BAR)
-    if 0 < fraction < 0.9995:
-        full = min(max(full, 1), BAR - 1)
-    return "█" * min(full, BAR) + "·" * (BAR - full)
 
 
 def _memory(memory: DeviceMemory) -> str:

@@ -26,6 +26,8 @@ from hwsim.workload.load.keys import CountDraw, TimeDraw, distribution_of
 from hwsim.workload.load.numbers import Floats, sine, stream
 from hwsim.workload.load.traces import read_trace
 
+UNSTEADY: Final = "there is no steady state to wait for: requests come now more and now less, or something happens in the run"
+FIXED: Final = "warm_up: 10 s, or without it"
 BLOCK: Final = 4096  # instants that are drawn together
 UNIT: Final = Exponential(1.0)
 _WAYS: Final = ("poisson", "every", "bursts", "day", "trace", "clients")

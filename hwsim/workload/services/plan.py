@@ -17,7 +17,7 @@ from hwsim.records import dataclass
 from hwsim.spec import Mistakes, Place, Tree, decode, did_you_mean
 from hwsim.spec.limits import REQUESTS, refuse_beyond
 from hwsim.workload.file import Workload
-from hwsim.workload.load.arrivals import ArrivalKeys
+from hwsim.workload.load.arrivals import FIXED, UNSTEADY, ArrivalKeys
 from hwsim.workload.load.traces import read_trace
 from hwsim.workload.services.program import ENDLESS, NONE, Ask, Happening, Load, Program, Serve, ServiceProgram, Step
 from hwsim.workload.services.reading import Reader
@@ -25,8 +25,6 @@ from hwsim.workload.services.rings import endless
 from hwsim.workload.services.schema import ServiceKeys
 from hwsim.workload.services.stations import NotInTurn, stations_of
 
-UNSTEADY: Final = "there is no steady state to wait for: requests come now more and now less, or something happens in the run"
-FIXED: Final = "warm_up: 10 s, or without it"
 MOST_SAID: Final = 1e30  # requests; more are said to be as many
 
 

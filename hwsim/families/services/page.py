@@ -5,28 +5,20 @@ from __future__ import annotations
 import math
 from typing import Any, Final
 
-from hwsim.api import Run
 from hwsim.formats import format_quantity, format_share
 from hwsim.results.services.answers import Services
 from hwsim.views.explain.derivation import lines, seconds
-from hwsim.views.explain.measure import TIMES, measure
 
 PART: Final = 0.99  # of the answers of a service
 
 
-def wanted(run: Run) -> dict[str, Any] | None:
-    """Name, value and unit of the number that a run of services is made for; None for a run whose time is the answer.
-
-    A value of None: the service has no steady state.
-    """
-    if run.services is not None and run.services.answers:
-        service = run.services.answers[0]
-        latency = None if service.latency is None else service.latency.at(PART).value
-        return {"name": f"{service.name}: time of an answer (p99)", "value": latency, "unit": "s"}
-    served = measure(run) if run.serving else None
-    if served is None:
+def wanted(services: Services) -> dict[str, Any] | None:
+    """Name, value and unit of the time of its slowest answers. A value of None: the service has no steady state."""
+    if not services.answers:
         return None
-    return {"name": served.words, "value": served.value, "unit": "s" if served.name in TIMES else "1/s", "measure": served.name}
+    service = services.answers[0]
+    latency = None if service.latency is None else service.latency.at(PART).value
+    return {"name": f"{service.name}: time of an answer (p99)", "value": latency, "unit": "s"}
 
 
 def waits(services: Services) -> list[list[Any]]:

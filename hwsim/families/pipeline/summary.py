@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any, Final
 
+from hwsim.families.pipeline.starving import CHECKPOINTS, Phase, PipelineUse
 from hwsim.formats import family, format_quantity, format_share
-from hwsim.views.explain.starving import CHECKPOINTS, Phase, PipelineUse
 from hwsim.views.kit.document import picked
 
 LEAST: Final = 0.0005  # least part of the time that is shown

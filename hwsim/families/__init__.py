@@ -1,0 +1,1 @@
+"""Families of workloads, each behind a door (`hwsim.doors`): served models, services, trainings, pipelines, single requests."""

@@ -1,0 +1,1 @@
+"""`pipeline:` stages that run at the same time, and hand batches on."""

@@ -1,0 +1,1 @@
+"""Parts that are simulated request by request."""

@@ -1,0 +1,1 @@
+"""`services:` programs that answer requests."""

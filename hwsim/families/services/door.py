@@ -1,0 +1,98 @@
+"""`services:` as a door."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from hwsim.doors import Beside, Door, of_each
+from hwsim.families.services.running import Programs
+from hwsim.machine import Machine
+from hwsim.ops import OPS, ExchangeOp, FetchOp
+from hwsim.spec import Mistakes, Tree
+from hwsim.units import COUNT, RATE, RATIO, TIME, Dimension
+from hwsim.workload.file import Workload
+
+
+class Answers(Door):
+    """`services:`."""
+
+    quantities: Mapping[str, Dimension] = {  # see `hwsim.results.services`
+        **{f"latency_{part}": TIME for part in ("mean", "p50", "p95", "p99", "max")},
+        **dict.fromkeys(("requests_per_s", "goodput"), RATE),
+        **dict.fromkeys(("refused", "failed", "wasted"), RATIO),
+        "there_mean": COUNT,
+    }
+    answers = True
+    exact = False
+
+    def schema(self, out: dict[str, Any], definitions: dict[str, Any]) -> None:
+        """Services; a value of their ops may be a draw, so that their keys are not checked here."""
+        from hwsim.workload.schema import put_schema
+
+        services = {"type": "object", "additionalProperties": _service(definitions)}
+        put_schema(out["properties"]["services"], services)
+        put_schema(definitions["Job"]["properties"]["services"], services)
+
+    def kept(self, tree: Tree) -> frozenset[str]:
+        """Names that only a request knows."""
+        from hwsim.workload.services.drawn import kept_of
+
+        return kept_of(tree)
+
+    def check(self, workload: Workload, mistakes: Mistakes) -> None:
+        """Note the mistakes of their requests."""
+        from hwsim.workload.services.plan import check_services
+
+        check_services(workload, mistakes)
+
+    def wanted(self, workload: Workload) -> dict[str, Dimension]:
+        """Quantities of each service, and of its choices."""
+        from hwsim.workload.services.plan import choices_of
+
+        names = (each for name, ways in choices_of(workload).items() for each in (name, *(f"{name}.{way}" for way in ways)))
+        return of_each(names, self.quantities)
+
+    def plan(self, workload: Workload, machine: Machine, mistakes: Mistakes, beside: Beside) -> Programs | None:
+        """All of them as one program."""
+        from hwsim.workload.services.plan import plan
+
+        program = plan(workload, machine, mistakes, beside.capacities, beside.changes)
+        return None if program is None else Programs(program)
+
+
+def _service(definitions: dict[str, Any]) -> dict[str, Any]:
+    """A service; a value of its ops may be a draw, so that their keys are not checked here."""
+    from hwsim.workload.schema import embedded, put_schema
+    from hwsim.workload.services import schema
+
+    request = {"type": "array", "items": {"$ref": "#/$defs/Request"}}
+    ops = {kind: {"type": "object"} for kind, op in OPS.items() if not issubclass(op, ExchangeOp | FetchOp)}
+    inside = {}
+    for kind, cls in schema.STATEMENTS.items():
+        inside[kind] = embedded(cls, definitions)
+        for key in ("do", "miss"):
+            if key in inside[kind]["properties"]:
+                put_schema(inside[kind]["properties"][key], request)
+    inside["ask"] = {"anyOf": [{"type": "string"}, inside["ask"]]}
+    way = embedded(schema.WayKeys, definitions)
+    put_schema(way["properties"]["do"], request)
+    definitions["Request"] = {
+        "title": "statement of a request",
+        "type": "object",
+        "minProperties": 1,
+        "maxProperties": 1,
+        "additionalProperties": False,
+        "properties": {
+            **ops,
+            **inside,
+            "choose": {"type": "object", "additionalProperties": way},
+            "together": {"type": "array", "items": request},
+        },
+    }
+    service = embedded(schema.ServiceKeys, definitions)
+    put_schema(service["properties"]["request"], request)
+    return service
+
+
+DOOR: Door = Answers()

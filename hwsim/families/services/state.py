@@ -1,0 +1,42 @@
+"""The steady state of a service, or of one of its choices, for studies and plans."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from hwsim.formats import format_count, percent
+from hwsim.results.services.answers import Answers, Services
+from hwsim.studies.states import State
+
+MOST: Final = 100_000  # requests that are tried
+
+
+def state_of(services: Services, answers: Answers) -> State:
+    """How far its times are known, whether it keeps up, and what its longest answers wait for."""
+    settled = answers.latency
+    knowns = {}
+    if settled is not None:
+        knowns[f"{answers.name}.latency_mean"] = settled.mean, 0.0 in settled.short
+        for share, percentile in settled.percentiles:
+            knowns[f"{answers.name}.latency_p{100 * share:.0f}"] = percentile, share in settled.short
+    full = next((rung for rung in services.ladder if rung.kind == "capacity" and (rung.utilisation or 0.0) >= 1), None)
+    grows, excess = services.stuck, math.inf if services.stuck else 0.0
+    if full is not None and answers.outside and answers.offered_per_s > full.limit_per_s:
+        limit, came = format_count(full.limit_per_s, 4), format_count(answers.offered_per_s, 4)
+        grows = f"{full.name} does {limit} requests/s at most, {came} come"
+        excess = answers.offered_per_s / full.limit_per_s - 1.0
+    elif answers.growth_per_s > 0:
+        excess = answers.growth_per_s / max(answers.offered_per_s - answers.growth_per_s, 1e-300)
+        grows = f"those there grow by {format_count(answers.growth_per_s)} requests a second"
+    total = math.fsum(wait.seconds for wait in answers.waits_above)
+    where = {}
+    if total > 0:
+        first = answers.waits_above[0]
+        cause = "its own work" if first.what == "work" else f"waits for {first.what}"
+        where[f"{answers.name}.latency_p99"] = f"{percent(first.seconds / total, '.0f')} of the time of those above it: {cause}"
+    job, dot, _ = answers.name.rpartition(".")
+    counted = f"workload.jobs.{job}.requests" if dot else "workload.requests"
+    counted = "" if answers.closed or not answers.outside or not answers.steady else counted  # more dilute what happens
+    needed = None if settled is None else settled.needed
+    return State(answers.name, answers.outside, answers.there_mean, counted, knowns, grows, where, needed, MOST, excess=excess)

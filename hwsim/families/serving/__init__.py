@@ -1,0 +1,1 @@
+"""`infer:` models that answer requests."""

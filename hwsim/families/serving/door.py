@@ -1,0 +1,64 @@
+"""`infer:` as a door."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from hwsim.doors import Beside, Door, of_each
+from hwsim.families.serving.running import Models
+from hwsim.machine import Machine
+from hwsim.spec import Mistakes
+from hwsim.units import COUNT, RATE, TIME, Dimension
+from hwsim.workload.file import Workload
+
+
+class Infer(Door):
+    """`infer:`."""
+
+    quantities: Mapping[str, Dimension] = {  # see `hwsim.results.serving`
+        **{f"{what}_{part}": TIME for what in ("ttft", "tpot", "latency") for part in ("mean", "p50", "p95", "p99", "max")},
+        "requests_per_s": RATE,
+        "tokens_per_s": RATE,
+        "goodput": RATE,
+        "gpu_hours": TIME,
+        "copies_mean": COUNT,
+    }
+    answers = issues = True
+    unfolded = "is a training or a service, which folds its own ranks"
+
+    def schema(self, out: dict[str, Any], definitions: dict[str, Any]) -> None:
+        """Keys whose model may be a name or a mapping."""
+        from hwsim.workload.schema import embedded, put_schema
+        from hwsim.workload.serving.schema import InferKeys
+
+        infer = embedded(InferKeys, definitions)
+        put_schema(infer["properties"]["model"], {"anyOf": [{"type": "string"}, {"type": "object"}]})
+        put_schema(out["properties"]["infer"], infer)
+
+    def check(self, workload: Workload, mistakes: Mistakes) -> None:
+        """Note the mistakes of its keys and its model."""
+        from hwsim.workload.serving.placing import check_service
+
+        for tree in workload.trees("infer"):
+            check_service(tree, mistakes)
+
+    def wanted(self, workload: Workload) -> dict[str, Dimension]:
+        """Quantities of each served model."""
+        return of_each(workload.written_as("infer"), self.quantities)
+
+    def plan(self, workload: Workload, machine: Machine, mistakes: Mistakes, beside: Beside) -> Models | None:  # noqa: ARG002
+        """The services of a workload and of its jobs."""
+        from hwsim.workload.load.arrivals import FIXED, UNSTEADY
+        from hwsim.workload.serving import plan_services
+
+        plans = plan_services(workload, machine, mistakes)
+        for plan in plans:
+            arrivals = plan.keys.arrivals
+            unsteady = workload.events or len(workload.jobs or ()) > 1 or (not isinstance(arrivals, str) and arrivals.changes)
+            if isinstance(plan.keys.warm_up, str) and unsteady:
+                mistakes.add(plan.keys.model.place, UNSTEADY, FIXED)
+        return Models(plans) if plans else None
+
+
+DOOR: Door = Infer()

@@ -1,0 +1,35 @@
+"""The steady state of a served model, for studies and plans."""
+
+from __future__ import annotations
+
+import math
+
+from hwsim.formats import format_count
+from hwsim.results.batches import Known
+from hwsim.results.serving import ServiceStatistics
+from hwsim.results.serving_errors import sure_of
+from hwsim.studies.states import State
+from hwsim.views.serving.parts import limited_by
+
+
+def state_of(service: ServiceStatistics) -> State:
+    """How far its times are known, whether it keeps up, and where its time goes."""
+    start = f"{service.name}." if service.name else ""
+    knowns = {}
+    for each in service.sampling:
+        part = f"p{each.percentile}" if each.percentile else "mean"
+        high = math.inf if each.high_s is None else each.high_s
+        knowns[f"{start}{each.measure}_{part}"] = Known(each.value_s, each.low_s, high), each.short
+    grows, excess = "", 0.0
+    if service.overloaded:
+        came, answered = format_count(service.offered_per_s, 4), format_count(service.answered_per_s, 4)
+        grows = f"{came} requests/s come, {answered} are answered"
+        excess = service.grows_per_s / max(service.answered_per_s, 1e-300)
+    where = {
+        f"{start}{each.measure}_p{each.percentile}": limited_by(each) for each in service.where if each.parts and each.mean_s > 0
+    }
+    place = f"workload.jobs.{service.name}.infer" if service.name else "workload.infer"
+    in_system = service.offered_per_s * service.latency.mean
+    counted = f"{place}.requests" if service.came_s > 0 else ""
+    halves = tuple((f"{start}{each.measure}", each.half) for each in sure_of(service))
+    return State(service.name, service.requests, in_system, counted, knowns, grows, where, halves=halves, excess=excess)

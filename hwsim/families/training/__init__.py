@@ -1,0 +1,1 @@
+"""`train:` steps of training a model."""

@@ -1,0 +1,103 @@
+"""`train:` as a door."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from hwsim.doors import Door, Told, of_each
+from hwsim.graph.opgraph import capacities_of
+from hwsim.machine import Machine
+from hwsim.results.timeline import Timeline
+from hwsim.spec import Mistakes, SpecError, Tree, Warning
+from hwsim.units import RATIO, TIME, Dimension
+from hwsim.workload.file import Job, Workload
+from hwsim.workload.lower import Ground, Writing, marks, named_elsewhere
+from hwsim.workload.programs import MAIN
+
+
+class Trainings(Door):
+    """`train:`."""
+
+    quantities: Mapping[str, Dimension] = {
+        "step": TIME,
+        "mfu": RATIO,
+        "days": TIME,
+        "goodput": RATIO,
+        "days_with_failures": TIME,
+        "days_p90": TIME,
+    }
+    unfolded = "is a training or a service, which folds its own ranks"
+
+    def schema(self, out: dict[str, Any], definitions: dict[str, Any]) -> None:
+        """Keys whose model and plan may be words or mappings."""
+        from hwsim.workload.schema import embedded, put_schema
+        from hwsim.workload.training.schema import EvaluateKeys, ParallelKeys, SynchroniseKeys, TrainKeys
+
+        train = embedded(TrainKeys, definitions)
+        put_schema(train["properties"]["model"], {"anyOf": [{"type": "string"}, {"type": "object"}]})
+        put_schema(train["properties"]["parallel"], {"anyOf": [{"const": "auto"}, embedded(ParallelKeys, definitions)]})
+        ways: dict[str, Any] = {"enum": ["all-reduce", "parameter-server"]}
+        put_schema(train["properties"]["synchronise"], {"anyOf": [ways, embedded(SynchroniseKeys, definitions)]})
+        put_schema(train["properties"]["evaluate"], embedded(EvaluateKeys, definitions))
+        put_schema(out["properties"]["train"], train)
+
+    def check(self, workload: Workload, mistakes: Mistakes) -> None:
+        """Note the mistakes of its keys and its model."""
+        from hwsim.workload.training import check_training  # models are slow to import
+
+        for tree in workload.trees("train"):
+            check_training(tree, mistakes)
+
+    def idle(self, workload: Workload, machine: Machine) -> Iterable[Warning]:  # noqa: ARG002
+        """Keys next to others that leave them nothing."""
+        from hwsim.families.training.idle import idle_keys
+
+        return idle_keys(workload)
+
+    def wanted(self, workload: Workload) -> dict[str, Dimension]:
+        """Quantities of each training."""
+        return of_each(workload.written_as("train"), self.quantities)
+
+    def write(self, part: Job, ground: Ground) -> None:
+        """Its steps, of one replica where all are alike and nothing else runs."""
+        from hwsim.workload.training import add_training  # models are slow to import
+
+        assert part.train is not None
+        workload, disturbed = ground.workload, ground.disturbed
+        drawn = any(event.jitter is not None for event in workload.events)  # by chance for each part
+        fold: Writing = "never" if workload.jobs is not None or drawn else ground.fold
+        add_training(
+            part.on_devices(part.train),
+            ground.machine,
+            ground.builder,
+            ground.mistakes,
+            name=ground.job or MAIN,
+            start=part.start,
+            fold=fold,
+            shared=workload.jobs is not None,
+            marks=dict.fromkeys(capacities_of(disturbed)) if drawn else marks(disturbed),
+            others=named_elsewhere(ground.job, workload, ground.machine),
+        )
+
+    def read(self, timeline: Timeline, workload: Tree | None) -> Told:
+        """Its steps.
+
+        Raises:
+            SpecError: one of them fails more often than it gets on.
+        """
+        from hwsim.families.training.told import Trained
+
+        told = Trained(timeline)
+        if any(each.job is not None for each in timeline.flat.graph.trainings):
+            from hwsim.failures import NoProgress
+
+            try:
+                _ = told.found
+            except NoProgress as error:
+                train = None if workload is None else workload.get("train")
+                raise SpecError.of(None if train is None else train.key_place("failures"), error.message, error.hint) from error
+        return told
+
+
+DOOR: Door = Trainings()

@@ -1,0 +1,23 @@
+"""The time of a training that fails, in its explanation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hwsim.formats import format_quantity, percent
+from hwsim.results.failing import Failing
+from hwsim.results.training import MAIN
+from hwsim.views.kit.failing import accounted
+from hwsim.views.kit.lines import bar
+
+
+def lost(name: str, failing: Failing) -> Iterator[str]:
+    """The time of a training that fails: what it goes to, and what failed."""
+    whose = "" if name == MAIN else f" of {name}"
+    to, by = accounted(failing)
+    width = max(len(part) for part, _ in (*to, *by))
+    for title, parts in ((f"where the time{whose} goes if parts fail", to), ("what failed, by the time that it costs", by)):
+        yield from ("", title)
+        for part, share in parts:
+            time = format_quantity(share * failing.seconds, "s") if failing.seconds > 0 else ""
+            yield f"  {part:<{width}}  {time:>9}  {percent(share):>6}  {bar(share)}"
