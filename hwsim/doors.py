@@ -35,19 +35,21 @@ Shown = Literal["wanted", "says", "limits", "derived"]  # number of the run, sen
 class Family(NamedTuple):
     """A folder of `hwsim.families`.
 
-    rows: its list in the document of a result, "" without one. graph: the attribute of an op graph that it writes, or "".
+    figure: the name of its figure, which its `draw` draws. rows: its list in the document of a result, "" without one.
+    graph: the attribute of an op graph that it writes, or "".
     """
 
     folder: str
+    figure: str
     rows: str = ""
     graph: str = ""
 
 
 FAMILIES: Final[Mapping[str, Family]] = {  # by the key of a workload file
-    "train": Family("training", "trainings", "trainings"),
-    "infer": Family("serving", "serving"),
-    "services": Family("services"),
-    "pipeline": Family("pipeline", "pipelines", "lines"),
+    "train": Family("training", "failures", "trainings", "trainings"),
+    "infer": Family("serving", "serving", "serving"),
+    "services": Family("services", "services"),
+    "pipeline": Family("pipeline", "queues", "pipelines", "lines"),
 }
 
 
@@ -111,9 +113,11 @@ class Facts(Protocol):
 
     Attributes:
         billed: whether its summary has its energy though nobody asks for it.
+        undrawn: why a run without it has no figure of it; "" where the figure says so.
     """
 
     billed: bool = False
+    undrawn: str = ""
 
     def rows(self, result: Result, *, early: bool) -> Iterable[tuple[str, str]]:  # noqa: ARG002
         """(title, sentence) of the summary; early: those before jobs and memory."""
@@ -328,6 +332,11 @@ def facts(key: str) -> Facts:
 def facts_of(result: Result) -> list[Facts]:
     """Those of the families of a run."""
     return [facts(key) for key in result.told]
+
+
+def requests() -> Any:
+    """The family that parts of a machine ask for: `play` simulates them request by request."""
+    return import_module("hwsim.families.requests.door")
 
 
 def quantities() -> dict[str, Dimension]:

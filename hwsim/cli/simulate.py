@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -12,6 +11,7 @@ import click
 from hwsim.cli import EXIT_FAILED, EXIT_VIOLATED
 from hwsim.cli.arguments import FILE, answered, folded, once, printed, refuse_unwritable, run_arguments, write_files
 from hwsim.cli.paying import paying_options
+from hwsim.doors import FAMILIES, facts
 from hwsim.results.invariants import document
 from hwsim.views import FIGURES, SCENES
 
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
 # figure -> (attribute of a run that it draws, the message if the run has none)
 DRAWN: Final = {
     "memory": ("memory", "no value of the run has a known size: say it as writes: {y: 2 MB}"),
-    "queues": ("timeline.flat.graph.lines", "the workload has no pipeline, between whose stages batches could lie"),
-    "serving": ("serving", "the workload has no `infer`: no service answers requests"),
-    "services": ("services", "the workload has no `services:`; an `infer` is drawn by --plot serving FILE"),
     "latency": ("curves", "no part is simulated request by request: name one with --requests"),
 }
 
@@ -129,8 +126,8 @@ def command(
         raise click.BadParameter(f"{message}; --no-fold simulates every replica", param_hint="--rank")
     if rank is not None and rank >= run.ranks:
         raise click.BadParameter(f"there is no rank {rank}: they are 0 to {run.ranks - 1}", param_hint="--rank")
-    if figure in DRAWN and not attrgetter(DRAWN[figure][0])(run):
-        raise click.BadParameter(DRAWN[figure][1], param_hint="--plot")
+    if why := _undrawn(run, figure):
+        raise click.BadParameter(why, param_hint="--plot")
 
     def show() -> None:
         if not quiet:
@@ -151,6 +148,14 @@ def command(
         click.get_current_context().exit(EXIT_VIOLATED)
     if any(told.endless for told in run.told.values()):
         click.get_current_context().exit(EXIT_FAILED)  # requests wait for each other for ever
+
+
+def _undrawn(run: Run, figure: str | None) -> str:
+    """Why a run has no such figure; "" if it has, or drawing it says so."""
+    if figure in DRAWN and not getattr(run, DRAWN[figure][0]):
+        return DRAWN[figure][1]
+    missing = (key for key, each in FAMILIES.items() if each.figure == figure and key not in run.told)
+    return next((facts(key).undrawn for key in missing), "")
 
 
 def _write(

@@ -166,7 +166,7 @@ def _run(machine: Machine, workload: Tree, screen: Screen, *, ends: bool) -> Row
         "work": work_of(run),
         "interval": as_dict(run.interval) if run.sure and not run.server else None,
         "half": run.interval.half if run.sure and not run.of_kernels else 0.0,
-        "ends": [dict(end) for each in facts_of(run) for end in each.at_ends(run)],
+        "ends": [_known(end) for each in facts_of(run) for end in each.at_ends(run)],
         "load": load._asdict(),
         "count": run.simulated.flat.graph.trainings[0].count if run.simulated.flat.graph.trainings else 0.0,
         "memory": max((device.spread for device in run.memory if device.size), default=0.0),
@@ -186,7 +186,7 @@ def _numbers(run: Run) -> dict[str, float]:
                for name, value in columns.items()}  # fmt: skip
     numbers = {f"{unit}_per_s": per_s for unit, _, per_s in work_of(run) if unit in ("samples", "tokens")} | numbers
     for each in facts_of(run):
-        numbers |= each.numbers(run)
+        numbers |= _known(each.numbers(run))
     shares = [device.peak / device.size for device in run.memory if device.size]
     if shares:
         numbers["memory"] = max(shares)
@@ -196,6 +196,11 @@ def _numbers(run: Run) -> dict[str, float]:
             many = sum(usage.alike for usage in gpus)  # integers
             numbers["busy"] = math.fsum(usage.utilisation * usage.alike for usage in gpus) / many
     return numbers
+
+
+def _known(numbers: Mapping[str, float]) -> dict[str, float]:
+    """Those that a question can ask for."""
+    return {name: value for name, value in numbers.items() if name in MEASURES}
 
 
 def shared(workload: Tree, replicas: int) -> Tree:

@@ -16,11 +16,11 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from hwsim.families.serving.balance import balance
 from hwsim.origins import Case
 from hwsim.records import dataclass
 from hwsim.results.accounting import PARTS, named
 from hwsim.results.adapters import AdapterUse
-from hwsim.results.balance import balance
 from hwsim.results.course import Course
 from hwsim.results.invariants import BrokenInvariant
 from hwsim.results.piles import Pile

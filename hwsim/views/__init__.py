@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
+from hwsim.doors import FAMILIES
+
 if TYPE_CHECKING:
     from hwsim.results.result import Result
     from hwsim.views.kit.view import View
@@ -26,11 +28,11 @@ def view(name: str) -> View:
 Report = Callable[["Result", str], Iterable[bytes]]
 
 
-def report(module: str) -> Report:
-    """Function `render` of a module of this package, imported when it is first called."""
+def report(module: str, package: str = "hwsim.views") -> Report:
+    """Function `render` of a module, imported when it is first called."""
 
     def render(result: Result, suffix: str) -> Iterable[bytes]:
-        chunks: Iterable[bytes] = import_module(f"hwsim.views.{module}").render(result, suffix)
+        chunks: Iterable[bytes] = import_module(f"{package}.{module}").render(result, suffix)
         return chunks
 
     return render
@@ -43,18 +45,15 @@ REPORTS: Final[dict[str, Report]] = {
     "json": report("summary.document"),
     "memory": report("memory.draw"),
     "page": report("report.of_run"),
-    "queues": report("queues.draw"),
     "summary": report("summary.say"),
     "trace": report("trace.write"),
 }
 SCENES: Final = ("lanes", "launches", "requests", "sends")  # animations of a run; see `hwsim.views.animate.draw`
-FIGURES: Final[dict[str, Report]] = {
-    "failures": report("lost.draw"),
+_FIGURES: Final[dict[str, Report]] = {
     "gantt": REPORTS["gantt"],
     "interval": report("interval.draw"),
     "latency": report("curves.draw"),
     "memory": REPORTS["memory"],
-    "queues": REPORTS["queues"],
-    "services": report("services.draw"),
-    "serving": report("serving.draw"),
+    **{each.figure: report(f"{each.folder}.draw", "hwsim.families") for each in FAMILIES.values()},
 }
+FIGURES: Final = dict(sorted(_FIGURES.items()))

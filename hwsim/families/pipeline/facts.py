@@ -23,6 +23,8 @@ def found(result: Result) -> Sequence[PipelineUse]:
 class OfPipelines(Facts):
     """`pipeline:`."""
 
+    undrawn = "the workload has no pipeline, between whose stages batches could lie"
+
     def rows(self, result: Result, *, early: bool) -> Iterable[tuple[str, str]]:
         """What each last stage waits for."""
         from hwsim.families.pipeline import summary

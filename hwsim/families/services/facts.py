@@ -23,6 +23,8 @@ def found(result: Result) -> Services:
 class OfServices(Facts):
     """`services:`."""
 
+    undrawn = "the workload has no `services:`; an `infer` is drawn by --plot serving FILE"
+
     def rows(self, result: Result, *, early: bool) -> Iterator[tuple[str, str]]:
         """The rows of all services, and the range in which they lie."""
         from hwsim.families.services import summary

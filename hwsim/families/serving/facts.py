@@ -28,6 +28,7 @@ def found(result: Result) -> Sequence[ServiceStatistics]:
 class OfModels(Facts):
     """`infer:`."""
 
+    undrawn = "the workload has no `infer`: no service answers requests"
     billed = True
 
     def rows(self, result: Result, *, early: bool) -> Iterator[tuple[str, str]]:
@@ -51,8 +52,8 @@ class OfModels(Facts):
 
     def explained(self, result: Result, place: Place) -> Iterator[str]:
         """Where the time of requests goes."""
+        from hwsim.families.serving.parts import sentences, table
         from hwsim.views.kit.lines import wrapped
-        from hwsim.views.serving.parts import sentences, table
 
         for service in found(result) if place == "requests" else ():
             yield from ("", f"where the time of requests{f' of {service.name}' if service.name else ''} goes")
@@ -169,12 +170,15 @@ def _ends(result: Result) -> Sequence[Sequence[ServiceStatistics]]:
 
 def _numbers(services: Sequence[ServiceStatistics]) -> dict[str, float]:
     """Values of the first model; its rates are as of a service that goes on."""
-    from hwsim.planning.wants import MEASURES
-
-    for service in services[:1]:
-        rates = {"requests_per_s": service.settled_per_s, "tokens_per_s": service.settled_tokens_per_s}
-        return {key: value for key, value in ({**service.values(), **rates}).items() if key in MEASURES}
-    return {}
+    return {
+        name: value
+        for service in services[:1]
+        for name, value in (
+            *service.values().items(),
+            ("requests_per_s", service.settled_per_s),
+            ("tokens_per_s", service.settled_tokens_per_s),
+        )
+    }
 
 
 FACTS: Facts = OfModels()

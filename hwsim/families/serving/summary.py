@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any, Final
 
+from hwsim.families.serving import scaled as scaling
+from hwsim.families.serving.parts import LEAST, NAMES, SLOW, limited_by
 from hwsim.formats import format_count, format_quantity, format_share, percent
 from hwsim.results.accounting import ADAPTER, PARTS, STARTING
 from hwsim.results.adapters import AdapterUse
@@ -14,8 +16,6 @@ from hwsim.results.requests import Spread
 from hwsim.results.serving import RequestRow, ServiceStatistics
 from hwsim.results.serving_errors import LEVEL, Sure, sure_of
 from hwsim.views.kit.document import picked
-from hwsim.views.serving import scaling
-from hwsim.views.serving.parts import LEAST, NAMES, SLOW, limited_by
 
 PLAIN: Final = (  # entries of the document with the names of the statistics
     "name", "copies", "gpus_per_copy", "requests", "prompt_tokens", "output_tokens", "span_s", "lasted_s", "requests_per_s",

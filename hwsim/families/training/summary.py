@@ -12,6 +12,7 @@ from hwsim.units import DAY
 from hwsim.views.kit.document import picked
 from hwsim.views.kit.failing import as_dict as failing_as_dict
 from hwsim.views.kit.failing import failing_lines, saved_as_dict, saved_lines
+from hwsim.views.kit.lines import above
 from hwsim.views.summary.capacities import group
 
 if TYPE_CHECKING:
@@ -42,11 +43,6 @@ def _replicas(training: Training) -> str:
     return f"{len(training.classes):,} of {training.replicas:,} simulated: {', '.join(classes)}" + (
         f", and {more:,} more" if more else ""
     )
-
-
-def above(mfu: float) -> str:
-    """Why a share of the peak is above 100 %; "" where it is not."""
-    return "; above 100 %: transformed convolutions compute fewer FLOP than the model counts" if mfu > 1.0 else ""
 
 
 def _lines(training: Training, sure: Interval | None) -> Iterator[tuple[str, str]]:

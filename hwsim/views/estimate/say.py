@@ -6,14 +6,13 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from hwsim.families.training.summary import above
 from hwsim.formats import format_quantity, format_share, lasting, prefixed
 from hwsim.models.plan_words import LONGEST, assumed, plan_text
 from hwsim.models.search import not_tried
 from hwsim.results import invariants
 from hwsim.views.interval import say as intervals
 from hwsim.views.kit.failing import as_dict, failing_lines, saved_as_dict, saved_lines
-from hwsim.views.kit.lines import bar, titled
+from hwsim.views.kit.lines import above, bar, titled
 from hwsim.views.kit.warned import as_dicts
 
 if TYPE_CHECKING:

@@ -45,3 +45,8 @@ def wrapped(text: str, indent: int, *, deeper: int = 0) -> list[str]:
     kept, further = _JOIN.sub("\u00a0", text), " " * (deeper or indent + 2)
     lines = textwrap.wrap(kept, WIDTH, initial_indent=" " * indent, subsequent_indent=further, break_on_hyphens=False)
     return [line.replace("\u00a0", " ") for line in lines]
+
+
+def above(mfu: float) -> str:
+    """Why a share of the peak is above 100 %; "" where it is not."""
+    return "; above 100 %: transformed convolutions compute fewer FLOP than the model counts" if mfu > 1.0 else ""

@@ -7,6 +7,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from hwsim.families.serving.parts import NAMES, WORDS
+from hwsim.families.serving.scaled import steps
 from hwsim.formats import format_quantity
 from hwsim.results.result import Result
 from hwsim.results.serving import ServiceStatistics
@@ -24,8 +26,6 @@ from hwsim.views.kit.figure import (
     time_scale,
     titled,
 )
-from hwsim.views.serving.parts import NAMES, WORDS
-from hwsim.views.serving.scaling import steps
 
 HATCHES: Final = ("", "//", "..")
 

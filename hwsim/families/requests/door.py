@@ -1,0 +1,43 @@
+"""Runs with parts that are simulated request by request."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from hwsim.actors import request_level as level
+from hwsim.graph.opgraph import OpGraph, capacities_of
+from hwsim.machine import UnknownName
+from hwsim.playing import Manner, Played
+from hwsim.prepare import Lowered
+from hwsim.results.timeline import Timeline
+from hwsim.spec import SpecError
+
+
+def play(lowered: Lowered, manner: Manner, graph: OpGraph, simulate: Callable[..., Timeline]) -> Played:
+    """The timeline, with statistics and latency curves of the parts that are simulated request by request.
+
+    Raises:
+        SpecError: a part cannot be, or is requested for no single requests.
+    """
+    machine = lowered.machine
+    try:
+        named = [name for pattern in manner.requests for name in machine.select(pattern)]
+        parts = {name: machine.device(name) for name in [*machine.by_requests(), *named]}
+        simulations = {name: partial(level.play_of, part.kind, part.model, name) for name, part in parts.items()}
+        plays = {name: simulation() for name, simulation in simulations.items()}
+        requested = {cost.requests.device: cost.requests for cost in reversed(lowered.graph.costs) if cost.requests}
+        if idle := [name for name in named if name not in requested]:
+            raise level.CannotPlay(f"no op asks {idle[0]} for single requests", "the ops `access`, `read` and `write` do")
+        changing = capacities_of(lowered.changes)
+        for name in sorted(parts.keys() & requested.keys()):
+            if not changing.isdisjoint(each.name for each in parts[name].model.capacities(name)):
+                message = f"an event happens to {name}, whose requests are served one by one at its full speed"
+                raise level.CannotPlay(message, "leave it at `fidelity: formula`, or leave the event out")
+        players = level.Players(graph, plays)
+        timeline = simulate(players.graph, server=players.server)
+        loaded = sorted(parts.keys() & requested.keys()) if manner.latency else ()
+        curves = tuple(level.latency_curve(name, simulations[name], requested[name]) for name in loaded)
+    except (level.CannotPlay, UnknownName) as error:
+        raise SpecError.of(None, str(error.args[0]), error.hint) from error
+    return Played(timeline, requests=players.statistics(timeline), curves=curves)

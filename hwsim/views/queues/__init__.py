@@ -1,1 +1,0 @@
-"""The buffers of a pipeline over time as a figure."""

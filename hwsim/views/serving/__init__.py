@@ -1,1 +1,0 @@
-"""The requests of services over time as a figure."""
