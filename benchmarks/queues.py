@@ -16,14 +16,14 @@ from functools import lru_cache
 from time import process_time
 from typing import Any, Final, NamedTuple
 
-from hwsim.actors.services.running import played
+from hwsim.families.services.actors.running import played
+from hwsim.families.services.results.notes import ServiceNotes
 from hwsim.families.services.running import Programs
+from hwsim.families.services.workload.program import Program
 from hwsim.prepare import Lowered, prepare
 from hwsim.records import dataclass
 from hwsim.results.batches import Batched, Known
-from hwsim.results.services.notes import ServiceNotes
 from hwsim.ticks import FEMTO
-from hwsim.workload.services.program import Program
 
 MS: Final = 1e-3
 CV2: Final = 4.0  # squared variation of the wide distributions

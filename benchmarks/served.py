@@ -17,11 +17,11 @@ import simpy
 
 from benchmarks.queues import core, planned, served
 from benchmarks.queues import machine as of_queues
-from hwsim.actors.services.running import played
-from hwsim.actors.serving import Service
 from hwsim.api import load_machine
 from hwsim.engine import core as library
 from hwsim.engine.fast import Choice
+from hwsim.families.services.actors.running import played
+from hwsim.families.serving.actors import Service
 from hwsim.families.serving.running import Models
 from hwsim.prepare import prepare
 

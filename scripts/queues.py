@@ -15,9 +15,9 @@ import numpy as np
 
 import hwsim
 from benchmarks.queues import CASES, COMPARED, SEEDS, by_ciw, held, machine, simulated
-from hwsim.actors.request_level.hdd import HddSimulation
-from hwsim.actors.request_level.requests import columns
 from hwsim.devices.hdd import Hdd
+from hwsim.families.requests.hdd import HddSimulation
+from hwsim.families.requests.requests import columns
 from published.hdd import DRIVES
 from published.parts import part, table
 

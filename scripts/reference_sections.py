@@ -14,6 +14,12 @@ from hwsim.devices.offers import OfferKeys, PriceKeys
 from hwsim.devices.owning import GpuPowerCurve
 from hwsim.doors import door
 from hwsim.failures import Failures
+from hwsim.families.pipeline.workload import PipelineKeys, StageKeys
+from hwsim.families.services.workload.schema import STATEMENTS as SERVICE_STATEMENTS
+from hwsim.families.services.workload.schema import ServiceKeys, WayKeys
+from hwsim.families.serving.workload.parallel import SplitKeys
+from hwsim.families.serving.workload.schema import InferKeys
+from hwsim.families.training.workload.schema import EvaluateKeys, ParallelKeys, SynchroniseKeys, TrainKeys
 from hwsim.links.fabrics import Network
 from hwsim.links.kind import LinkKind
 from hwsim.machine.libraries.kinds import KINDS as LIBRARIES
@@ -31,13 +37,7 @@ from hwsim.studies.file import DrawnKeys, StudyKeys
 from hwsim.workload.file import Each, Job, Runtime, Workload
 from hwsim.workload.load.arrivals import ArrivalKeys
 from hwsim.workload.load.keys import CountDraw, CountLognormal
-from hwsim.workload.pipeline import PipelineKeys, StageKeys
 from hwsim.workload.reading import STATEMENTS
-from hwsim.workload.services.schema import STATEMENTS as SERVICE_STATEMENTS
-from hwsim.workload.services.schema import ServiceKeys, WayKeys
-from hwsim.workload.serving.parallel import SplitKeys
-from hwsim.workload.serving.schema import InferKeys
-from hwsim.workload.training.schema import EvaluateKeys, ParallelKeys, SynchroniseKeys, TrainKeys
 
 HEAD: Final = """# Every key of every file
 

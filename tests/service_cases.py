@@ -9,12 +9,12 @@ from typing import Any, Final
 import simpy
 
 import hwsim
-from hwsim.actors.services import Play
-from hwsim.actors.services.stations import NEVER
+from hwsim.families.services.actors import Play
+from hwsim.families.services.actors.stations import NEVER
+from hwsim.families.services.results.answers import Answers
 from hwsim.families.services.running import Programs
+from hwsim.families.services.workload.program import Program
 from hwsim.prepare import Lowered, prepare
-from hwsim.results.services.answers import Answers
-from hwsim.workload.services.program import Program
 
 MACHINE: Final[dict[str, Any]] = {
     "hwsim": "machine/1",

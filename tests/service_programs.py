@@ -11,11 +11,9 @@ from hypothesis import strategies as st
 from hwsim.demand import Capacity, Cost, Crowd, Demand
 from hwsim.devices.arm import Curve, Distances, Reach
 from hwsim.devices.crowding import Arm, Knee, Streams
-from hwsim.workload.load.arrivals import ArrivalKeys, BurstKeys
-from hwsim.workload.load.draws import Constant, Distribution, Exponential, Lognormal, Pareto, Uniform, Values, Whole
-from hwsim.workload.services.arms import accesses_of
-from hwsim.workload.services.popularity import filling
-from hwsim.workload.services.program import (
+from hwsim.families.services.workload.arms import accesses_of
+from hwsim.families.services.workload.popularity import filling
+from hwsim.families.services.workload.program import (
     ENDLESS,
     NONE,
     Ask,
@@ -40,6 +38,8 @@ from hwsim.workload.services.program import (
     Step,
     Take,
 )
+from hwsim.workload.load.arrivals import ArrivalKeys, BurstKeys
+from hwsim.workload.load.draws import Constant, Distribution, Exponential, Lognormal, Pareto, Uniform, Values, Whole
 
 MS, US = 10**12, 10**9  # fs
 CORES = Capacity.of("cpu", "cores", 4.0)

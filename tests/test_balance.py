@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hwsim.families.serving.balance import Balance, balance
+from hwsim.families.serving.results.balance import Balance, balance
 from hwsim.ticks import FEMTO
 
 

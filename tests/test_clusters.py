@@ -16,8 +16,8 @@ from typing import Any, Final
 import pytest
 
 from hwsim import api, engine
+from hwsim.families.services.results.answers import expected_of
 from hwsim.results.differences import differences
-from hwsim.results.services.answers import expected_of
 from hwsim.results.timeline import Timeline
 from tests.random_clusters import random_cluster_pair
 from tests.random_pairs import File, Pair

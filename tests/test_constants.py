@@ -27,7 +27,10 @@ ROOMS: Final = (
     "actors", "communication", "demand", "devices", "engine", "failures", "formats", "graph",
     "links", "machine", "models", "ticks", "units", "workload",
 )  # fmt: skip
-PLACES: Final = ("hwsim.actors.services.rows", "hwsim.actors.services.station_rows")  # of columns: `test_core.py`
+PLACES: Final = (
+    "hwsim.families.services.actors.rows",
+    "hwsim.families.services.actors.station_rows",
+)  # of columns: `test_core.py`
 
 
 def modules(room: str) -> Iterator[ModuleType]:

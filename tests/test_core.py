@@ -17,12 +17,12 @@ import pytest
 from hypothesis import given, settings
 
 from hwsim import ticks
-from hwsim.actors.services import rows, station_rows
 from hwsim.engine import core, fast, inorder, simulate
 from hwsim.engine.compile import compile_flat
 from hwsim.engine.fast import plays
 from hwsim.engine.inorder import _sweep as sweep
 from hwsim.engine.inorder import longest_path
+from hwsim.families.services.actors import rows, station_rows
 from hwsim.graph.flat import flatten
 from hwsim.graph.opgraph import OpGraph
 from tests.engine_graphs import graph_of

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 
 from hwsim import api
 from hwsim.engine.ends import spreads
+from hwsim.families.services.results.unsure import work_interval
 from hwsim.models import load_framework
 from hwsim.origins import IDEAL, Origin
-from hwsim.results.services.unsure import work_interval
 from hwsim.spec import SpecError
 from hwsim.units import Dimension
 from hwsim.workload import Runtime

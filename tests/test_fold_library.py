@@ -136,7 +136,7 @@ def test_copies_that_differ_are_all_simulated(machine: str, keys: dict[str, Any]
 def test_copies_of_a_network_stand_for_all_only_where_they_are_alike(
     monkeypatch: pytest.MonkeyPatch, keys: dict[str, Any], why: str
 ) -> None:
-    monkeypatch.setattr("hwsim.workload.training.lowering.GPUS", 3)
+    monkeypatch.setattr("hwsim.families.training.workload.lowering.GPUS", 3)
     workload = {"hwsim": "workload/1", "train": {"model": "d2l-lenet", "global_batch": 64, "steps": 1, **keys}}
     few = simulated(cluster(FAST), workload)
     assert is_folded(few) is not bool(why)

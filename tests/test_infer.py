@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from hwsim.api import Run, load_machine, simulate
+from hwsim.families.serving.results.statistics import ServiceStatistics
 from hwsim.machine import Machine
 from hwsim.models import Cluster, Framework, Transformer, cluster_of, load_framework, load_transformer
 from hwsim.models.inference import serve
 from hwsim.models.memory import cache_room
 from hwsim.models.server import PLAIN, Room, ServerKeys
-from hwsim.results.serving import ServiceStatistics
 from hwsim.ticks import FEMTO
 
 SMALL = {"layers": 4, "hidden": 1024, "heads": 8, "vocab": 32000, "sequence": 8192, "positions": "rotary", "bias": False}

@@ -10,10 +10,10 @@ from click.testing import CliRunner, Result
 
 import hwsim
 from hwsim.cli import main
+from hwsim.families.serving.workload.plan import ServicePlan
 from hwsim.prepare import prepare
 from hwsim.spec import SpecError
 from hwsim.views.summary.say import summary
-from hwsim.workload.serving.plan import ServicePlan
 
 MODEL = {"layers": 4, "hidden": 1024, "heads": 8, "vocab": 32000, "sequence": 8192, "positions": "rotary", "bias": False}
 

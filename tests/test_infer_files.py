@@ -11,9 +11,9 @@ from click.testing import CliRunner
 
 from hwsim.api import ExpectationFailed, load_machine, simulate
 from hwsim.cli import main
+from hwsim.families.serving.results.statistics import ServiceStatistics
 from hwsim.models import load_framework, load_transformer, one_pass
 from hwsim.models.cluster import cluster_of
-from hwsim.results.serving import ServiceStatistics
 from hwsim.spec import SpecError
 from tests.model_cases import prefill
 from tests.test_infer import FREE, SMALL, node, served

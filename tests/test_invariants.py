@@ -16,9 +16,9 @@ from click.testing import Result as Printed
 import hwsim
 from hwsim import api
 from hwsim.cli import EXIT_BROKEN, main
+from hwsim.families.serving.results.log import Log
 from hwsim.results import checks
 from hwsim.results.invariants import DEFECT, BrokenInvariant, document, numbers, printed, shown
-from hwsim.results.served import Log
 from hwsim.results.timeline import Timeline
 from hwsim.results.usage import usage
 from hwsim.views.explain import explanation, overlap

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hwsim
+from hwsim.families.pipeline.workload.cache import Policy, hit_rate
+from hwsim.families.pipeline.workload.schedule import bodies
 from hwsim.spec import SpecError
-from hwsim.workload.pipeline.cache import Policy, hit_rate
-from hwsim.workload.pipeline.schedule import bodies
 
 FEMTO = 10**15
 US = 10**9

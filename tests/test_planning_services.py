@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 import hwsim
+from hwsim.families.serving.results.errors import sure_of
 from hwsim.planning import Answer, plan
 from hwsim.planning.running import shared
-from hwsim.results.serving_errors import sure_of
 from hwsim.spec.tree import tree_of
 
 GPU = "hwsim: machine/1\nparts: {cpu: {kind: cpu, use: xeon-8480}, gpu: {kind: gpu, use: h100-pcie}}\n\

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hwsim
+from hwsim.families.services.results.unsure import work_interval
 from hwsim.results.interval import NORMAL
-from hwsim.results.services.unsure import work_interval
 from hwsim.sensitivities import sensitivity
 from hwsim.spec import SpecError
 

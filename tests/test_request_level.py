@@ -14,12 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hwsim import api
-from hwsim.actors.request_level import SIMULATIONS, Play, Players, Served, columns, poisson, requests_of, serve, statistics
-from hwsim.actors.request_level.dram import DramSimulation, address, addresses, places
 from hwsim.cli import main
 from hwsim.demand import Capacity, Cost, Demand, Requests
 from hwsim.devices.dram import D2L, Dram
 from hwsim.engine import simulate
+from hwsim.families.requests import SIMULATIONS, Play, Players, Served, columns, poisson, requests_of, serve, statistics
+from hwsim.families.requests.dram import DramSimulation, address, addresses, places
 from hwsim.graph.builder import GraphBuilder
 from hwsim.graph.opgraph import Ints
 from hwsim.spec import SpecError

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hwsim.actors.request_level import Served, columns, poisson, serve
-from hwsim.actors.request_level.caches import CacheSimulation
 from hwsim.devices.cache import Caches, Level, Tlb
 from hwsim.devices.cores import Coherence
+from hwsim.families.requests import Served, columns, poisson, serve
+from hwsim.families.requests.caches import CacheSimulation
 
 L1 = Level(size=32 * 1024.0, latency=1e-9, ways=8)
 L2 = Level(size=256 * 1024.0, latency=4e-9, ways=4)

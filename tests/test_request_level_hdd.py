@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hwsim.actors.request_level import CannotPlay, Served, columns, poisson, serve
-from hwsim.actors.request_level.hdd import HddSimulation, Policy, hdd_play
-from hwsim.actors.request_level.load import steady_rate
 from hwsim.devices.arm import Seek
 from hwsim.devices.hdd import Hdd
+from hwsim.families.requests import CannotPlay, Served, columns, poisson, serve
+from hwsim.families.requests.hdd import HddSimulation, Policy, hdd_play
+from hwsim.families.requests.load import steady_rate
 
 DISK = Hdd(
     rpm=7200,

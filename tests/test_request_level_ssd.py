@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hwsim.actors.request_level import CannotPlay, Served, columns, poisson, serve
-from hwsim.actors.request_level.flash_map import PlaneMap, used
-from hwsim.actors.request_level.load import steady_rate
-from hwsim.actors.request_level.ssd import SsdSimulation, ssd_play
 from hwsim.devices.flash import Flash
 from hwsim.devices.ssd import Ssd
+from hwsim.families.requests import CannotPlay, Served, columns, poisson, serve
+from hwsim.families.requests.flash_map import PlaneMap, used
+from hwsim.families.requests.load import steady_rate
+from hwsim.families.requests.ssd import SsdSimulation, ssd_play
 
 FLASH = Flash(
     channels=4,

@@ -11,11 +11,11 @@ import pytest
 
 import hwsim
 from benchmarks.queues import pollaczek
-from hwsim.actors.request_level.hdd import HddSimulation
-from hwsim.actors.request_level.requests import columns
 from hwsim.devices.arm import Curve, Distances, Reach
+from hwsim.families.requests.hdd import HddSimulation
+from hwsim.families.requests.requests import columns
+from hwsim.families.services.results.answers import Answers
 from hwsim.prepare import prepare
-from hwsim.results.services.answers import Answers
 from tests.service_cases import program_of
 from tests.test_crowds import HDD
 from tests.test_services_streams import ARM

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 import hwsim
-from hwsim.actors.services.running import played
 from hwsim.engine import Driver
 from hwsim.engine.fluid import _merged
+from hwsim.families.services.actors.running import played
+from hwsim.families.services.workload.program import Ask
 from hwsim.prepare import prepare
 from hwsim.results.timeline import PaceChange, Timeline
 from hwsim.workload.load.numbers import mixed
-from hwsim.workload.services.program import Ask
 from tests.service_cases import MACHINE, busy, program_of, workload
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import hwsim
-from hwsim.workload.services.popularity import SINGLE, filling
+from hwsim.families.services.workload.popularity import SINGLE, filling
 from tests.service_cases import MACHINE, busy, run, workload
 
 CASES = [(500, 10_000, 0.8), (100, 10_000, 1.0), (4000, 20_000, 0.4), (10, 50, 1.6), (300, 1000, 0.0)]
@@ -66,7 +66,7 @@ def test_groups_of_ranks_are_as_ranks_one_by_one(monkeypatch: pytest.MonkeyPatch
     for entries, of, zipf in ((2000, 20_000, 0.7), (9000, 20_000, 1.2)):
         grouped = filling(entries, of, zipf)
         with monkeypatch.context() as changed:
-            changed.setattr("hwsim.workload.services.popularity.SINGLE", of)
+            changed.setattr("hwsim.families.services.workload.popularity.SINGLE", of)
             single = filling(entries, of, zipf)
         assert grouped.hit == pytest.approx(single.hit, rel=1e-5)
         assert grouped.full == pytest.approx(single.full, rel=1e-5)

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from hwsim.actors.services import compiled
-from hwsim.actors.services.compiled import CompiledPlay
-from hwsim.actors.services.play import Play
-from hwsim.actors.services.stations import NEVER
 from hwsim.engine import core
+from hwsim.families.services.actors import compiled
+from hwsim.families.services.actors.compiled import CompiledPlay
+from hwsim.families.services.actors.play import Play
+from hwsim.families.services.actors.stations import NEVER
+from hwsim.families.services.workload.program import Ask, End, Load, Number, Program, Serve, ServiceProgram, Station, Step
 from hwsim.workload.load.arrivals import ArrivalKeys
 from hwsim.workload.load.draws import Exponential
-from hwsim.workload.services.program import Ask, End, Load, Number, Program, Serve, ServiceProgram, Station, Step
 from tests.service_programs import CORES, DISK, LINK, MS, WORKS, one_service, programs, served
 
 pytestmark = pytest.mark.skipif(not core.is_there(), reason=f"nothing to compare Python with: {core.found()}")

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hwsim
+from hwsim.families.services.results.answers import Answers, Services
 from hwsim.families.services.told import Answered
 from hwsim.results.checks import breaches
-from hwsim.results.services.answers import Answers, Services
 from tests.service_cases import MACHINE, busy, run, workload
 
 READ = {"read": {"from": "disk", "bytes": "2 MB"}}

@@ -13,7 +13,7 @@ from hwsim.devices.hdd import Hdd
 from hwsim.devices.ssd import Ssd, WriteCache
 from hwsim.devices.storage import Asked, Direction
 from hwsim.devices.volume import Volume
-from hwsim.results.services.answers import Answers, Services
+from hwsim.families.services.results.answers import Answers, Services
 from hwsim.workload.load.numbers import stream, uniform
 from tests.service_cases import MACHINE
 from tests.test_crowds import HDD

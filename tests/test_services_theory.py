@@ -13,7 +13,7 @@ import pytest
 
 from benchmarks.queues import CASES, COMPARED, MS, by_ciw, erlang, finite, held, mva, pollaczek, repairman, simulated
 from hwsim.engine.core import is_there
-from hwsim.workload.services.program import Number
+from hwsim.families.services.workload.program import Number
 from tests.service_cases import FIFO, run
 
 PAGE = Path(__file__).parents[1] / "docs" / "validation" / "services.md"

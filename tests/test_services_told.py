@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 import hwsim
-from hwsim.actors.services import play
 from hwsim.cli import main
+from hwsim.families.services.actors import play
 from tests.service_cases import MACHINE, busy, workload
 
 RING: dict[str, Any] = {"device": "cpu", "workers": 1}

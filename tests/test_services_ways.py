@@ -10,7 +10,7 @@ from typing import Any, Final
 import pytest
 
 import hwsim
-from hwsim.results.services.answers import Answers
+from hwsim.families.services.results.answers import Answers
 from tests.random_services import File, random_machine, random_services
 from tests.service_cases import busy
 

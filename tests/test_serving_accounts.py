@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hwsim.api import simulate
-from hwsim.results.accounting import PARTS
-from hwsim.results.piles import Pile
-from hwsim.results.serving import RequestRow, ServiceStatistics
+from hwsim.families.serving.results.accounting import PARTS
+from hwsim.families.serving.results.piles import Pile
+from hwsim.families.serving.results.statistics import RequestRow, ServiceStatistics
 from hwsim.ticks import FEMTO
 
 SMALL = {"kind": "transformer", "layers": 4, "hidden": 1024, "heads": 16, "vocab": 8000, "sequence": 8192}

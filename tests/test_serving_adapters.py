@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 import hwsim
+from hwsim.families.serving.workload.adapters import Adapters
 from hwsim.spec import SpecError
 from hwsim.workload.load.draws import Draws, Uniform
 from hwsim.workload.load.numbers import stream
-from hwsim.workload.serving.adapters import Adapters
 from tests.test_serving_routers import served
 from tests.test_serving_ways import NOTHING
 

@@ -11,8 +11,8 @@ from click.testing import CliRunner
 
 from hwsim.api import ExpectationFailed, simulate
 from hwsim.cli import main
-from hwsim.results import served as log
-from hwsim.results.serving import ServiceStatistics
+from hwsim.families.serving.results import log
+from hwsim.families.serving.results.statistics import ServiceStatistics
 
 SMALL = {"kind": "transformer", "layers": 4, "hidden": 1024, "heads": 16, "vocab": 8000, "sequence": 8192}
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 import hwsim
-from hwsim.actors.serving.apart import passed
 from hwsim.api import load_machine
-from hwsim.results.accounting import NETWORK
+from hwsim.families.serving.actors.apart import passed
+from hwsim.families.serving.results.accounting import NETWORK
 from hwsim.spec import SpecError
 from hwsim.ticks import FEMTO
 from tests.test_serving_routers import served

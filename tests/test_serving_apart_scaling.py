@@ -10,8 +10,8 @@ import pytest
 import hwsim
 from hwsim.costs.bill import Paying, bill_of
 from hwsim.costs.prices import load_prices
-from hwsim.results.scaling import Copies, Scaling, most_gpus
-from hwsim.results.serving import ServiceStatistics
+from hwsim.families.serving.results.scaling import Copies, Scaling, most_gpus
+from hwsim.families.serving.results.statistics import ServiceStatistics
 from hwsim.spec import SpecError
 from tests.test_infer import SMALL
 from tests.test_serving_ways import only, served

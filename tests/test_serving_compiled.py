@@ -11,18 +11,18 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from hwsim import api
-from hwsim.actors.serving import alone, compiled, costs
-from hwsim.actors.serving.replica import DoesNotFit
-from hwsim.actors.serving.service import Service
 from hwsim.api import load_machine
 from hwsim.engine import core
 from hwsim.engine.fast import Choice
+from hwsim.families.serving.actors import alone, compiled, costs
+from hwsim.families.serving.actors.replica import DoesNotFit
+from hwsim.families.serving.actors.service import Service
+from hwsim.families.serving.results import log as served
+from hwsim.families.serving.results.statistics import ServiceStatistics
 from hwsim.families.serving.running import Models
 from hwsim.graph.opgraph import OpGraph
 from hwsim.machine import Machine
 from hwsim.prepare import prepare
-from hwsim.results import served
-from hwsim.results.serving import ServiceStatistics
 from hwsim.spec import SpecError
 from tests.test_infer import FREE, SMALL
 

@@ -10,17 +10,17 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from hwsim.actors.serving.alone import Alone
-from hwsim.actors.serving.blocks import Windowed
-from hwsim.actors.serving.copy import Copy
-from hwsim.actors.serving.gathering import Groups
-from hwsim.actors.serving.run import Run, Sequence
-from hwsim.actors.serving.static import Static
+from hwsim.families.serving.actors.alone import Alone
+from hwsim.families.serving.actors.blocks import Windowed
+from hwsim.families.serving.actors.copy import Copy
+from hwsim.families.serving.actors.gathering import Groups
+from hwsim.families.serving.actors.run import Run, Sequence
+from hwsim.families.serving.actors.static import Static
+from hwsim.families.serving.results.log import Log
+from hwsim.families.serving.workload.requests import Request
+from hwsim.families.serving.workload.settings import Settings
+from hwsim.families.serving.workload.source import Listed
 from hwsim.models.architectures.layer_parts import parts_held
-from hwsim.results.served import Log
-from hwsim.workload.serving.requests import Request
-from hwsim.workload.serving.settings import Settings
-from hwsim.workload.serving.source import Listed
 
 
 class Linear:

@@ -9,7 +9,7 @@ import pytest
 
 import hwsim
 from hwsim.results.errors import table
-from hwsim.results.serving_errors import sure_of
+from hwsim.families.serving.results.errors import sure_of
 from published import coverage, residual, serving_kept
 from published.intervals import columns, weights
 from tests.test_infer import SMALL

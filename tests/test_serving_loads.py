@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from hwsim.api import Run, simulate
-from hwsim.results import served as log
-from hwsim.results.accounting import PARTS
-from hwsim.results.serving import RequestRow, ServiceStatistics
+from hwsim.families.serving.results import log
+from hwsim.families.serving.results.accounting import PARTS
+from hwsim.families.serving.results.statistics import RequestRow, ServiceStatistics
 from hwsim.spec import SpecError
 from hwsim.ticks import FEMTO
 

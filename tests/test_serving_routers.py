@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import hwsim
-from hwsim.results.serving import ServiceStatistics
+from hwsim.families.serving.results.statistics import ServiceStatistics
 from tests.test_serving_ways import NOTHING
 
 SMALL = {"kind": "transformer", "layers": 4, "hidden": 1024, "heads": 16, "vocab": 8000, "sequence": 8192}

@@ -17,8 +17,8 @@ from hwsim.costs.amount import Amount
 from hwsim.costs.bill import Paying, bill_of
 from hwsim.costs.prices import load_prices
 from hwsim.costs.site import Site
-from hwsim.results.scaling import Scaling
-from hwsim.results.serving import ServiceStatistics
+from hwsim.families.serving.results.scaling import Scaling
+from hwsim.families.serving.results.statistics import ServiceStatistics
 from hwsim.spec import SpecError
 from hwsim.studies.measures import measure, number
 from tests.test_infer import SMALL

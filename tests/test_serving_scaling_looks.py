@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hwsim.actors.serving.router import Least
-from hwsim.actors.serving.run import Sequence
-from hwsim.actors.serving.scaled import Scaled
-from hwsim.workload.serving.scaling import Scale
-from hwsim.workload.serving.settings import ANY
+from hwsim.families.serving.actors.router import Least
+from hwsim.families.serving.actors.run import Sequence
+from hwsim.families.serving.actors.scaled import Scaled
+from hwsim.families.serving.workload.scaling import Scale
+from hwsim.families.serving.workload.settings import ANY
 from tests.test_serving_ways import only, served
 
 

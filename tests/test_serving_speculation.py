@@ -8,14 +8,14 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from hwsim.actors.serving.alone import Alone
-from hwsim.actors.serving.run import Run
-from hwsim.actors.serving.speculating import Speculating
-from hwsim.results.served import Log
-from hwsim.workload.serving.requests import Request
-from hwsim.workload.serving.settings import Settings
-from hwsim.workload.serving.source import Listed
-from hwsim.workload.serving.speculating import Speculation
+from hwsim.families.serving.actors.alone import Alone
+from hwsim.families.serving.actors.run import Run
+from hwsim.families.serving.actors.speculating import Speculating
+from hwsim.families.serving.results.log import Log
+from hwsim.families.serving.workload.requests import Request
+from hwsim.families.serving.workload.settings import Settings
+from hwsim.families.serving.workload.source import Listed
+from hwsim.families.serving.workload.speculating import Speculation
 from tests.test_serving_copy import drawn, requests, servers
 from tests.test_serving_routers import served
 from tests.test_serving_ways import NOTHING

@@ -7,14 +7,14 @@ from typing import Any
 from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
-from hwsim.actors.serving.alone import Alone
-from hwsim.actors.serving.run import Run
-from hwsim.actors.serving.tiers import Tier, Tiers
-from hwsim.results.accounting import PARTS
-from hwsim.results.served import Log
-from hwsim.workload.serving.requests import Request
-from hwsim.workload.serving.settings import Settings
-from hwsim.workload.serving.source import Listed
+from hwsim.families.serving.actors.alone import Alone
+from hwsim.families.serving.actors.run import Run
+from hwsim.families.serving.actors.tiers import Tier, Tiers
+from hwsim.families.serving.results.accounting import PARTS
+from hwsim.families.serving.results.log import Log
+from hwsim.families.serving.workload.requests import Request
+from hwsim.families.serving.workload.settings import Settings
+from hwsim.families.serving.workload.source import Listed
 from tests.test_serving_copy import Linear, Watched, drawn, requests, servers
 
 

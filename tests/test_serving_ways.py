@@ -10,10 +10,10 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import hwsim
-from hwsim.actors.serving import alone
 from hwsim.api import load_machine
+from hwsim.families.serving.actors import alone
+from hwsim.families.serving.results.statistics import ServiceStatistics
 from hwsim.results.critical import limited_by
-from hwsim.results.serving import ServiceStatistics
 from hwsim.views.summary.document import document
 from hwsim.views.summary.each import each_op
 from tests.test_infer import FREE, SMALL

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-ROUNDABOUT = ("numpy.ma", "difflib", "tempfile", "html", "simpy", "matplotlib", "hwsim.actors", "hwsim.studies", "hwsim.models")
-SERVED = ("hwsim.results.serving", "hwsim.failures", "hwsim.views.summary.document")
+ROUNDABOUT = ("numpy.ma", "difflib", "tempfile", "html", "simpy", "matplotlib", "hwsim.families", "hwsim.studies", "hwsim.models")
+SERVED = ("hwsim.families.serving.results.statistics", "hwsim.failures", "hwsim.views.summary.document")
 
 
 @pytest.mark.parametrize("command", ["simulate", "explain"])

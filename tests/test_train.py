@@ -9,13 +9,13 @@ import pytest
 import hwsim
 from hwsim.api import load_machine, prepare
 from hwsim.engine import simulate
+from hwsim.families.training.results import Training
+from hwsim.families.training.workload.schedule import in_order, passes, successor
 from hwsim.machine import Machine
 from hwsim.models import ParallelPlan, cluster_of, estimate, load_framework, load_transformer
 from hwsim.models.plan import Schedule
-from hwsim.results.training import Training
 from hwsim.spec import SpecError
 from hwsim.workload import GraphBuilder, OpRef
-from hwsim.workload.training.schedule import in_order, passes, successor
 from tests.effort import effort
 
 NODE = "dgx-h100"

@@ -10,7 +10,7 @@ import pytest
 
 from hwsim import api
 from hwsim.failures import renewal
-from hwsim.results.training import Training
+from hwsim.families.training.results import Training
 from hwsim.spec import SpecError
 
 MODEL: Final = {"kind": "transformer", "layers": 8, "hidden": 2048, "heads": 16, "ffn": 8192, "vocab": 32000, "sequence": 2048}

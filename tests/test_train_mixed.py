@@ -14,9 +14,9 @@ import hwsim
 from hwsim.api import load_machine
 from hwsim.cli.estimate import command
 from hwsim.devices import Gpu
+from hwsim.families.training.results import Training
 from hwsim.machine import Machine
 from hwsim.models import ParallelPlan, Transformer, cluster_of, estimate, load_framework
-from hwsim.results.training import Training
 from hwsim.spec import SpecError
 
 SMALL: dict[str, Any] = {"layers": 8, "hidden": 2048, "heads": 16, "vocab": 32000, "sequence": 1024, "ffn": 8192}

@@ -8,8 +8,8 @@ import pytest
 
 import hwsim
 from hwsim.api import Run
+from hwsim.families.training.workload import lowering
 from hwsim.models.step import left_of_buckets
-from hwsim.workload.training import lowering
 
 FLOP = 1e12
 WIDE = {"kind": "mlp", "units": [512] * 9, "activation": "none", "bias": False}  # eight equal layers

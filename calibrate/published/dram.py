@@ -16,10 +16,10 @@ from itertools import product
 from pathlib import Path
 from typing import Final
 
-from hwsim.actors.request_level import columns, serve
-from hwsim.actors.request_level.dram import DramSimulation, addresses
 from hwsim.devices import Memory
 from hwsim.devices.dram import Dram
+from hwsim.families.requests import columns, serve
+from hwsim.families.requests.dram import DramSimulation, addresses
 from published.parts import part, table
 from published.score import Miss, Score, mean_error, scored
 

@@ -21,11 +21,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final, Literal
 
-from hwsim.actors.request_level import columns, serve
-from hwsim.actors.request_level.flash_map import used
-from hwsim.actors.request_level.hdd import HddSimulation, Policy
-from hwsim.actors.request_level.load import steady_rate
-from hwsim.actors.request_level.ssd import SsdSimulation
+from hwsim.families.requests import columns, serve
+from hwsim.families.requests.flash_map import used
+from hwsim.families.requests.hdd import HddSimulation, Policy
+from hwsim.families.requests.load import steady_rate
+from hwsim.families.requests.ssd import SsdSimulation
 from hwsim.devices.hdd import Hdd
 from hwsim.devices.ssd import Ssd
 from hwsim.devices.storage import Asked, Direction

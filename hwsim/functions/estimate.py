@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hwsim.communication import CannotCollect
 from hwsim.devices import CannotCompute
+from hwsim.families.training.workload.schema import TrainKeys
+from hwsim.families.training.workload.stated import SAME, is_auto, sizes_of
 from hwsim.functions.estimating import Billing, Case, Estimate, Misused, inference, training
 from hwsim.functions.nodes import cluster_with
 from hwsim.machine import NoRoute
@@ -21,8 +23,6 @@ from hwsim.spec.paths import apply_set
 from hwsim.spec.shelf import Unchanged
 from hwsim.units import BANDWIDTH, parse_as
 from hwsim.workload.narrow import wider
-from hwsim.workload.training.schema import TrainKeys
-from hwsim.workload.training.stated import SAME, is_auto, sizes_of
 
 if TYPE_CHECKING:
     from hwsim.costs import Paying

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from hwsim.failures import Near
+from hwsim.families.training.workload.saving import AUTO, every_of, near_of
+from hwsim.families.training.workload.schema import TrainKeys
 from hwsim.formats import format_quantity
 from hwsim.machine import Machine, NoRoute, UnknownName
 from hwsim.models import Laid
@@ -18,8 +20,6 @@ from hwsim.models.memory import state_bytes
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes
 from hwsim.workload.checkpoint import Storage, of_equals, usual_storage
-from hwsim.workload.training.saving import AUTO, every_of, near_of
-from hwsim.workload.training.schema import TrainKeys
 
 RATE: Final = 2e12 / 16384  # B/s for each GPU: 2 TB/s for 16,384 (Grattafiori et al., arXiv:2407.21783, section 3.3.1)
 ASSUMED: Final = "assumed, 2 TB/s for 16,384 GPUs in proportion: neither the machine nor the workload names a storage"

@@ -16,6 +16,8 @@ from typing import Final
 from hwsim.devices import Gpu
 from hwsim.failures import Failures, Goodput, Job, goodput
 from hwsim.failures.job import job_sized
+from hwsim.families.training.workload.saving import rates_of
+from hwsim.families.training.workload.stated import Stated, stated
 from hwsim.formats import format_quantity
 from hwsim.models import Cluster, KernelTimes, Laid, Step, Transformer, WrongPlan
 from hwsim.models.library import written_model
@@ -29,8 +31,6 @@ from hwsim.planning.reasons import Reason
 from hwsim.planning.storing import Stored
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes, SpecError, Tree
-from hwsim.workload.training.saving import rates_of
-from hwsim.workload.training.stated import Stated, stated
 
 FREE: Final = ("tp", "pp", "ep", "microbatch", "sharding", "recompute")  # what `parallel: auto` of a plan looks for
 FEW: Final = 4  # plans of a point that may be simulated

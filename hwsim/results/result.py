@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from hwsim.doors import Server, Told
+    from hwsim.families.services.results.answers import Services
+    from hwsim.families.serving.results.statistics import ServiceStatistics
+    from hwsim.families.training.results import Training
     from hwsim.graph.disturbance import Disturbance
     from hwsim.graph.opgraph import Change
     from hwsim.machine import Machine
@@ -28,9 +31,6 @@ if TYPE_CHECKING:
     from hwsim.results.memory import DeviceMemory
     from hwsim.results.ops import NamesOf, OpRow, Ops
     from hwsim.results.requests import LatencyCurve, RequestStatistics
-    from hwsim.results.services.answers import Services
-    from hwsim.results.serving import ServiceStatistics
-    from hwsim.results.training import Training
     from hwsim.results.usage import Usage
     from hwsim.spec import Tree, Warning
 

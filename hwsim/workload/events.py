@@ -178,7 +178,7 @@ def changes(events: Sequence[Event], machine: Machine, mistakes: Mistakes) -> Se
     """Changes of the machine's capacities by the events, in order of time."""
     happens: dict[str, list[tuple[Event, str]]] = {}
     for event in events:
-        if event.service or not event.is_sound(mistakes):  # of services see `hwsim.workload.services`
+        if event.service or not event.is_sound(mistakes):  # of services see `hwsim.families.services.workload`
             continue
         for capacity, whose in _capacities(event, machine, mistakes):
             happens.setdefault(capacity, []).append((event, whose))

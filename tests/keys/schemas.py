@@ -13,6 +13,11 @@ from typing import Any, Final, get_args
 from hwsim import devices, links
 from hwsim.communication import KINDS as ALGORITHMS
 from hwsim.failures import Failures
+from hwsim.families.pipeline.workload import PipelineKeys, StageKeys
+from hwsim.families.services.workload.schema import STATEMENTS as SERVICE_STATEMENTS
+from hwsim.families.services.workload.schema import ServiceKeys, WayKeys
+from hwsim.families.serving.workload.schema import InferKeys
+from hwsim.families.training.workload.schema import EvaluateKeys, ParallelKeys, SynchroniseKeys, TrainKeys
 from hwsim.machine.libraries.kinds import KINDS as LIBRARIES
 from hwsim.machine.schema import LibraryEntry, LinkEntry, MachineFile, PartEntry
 from hwsim.machine.topologies import TOPOLOGIES
@@ -23,12 +28,7 @@ from hwsim.ops.exchange import ExchangeOp
 from hwsim.ops.op import Op
 from hwsim.spec import FieldPlan, plan
 from hwsim.workload.file import Each, Runtime, Workload
-from hwsim.workload.pipeline import PipelineKeys, StageKeys
 from hwsim.workload.reading import STATEMENTS
-from hwsim.workload.services.schema import STATEMENTS as SERVICE_STATEMENTS
-from hwsim.workload.services.schema import ServiceKeys, WayKeys
-from hwsim.workload.serving.schema import InferKeys
-from hwsim.workload.training.schema import EvaluateKeys, ParallelKeys, SynchroniseKeys, TrainKeys
 
 ROOTS: Final[Mapping[str, Any]] = {
     "machine": MachineFile,

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from hwsim.families.pipeline.workload import PipelineKeys, StageKeys, operations, refuse_sharded, with_defaults
+from hwsim.families.pipeline.workload.reading import STAGE
 from hwsim.machine import Machine, UnknownName
 from hwsim.spec import Mistakes, Tree, Warning, decode
 from hwsim.workload.checking import check_op
 from hwsim.workload.file import Workload
-from hwsim.workload.pipeline import PipelineKeys, StageKeys, operations, refuse_sharded, with_defaults
-from hwsim.workload.pipeline.reading import STAGE
 from hwsim.workload.unheeded import no_effect
 
 

@@ -23,7 +23,7 @@ class Pipelines(Door):
 
     def schema(self, out: dict[str, Any], definitions: dict[str, Any]) -> None:
         """Stages, whose ops are as those of programs."""
-        from hwsim.workload.pipeline import PipelineKeys, StageKeys
+        from hwsim.families.pipeline.workload import PipelineKeys, StageKeys
         from hwsim.workload.schema import embedded, put_schema
 
         pipeline = embedded(PipelineKeys, definitions)
@@ -60,14 +60,14 @@ class Pipelines(Door):
 
     def ops(self, tree: Tree) -> tuple[Collection[str], list[Tree]]:
         """The ops of all stages."""
-        from hwsim.workload.pipeline import PipelineKeys, operations
+        from hwsim.families.pipeline.workload import PipelineKeys, operations
 
         keys = decode(tree, PipelineKeys, Mistakes())
         return ((), []) if keys is None else (keys.each, [op for stage in keys.stages for op in operations(stage)])
 
     def write(self, part: Job, ground: Ground) -> None:
         """Its ops, once for each device of the job."""
-        from hwsim.workload.pipeline import add_pipeline
+        from hwsim.families.pipeline.workload import add_pipeline
 
         assert part.pipeline is not None
         tree, name = part.on_devices(part.pipeline, "each"), ground.job or MAIN

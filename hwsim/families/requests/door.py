@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from hwsim.actors import request_level as level
+from hwsim.families import requests as level
 from hwsim.graph.opgraph import OpGraph, capacities_of
 from hwsim.machine import UnknownName
 from hwsim.playing import Manner, Played

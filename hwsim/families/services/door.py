@@ -17,7 +17,7 @@ from hwsim.workload.file import Workload
 class Answers(Door):
     """`services:`."""
 
-    quantities: Mapping[str, Dimension] = {  # see `hwsim.results.services`
+    quantities: Mapping[str, Dimension] = {  # see `hwsim.families.services.results`
         **{f"latency_{part}": TIME for part in ("mean", "p50", "p95", "p99", "max")},
         **dict.fromkeys(("requests_per_s", "goodput"), RATE),
         **dict.fromkeys(("refused", "failed", "wasted"), RATIO),
@@ -36,26 +36,26 @@ class Answers(Door):
 
     def kept(self, tree: Tree) -> frozenset[str]:
         """Names that only a request knows."""
-        from hwsim.workload.services.drawn import kept_of
+        from hwsim.families.services.workload.drawn import kept_of
 
         return kept_of(tree)
 
     def check(self, workload: Workload, mistakes: Mistakes) -> None:
         """Note the mistakes of their requests."""
-        from hwsim.workload.services.plan import check_services
+        from hwsim.families.services.workload.plan import check_services
 
         check_services(workload, mistakes)
 
     def wanted(self, workload: Workload) -> dict[str, Dimension]:
         """Quantities of each service, and of its choices."""
-        from hwsim.workload.services.plan import choices_of
+        from hwsim.families.services.workload.plan import choices_of
 
         names = (each for name, ways in choices_of(workload).items() for each in (name, *(f"{name}.{way}" for way in ways)))
         return of_each(names, self.quantities)
 
     def plan(self, workload: Workload, machine: Machine, mistakes: Mistakes, beside: Beside) -> Programs | None:
         """All of them as one program."""
-        from hwsim.workload.services.plan import plan
+        from hwsim.families.services.workload.plan import plan
 
         program = plan(workload, machine, mistakes, beside.capacities, beside.changes)
         return None if program is None else Programs(program)
@@ -63,8 +63,8 @@ class Answers(Door):
 
 def _service(definitions: dict[str, Any]) -> dict[str, Any]:
     """A service; a value of its ops may be a draw, so that their keys are not checked here."""
+    from hwsim.families.services.workload import schema
     from hwsim.workload.schema import embedded, put_schema
-    from hwsim.workload.services import schema
 
     request = {"type": "array", "items": {"$ref": "#/$defs/Request"}}
     ops = {kind: {"type": "object"} for kind, op in OPS.items() if not issubclass(op, ExchangeOp | FetchOp)}

@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from hwsim.families.services.results.answers import Answers, Rung
 from hwsim.results.result import Result
-from hwsim.results.services.answers import Answers, Rung
 from hwsim.views.kit.figure import COLOURS, about, decades, figure_bytes, open_axes, time_scale, titled
 
 RUNGS = 8

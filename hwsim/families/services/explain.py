@@ -7,9 +7,9 @@ import textwrap
 from collections.abc import Iterator
 from typing import Any
 
+from hwsim.families.services.results.answers import Answers, Services, Statement, Wait
 from hwsim.formats import format_quantity, format_share
 from hwsim.results.cause import binding
-from hwsim.results.services.answers import Answers, Services, Statement, Wait
 from hwsim.views.kit.lines import WIDTH
 from hwsim.views.kit.table import Column, aligned
 

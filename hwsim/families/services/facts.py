@@ -10,7 +10,7 @@ from hwsim.doors import Facts, Place, Shown
 from hwsim.results.result import Result
 
 if TYPE_CHECKING:
-    from hwsim.results.services.answers import Services
+    from hwsim.families.services.results.answers import Services
     from hwsim.studies.states import State
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any, Final
 
+from hwsim.families.services.results.answers import Services
 from hwsim.formats import format_quantity, format_share
-from hwsim.results.services.answers import Services
 from hwsim.views.explain.derivation import lines, seconds
 
 PART: Final = 0.99  # of the answers of a service

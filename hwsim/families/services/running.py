@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from hwsim.doors import Open, Planned
 from hwsim.engine import Actor
+from hwsim.families.services.workload.program import Program
 from hwsim.graph.opgraph import OpGraph
 from hwsim.machine import Machine
 from hwsim.results.unsteady import refuse_empty
-from hwsim.workload.services.program import Program
 
 if TYPE_CHECKING:
-    from hwsim.actors.services import Running
+    from hwsim.families.services.actors import Running
     from hwsim.families.services.told import Answered
 
 
@@ -37,7 +37,7 @@ class Programs(Planned):
 
     def open(self, machine: Machine, slower: float, engine: str) -> Answering:  # noqa: ARG002
         """The services of one run."""
-        from hwsim.actors.services import Running
+        from hwsim.families.services.actors import Running
 
         return Answering(Running(self.program, machine.capacities, slower))
 

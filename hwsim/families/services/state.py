@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Final
 
+from hwsim.families.services.results.answers import Answers, Services
 from hwsim.formats import format_count, percent
-from hwsim.results.services.answers import Answers, Services
 from hwsim.studies.states import State
 
 MOST: Final = 100_000  # requests that are tried

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any, Final
 
+from hwsim.families.services.results.answers import Answers, Held, Rung, Services, Wait
+from hwsim.families.services.results.unsure import work_interval
 from hwsim.formats import format_change, format_count, format_quantity, format_share, percent
 from hwsim.results.batches import Known, Settled
-from hwsim.results.services.answers import Answers, Held, Rung, Services, Wait
-from hwsim.results.services.unsure import work_interval
 from hwsim.views.kit.document import picked
 from hwsim.views.kit.table import Column, aligned
 

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from hwsim.doors import Server, Told
+from hwsim.families.services.results.answers import Services, expected_of
 from hwsim.results.checks import ROUNDING
-from hwsim.results.services.answers import Services, expected_of
 from hwsim.results.unsteady import overloaded
 from hwsim.results.usage import Usage
 from hwsim.spec import Warning
 
 if TYPE_CHECKING:
-    from hwsim.actors.services import Running
+    from hwsim.families.services.actors import Running
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Answered(Told):
 
     def half(self, half: float) -> float:  # noqa: ARG002
         """Of the work of all statements."""
-        from hwsim.results.services.unsure import work_interval
+        from hwsim.families.services.results.unsure import work_interval
 
         return work_interval(self.found).half
 

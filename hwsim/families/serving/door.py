@@ -16,7 +16,7 @@ from hwsim.workload.file import Workload
 class Infer(Door):
     """`infer:`."""
 
-    quantities: Mapping[str, Dimension] = {  # see `hwsim.results.serving`
+    quantities: Mapping[str, Dimension] = {  # see `hwsim.families.serving.results.statistics`
         **{f"{what}_{part}": TIME for what in ("ttft", "tpot", "latency") for part in ("mean", "p50", "p95", "p99", "max")},
         "requests_per_s": RATE,
         "tokens_per_s": RATE,
@@ -29,8 +29,8 @@ class Infer(Door):
 
     def schema(self, out: dict[str, Any], definitions: dict[str, Any]) -> None:
         """Keys whose model may be a name or a mapping."""
+        from hwsim.families.serving.workload.schema import InferKeys
         from hwsim.workload.schema import embedded, put_schema
-        from hwsim.workload.serving.schema import InferKeys
 
         infer = embedded(InferKeys, definitions)
         put_schema(infer["properties"]["model"], {"anyOf": [{"type": "string"}, {"type": "object"}]})
@@ -38,7 +38,7 @@ class Infer(Door):
 
     def check(self, workload: Workload, mistakes: Mistakes) -> None:
         """Note the mistakes of its keys and its model."""
-        from hwsim.workload.serving.placing import check_service
+        from hwsim.families.serving.workload.placing import check_service
 
         for tree in workload.trees("infer"):
             check_service(tree, mistakes)
@@ -49,8 +49,8 @@ class Infer(Door):
 
     def plan(self, workload: Workload, machine: Machine, mistakes: Mistakes, beside: Beside) -> Models | None:  # noqa: ARG002
         """The services of a workload and of its jobs."""
+        from hwsim.families.serving.workload import plan_services
         from hwsim.workload.load.arrivals import FIXED, UNSTEADY
-        from hwsim.workload.serving import plan_services
 
         plans = plan_services(workload, machine, mistakes)
         for plan in plans:

@@ -8,10 +8,10 @@ from typing import Any, Final
 import numpy as np
 
 from hwsim.families.serving.parts import NAMES, WORDS
+from hwsim.families.serving.results.statistics import ServiceStatistics
 from hwsim.families.serving.scaled import steps
 from hwsim.formats import format_quantity
 from hwsim.results.result import Result
-from hwsim.results.serving import ServiceStatistics
 from hwsim.views.kit.figure import (
     COLOURS,
     INK,

@@ -7,12 +7,12 @@ from math import fsum
 from typing import TYPE_CHECKING, Any
 
 from hwsim.doors import Facts, Place, Shown
+from hwsim.families.serving.results.scaling import most_gpus
 from hwsim.formats import format_share
 from hwsim.results.result import Result
-from hwsim.results.scaling import most_gpus
 
 if TYPE_CHECKING:
-    from hwsim.results.serving import ServiceStatistics
+    from hwsim.families.serving.results.statistics import ServiceStatistics
     from hwsim.studies.states import State
     from hwsim.views.explain.measure import Measure
 
@@ -108,7 +108,7 @@ class OfModels(Facts):
 
     def sure(self, result: Result) -> bool:
         """Whether a measured service tells how sure any is."""
-        from hwsim.results.serving_errors import sure_of
+        from hwsim.families.serving.results.errors import sure_of
 
         return any(sure_of(each) for each in found(result))
 

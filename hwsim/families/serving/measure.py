@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from hwsim.results.serving import ServiceStatistics
+from hwsim.families.serving.results.statistics import ServiceStatistics
 from hwsim.views.explain.measure import Measure
 
 SHOWN: Final = ("ttft_p95", "tpot_p95", "tokens_per_s")

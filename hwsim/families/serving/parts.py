@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator
 from typing import Final
 
+from hwsim.families.serving.results.statistics import ServiceStatistics, Where
 from hwsim.formats import format_quantity, format_share
-from hwsim.results.serving import ServiceStatistics, Where
 from hwsim.views.kit.table import Column, aligned
 
 WORDS: Final = {

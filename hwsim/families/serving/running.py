@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from hwsim.doors import Open, Planned, Told
 from hwsim.engine import Actor
+from hwsim.families.serving.workload.plan import ServicePlan
 from hwsim.graph.opgraph import OpGraph
 from hwsim.machine import Machine
 from hwsim.results.unsteady import refuse_empty
 from hwsim.spec import Warning
-from hwsim.workload.serving.plan import ServicePlan
 
 if TYPE_CHECKING:
-    from hwsim.actors.serving import Service
+    from hwsim.families.serving.actors import Service
     from hwsim.families.serving.told import Served
 
 
@@ -38,7 +38,7 @@ class Models(Planned):
 
     def open(self, machine: Machine, slower: float, engine: str) -> Serving:
         """The services of one run."""
-        from hwsim.actors.serving import Service
+        from hwsim.families.serving.actors import Service
 
         fast: Literal["never"] | None = "never" if engine == "simpy" else None
         return Serving(tuple(Service(plan, machine, slower, fast) for plan in self.plans))
@@ -57,7 +57,7 @@ class Serving(Open):
 
     def enter(self, graph: OpGraph, *, clocked: bool) -> tuple[OpGraph, Sequence[Actor]]:
         """The graph with the ops of models that are alone on their devices, and actors of the others."""
-        from hwsim.actors.serving import played
+        from hwsim.families.serving.actors import played
 
         return played(self.services, graph, clocked=clocked)
 

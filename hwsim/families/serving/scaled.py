@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from hwsim.families.serving.results.scaling import Scaling
 from hwsim.formats import format_count, format_quantity, format_share
-from hwsim.results.scaling import Scaling
 from hwsim.views.kit.document import picked
 
 

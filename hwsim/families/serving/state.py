@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 
 from hwsim.families.serving.parts import limited_by
+from hwsim.families.serving.results.errors import sure_of
+from hwsim.families.serving.results.statistics import ServiceStatistics
 from hwsim.formats import format_count
 from hwsim.results.batches import Known
-from hwsim.results.serving import ServiceStatistics
-from hwsim.results.serving_errors import sure_of
 from hwsim.studies.states import State
 
 

@@ -9,12 +9,12 @@ from typing import Any, Final
 
 from hwsim.families.serving import scaled as scaling
 from hwsim.families.serving.parts import LEAST, NAMES, SLOW, limited_by
+from hwsim.families.serving.results.accounting import ADAPTER, PARTS, STARTING
+from hwsim.families.serving.results.adapters import AdapterUse
+from hwsim.families.serving.results.errors import LEVEL, Sure, sure_of
+from hwsim.families.serving.results.statistics import RequestRow, ServiceStatistics
 from hwsim.formats import format_count, format_quantity, format_share, percent
-from hwsim.results.accounting import ADAPTER, PARTS, STARTING
-from hwsim.results.adapters import AdapterUse
 from hwsim.results.requests import Spread
-from hwsim.results.serving import RequestRow, ServiceStatistics
-from hwsim.results.serving_errors import LEVEL, Sure, sure_of
 from hwsim.views.kit.document import picked
 
 PLAIN: Final = (  # entries of the document with the names of the statistics

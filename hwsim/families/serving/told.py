@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from hwsim.doors import Server, Told
+from hwsim.families.serving.results.statistics import ServiceStatistics, expected_of
 from hwsim.formats import format_count
 from hwsim.results.checks import ROUNDING
 from hwsim.results.invariants import numbers
-from hwsim.results.serving import ServiceStatistics, expected_of
 from hwsim.results.unsteady import overloaded
 from hwsim.spec import Warning
 

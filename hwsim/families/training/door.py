@@ -31,8 +31,8 @@ class Trainings(Door):
 
     def schema(self, out: dict[str, Any], definitions: dict[str, Any]) -> None:
         """Keys whose model and plan may be words or mappings."""
+        from hwsim.families.training.workload.schema import EvaluateKeys, ParallelKeys, SynchroniseKeys, TrainKeys
         from hwsim.workload.schema import embedded, put_schema
-        from hwsim.workload.training.schema import EvaluateKeys, ParallelKeys, SynchroniseKeys, TrainKeys
 
         train = embedded(TrainKeys, definitions)
         put_schema(train["properties"]["model"], {"anyOf": [{"type": "string"}, {"type": "object"}]})
@@ -44,7 +44,7 @@ class Trainings(Door):
 
     def check(self, workload: Workload, mistakes: Mistakes) -> None:
         """Note the mistakes of its keys and its model."""
-        from hwsim.workload.training import check_training  # models are slow to import
+        from hwsim.families.training.workload import check_training  # models are slow to import
 
         for tree in workload.trees("train"):
             check_training(tree, mistakes)
@@ -61,7 +61,7 @@ class Trainings(Door):
 
     def write(self, part: Job, ground: Ground) -> None:
         """Its steps, of one replica where all are alike and nothing else runs."""
-        from hwsim.workload.training import add_training  # models are slow to import
+        from hwsim.families.training.workload import add_training  # models are slow to import
 
         assert part.train is not None
         workload, disturbed = ground.workload, ground.disturbed

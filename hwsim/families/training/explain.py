@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hwsim.families.training.results import MAIN
 from hwsim.formats import format_quantity, percent
 from hwsim.results.failing import Failing
-from hwsim.results.training import MAIN
 from hwsim.views.kit.failing import accounted
 from hwsim.views.kit.lines import bar
 

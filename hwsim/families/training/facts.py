@@ -12,8 +12,8 @@ from hwsim.results.result import Result
 from hwsim.units import DAY
 
 if TYPE_CHECKING:
+    from hwsim.families.training.results import Training
     from hwsim.results.interval import Interval
-    from hwsim.results.training import Training
 
 MILLION = 1e6
 

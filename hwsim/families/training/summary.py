@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
+from hwsim.families.training.results import MAIN, Training
 from hwsim.formats import family, format_quantity, format_share, lasting, prefixed
-from hwsim.results.training import MAIN, Training
 from hwsim.units import DAY
 from hwsim.views.kit.document import picked
 from hwsim.views.kit.failing import as_dict as failing_as_dict

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from hwsim.doors import Told
+from hwsim.families.training.results import Training, expected_of, trainings
 from hwsim.results.invariants import numbers
 from hwsim.results.timeline import Timeline
-from hwsim.results.training import Training, expected_of, trainings
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,0 @@
-"""Services under load, played: requests as small objects that wait in lines and at stations, on a calendar of their own."""
-
-from __future__ import annotations
-
-from hwsim.actors.services.play import Play
-from hwsim.actors.services.running import Running
-
-__all__ = ["Play", "Running"]

@@ -1,0 +1,144 @@
+"""The pages of one flash plane: a page map, an open block, and greedy garbage collection.
+
+A page of flash is programmed once and erased only with its whole block, so that a page written again goes
+somewhere else and leaves a dead page behind. When fewer than `reserve` blocks are empty, the block with the
+fewest live pages is chosen; they move to a block kept for moved pages, and it is erased.
+
+    write amplification = (pages written + pages moved) / pages written
+
+No time passes here: `hwsim.families.requests.ssd` says how long the moves and erases take.
+
+**Source.** Rosenblum and Ousterhout, "The design and implementation of a log-structured file system", ACM TOCS
+10(1), 1992 (greedy cleaning); Desnoyers, "Analytic models of SSD write performance", ACM TOS 10(2), 2014.
+**Error.** calibrate/published/twins_storage.py against a reference simulator.
+**Range.** One stream, no separation of hot from cold pages, no wear levelling.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+from copy import copy
+from typing import Final
+
+from hwsim.units import Ratio
+
+_NOT_A_VICTIM: Final = 1 << 40  # added to the live pages of a block that is open or empty, so that it is never the fewest
+
+
+class PlaneMap:
+    """Logical pages 0 to `logical` - 1 of one plane, over `blocks` blocks of `pages` pages.
+
+    >>> plane = PlaneMap(logical=4, blocks=6, pages=2, reserve=2)
+    >>> [plane.write(page) for page in (0, 1, 2, 3)]  # (place in the block, pages moved, blocks erased)
+    [(0, 0, 0), (1, 0, 0), (0, 0, 0), (1, 0, 0)]
+    >>> [plane.write(page) for page in (0, 2, 0, 2)], plane.write_amplification
+    ([(0, 0, 0), (1, 0, 0), (0, 1, 1), (1, 0, 0)], 1.125)
+
+    Raises:
+        ValueError: the logical pages and the blocks that are kept free do not fit.
+    """
+
+    __slots__ = (
+        *("erased", "free", "moved", "pages", "reserve", "where", "written"),
+        *("_live", "_next", "_open", "_owner", "_spare", "_spare_next"),
+    )
+
+    def __init__(self, *, logical: int, blocks: int, pages: int, reserve: int) -> None:
+        self.pages, self.reserve = pages, max(2, reserve)  # with two, a block to move pages to is never missing
+        if logical > (blocks - self.reserve - 2) * pages:
+            kept = f"of which {self.reserve + 2} are kept free"
+            raise ValueError(f"{logical} pages do not fit in {blocks} blocks of {pages}, {kept}")
+        self.where = [-1] * logical  # logical page -> place
+        self._owner = [-1] * (blocks * pages)  # place -> logical page, -1 where it is dead or empty
+        self._live = [_NOT_A_VICTIM] * blocks
+        self.free = list(range(blocks - 1, -1, -1))
+        self._open, self._next = self.free.pop(), 0
+        self._spare, self._spare_next = self.free.pop(), 0
+        self.written = self.moved = self.erased = 0
+
+    @property
+    def write_amplification(self) -> float:
+        return (self.written + self.moved) / self.written if self.written else 1.0
+
+    def offset(self, page: int) -> int:
+        """Place in its block of a page that was written."""
+        return self.where[page] % self.pages
+
+    def write(self, page: int) -> tuple[int, int, int]:
+        """Write a page anew: its place in the block, how many pages had to move first, how many blocks were erased."""
+        moved = erased = 0
+        pages, live = self.pages, self._live
+        if self._next == pages:
+            live[self._open] -= _NOT_A_VICTIM
+            self._open, self._next = self.free.pop(), 0
+            while len(self.free) < self.reserve:
+                moved += self._collect()
+                erased += 1
+        old = self.where[page]
+        if old >= 0:
+            live[old // pages] -= 1
+            self._owner[old] = -1
+        offset = self._next
+        place = self._open * pages + offset
+        self._next = offset + 1
+        self.where[page] = place
+        self._owner[place] = page
+        live[self._open] += 1
+        self.written += 1
+        return offset, moved, erased
+
+    def copy(self) -> PlaneMap:
+        """Another plane in the same state, which counts from here."""
+        plane = copy(self)
+        for name in ("where", "free", "_owner", "_live"):
+            setattr(plane, name, getattr(self, name).copy())
+        plane.written = plane.moved = plane.erased = 0
+        return plane
+
+    def _collect(self) -> int:
+        """Empty the block with the fewest live pages: how many moved."""
+        live, owner, where, pages = self._live, self._owner, self.where, self.pages
+        victim = live.index(min(live))
+        live[victim] = _NOT_A_VICTIM
+        first, moved = victim * pages, 0
+        for place in range(first, first + pages):
+            page = owner[place]
+            if page < 0:
+                continue
+            if self._spare_next == pages:
+                live[self._spare] -= _NOT_A_VICTIM
+                self._spare, self._spare_next = self.free.pop(), 0
+            to = self._spare * pages + self._spare_next
+            self._spare_next += 1
+            owner[place], owner[to], where[page] = -1, page, to
+            live[self._spare] += 1
+            moved += 1
+        self.free.insert(0, victim)  # the one that has been empty longest is used first
+        self.moved += moved
+        self.erased += 1
+        return moved
+
+
+def used(
+    blocks: int, pages: int, over_provisioning: Ratio, reserve: Ratio, *, overwritten: float = 2.0, seed: int = 1
+) -> Callable[[], PlaneMap]:
+    """Makes planes of a drive written from end to end, then `overwritten` times over at random: its steady state.
+
+    Every plane has the state of one and the same at a different time, or else all would collect garbage at once.
+    """
+    draw, logical = random.Random(seed).random, int(blocks * pages * (1.0 - over_provisioning))
+    plane = PlaneMap(logical=logical, blocks=blocks, pages=pages, reserve=math.ceil(reserve * blocks))
+
+    def make() -> PlaneMap:
+        if not plane.written:
+            for page in range(logical):
+                plane.write(page)
+            for _ in range(int(logical * overwritten)):
+                plane.write(int(draw() * logical))
+        for _ in range(1 + int(draw() * 2 * pages)):
+            plane.write(int(draw() * logical))
+        return plane.copy()
+
+    return make

@@ -1,0 +1,61 @@
+"""Latency of a simulated device against its load, from idle to nearly full; the rate that a stream of requests reaches."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from hwsim.demand import Requests
+from hwsim.families.requests.requests import Play, Served, poisson, serve, statistics
+from hwsim.results.requests import LatencyCurve, LoadPoint
+from hwsim.units import PerSecond
+
+LOADS: Final = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95)
+REQUESTS: Final = 4000  # of each point
+
+
+def latency_curve(name: str, make: Callable[[], Play], wanted: Requests, *, seed: int = 1) -> LatencyCurve:
+    """Latencies of requests like an op's that arrive at random instants (Poisson), at parts of the highest rate of the device.
+
+    make: a fresh simulation for each point.
+    """
+    alike = replace(wanted, count=REQUESTS, depth=None, pattern="random" if wanted.pattern == "dependent" else wanted.pattern)
+    play = make()
+    flat_out = play.requests(alike, play.span, 0.0)
+    serve(play.simulation, flat_out)
+    most = len(flat_out) / flat_out.end
+    points = []
+    for number, load in enumerate(LOADS):
+        play = make()
+        served = play.requests(alike, play.span, 0.0)
+        served.at = poisson(load * most, len(served), seed + number)
+        serve(play.simulation, served)
+        row = statistics(name, [served], {})
+        points.append(
+            LoadPoint(
+                load=load,
+                rate=load * most,
+                mean_s=row.latency_mean_s,
+                p50_s=row.latency_p50_s,
+                p95_s=row.latency_p95_s,
+                p99_s=row.latency_p99_s,
+                closed_form_s=play.loaded_latency(load) if play.loaded_latency else None,
+            )
+        )
+    return LatencyCurve(name, tuple(points))
+
+
+def steady_rate(served: Served) -> PerSecond:
+    """Requests per second, from the first tenth of the answers to the issue of the last request.
+
+    With a depth, that many requests are under way all the time: the start, when all come at once, and the end, when fewer
+    and fewer are left, are not counted.
+    """
+    answers = sorted(served.finish)
+    first = len(answers) // 10
+    last = bisect_left(answers, max(served.issued)) - 1
+    if last - first < len(answers) // 4 or answers[last] <= answers[first]:
+        return len(answers) / (answers[-1] - min(served.issued))
+    return (last - first) / (answers[last] - answers[first])

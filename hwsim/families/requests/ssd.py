@@ -1,0 +1,330 @@
+"""A solid-state disk, request by request: flash chips that serve first come first, and the channels they share.
+
+A page is read by a command over the channel, `read` seconds inside the chip, and its bytes back over the channel; it is
+written by its bytes over the channel and `program` seconds inside. A chip does one command at a time, for pages at the
+same place in a block of several planes of one die. A channel carries one thing at a time: data that waits to leave a
+chip goes first, then commands in the order they were made. Consecutive pages go to consecutive channels, then chips,
+then dies, then planes. The answer leaves over the link to the host, and new commands are fetched behind it.
+
+Garbage collection (`flash_map`) reads, programs and erases inside the chip, which serves nothing meanwhile:
+that is where slow writes, and slow reads behind them, come from.
+
+**Source.** Agrawal et al., "Design tradeoffs for SSD performance", USENIX ATC 2008; Tavakkol et al., "MQSim: a framework
+for enabling realistic studies of modern multi-queue SSD devices", FAST 2018 (order of pages, what a channel does first).
+**Error.** calibrate/published/twins_storage.py, against curves of MQSim.
+**Range.** No cache of data or of the page map, no suspended programs; a page stays in its plane. The drive has fewer
+blocks than the real one (`BLOCKS` a plane), all else being equal, so that its steady state is reached in seconds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable
+from heapq import heappop, heappush
+from itertools import count
+from typing import Final, Protocol
+
+from hwsim.devices.flash import Flash
+from hwsim.devices.ssd import Ssd
+from hwsim.families.requests.flash_map import PlaneMap, used
+from hwsim.families.requests.requests import CannotPlay, Play, Served, Stream, requests_of
+from hwsim.graph.opgraph import Ints
+from hwsim.units import BytesPerSecond, Seconds
+
+BLOCKS: Final = 128  # of a plane, where the flash does not say
+
+_ISSUE: Final = 0  # a stream may issue requests
+_FINISH: Final = 1  # one of its requests has been answered
+_BEGIN: Final = 2  # a command (and what it writes) is in the drive
+_FREE: Final = 3  # a channel that something waits for is free
+_DONE: Final = 4  # the chip has read, programmed or erased
+_OUT: Final = 5  # a page has crossed the channel to the controller
+
+_READ: Final = 0
+_WRITE: Final = 1
+
+
+class Placed(Protocol):
+    """Places of the pages of a plane: the part of a page map that reading needs."""
+
+    def offset(self, page: int) -> int:
+        """Place in its block."""
+        ...
+
+
+class _Stream(Stream):
+    """Requests in pages. pages: of each request, the pages that are not done."""
+
+    __slots__ = ("pages",)
+
+    def __init__(self, served: Served) -> None:
+        super().__init__(served)
+        self.pages = [0] * len(served)
+
+
+# A page: whose, which request, job, bytes, die, plane, place in its block, seconds of garbage collection before it.
+_Page = tuple[_Stream, int, int, int, int, int, int, float]
+_NOBODY: Final = _Stream(Served(at=[], address=[], size=[], write=[], core=[]))
+
+
+def ssd_play(ssd: Ssd, name: str = "the ssd") -> Play:
+    """The simulation of an SSD whose `flash` is known; random writes meet a drive that was written all over, if it says so.
+
+    Raises:
+        CannotPlay: it is described by its data sheet alone.
+    """
+    flash = ssd.flash
+    if flash is None:
+        hint = "the library's part mqsim-default has it ({use: mqsim-default}); or say what it is made of, or leave it out"
+        raise CannotPlay(f"{name} is an ssd without `flash:`, known by its data sheet alone: its requests cannot be played", hint)
+    blocks, spare = flash.blocks or BLOCKS, ssd.over_provisioning
+    worn = ssd.state == "steady" and spare is not None
+    planes = used(blocks, flash.pages_per_block, spare or 0.0, ssd.reserve) if worn else None
+    simulation = SsdSimulation(flash, link=ssd.interface or math.inf, overhead=ssd.controller, planes=planes)
+    pages = flash.all_chips * flash.dies * flash.planes * blocks * flash.pages_per_block
+    return Play(simulation, ssd.size or pages * flash.page, requests_of)
+
+
+class SsdSimulation:
+    """Implements `RequestSimulation`.
+
+    Args:
+        flash: geometry and times.
+        link: bytes/s between host and drive, in each direction.
+        overhead: seconds of the controller for each request.
+        planes: makes the page map of a plane (see `used`); None for a drive written once from end to end, and given
+            empty blocks for ever.
+        paced: what a collection takes is spread over the writes to the block it made room for, as firmware does;
+            otherwise all of it comes before the next write.
+        placed: makes what says where the pages of a plane are, for a drive that is only read, if not in order.
+    """
+
+    def __init__(
+        self,
+        flash: Flash,
+        *,
+        link: BytesPerSecond = math.inf,
+        overhead: Seconds = 0.0,
+        planes: Callable[[], PlaneMap] | None = None,
+        paced: bool = True,
+        placed: Callable[[], Placed] | None = None,
+    ) -> None:
+        self._flash, self._link, self._overhead = flash, link, overhead
+        self._new_map, self._maps, self._paced = planes, dict[int, PlaneMap](), paced
+        self._owed: dict[int, list[float]] = {}  # of a plane: seconds of collection to be done, and of them with each write
+        self._new_place, self._places = placed, dict[int, Placed]()
+        # What every request needs, out of reach of properties: the simulation spends its time here.
+        self._page, self._chips, self._channels = int(flash.page), flash.all_chips, flash.channels
+        self._planes, self._dies, self._places_in_block = flash.planes, flash.dies, flash.pages_per_block
+        self._ordered = planes is None and placed is None
+        chips, channels = self._chips, self._channels
+        self._queue: list[deque[_Page]] = [deque() for _ in range(chips)]
+        self._running: list[list[_Page]] = [[] for _ in range(chips)]  # what a chip is at
+        self._inside = [0] * chips  # pages of it that have not left the chip
+        self._began = [0.0] * chips
+        self._asking: list[deque[int]] = [deque() for _ in range(channels)]  # idle chips with something to do
+        self._leaving: list[deque[tuple[int, float]]] = [deque() for _ in range(channels)]  # (chip, bytes) to send
+        self._free = [0.0] * channels  # until when a channel is taken
+        self._woken = [False] * channels  # whether something happens then already
+        self._inward = self._outward = 0.0  # until when the link from and to the host is taken
+        self._heap: list[tuple[float, int, int, int, _Stream]] = []  # when, order, what, chip or request, whose
+        self._order = count().__next__
+        self._chip_time, self._channel_time = [0.0] * chips, [0.0] * channels
+        self._written = self._read = 0
+        self._run = self._machinery()
+
+    @property
+    def counters(self) -> dict[str, float]:
+        """Pages read, written and moved, blocks erased, write amplification, and seconds that chips and channels worked."""
+        moved, erased = (sum(getattr(plane, what) for plane in self._maps.values()) for what in ("moved", "erased"))  # integers
+        numbers: dict[str, float] = {
+            "pages_read": self._read,
+            "chip_s": math.fsum(self._chip_time),
+            "channel_s": math.fsum(self._channel_time),
+        }
+        if self._written:
+            numbers |= {"pages_written": self._written, "write_amplification": (self._written + moved) / self._written}
+        return numbers | ({"pages_moved": moved, "blocks_erased": erased} if self._maps and self._written else {})
+
+    def units(self, address: Ints) -> tuple[Ints, str]:
+        return address // self._page % self._chips, "chip"
+
+    def offer(self, served: Served) -> None:
+        if len(served):
+            heappush(self._heap, (served.at[0], self._order(), _ISSUE, 0, _Stream(served)))
+
+    def due(self) -> float:
+        return self._heap[0][0] if self._heap else math.inf
+
+    def advance(self, until: float) -> None:
+        self._run(until)
+
+    def _machinery(self) -> Callable[[float], None]:
+        """The steps of `advance`: functions over local names, made once, because its time is spent here."""
+        heap, order, queues, running, inside = self._heap, self._order, self._queue, self._running, self._inside
+        channels, planes, link, overhead = self._channels, self._planes, self._link, self._overhead
+        asking, leaving, free, woken = self._asking, self._leaving, self._free, self._woken
+        began, chip_time, channel_time = self._began, self._chip_time, self._channel_time
+        bandwidth, command = self._flash.channel, self._flash.command
+        read, program = self._flash.read, self._flash.program
+
+        def grant(time: float, channel: int) -> None:
+            """Give the channel, once it is free, to data that leaves a chip, else to the next command."""
+            going, wanting = leaving[channel], asking[channel]
+            if not (going or wanting):
+                return
+            if time < free[channel]:
+                if not woken[channel]:
+                    woken[channel] = True
+                    heappush(heap, (free[channel], order(), _FREE, channel, _NOBODY))
+                return
+            if going:
+                chip, size = going.popleft()
+                held = size / bandwidth
+                heappush(heap, (time + held, order(), _OUT, chip, _NOBODY))
+            else:
+                chip = wanting.popleft()
+                queue = queues[chip]
+                first = queue.popleft()
+                batch = [first]
+                if queue and planes > 1:
+                    _take_along(queue, batch, planes)
+                job, held, work = first[2], command, read
+                if job == _WRITE:
+                    work = program + max([page[7] for page in batch])
+                    for page in batch:
+                        held += page[3] / bandwidth
+                running[chip], inside[chip], began[chip] = batch, len(batch), time
+                heappush(heap, (time + held + work, order(), _DONE, chip, _NOBODY))
+                if wanting and not woken[channel]:
+                    woken[channel] = True
+                    heappush(heap, (time + held, order(), _FREE, channel, _NOBODY))
+            free[channel] = time + held
+            channel_time[channel] += held
+
+        def run(until: float) -> None:
+            while heap and heap[0][0] <= until:
+                time, _, event, who, stream = heappop(heap)
+                if event in (_DONE, _OUT):
+                    channel, batch = who % channels, running[who]
+                    if event == _OUT:  # with the last page of a request its answer enters the link
+                        page = batch[-inside[who]]
+                        inside[who] -= 1
+                        stream, request = page[0], page[1]
+                        stream.pages[request] -= 1
+                        if stream.pages[request] == 0:
+                            sent = max(time, self._outward)
+                            self._outward = sent = sent + stream.served.size[request] / link
+                            self._answer(sent + overhead, request, stream)
+                    elif batch[0][2] == _READ:
+                        for page in batch:
+                            leaving[channel].append((who, page[3]))
+                    else:
+                        inside[who] = 0
+                        for stream, request, *_ in batch:
+                            stream.pages[request] -= 1
+                            if stream.pages[request] == 0:
+                                self._answer(time + overhead, request, stream)
+                    if inside[who] == 0:
+                        running[who] = []
+                        chip_time[who] += time - began[who]
+                        if queues[who]:
+                            asking[channel].append(who)
+                    grant(time, channel)
+                elif event == _FREE:
+                    woken[who] = False
+                    grant(time, who)
+                else:
+                    if event == _BEGIN:
+                        self._begin(time, who, stream, grant)
+                        continue
+                    if event == _FINISH:
+                        stream.flying -= 1
+                    self._issue(time, stream, grant)
+
+        return run
+
+    def _issue(self, time: float, stream: _Stream, grant: Callable[[float, int], None]) -> None:
+        """Issue the requests that are there and may be under way."""
+        served = stream.served
+        for request in stream.issue(time):
+            begin = self._outward
+            if served.write[request]:
+                begin = self._inward = max(time, begin, self._inward) + served.size[request] / self._link
+            if begin > time:
+                heappush(self._heap, (begin, self._order(), _BEGIN, request, stream))
+            else:
+                self._begin(time, request, stream, grant)
+        if (later := stream.upcoming) is not None:
+            heappush(self._heap, (later, self._order(), _ISSUE, 0, stream))
+
+    def _begin(self, time: float, request: int, stream: _Stream, grant: Callable[[float, int], None]) -> None:
+        """Queue its pages at their chips."""
+        served, page_size, chips, channels = stream.served, self._page, self._chips, self._channels
+        served.start[request] = time
+        job = _WRITE if served.write[request] else _READ
+        address = served.address[request]
+        end = address + served.size[request]
+        number, last = address // page_size, (end - 1) // page_size
+        stream.pages[request] = last + 1 - number
+        if job == _WRITE:
+            self._written += last + 1 - number
+        else:
+            self._read += last + 1 - number
+        while number <= last:
+            low, high = number * page_size, (number + 1) * page_size
+            size = min(end, high) - max(address, low)
+            chip, row = number % chips, number // chips
+            die, row = row % self._dies, row // self._dies
+            plane, row = row % self._planes, row // self._planes
+            queue, channel = self._queue[chip], chip % channels
+            if not queue and not self._running[chip]:
+                self._asking[channel].append(chip)
+            offset, first = row % self._places_in_block, 0.0
+            if not self._ordered:
+                offset, first = self._locate((chip * self._dies + die) * self._planes + plane, row, job)
+            queue.append((stream, request, job, size, die, plane, offset, first))
+            grant(time, channel)
+            number += 1
+
+    def _locate(self, plane: int, row: int, job: int) -> tuple[int, float]:
+        """Place in its block of a page of a plane; of one written, also the seconds of collection to be done first."""
+        if self._new_place is not None:
+            if plane not in self._places:
+                self._places[plane] = self._new_place()
+            return self._places[plane].offset(row), 0.0
+        assert self._new_map is not None
+        if job == _READ:
+            pages = self._maps.get(plane)
+            return (row % self._places_in_block if pages is None else pages.offset(row % len(pages.where))), 0.0
+        if plane not in self._maps:
+            self._maps[plane], self._owed[plane] = self._new_map(), [0.0, 0.0]
+        pages, owed = self._maps[plane], self._owed[plane]
+        row %= len(pages.where)
+        offset, moved, erased = pages.write(row)
+        if erased:
+            owed[0] += moved * (self._flash.read + self._flash.program) + erased * self._flash.erase
+            owed[1] = owed[0] / self._places_in_block if self._paced else owed[0]
+        paid = min(owed)
+        owed[0] -= paid
+        return offset, paid
+
+    def _answer(self, finish: float, request: int, stream: _Stream) -> None:
+        if stream.finish(request, finish):
+            heappush(self._heap, (finish, self._order(), _FINISH, 0, stream))
+
+
+def _take_along(queue: deque[_Page], batch: list[_Page], planes: int) -> None:
+    """Move to `batch` what can be done together with its first: same job, die and place, of another plane each."""
+    _, _, job, _, die, plane, offset, _ = batch[0]
+    taken, places = {plane}, []
+    for at, page in enumerate(queue):
+        if page[6] == offset and page[4] == die and page[2] == job and page[5] not in taken:
+            taken.add(page[5])
+            places.append(at)
+            if len(taken) == planes:
+                break
+    batch += [queue[at] for at in places]
+    for at in reversed(places):
+        del queue[at]

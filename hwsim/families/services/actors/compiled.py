@@ -1,0 +1,352 @@
+"""Playing a program of services by compiled code: as `play` does, to the femtosecond, with the same notes.
+
+For programs all of whose capacities are stations. No time in it may be longer than 38 minutes (2^61 fs); a run may, as its clock
+begins anew now and then.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from bisect import bisect_right
+from collections.abc import Iterator
+from typing import Any, Final
+
+import numpy as np
+
+from hwsim.engine import core
+from hwsim.engine.fair import FULL
+from hwsim.engine.native import fits
+from hwsim.families.services.actors import rows as names
+from hwsim.families.services.actors import station_rows as places
+from hwsim.families.services.actors.columns import ANSWERS, CROWD, ROOM, Columns, number_of
+from hwsim.families.services.actors.stations import NEVER
+from hwsim.families.services.results.notes import ServiceNotes
+from hwsim.families.services.workload.program import NONE, Program
+from hwsim.records import dataclass
+from hwsim.spec.limits import REQUESTS, refuse_beyond
+from hwsim.workload.load.arrivals import blocks
+from hwsim.workload.load.traces import read_trace
+
+MOST: Final = 1 << 24  # members of a station at once
+REBASE: Final = 2**60  # fs: after so long the clock of a run begins anew
+
+
+class TooFar(Exception):
+    """A time or a number is beyond the words of compiled code."""
+
+
+@dataclass(slots=True)
+class Counted:
+    """A station at the end: members x fs, and fs x what was used of it, of FULL."""
+
+    area: int
+    busy: int
+    there: int
+
+    def count(self, now: int) -> int:  # noqa: ARG002 (as of the others; it is counted already)
+        """Members there."""
+        return self.there
+
+    def used(self, end: int) -> float:
+        """Part of it that was used, from 0 to `end`."""
+        return self.busy / FULL / end
+
+
+class CompiledPlay:
+    """A run of a program; `until` plays on, as far as it may."""
+
+    def __init__(self, program: Program, *, slower: float = 1.0) -> None:
+        """Make ready.
+
+        Args:
+            slower: times as long as expected that all work takes.
+
+        Raises:
+            TooFar: compiled code cannot play it.
+        """
+        self.program, self.now = program, 0
+        self._origin = 0  # fs: where the clock of compiled code began for the last time
+        self._first = [NONE] * len(program.services)  # by service, its first request, if that was before
+        self._later: dict[int, list[int]] = {}  # by service, arrivals that are too late for this clock
+        columns = self._columns = Columns(program, slower)
+        if not program.compiles or columns.too_long or not fits(columns.flows, MOST):
+            raise TooFar(f"{len(program.stations)} stations are not for compiled code")
+        self.notes = [ServiceNotes(len(each.choices), each.within, each.since) for each in program.services]
+        self.stations: list[Counted] = []
+        self.worked = [0] * len(program.served)
+        self._streams: dict[int, Iterator[Any]] = {}
+        happens = [
+            columns.table.add(
+                each.service,
+                int(each.hit is not None),
+                columns.floats.add(each.hit or 0.0),
+                NONE if each.emptied < 0 else columns.cache_rows[each.emptied],
+            )
+            for each in program.events
+        ]
+        counts = np.zeros(names.COUNTS, np.int64)
+        held = 1 + sum(type(step).__name__ == "Take" for service in program.services for step in service.steps)
+        counts[[names.SERVICES, names.STATIONS]] = len(program.services), len(program.stations)
+        counts[[names.RESOURCES, names.WORKED_AT]] = columns.resources, columns.worked
+        if columns.cache_rows:
+            counts[[names.CACHES, names.CACHES_END]] = columns.cache_rows[0], columns.cache_rows[-1] + 1
+        self._margin = columns.margin
+        self._fixed = len(columns.words)
+        slots = max(1, *(each.slots for each in program.services))
+        self._state = names.State(
+            table=columns.table.column(np.int64),
+            floats=columns.floats.column(np.float64),
+            services=columns.services.column(np.int64),
+            stations=columns.stations.column(np.int64),
+            words=columns.words.column(np.uint64),
+            counts=counts,
+            strands=np.zeros((0, names.STRAND_WIDTH), np.int64),
+            targets=np.zeros((0, 3), np.uint64),
+            slots=np.zeros((0, slots), np.float64),
+            waits=np.zeros((0, columns.resources + held), np.int64),
+            lists=np.zeros((names.LISTS, 0), np.int64),
+            timers=np.zeros((0, names.TIMER_WIDTH), np.int64),
+            answers=np.zeros((ANSWERS, names.ANSWER_WIDTH + columns.resources), np.int64),
+            arrivals=np.zeros((max(1, len(columns.entries)), 0), np.int64),
+        )
+        self._answered = 0
+        self._windows = [0] * len(program.services)
+        self._grow_strands(max(ROOM, len(columns.stations)))
+        self._grow_timers(ROOM)
+        if columns.classes:
+            self._grow_crowds(CROWD)
+        for event, row in zip(program.events, happens, strict=True):
+            self._room_for_timers(2)
+            for at, begins in ((event.at, True), (event.until, False)):
+                self._call("hwsim_services_event", at, row, begins)
+        for entry, number in enumerate(columns.entries):
+            self._open(entry, number)
+        self._settle()
+
+    def _open(self, entry: int, number: int) -> None:
+        """The first requests of a service from outside."""
+        of = self.program.services[number]
+        keys = of.arrivals
+        if keys is None:
+            return
+        if keys.clients is None:
+            came = iter([read_trace(keys.trace, keys.place, tokens=False).arrival]) if keys.trace is not None else None
+            self._streams[number] = came if came is not None else blocks(keys, self.program.seed, of.name)
+            self._refill(number)
+        self._room_for_timers((keys.clients or 0) + 1)
+        self._call("hwsim_services_begin", entry)
+
+    def next(self) -> int:
+        """When something happens next; NEVER if nothing does."""
+        soonest = self._soonest()
+        return NEVER if soonest >= names.LARGEST else soonest + self._origin
+
+    def _soonest(self) -> int:
+        """The same on the clock of compiled code; LARGEST if nothing does."""
+        state = self._state
+        counts = state.counts
+        dues = [int(due) for due in state.stations[: counts[names.STATIONS], places.DUE]]
+        if counts[names.TIMERS]:
+            dues.append(int(state.timers[0, 0]))
+        return min(dues, default=names.LARGEST)
+
+    def until(self, limit: int) -> None:
+        """Play all instants before a limit.
+
+        Raises:
+            TooFar: a time is beyond an int64: play it again, otherwise.
+        """
+        while True:
+            near = REBASE
+            if (soonest := self._soonest()) >= near and self._state.counts[names.NOW] == 0:
+                near = soonest + 1  # nothing happens for long
+            self._until(min(limit - self._origin, near, names.LARGEST))
+            if limit - self._origin <= near or self._soonest() >= names.LARGEST:
+                return
+            self._rebase()
+
+    def _rebase(self) -> None:
+        """Let the clock of compiled code begin anew."""
+        state, shift = self._state, int(self._state.counts[names.NOW])
+        if not shift:
+            return
+        for number, row in enumerate(state.services[: len(self.program.services)]):
+            if self._first[number] < 0 <= row[names.FIRST_CAME]:
+                self._first[number] = int(row[names.FIRST_CAME]) + self._origin
+        self._origin += shift
+        if self._call("hwsim_services_rebase") == core.TOO_FAR:
+            raise TooFar("nothing happened to a service, or to a request, for too long")
+        for row in state.services[: len(self.program.services)]:
+            if row[names.ENTRY] >= 0 and row[names.ARRIVED] < row[names.ARRIVALS]:
+                state.arrivals[row[names.ENTRY], row[names.ARRIVED] : row[names.ARRIVALS]] -= shift
+        for number, load in enumerate(self.program.loads, len(self.program.services)):
+            if load.until >= 0:
+                state.services[number, 1] = min(max(load.until - self._origin, 0), names.LARGEST)
+
+    def _until(self, limit: int) -> None:
+        while (why := self._call("hwsim_services_play", limit, self._margin, core.PATIENCE)) != core.DONE:
+            if why == core.TOO_FAR:
+                raise TooFar("a time is beyond the words of compiled code")
+            self._make_room()
+        self._settle()
+
+    def _call(self, kernel: str, *numbers: int) -> int:
+        kinds = [core.INT] * len(numbers)
+        return core.kernel(kernel, ctypes.POINTER(names.Columns), *kinds)(ctypes.byref(names.columns(self._state)), *numbers)
+
+    # ---- room
+
+    def _make_room(self) -> None:
+        state = self._state
+        counts, margin = state.counts, self._margin
+        if counts[names.FREE_STRANDS] < margin:
+            self._grow_strands(len(state.strands))
+        self._room_for_timers(margin)
+        if counts[names.ANSWERS] + margin > len(state.answers):
+            self._take_answers()
+        for number in self._streams:
+            row = state.services[number]
+            if row[names.ARRIVED] == row[names.ARRIVALS] >= 0:
+                self._refill(number)
+        for station in range(len(self.program.stations)):
+            row = state.stations[station]
+            if row[places.CROWDED] and row[places.DEPTH] + margin > row[places.CROWDED]:
+                self._grow_crowds(4 * int(row[places.CROWDED]))
+
+    def _refill(self, number: int) -> None:
+        """The next arrivals of a service."""
+        state = self._state
+        row = state.services[number]
+        came = self._later.pop(number, None)
+        if came is None:
+            start, block = self.program.services[number].start, next(self._streams[number], None)
+            came = [] if block is None else [start + at for at in block.tolist()]
+        if not came:
+            row[names.ARRIVED] = row[names.ARRIVALS] = NONE
+            return
+        near = bisect_right(came, self._origin + 2 * names.FARTHEST)
+        if not near:
+            raise TooFar("requests come too late")
+        if near < len(came):
+            self._later[number] = came[near:]
+        block = [at - self._origin for at in came[:near]]
+        entry = int(row[names.ENTRY])
+        if len(block) > state.arrivals.shape[1]:
+            wider = np.zeros((len(state.arrivals), len(block)), np.int64)
+            wider[:, : state.arrivals.shape[1]] = state.arrivals
+            self._state = state = state._replace(arrivals=wider)
+        state.arrivals[entry, : len(block)] = block
+        row[names.ARRIVED], row[names.ARRIVALS] = 0, len(block)
+
+    def _grow_strands(self, more: int) -> None:
+        state = self._state
+        old, counts = len(state.strands), state.counts
+        size = old + more
+        if size > MOST:
+            raise TooFar("too many requests at once")
+        lists = np.zeros((names.LISTS, size), np.int64)
+        lists[:, :old] = state.lists
+        if old:  # the ring of those that are ready begins anew
+            turn = (np.arange(counts[names.READY]) + counts[names.READY_HEAD]) % old
+            for ring in (names.READY_STRANDS, names.READY_STEPS):
+                lists[ring, : len(turn)] = state.lists[ring, turn]
+        counts[names.READY_HEAD] = 0
+        free = int(counts[names.FREE_STRANDS])
+        lists[names.FREE_LIST, free : free + more] = np.arange(size - 1, old - 1, -1)
+        counts[names.FREE_STRANDS] += more
+        grown = {name: _longer(getattr(state, name), size) for name in ("strands", "targets", "slots", "waits")}
+        self._state = state._replace(lists=lists, **grown)
+
+    def _room_for_timers(self, many: int) -> None:
+        while self._state.counts[names.FREE_TIMERS] < many:
+            self._grow_timers(max(ROOM, len(self._state.timers)))
+
+    def _grow_timers(self, more: int) -> None:
+        state = self._state
+        old, free = len(state.timers), int(state.counts[names.FREE_TIMERS])
+        timers = _longer(state.timers, old + more)
+        timers[free : free + more, names.FREE_ROW] = np.arange(old + more - 1, old - 1, -1)
+        state.counts[names.FREE_TIMERS] += more
+        self._state = state._replace(timers=timers)
+
+    def _grow_crowds(self, depth: int) -> None:
+        state = self._state
+        begins, rows = self._columns.crowd_rows(self._fixed, depth)
+        for (first, _), begin in zip(self._columns.classes, begins, strict=True):
+            state.stations[first, places.CROWD] = begin
+        crowded = state.stations[: len(self.program.stations), places.CROWDED]
+        crowded[crowded > 0] = depth
+        self._state = state._replace(words=np.concatenate([state.words[: self._fixed], rows]))
+
+    # ---- notes
+
+    def _take_answers(self) -> None:
+        """Count the answers that are noted."""
+        state = self._state
+        many = int(state.counts[names.ANSWERS])
+        answers = state.answers[:many]
+        for number, notes in enumerate(self.notes):
+            mine = answers[answers[:, 0] == number]
+            self._widen(number)
+            if number in self._columns.entries:
+                self._answered += len(mine)
+            if len(mine):
+                notes.answered(self._instants(mine[:, 1]), mine[:, 2], mine[:, 3], mine[:, names.ANSWER_WIDTH :])
+        state.counts[names.ANSWERS] = 0
+        refuse_beyond(REQUESTS, self._answered)
+
+    def _instants(self, column: Any) -> Any:
+        """The same on the clock of the run."""
+        if self._origin + int(column.max()) > names.LARGEST:
+            return column.astype(object) + self._origin
+        return column + self._origin
+
+    def _widen(self, number: int) -> None:
+        """The windows of a service, as wide and as many as they are by now."""
+        row, notes = self._state.services[number], self.notes[number]
+        while notes.width < row[names.WINDOW]:
+            notes.join_windows()
+        notes.open_windows(int(row[names.WINDOWS]))
+
+    def _settle(self) -> None:
+        """Bring what is asked for up to now: notes and stations."""
+        state = self._state
+        elapsed = int(state.counts[names.NOW])
+        self.now = elapsed + self._origin
+        self._take_answers()
+        for number, notes in enumerate(self.notes):
+            row, words = state.services[number], state.words[number]
+            for name, column in (
+                ("came_count", names.CAME), ("entered", names.ENTERED), ("here", names.HERE), ("most", names.MOST),
+                ("line", names.LINE_LENGTH), ("line_most", names.LINE_MOST), ("refused", names.REFUSED),
+                ("failed", names.FAILED_COUNT), ("timeouts", names.TIMEOUTS), ("wasted", names.WASTED),
+                ("dropped", names.DROPPED), ("asked_again", names.ASKED_AGAIN), ("first", names.FIRST_CAME),
+                ("last_came", names.LAST_CAME), ("end", names.ENDED), ("last", names.LAST), ("line_last", names.LINE_LAST),
+            ):  # fmt: skip
+                setattr(notes, name, int(row[column]))
+            for name in ("last_came", "end", "last", "line_last") if notes.came_count else ("end", "last", "line_last"):
+                setattr(notes, name, getattr(notes, name) + self._origin)
+            notes.first = self._first[number] if self._first[number] >= 0 or notes.first < 0 else notes.first + self._origin
+            notes.area, notes.line_area, notes.stay = (number_of(words, at) for at in (names.AREA, names.LINE_AREA, names.STAY))
+            first = int(row[names.WINDOWS_AT])
+            for at, window in enumerate(notes.windows[:-1]):
+                window.there, window.waiting = (number_of(state.words[first + at], place) for place in (0, 3))
+        self.worked = [number_of(state.words[self._columns.worked + cost]) for cost in range(len(self.worked))]
+        self.stations = []
+        for row in state.stations[: len(self.program.stations)]:
+            words = state.words[row[places.WORDS_AT]]
+            passed = elapsed - int(row[places.LAST])
+            if row[places.KIND] in (places.FIFO, places.ARMS):
+                working = int(row[places.SERVERS] - row[places.FREE])
+                used = working * FULL // int(row[places.SERVERS])
+            else:
+                used = number_of(words, places.USED)
+            busy = number_of(words, places.BUSY_LOW) + (number_of(words, places.BUSY_HIGH) << 64) + used * passed
+            area = number_of(words, places.AREA) + int(row[places.THERE]) * passed
+            self.stations.append(Counted(area, busy, int(row[places.THERE])))
+
+
+def _longer(rows: Any, size: int) -> Any:
+    longer = np.zeros((size, *rows.shape[1:]), rows.dtype)
+    longer[: len(rows)] = rows
+    return longer

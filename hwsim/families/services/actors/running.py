@@ -1,0 +1,404 @@
+"""Services in a run: alone they are played at once; where they share capacities with others, on SimPy's clock with them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from hwsim.demand import Capacity, Cost, Demand, Unit
+from hwsim.engine import Host, IssuedOp, Waits
+from hwsim.engine.driver import AFTER
+from hwsim.engine.fast import Choice, plays
+from hwsim.families.services.actors.arms import Arms
+from hwsim.families.services.actors.play import Play
+from hwsim.families.services.actors.stations import NEVER, Counts, Fifo, Member, Serves
+from hwsim.families.services.results.answers import Answers, Held, Rung, Services, Statement, answers_of
+from hwsim.families.services.results.notes import ServiceNotes
+from hwsim.families.services.workload.ladder import Ladder, ladder, statements
+from hwsim.families.services.workload.program import ENDLESS, Branch, Program, Served, ServiceProgram, Station
+from hwsim.graph.opgraph import Label, Queue
+from hwsim.results.usage import Usage
+from hwsim.spec import Warning
+from hwsim.ticks import FEMTO
+
+if TYPE_CHECKING:
+    from hwsim.families.services.actors.compiled import CompiledPlay
+
+LARGE: Final = 500  # requests from which compiled code pays, if it is there
+RETRYING, GIVEN_UP = "the wait before a retry", "attempts that were given up"
+
+
+def played(program: Program, slower: float = 1.0, choice: Choice | None = None) -> Play | CompiledPlay:
+    """A program played to its end: many requests by compiled code, where there is some; the notes do not depend on it.
+
+    choice: instead of what HWSIM_FAST says (see `hwsim.engine.fast`).
+    """
+    if program.compiles and plays(_requests(program), choice=choice, large=LARGE):
+        from hwsim.families.services.actors.compiled import CompiledPlay, TooFar
+
+        try:
+            compiled = CompiledPlay(program, slower=slower)
+            compiled.until(NEVER)
+        except TooFar:  # Python's numbers have no end
+            pass
+        else:
+            return compiled
+    play = Play(program, slower=slower)
+    play.until(NEVER)
+    return play
+
+
+def _requests(program: Program) -> float:
+    """Requests of a program, as far as that is known."""
+    result = 0.0
+    for load in program.loads:
+        rates = [keys.rate or 0.0 for number in load.services if (keys := program.services[number].arrivals) is not None]
+        come = math.fsum(rates) * load.until / FEMTO if load.until >= 0 else float("inf")
+        result += min(come, load.requests) if load.requests >= 0 else come
+    return result
+
+
+class Running:
+    """The services of a run, and after it what they come to."""
+
+    def __init__(self, program: Program, capacities: Mapping[str, Capacity], slower: float = 1.0) -> None:
+        self.program, self._capacities, self._slower = program, capacities, slower
+        self.play: Play | CompiledPlay | None = None
+        self._kept = False  # whether what is issued becomes ops, which the run's usage has
+
+    def actor(self, driver: Host) -> Waits:
+        """The requests; each service that is alone on its capacities is an op from its first request to its last answer."""
+        if not any(station.issued for station in self.program.stations):
+            play = self.play = played(self.program, self._slower)
+            for chain in _spans(driver, self.program, play):
+                driver.issue(chain)
+            yield driver.env.timeout(0)
+            return
+        beside = _Beside(driver, self.program)
+        self._kept = not beside.visits
+        self.play = play = Play(self.program, slower=self._slower, issue=beside.station)
+        beside.begin(play)
+        yield driver.env.timeout(0)
+
+    @property
+    def end_s(self) -> float:
+        """When the last request was over."""
+        return 0.0 if self.play is None else max((notes.end for notes in self.play.notes), default=0) / FEMTO
+
+    def services(self) -> Services:
+        """Answers, limits and statements, once the run is over."""
+        play, program = self.play, self.program
+        if play is None:
+            raise RuntimeError("services are over once the run is")
+        steps = ladder(program, self._capacities)
+        resources = [
+            *program.resources,
+            *(f"lock {lock.name}" for lock in program.locks),
+            *(f"a worker of {service.name}" for service in program.services),
+            RETRYING,
+            GIVEN_UP,
+        ]
+        seconds = {name: each / self.end_s for name, each in self._seconds().items() if each and self.end_s}
+        answers: list[Answers] = []
+        closed = all(_is_closed(each) for each in program.services if each.arrivals is not None)
+        even = not program.draws and all(_is_even(each) for each in program.services)
+        kept = not any(notes.refused or notes.dropped or notes.failed or notes.timeouts for notes in play.notes)
+        over = steps.overloaded(even=even) if kept and not closed and program.has_one_rate else frozenset()
+        steady = program.may_be_steady(round(self.end_s * FEMTO))
+        for service, notes in zip(program.services, play.notes, strict=True):
+            answers += answers_of(
+                notes,
+                name=service.name,
+                choices=service.choices,
+                resources=resources,
+                steady=steady,
+                closed=closed,
+                overloaded=service.name in over,
+                utilisation=None if closed or even or not steady else _below_one([steps.utilisation, *seconds.values()]),
+                workers=None if service.workers == ENDLESS else service.workers,
+                left=notes.here,
+            )
+        return Services(
+            answers=tuple(answers),
+            ladder=tuple(_rungs(steps, seconds)),
+            alone=steps.alone,
+            end_s=self.end_s,
+            stuck=_stuck(program, play),
+            statements=tuple(Statement(*each) for each in statements(program)),
+            never=steps.never,
+            caches=tuple(_held(program)),
+        )
+
+    def warnings(self) -> Iterator[Warning]:
+        """Warnings, once the run is over."""
+        from hwsim.families.services.workload.suspicious import suspicions
+
+        entered = {}
+        for of, notes in zip(self.program.services, self._notes(), strict=True):
+            entered[of.name] = notes.entered
+            if of.arrivals is not None:
+                yield from of.arrivals.part_of_load(of.name, notes.came_count, max(notes.last_came - of.start, 0) / FEMTO)
+        yield from suspicions(self.program, dict(ladder(self.program, self._capacities).alone), entered)
+
+    def _notes(self) -> Sequence[ServiceNotes]:
+        return self.play.notes if self.play is not None else [ServiceNotes(0, 0) for _ in self.program.services]
+
+    def usage(self, rows: Sequence[Usage], makespan_s: float) -> tuple[Usage, ...]:
+        """The use of each capacity with what the services drew; in use as long as all of it would have been."""
+        seconds, moved = self._seconds(), self._moved()
+        return tuple(self._added(row, seconds.get(row.capacity, 0.0), moved.get(row.capacity, {}), makespan_s) for row in rows)
+
+    def _moved(self) -> dict[str, dict[Unit, float]]:
+        """Amounts that the services moved through each capacity, by unit, without the amounts of ops of the run."""
+        result: dict[str, dict[Unit, float]] = {}
+        for served, worked in zip(self.program.served, () if self.play is None else self.play.worked, strict=True):
+            if served.cost is not None and served.body and not self._is_kept(served):
+                for name, amount, unit in served.cost.moved:
+                    units = result.setdefault(name, {})
+                    units[unit] = units.get(unit, 0.0) + amount * worked / served.body
+        return result
+
+    def _seconds(self) -> dict[str, float]:
+        """Seconds of all of each capacity that the services took, but for what became ops of the run."""
+        play, drawn = self.play, dict[str, float]()
+        if play is None:
+            return drawn
+        for served, worked in zip(self.program.served, play.worked, strict=True):
+            if served.cost is None or not served.body or self._is_kept(served):
+                continue
+            for name, amount in served.cost.demand.amounts:
+                drawn[name] = drawn.get(name, 0.0) + amount / self._capacities[name].rate * worked / served.body
+        end = max((notes.end for notes in play.notes), default=0)
+        stations: Sequence[Counts] = play.stations
+        for of, first in zip(self.program.stations, stations, strict=True):
+            first.count(max(end, play.now))
+            queues = {demand.crowd.capacity for demand in of.demands if demand.crowd is not None}
+            in_turn, at_once = (
+                of.kind == "arms" and not (of.issued and self._kept),
+                of.kind == "shared" and queues and not of.issued,
+            )
+            if end > 0 and (in_turn or at_once):
+                drawn[of.name] = first.used(end) * end / FEMTO  # less, of an arm that has a choice
+            drawn |= {name: min(drawn[name], end / FEMTO) for name in queues & drawn.keys()}  # several take less than each alone
+        return drawn
+
+    def _is_kept(self, served: Served) -> bool:
+        return self._kept and served.station >= 0 and self.program.stations[served.station].issued
+
+    def _added(self, row: Usage, seconds: float, moved: Mapping[Unit, float], makespan_s: float) -> Usage:
+        if seconds <= 0 or makespan_s <= 0:
+            return row
+        capacity = self._capacities[row.capacity]
+        units = set(moved) | ({row.unit} if row.moved else set())
+        if moved and (len(units) == 1 or capacity.unit == "1"):
+            unit: Unit = "1" if capacity.unit == "1" else units.pop()
+            amount = math.fsum(moved.values())
+        else:
+            unit, amount = row.unit, seconds * capacity.rate
+        return replace(
+            row,
+            unit=unit,
+            busy_fs=min(row.busy_fs + round(seconds * FEMTO), round(makespan_s * FEMTO)),
+            moved=row.moved + amount,
+            utilisation=row.utilisation + seconds / makespan_s,
+        )
+
+
+def _held(program: Program) -> Iterator[Held]:
+    for cache in program.caches:
+        if cache.holds is not None and cache.filling is not None:
+            yield Held(program.services[cache.service].name, *cache.holds, cache.filling.hit, cache.filling.full)
+
+
+def _below_one(utilisations: Sequence[float | None]) -> float | None:
+    """Utilisation of the busiest resource, as asked or as used; None where that is not known."""
+    return min(max([each for each in utilisations if each is not None], default=0.0), 0.999) or None
+
+
+def _is_closed(service: ServiceProgram) -> bool:
+    return service.arrivals is not None and service.arrivals.closed
+
+
+def _is_even(service: ServiceProgram) -> bool:
+    """Whether requests come one by one, at equal distances, and all do the same."""
+    comes = service.arrivals is None or service.arrivals.every is not None
+    return comes and not any(isinstance(step, Branch) for step in service.steps)
+
+
+def _rungs(steps: Ladder, used: Mapping[str, float]) -> Iterator[Rung]:
+    for step in steps.steps:
+        service, demand = max(step.demands, key=lambda each: each[1])
+        yield Rung(step.name, step.kind, service, demand, step.limit(service), step.utilisation, used.get(step.name))
+
+
+def _stuck(program: Program, play: Play | CompiledPlay) -> str:
+    """Services with requests that nothing moves any more, in words; "" if there is none."""
+    parts = []
+    for service, notes in zip(program.services, play.notes, strict=True):
+        left, waiting = notes.here, notes.line
+        if not left:
+            continue
+        held = "" if service.workers == ENDLESS else f", all {service.workers:,} workers held" if waiting else ""
+        parts.append(f"{left:,} requests of {service.name} ({waiting:,} in its line{held})")
+    return "; ".join(parts)
+
+
+class _Beside:
+    """Plays services instant by instant on the engine's clock."""
+
+    def __init__(self, driver: Host, program: Program) -> None:
+        self._driver, self._env, self._program = driver, driver.env, program
+        self._play: Play | None = None
+        self._armed: Any = None
+        self._armed_for = NEVER
+        self._closed = False
+        self.under_way = 0  # works that the engine has
+        self.visits = not driver.keeps_all and not any(
+            _is_lighter_together(demand) for station in program.stations if station.issued for demand in station.demands
+        )
+
+    def begin(self, play: Play) -> None:
+        """From now on."""
+        self._play = play
+        self._go_on(int(self._env.now))
+
+    def station(self, of: Station, number: int) -> Serves:
+        """A station whose work the engine does: all of it at once, or of those whose turn it is."""
+        engine = (_Visiting if self.visits else _Issuing)(self, self._driver, self._program, number)
+        if of.kind not in ("fifo", "arms"):
+            return engine
+        line: Fifo | Arms = Fifo(of.servers, engine) if of.kind == "fifo" else Arms(of, self._program.seed, engine)
+
+        def over(member: Member, now: int) -> None:
+            line.over(member, now)
+            if self._play is not None:
+                self._play.leave_station(number, now)
+                self._go_on(now)
+
+        engine.over = over
+        return line
+
+    def ended(self, member: Member, now: int) -> None:
+        """Work has ended: its request goes on."""
+        play = self._play
+        if play is not None:
+            play.go_on(now, member)
+            self._go_on(now)
+
+    def _go_on(self, instant: int) -> None:
+        """Be called when something happens next; if nothing ever does, the services are over."""
+        play = self._play
+        if play is None:
+            return
+        due = play.next()
+        if due >= NEVER:
+            if self.visits and not self.under_way and not self._closed:
+                self._closed = True
+                for chain in _spans(self._driver, self._program, play):
+                    self._driver.past(chain)
+        elif due < self._armed_for:
+            wake = self._env.event()
+            wake._ok, wake._value = True, None  # noqa: SLF001  (an event born triggered, as SimPy's Timeout is)
+            wake.callbacks.append(self._wake)
+            self._env.schedule(wake, AFTER, max(due, instant) - int(self._env.now))
+            self._armed, self._armed_for = wake, due
+
+    def _wake(self, wake: Any) -> None:
+        if wake is self._armed and self._play is not None:
+            now = int(self._env.now)
+            self._armed, self._armed_for = None, NEVER
+            self._play.until(now + 1)
+            self._go_on(now)
+
+
+def _is_lighter_together(demand: Demand) -> bool:
+    """Whether several take less of a device each than one alone: what a job took of it is known only if all of them are kept."""
+    crowd = demand.crowd
+    return crowd is not None and crowd.slowness(2 * crowd.depth)[1] < 1
+
+
+class _Engine:
+    """Work that draws from what others draw from, too: the engine does it."""
+
+    def __init__(self, beside: _Beside, driver: Host, program: Program, number: int) -> None:
+        self._beside, self._driver, self.over = beside, driver, beside.ended
+        self.due, self.area, self.busy = NEVER, 0, 0
+        self._there = self._last = 0
+        works = sorted((each for each in program.served if each.station == number), key=lambda one: one.flow)
+        self._make([(each, _bare(each, program)) for each in works], program)
+
+    def _make(self, works: Sequence[tuple[Served, Cost]], program: Program) -> None:
+        raise NotImplementedError
+
+    def _begins(self, now: int) -> None:
+        self.count(now)
+        self._there += 1
+        self._beside.under_way += 1
+
+    def _ends(self, member: Member, now: int) -> None:
+        self.count(now)
+        self._there -= 1
+        self._beside.under_way -= 1
+        self.over(member, now)
+
+    def leave(self, now: int) -> list[Member]:  # noqa: ARG002
+        """Nobody: the engine says when work ends."""
+        return []
+
+    def count(self, now: int) -> int:
+        """Members there; time is counted up to now."""
+        self.area += self._there * (now - self._last)
+        self._last = now
+        return self._there
+
+    def used(self, end: int) -> float:  # noqa: ARG002
+        """Not known here: of what is issued the run's usage has it."""
+        return 0.0
+
+
+class _Visiting(_Engine):
+    """Nothing of a work is kept."""
+
+    def _make(self, works: Sequence[tuple[Served, Cost]], program: Program) -> None:  # noqa: ARG002
+        self._visitors = [self._driver.visitor(cost) for _, cost in works]
+
+    def join(self, flow: int, time: int, member: Member, now: int) -> None:
+        """A work begins."""
+        self._begins(now)
+        self._driver.visit(self._visitors[flow], time, partial(self._ends, member))
+
+
+class _Issuing(_Engine):
+    """Each work is an op of the run."""
+
+    def _make(self, works: Sequence[tuple[Served, Cost]], program: Program) -> None:
+        self._bodies = [max(each.body, 1) for each, _ in works]
+        self._ops: list[IssuedOp] = []
+        for each, cost in works:
+            label = self._driver.label(Label(each.name, each.kind, each.device, program.services[each.service].name))
+            self._ops.append(IssuedOp(label, -1, self._driver.cost(cost)))
+
+    def join(self, flow: int, time: int, member: Member, now: int) -> None:
+        """Issue the work of a member."""
+        self._begins(now)
+        ended, _ = self._driver.issue([self._ops[flow]._replace(size=time / self._bodies[flow])])
+        ended.callbacks.append(lambda _: self._ends(member, int(self._driver.env.now)))
+
+
+def _bare(served: Served, program: Program) -> Cost:
+    """The cost of a work without its latency, which the player waits for."""
+    demand = replace(program.stations[served.station].demands[served.flow], latency=0.0)
+    return replace(served.cost or Cost(demand), demand=demand)
+
+
+def _spans(driver: Host, program: Program, play: Play | CompiledPlay) -> Iterator[list[IssuedOp]]:
+    """An op per service from its first request to its last answer (none: no time), and one before it."""
+    for service, notes in zip(program.services, play.notes, strict=True):
+        if notes.first >= 0:
+            label = driver.label(Label("requests", "service", "", service.name))
+            queue = driver.queue(Queue(f"{service.name}:requests", ""))
+            waits = driver.label(Label("no request yet", "start", "", service.name))
+            yield [IssuedOp(waits, queue, time=notes.first), IssuedOp(label, queue, time=max(notes.end - notes.first, 0))]

@@ -1,0 +1,219 @@
+"""The steps of a program made ready: each a function of the request that comes to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from hwsim.families.services.actors.strands import WAITS, Do, Service, Strand
+from hwsim.families.services.workload.arms import stretch
+from hwsim.families.services.workload.program import Ask, Branch, End, Fork, Give, Join, Jump, Keep, Number, Serve, Step, Take
+from hwsim.workload.load.numbers import uniform
+
+if TYPE_CHECKING:
+    from hwsim.families.services.actors.play import Play
+
+Sized = Callable[[Strand], int]
+
+
+def made(play: Play, step: Step, at: int, service: Service) -> Do:
+    """The function of a step, the `at`-th of its service."""
+    following = at + 1
+    match step:
+        case Serve():
+            return _serve(play, step, following)
+        case Keep(draw=draw, slot=slot):
+            return _keep(play, draw, slot, service.of.slots, following)
+        case Branch():
+            return _branch(play, step, following)
+        case Fork():
+
+            def fork(strand: Strand) -> int:
+                strand.pc, strand.left = step.to, len(step.branches)
+                play.fork(strand, step.branches)
+                return WAITS
+
+            return fork
+        case Join():
+
+            def join(strand: Strand) -> int:
+                play.joined(strand)
+                return WAITS
+
+            return join
+        case Ask():
+
+            def ask(strand: Strand) -> int:
+                strand.pc, strand.attempts = at, 0
+                play.ask(strand, step)
+                return WAITS
+
+            return ask
+        case Take():
+
+            def take(strand: Strand) -> int:
+                strand.pc = following
+                return following if play.taken(strand, step) else WAITS
+
+            return take
+        case Give(lock=number):
+
+            def give(strand: Strand) -> int:
+                if strand.held:
+                    strand.held.remove(number)
+                play.give_back(number)
+                return following
+
+            return give
+        case Jump(to=to):
+            return lambda _: to
+        case End():
+
+            def end(strand: Strand) -> int:
+                play.leave(strand)
+                return WAITS
+
+            return end
+
+
+def _keep(play: Play, draw: int, slot: int, many: int, following: int) -> Do:
+    draws = play.draws[draw]
+
+    def keep(strand: Strand) -> int:
+        main = strand.main
+        if main.slots is None:
+            main.slots = [0.0] * many
+        main.slots[slot] = draws.at(main.root, main.visit)
+        return following
+
+    return keep
+
+
+def _branch(play: Play, step: Branch, following: int) -> Do:
+    draws, hits, lookups, cache, choices = play.draws[step.draw], play.hits, play.lookups, step.cache, step.choices
+    filling = play.program.caches[cache].filling if cache >= 0 else None
+    ways = tuple(zip(step.limits, step.to, choices or (-1,) * len(step.to), strict=True))
+
+    def branch(strand: Strand) -> int:
+        main = strand.main
+        share = draws.at(main.root, main.visit)
+        if cache >= 0:
+            hit, past = hits[cache], lookups[cache]
+            if past >= 0 and filling is not None:
+                lookups[cache] = past + 1 if past + 1 <= filling.full else -1
+                if hit is None:
+                    hit = filling.at(past)
+            if hit is not None:
+                return ways[0][1] if share < hit else following
+        for limit, to, choice in ways:
+            if share < limit:
+                if choice >= 0:
+                    main.choice = choice
+                return to
+        return following
+
+    return branch
+
+
+def _serve(play: Play, step: Serve, following: int) -> Do:
+    """Work at a station; after a latency, if it has one."""
+    served = play.program.served[step.cost]
+    number, flow, latency, resource = served.station, served.flow, served.latency, served.resource
+    body = served.body * play.slower
+    time = round(body * step.size.fixed)
+    sized = None if step.size.is_fixed else _sized(play, step.size, body)
+    if play.program.accesses_of(step.cost) is not None:
+        return _access(play, step, following)
+    if number < 0:
+
+        def delay(strand: Strand) -> int:
+            strand.pc = following
+            play.later(latency + (time if sized is None else sized(strand)), strand)
+            return WAITS
+
+        return delay
+    first, dues, worked, cost = play.stations[number], play.dues, play.worked, step.cost
+    join = first.join
+    if latency:
+
+        def begin(given: tuple[Strand, int]) -> None:
+            strand, alone = given
+            strand.resource, strand.since, strand.alone = resource, play.now, alone
+            worked[cost] += alone
+            join(flow, alone, strand, play.now)
+            dues[number] = first.due
+
+        def wait(strand: Strand) -> int:
+            strand.pc = following
+            play.when(play.now + latency, begin, (strand, time if sized is None else sized(strand)))
+            return WAITS
+
+        return wait
+
+    def serve(strand: Strand) -> int:
+        alone = time if sized is None else sized(strand)
+        instant = play.now
+        strand.pc, strand.resource, strand.since, strand.alone = following, resource, instant, alone
+        worked[cost] += alone
+        join(flow, alone, strand, instant)
+        dues[number] = first.due
+        return WAITS
+
+    return serve
+
+
+def _access(play: Play, step: Serve, following: int) -> Do:
+    """Accesses to an arm, one after another; after a latency, if the work has one."""
+    program = play.program
+    served, accesses, key = program.served[step.cost], program.accesses_of(step.cost), program.ways_of(step.cost)
+    assert accesses is not None
+    number, latency, ways, count = served.station, served.latency, accesses.ways, accesses.count
+    body = accesses.first * play.slower
+    time, way, per_s = round(body * step.size.fixed), round(accesses.reach * play.slower), stretch(accesses, play.slower)
+    follows = round(accesses.follows * play.slower) if accesses.follows >= 0 else -1
+    sized = None if step.size.is_fixed else _sized(play, step.size, body)
+    first, dues, worked, cost = play.stations[number], play.dues, play.worked, step.cost
+
+    def begin(strand: Strand) -> None:
+        main, access = strand.main, strand.access
+        mean = time if sized is None else sized(strand)
+        visit = (main.visit * count + access) * 2
+        strand.reach = max(0, round(ways.at(uniform(key, main.root, visit), uniform(key, main.root, visit + 1)) * per_s))
+        strand.base, strand.follows, strand.flow = max(0, mean - way), follows if access else -1, served.flow
+        strand.resource, strand.since = served.resource, play.now
+        strand.alone = strand.base + strand.reach if strand.follows < 0 else follows
+        worked[cost] += mean if strand.follows < 0 else follows
+        is_last = access + 1 == count
+        strand.pc, strand.access = following if is_last else following - 1, 0 if is_last else access + 1
+        first.join(served.flow, strand.alone, strand, play.now)
+        dues[number] = first.due
+
+    def serve(strand: Strand) -> int:
+        if latency and not strand.access:
+            play.when(play.now + latency, begin, strand)
+        else:
+            begin(strand)
+        return WAITS
+
+    return serve
+
+
+def _sized(play: Play, size: Number, body: float) -> Sized:
+    """The time of a work whose size differs from request to request."""
+    if size.draw < 0:
+
+        def kept(strand: Strand) -> int:
+            slots: Any = strand.main.slots
+            return round(body * size.of(slots[size.slot]))
+
+        return kept
+    draws = play.draws[size.draw]
+    if len(size.lines) != 1:
+        return lambda strand: round(body * size.of(draws.at(strand.main.root, strand.main.visit)))
+    [(_, base, slope)] = size.lines
+
+    def drawn(strand: Strand) -> int:
+        main = strand.main
+        return round(body * max(base + slope * draws.at(main.root, main.visit), 0.0))
+
+    return drawn

@@ -1,0 +1,21 @@
+"""Intervals of the work of requests: the errors of the machine's numbers in the time that a request takes if it never waits."""
+
+from __future__ import annotations
+
+from hwsim.families.services.results.answers import Services
+from hwsim.results.cause import binding
+from hwsim.results.doubts import Weight, Weights, weighed
+from hwsim.results.interval import Interval, interval
+
+
+def work_interval(services: Services) -> Interval:
+    """The interval of the work of all statements together, as often as requests do them."""
+    weights: list[Weight] = []
+    total = stated = 0.0
+    for statement in services.statements:
+        seconds = statement.seconds * statement.times
+        line = None if statement.cost is None else binding(statement.cost)
+        errors, covered = weighed([] if line is None else [(line, 1.0)], seconds)
+        weights += errors
+        stated, total = stated + max(0.0, seconds - covered), total + seconds
+    return interval(Weights(tuple(weights), stated, total))

@@ -1,0 +1,308 @@
+"""All services of a workload, and of its jobs, as one program on a machine."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby, pairwise
+from operator import itemgetter
+from typing import Final
+
+from hwsim import ticks
+from hwsim.devices import Cpu, Sockets
+from hwsim.families.services.workload.program import ENDLESS, NONE, Ask, Happening, Load, Program, Serve, ServiceProgram, Step
+from hwsim.families.services.workload.reading import Reader
+from hwsim.families.services.workload.rings import endless
+from hwsim.families.services.workload.schema import ServiceKeys
+from hwsim.families.services.workload.stations import NotInTurn, stations_of
+from hwsim.graph.opgraph import Change
+from hwsim.machine import Machine
+from hwsim.records import dataclass
+from hwsim.spec import Mistakes, Place, Tree, decode, did_you_mean
+from hwsim.spec.limits import REQUESTS, refuse_beyond
+from hwsim.workload.file import Workload
+from hwsim.workload.load.arrivals import FIXED, UNSTEADY, ArrivalKeys
+from hwsim.workload.load.traces import read_trace
+
+MOST_SAID: Final = 1e30  # requests; more are said to be as many
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The services of a workload, or of one of its jobs."""
+
+    job: str
+    start: int
+    services: Mapping[str, Tree]
+    requests: int | None
+    lasting: float | None
+    seed: int
+
+    @property
+    def prefix(self) -> str:
+        """The text before the names of its services."""
+        return f"{self.job}." if self.job else ""
+
+
+def parts_of(workload: Workload) -> Iterator[Part]:
+    """The workload's own services, and each job's."""
+    if workload.services is not None:
+        yield Part("", 0, workload.services, workload.requests, workload.lasting, workload.seed)
+    for name, job in sorted((workload.jobs or {}).items()):
+        if job.services is not None:
+            start = ticks.femtoseconds(job.start)
+            services = {each: job.on_devices(tree) for each, tree in job.services.items()}
+            yield Part(name, start, services, job.requests, job.lasting, workload.seed)
+
+
+def choices_of(workload: Workload) -> dict[str, tuple[str, ...]]:
+    """The ways of each service that have a name, by its full name."""
+    result = {}
+    for part in parts_of(workload):
+        for name, tree in part.services.items():
+            result[part.prefix + name] = tuple(_ways(tree))
+    return result
+
+
+def _ways(tree: Tree) -> Iterator[str]:
+    for key, inner in tree.items():
+        if key == "choose":
+            yield from (name for name, _ in inner.items())
+        yield from _ways(inner)
+    if tree.is_list:
+        for entry in tree.elements():
+            yield from _ways(entry)
+
+
+def plan(
+    workload: Workload, machine: Machine, mistakes: Mistakes, shared: Collection[str], changes: Sequence[Change] = ()
+) -> Program | None:
+    """The program; None once mistakes are noted.
+
+    shared: capacities that others than services draw from, too. changes: of the speed of capacities, in the run.
+    """
+    before = len(mistakes)
+    made: Program | None = None
+    for part in parts_of(workload):
+        first = _program(part, machine, mistakes)
+        if first is not None:
+            made = first if made is None else _joined(made, first)
+    if made is None or len(mistakes) > before:
+        return None
+    events = tuple(_happenings(workload, made, mistakes))
+    steps = [step for service in made.services for step in service.steps if isinstance(step, Serve)]
+    sizes = {step.cost: step.size for step in steps if not step.size.is_fixed}
+    reached = _reached(made)
+    works = sorted(
+        (each for each, work in enumerate(made.served) if work.service in reached),
+        key=lambda each: (made.services[made.served[each].service].name, each),
+    )
+    if len(mistakes) > before:
+        return None
+    place = next(tree.place for part in parts_of(workload) for tree in part.services.values())
+    try:
+        served, stations, waited = stations_of(
+            made.served,
+            machine.capacities,
+            shared=shared,
+            changed={each.capacity for each in changes},
+            in_turn=_in_turn(machine),
+            sizes=sizes,
+            works=works,
+        )
+    except NotInTurn as error:
+        mistakes.add(place, str(error), "`serves: shared` of the cpu, or another cpu for them")
+        return None
+    drawn = {name for each in served if each.cost is not None for name, _ in each.cost.demand.amounts}
+    program = replace(
+        made,
+        served=served,
+        stations=stations,
+        resources=waited,
+        events=events,
+        disturbed=tuple(each.at for each in changes if each.capacity in drawn),
+        seed=workload.seed,
+    )
+    if any(each.since < 0 for each in made.services) and not (program.may_be_steady(ticks.LONGEST) and drawn.isdisjoint(shared)):
+        mistakes.add(place, UNSTEADY, FIXED)
+        return None
+    return program
+
+
+def check_services(workload: Workload, mistakes: Mistakes) -> None:
+    """Note every mistake that needs no machine to be seen."""
+    for part in parts_of(workload):
+        _program(part, None, mistakes)
+
+
+def _reached(program: Program) -> set[int]:
+    """Services that requests come to, from outside or by others."""
+    reached: set[int] = set()
+    waiting = [number for load in program.loads for number in load.services]
+    while waiting:
+        if (number := waiting.pop()) not in reached:
+            reached.add(number)
+            waiting += [step.service for step in program.services[number].steps if isinstance(step, Ask)]
+    return reached
+
+
+def _in_turn(machine: Machine) -> set[str]:
+    """Cores that serve first come first served."""
+    result = set()
+    for name, device in machine.devices.items():
+        model = device.model.model if isinstance(device.model, Sockets) else device.model
+        if isinstance(model, Cpu) and model.serves == "fifo":
+            result.add(f"{name}.cores")
+    return result
+
+
+def _program(part: Part, machine: Machine | None, mistakes: Mistakes) -> Program | None:
+    before = len(mistakes)
+    services = {name: decode(tree, ServiceKeys, mistakes) for name, tree in part.services.items()}
+    reader = Reader(machine, tuple(services), part.prefix, mistakes)
+    programs: list[ServiceProgram] = []
+    for number, (name, keys) in enumerate(services.items()):
+        if keys is None:
+            continue
+        if keys.queue_limit is not None and keys.workers is None:
+            mistakes.add(keys.place, "`queue_limit` is of the line for a worker, and any number is worked on", "workers: 64")
+        if keys.arrivals is not None:
+            for _, message, hint in keys.arrivals.problems():
+                mistakes.add(keys.arrivals.place, message, hint)
+        read = reader.read(number, keys)
+        programs.append(
+            ServiceProgram(
+                name=part.prefix + name,
+                steps=read.steps,
+                workers=ENDLESS if keys.workers is None else keys.workers,
+                limit=ENDLESS if keys.queue_limit is None else keys.queue_limit,
+                drops=keys.abandoned == "drop",
+                arrivals=keys.arrivals,
+                slots=read.slots,
+                choices=read.choices,
+                start=part.start,
+                within=NONE if keys.within is None else ticks.femtoseconds(keys.within),
+                since=NONE if isinstance(keys.warm_up, str) else part.start + ticks.femtoseconds(keys.warm_up),
+            )
+        )
+    if len(mistakes) > before:
+        return None
+    load = _load(part, programs, mistakes)
+    if load is None:
+        return None
+    made = Program(
+        services=tuple(programs),
+        served=tuple(reader.served),
+        stations=(),
+        locks=tuple(reader.locks.values()),
+        draws=tuple(reader.draws),
+        loads=(load,),
+        caches=tuple(reader.caches),
+    )
+    for ring, growth in endless(made):
+        names = list(services)
+        keys = services[names[ring[0]]]
+        if keys is not None:
+            more = "" if growth < 1.0001 else f", {growth:.4g} times as many each time"
+            message = f"a request never ends: {_circle([names[number] for number in ring])}{more}"
+            mistakes.add(keys.place, message, "`maybe: {ratio: 50 %, do: [{ask: ...}]}` asks on for some of them only")
+    return made if len(mistakes) == before else None
+
+
+def _circle(names: list[str]) -> str:
+    """Services that ask each other, in words."""
+    return f"{names[0]} asks itself" if len(names) == 1 else f"{', '.join(names)} ask each other in a circle"
+
+
+def _load(part: Part, programs: list[ServiceProgram], mistakes: Mistakes) -> Load | None:
+    asked = [number for number, entry in enumerate(programs) if entry.arrivals is not None]
+    entries = tuple(sorted(asked, key=lambda number: programs[number].name))  # whatever their order in the file
+    place = next(iter(part.services.values())).place if part.services else None
+    if place is None:
+        return None
+    if not entries:
+        mistakes.add(place, "no request ever comes: no service has `arrivals`", "arrivals: {poisson: 100 1/s}")
+        return None
+    traces = [programs[number].arrivals for number in entries]
+    if part.requests is None and part.lasting is None:
+        if any(keys is None or keys.trace is None for keys in traces):
+            mistakes.add(place, "the run has no end: nothing says how many requests come", "requests: 100000, or for: 10 min")
+            return None
+        many = sum(len(read_trace(keys.trace, keys.place, tokens=False)) for keys in traces if keys is not None and keys.trace)
+        return Load(entries, requests=many)
+    if part.requests is not None and part.lasting is not None:
+        mistakes.add(place, "a run ends after so many requests, or after so long, not both", "leave out `requests` or `for`")
+        return None
+    _refuse_many(part, traces, place)
+    until = NONE if part.lasting is None else part.start + ticks.femtoseconds(part.lasting)
+    return Load(entries, NONE if part.requests is None else part.requests, until)
+
+
+def _refuse_many(part: Part, arrivals: Collection[ArrivalKeys | None], place: Place) -> None:
+    """Raise SpecError for more requests or clients than the limits; requests of clients are counted as they come."""
+    keys = [each for each in arrivals if each is not None]
+    refuse_beyond("clients", sum(each.clients or 0 for each in keys), place)  # integers
+    come = math.fsum(each.rate or 0.0 for each in keys) * (part.lasting or 0.0)
+    refuse_beyond(REQUESTS, part.requests or math.ceil(min(come, MOST_SAID)), place)
+
+
+def _joined(first: Program, second: Program) -> Program:
+    """Both in one: the other's tables come after the first one's."""
+    services, served, locks, draws = len(first.services), len(first.served), len(first.locks), len(first.draws)
+
+    def moved(step: Step) -> Step:
+        changes: dict[str, object] = {}
+        for key, by in (("cost", served), ("lock", locks), ("draw", draws), ("service", services), ("cache", len(first.caches))):
+            value = getattr(step, key, NONE)
+            if isinstance(value, int) and value >= 0:
+                changes[key] = value + by
+        size = getattr(step, "size", None)
+        if size is not None and size.draw >= 0:
+            changes["size"] = replace(size, draw=size.draw + draws)
+        return replace(step, **changes) if changes else step  # type: ignore[arg-type]
+
+    added = tuple(replace(each, steps=tuple(moved(step) for step in each.steps)) for each in second.services)
+    return Program(
+        services=(*first.services, *added),
+        served=(*first.served, *(replace(each, service=each.service + services) for each in second.served)),
+        stations=(),
+        locks=(*first.locks, *second.locks),
+        draws=(*first.draws, *second.draws),
+        loads=(*first.loads, *(replace(each, services=tuple(at + services for at in each.services)) for each in second.loads)),
+        caches=(*first.caches, *(replace(each, service=each.service + services) for each in second.caches)),
+    )
+
+
+def _disjoint(spans: list[tuple[int, int, float]]) -> list[tuple[int, int, float]]:
+    """(begin, end, value) of spans that do not overlap, in order: the least of the values that are given for that time."""
+    edges = sorted({edge for begin, end, _ in spans for edge in (begin, end)})
+    least = [(min((value for begin, end, value in spans if begin <= edge < end), default=None), edge) for edge in edges]
+    turns = [next(same) for _, same in groupby(least, key=itemgetter(0))]
+    return [(begin, end, value) for (value, begin), (_, end) in pairwise(turns) if value is not None]
+
+
+def _happenings(workload: Workload, program: Program, mistakes: Mistakes) -> Iterator[Happening]:
+    """Stops of services, and caches that hit less often."""
+    names = [service.name for service in program.services]
+    spans: dict[tuple[int, bool], list[tuple[int, int, float]]] = {}
+    for event in workload.events:
+        if not event.service or not event.is_sound(mistakes):
+            continue
+        if event.service not in names:
+            mistakes.add(event.place, f"there is no service '{event.service}'", did_you_mean(event.service, names))
+            continue
+        number, at = names.index(event.service), ticks.femtoseconds(event.at)
+        if event.hit is not None and number not in [cache.service for cache in program.caches]:
+            mistakes.add(event.place, f"'{event.service}' has no `cache`", None)
+            continue
+        lasts = event.lasting if event.down is None else event.down
+        until = ticks.LONGEST if lasts is None else at + ticks.femtoseconds(lasts)
+        spans.setdefault((number, event.hit is None), []).append((at, until, event.hit or 0.0))
+    for (number, down), given in spans.items():
+        for at, until, hit in _disjoint(given):
+            yield Happening(at, until, number, None if down else hit)
+    for place, cache in enumerate(program.caches):
+        start = program.services[cache.service].start
+        for at in cache.emptied:
+            yield Happening(start + at, start + at, cache.service, emptied=place)

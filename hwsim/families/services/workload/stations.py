@@ -1,0 +1,218 @@
+"""Which capacities of a machine services are served at: as few as there are that can ever bind.
+
+A capacity is left out where it cannot bind, however many requests there are. Let every kind of work draw most, in time
+alone, from its first capacity; of a disk it is the queue. From another capacity L it draws at most r times as much, r the
+largest ratio among the works with that first capacity. No first capacity gives more than all of itself. So where the ratios
+of all first capacities other than L come to at most 1, L is never full. This is exact: the memory and the PCI Express behind
+a disk are left out on most machines.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from hwsim.demand import Capacity, Demand, rates_of
+from hwsim.families.services.workload.arms import Accesses, accesses_of
+from hwsim.families.services.workload.program import NONE, Number, Served, Station, StationKind
+
+_SAME: Final = 1e-12
+_ROUNDED: Final = 1e-6  # where lines meet
+_DEPTHS: Final = tuple(2**power for power in range(17))  # accesses at a device
+
+
+class NotInTurn(Exception):
+    """Works cannot be served first come first served where they would have to be."""
+
+
+def stations_of(
+    served: Sequence[Served],
+    capacities: Mapping[str, Capacity],
+    *,
+    shared: Collection[str] = (),
+    changed: Collection[str] = (),
+    in_turn: Collection[str] = (),
+    sizes: Mapping[int, Number] | None = None,
+    works: Iterable[int] | None = None,
+) -> tuple[tuple[Served, ...], tuple[Station, ...], tuple[str, ...]]:
+    """The works with their stations, the stations, and the capacities that works wait for.
+
+    Args:
+        shared: capacities that others than services draw from, too.  changed: those whose speed changes in the run.
+        in_turn: capacities whose servers serve first come first served.
+        sizes: by work, where its size differs from request to request.
+        works: those that are ever done, in an order that is the same whatever others there are; None: all.
+
+    Raises:
+        NotInTurn: works cannot be served first come first served there.
+    """
+    drawing = {
+        number: cost.demand
+        for number in (range(len(served)) if works is None else works)
+        if (cost := served[number].cost) is not None and _names(cost.demand)
+    }
+    outside = _reached(drawing, {*shared, *changed})
+    binding = _binding(list(drawing.values()), capacities)
+    cut = {number: _only(demand, binding) for number, demand in drawing.items()}
+    stations: list[Station] = []
+    out, rates = list(served), rates_of(capacities.values())
+    for names in _components(list(cut.values())):
+        members = {number: demand for number, demand in cut.items() if names & set(_names(demand))}
+        kind: StationKind = "shared" if len(names) == 1 and not any(each.holds for each in members.values()) else "network"
+        issued = any(outside & set(_names(drawing[number])) for number in members)
+        servers = 1
+        if names <= set(in_turn) and kind == "shared" and all(_is_one(each) for each in members.values()):
+            kind, servers = "fifo", round(capacities[next(iter(names))].rate)
+        drawn_by_others = names & set(shared)
+        accesses = (
+            {each: accesses_of(drawing[each], rates) for each in members} if kind == "shared" and not drawn_by_others else {}
+        )
+        at_arms = _at_arms(accesses, sizes or {})
+        if at_arms:
+            kind, servers = "arms", at_arms[0].arms
+        if (fifo := names & set(in_turn)) and (kind != "fifo" or drawn_by_others):
+            name = served[next(iter(members))].name
+            why = (
+                "jobs or models draw from them, too"
+                if drawn_by_others
+                else f"'{name}' takes more than one of them, or memory besides"
+            )
+            raise NotInTurn(f"{min(fifo)} are served first come first served, and {why}")
+        demands: list[Demand] = []
+        for number, demand in members.items():
+            apart = issued or at_arms
+            alike = len(demands) if apart else next((at for at, each in enumerate(demands) if _alike(demand, each)), len(demands))
+            if alike == len(demands):
+                whole = drawing[number] if issued else demand
+                demands.append(replace(whole, crowd=None) if issued and at_arms else whole)
+            out[number] = replace(out[number], station=len(stations), flow=alike)
+        every = {name for number in members for name in _names(drawing[number])} if issued else names
+        order = sorted(every, key=lambda name: (name not in names, name))  # those that name the station first
+        places = tuple(capacities[each] for each in order)
+        stations.append(Station(kind, places, tuple(demands), servers, at_arms, issued))
+    first = {number: _first(demand, capacities, rates)[0] for number, demand in drawing.items()}
+    waited = tuple(dict.fromkeys(first[number] for number in sorted(first)))
+    return (
+        tuple(
+            replace(each, resource=waited.index(first[number]) if number in first else NONE) for number, each in enumerate(out)
+        ),
+        tuple(stations),
+        waited,
+    )
+
+
+def _at_arms(works: Mapping[int, Accesses | None], sizes: Mapping[int, Number]) -> tuple[Accesses, ...]:
+    """The accesses of works at one capacity, if all of them are served one at a time by as many arms; else none."""
+    at_arms: list[Accesses] = []
+    for number, accesses in works.items():
+        size = sizes.get(number)
+        if accesses is None or accesses.arms != next(iter(at_arms), accesses).arms:
+            return ()
+        if size is not None and (accesses.count > 1 or size.of(0.0) * accesses.first < accesses.reach * (1 - _ROUNDED)):
+            return ()  # other numbers of accesses, not only longer ones
+        at_arms.append(accesses)
+    return tuple(at_arms)
+
+
+def _names(demand: Demand) -> tuple[str, ...]:
+    queue = () if demand.crowd is None else (demand.crowd.capacity,)
+    return tuple(dict.fromkeys((*(name for name, _ in (*demand.amounts, *demand.holds)), *queue)))
+
+
+def _reached(drawing: Mapping[int, Demand], shared: Collection[str]) -> set[str]:
+    """The shared capacities, and all that works which draw from one of them draw from besides."""
+    reached = set(shared)
+    while True:
+        more = {name for demand in drawing.values() if reached & set(_names(demand)) for name in _names(demand)} - reached
+        if not more:
+            return reached
+        reached |= more
+
+
+def _share(demand: Demand, capacities: Mapping[str, Capacity]) -> dict[str, float]:
+    """Seconds of each capacity alone."""
+    return {name: amount / capacities[name].rate for name, amount in demand.amounts}
+
+
+def _binding(demands: Sequence[Demand], capacities: Mapping[str, Capacity]) -> frozenset[str]:
+    """The capacities that may bind."""
+    rates = rates_of(capacities.values())
+    kept = {name for demand in demands for name, _ in demand.holds}
+    firsts = [_first(demand, capacities, rates) for demand in demands]
+    kept |= {name for name, _ in firsts} - {""}
+    for name in sorted({entry for demand in demands for entry, _ in demand.amounts} - kept):
+        ratio: dict[str, float] = {}
+        for demand, (first, least) in zip(demands, firsts, strict=True):
+            drawn = _share(demand, capacities).get(name, 0.0)
+            if drawn > 0:
+                ratio[first] = max(ratio.get(first, 0.0), drawn / least if least > 0 else math.inf)
+        if math.fsum(ratio.values()) > 1.0:
+            kept.add(name)
+    return frozenset(kept)
+
+
+def _first(demand: Demand, capacities: Mapping[str, Capacity], rates: Mapping[str, float]) -> tuple[str, float]:
+    """The capacity that a work draws most from, and the seconds of it that it takes at least."""
+    if demand.crowd is not None:
+        return demand.crowd.capacity, least_of_queue(demand, rates)
+    share = _share(demand, capacities)
+    first = max(share, key=lambda name: (share[name], name), default="")
+    return first, share.get(first, 0.0)
+
+
+def least_of_queue(demand: Demand, rates: Mapping[str, float]) -> float:
+    """Seconds of its device's queue that a work takes at least, whatever the others there are; with one access it takes all."""
+    return min((_among(demand, rates, depth) for depth in _DEPTHS), default=0.0)
+
+
+def long_queue(demand: Demand, rates: Mapping[str, float], most: int | None = None) -> float:
+    """Seconds of its device's queue that a work takes where that is as long as it can be: `most` accesses, None: any number."""
+    return _among(demand, rates, _DEPTHS[-1] if most is None else most)
+
+
+def _among(demand: Demand, rates: Mapping[str, float], under_way: int) -> float:
+    crowd = demand.crowd
+    if crowd is None:
+        return 0.0
+    depth = max(under_way, crowd.depth)
+    alone = max([demand.floor, *(amount / rates[name] for name, amount in demand.amounts if name == crowd.capacity)])
+    return alone * crowd.slowness(depth)[0] * crowd.depth / depth
+
+
+def _only(demand: Demand, names: Collection[str]) -> Demand:
+    """The demand without what cannot bind."""
+    return replace(demand, amounts=tuple(each for each in demand.amounts if each[0] in names))
+
+
+def _components(demands: Sequence[Demand]) -> list[frozenset[str]]:
+    """Capacities that works tie together."""
+    result: list[set[str]] = []
+    for demand in demands:
+        names = set(_names(demand))
+        touching = [each for each in result if each & names]
+        result = [each for each in result if not each & names]
+        result.append(names.union(*touching))
+    return [frozenset(each) for each in sorted(result, key=min)]
+
+
+def _is_one(demand: Demand) -> bool:
+    """Whether it keeps one of the capacity's servers busy, and no more."""
+    [(_, amount)] = demand.amounts
+    return math.isclose(demand.floor, amount, rel_tol=_SAME)
+
+
+def _alike(first: Demand, second: Demand) -> bool:
+    """Whether two works draw in the same proportion to their time alone."""
+    if (
+        first.holds
+        or second.holds
+        or first.crowd
+        or second.crowd
+        or [name for name, _ in first.amounts] != [name for name, _ in second.amounts]
+    ):
+        return first == second
+    pairs = [(first.floor, second.floor), *((a, b) for (_, a), (_, b) in zip(first.amounts, second.amounts, strict=True))]
+    ratio = first.share / second.share
+    return all(math.isclose(a, b * ratio, rel_tol=_SAME, abs_tol=0.0) for a, b in pairs)

@@ -1,0 +1,359 @@
+"""A service that is alone on its devices and links, played without a clock: runs of equal iterations in one step.
+
+Three kinds of things happen, and at one instant in this order: runs end, requests come, idle copies begin. A run is planned to
+the first end of an answer, the last free block or the next knot of its times, and is cut short when a request comes that may
+join earlier. What happened is written down as ops of one graph, a chain for every run, whose times the engine plays again. Of
+more than `ROWS` runs, ops of all are added up by what they are.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence as Many
+from dataclasses import field, replace
+from typing import TYPE_CHECKING, Final
+
+from hwsim.engine.issued import Issued, IssuedOp
+from hwsim.families.serving.actors.copy import Copy
+from hwsim.families.serving.actors.costs import Costs, Registry
+from hwsim.families.serving.actors.pace import Paced
+from hwsim.families.serving.actors.returning import Load
+from hwsim.families.serving.actors.router import Least, Router
+from hwsim.families.serving.actors.run import Run, Sequence
+from hwsim.families.serving.actors.static import Static
+from hwsim.families.serving.results.accounting import STARTING
+from hwsim.families.serving.results.log import Late, Log
+from hwsim.families.serving.workload.settings import Settings
+from hwsim.families.serving.workload.source import Source
+from hwsim.graph.opgraph import Label, OpGraph, Queue
+from hwsim.records import dataclass
+
+if TYPE_CHECKING:
+    from hwsim.families.serving.actors.lanes import Lane
+    from hwsim.families.serving.actors.scaled import Scaled
+
+ROWS: Final = 30_000
+END, COME, BEGIN, LOOK = range(4)
+NEVER: Final = 1 << 100
+START_OF_COPY: Final = "start of a copy"
+FRONT_END: Final = "front end"
+
+
+def labels_of(known: Registry, name: str) -> tuple[int, int, int, int]:
+    """Return the labels of a service's waits.
+
+    They are: until a request comes by itself, until one comes after an answer, for a copy to start, and for the front end.
+    """
+    first, later, front = (
+        known.label(Label(what, "arrivals", "", name or "main")) for what in ("arrivals", "clients", FRONT_END)
+    )
+    return first, later, known.label(Label(START_OF_COPY, "starting", "", name or "main")), front
+
+
+@dataclass(slots=True)
+class Written:
+    """The ops of what happened; of too many runs, their sums."""
+
+    costs: list[Costs]
+    ops: Issued
+    name: str
+    woken: int = 0
+    runs: int = 0
+    _arrivals: int = -1
+    _label: int = -1
+    _sums: dict[tuple[int, int, int], tuple[float, int]] = field(default_factory=dict)
+    _ends: dict[int, int] = field(default_factory=dict)
+    _busy: dict[int, int] = field(default_factory=dict)
+    _after: dict[int, int] = field(default_factory=dict)
+    _clients: int = -1
+    _asked: bool = False
+    _latest: dict[int, int] = field(default_factory=dict)  # by copy, its last op
+    _loads: dict[tuple[int, int, int], float] = field(default_factory=dict)  # by label, queue and cost, the times of it
+    _starting: int = -1
+    _front: int = -1
+    _started: dict[int, int] = field(default_factory=dict)  # by copy, fs in which requests waited for it to start
+
+    def __post_init__(self) -> None:
+        self._label, self._clients, self._starting, self._front = labels_of(self.ops, self.name)
+        self._arrivals = self.ops.queue(Queue(f"{self.name}:arrivals" if self.name else "arrivals", ""))
+
+    def wakes(self, copy: int, instant: int, after: tuple[int, int] = (-1, 0), starting: int = 0) -> None:
+        """A request comes to an idle copy, of its own or after an answer (the op that wrote it, and its end).
+
+        starting: fs that it waited for a copy to start. It is seen once it has passed the front end of the server.
+        """
+        op, end = after
+        if self._ends.get(copy) == instant:
+            return
+        self._asked = self._asked or op >= 0
+        waited = instant - (self.woken if op < 0 else end)
+        starting = min(starting, waited)
+        front = min(self.costs[copy].plan.settings.api, waited - starting)
+        if starting:
+            self._started[copy] = self._started.get(copy, 0) + starting
+        if self.runs > ROWS:
+            return
+        late = [IssuedOp(self._starting, -1, time=starting)] if starting else []
+        late += [IssuedOp(self._front, -1, time=front)] if front else []
+        waited -= starting + front
+        if op < 0:
+            self.ops.append(0, [IssuedOp(self._label, self._arrivals, time=waited), *late], ())
+            self.woken += waited
+        else:
+            self.ops.append(0, [IssuedOp(self._clients, -1, time=waited), *late], (op,))
+        self._after[copy] = self._latest[copy] = len(self.ops) - 1
+
+    def loads(self, copy: int, lane: Lane, counts: tuple[int, ...]) -> int:
+        """Keys and values begin to come to a copy; the number of the last op, -1 once there are too many."""
+        chain = lane.ops(counts, self.ops)
+        for op in chain:
+            key = op.label, op.queue, op.cost
+            self._loads[key] = self._loads.get(key, 0.0) + op.size
+        if self.runs > ROWS:
+            return -1
+        self.ops.append(0, chain, (self._latest[copy],))
+        return len(self.ops) - 1
+
+    def ended(self, copy: int, run: Run) -> int:
+        """A run has ended; the number of its last op, -1 once there are too many."""
+        self.runs += 1
+        costs, chain = self.costs[copy], []
+        if self.runs <= ROWS:
+            chain = costs.ops(run)
+            self.notes(copy, chain)
+        for op in costs.sums(run, chain):
+            key = copy, op.label, op.cost
+            size, time = self._sums.get(key, (0.0, 0))
+            self._sums[key] = size + op.size, time + op.time
+        end = run.end
+        self._busy[copy] = self._busy.get(copy, 0) + end - run.begin
+        self._ends[copy] = end
+        return len(self.ops) - 1 if self.runs <= ROWS else -1
+
+    def notes(self, copy: int, chain: Many[IssuedOp]) -> None:
+        """The ops of a run."""
+        after = self._after.pop(copy, -1)
+        self.ops.append(0, chain, (after,) if after >= 0 else ())
+        self._latest[copy] = len(self.ops) - 1
+
+    def summed(
+        self,
+        runs: int,
+        ends: Many[tuple[int, int, int]],
+        sums: Many[tuple[tuple[int, int, int], tuple[float, int]]],
+        *,
+        asked: bool,
+    ) -> None:
+        """All runs, added up elsewhere.
+
+        ends: (copy, end of its last run, time of all of its runs); sums: (copy, label, cost), and size and own time of such ops.
+        asked: whether a request woke its copy after an answer.
+        """
+        self._asked = asked
+        self.runs = 0 if runs <= ROWS else runs
+        self._ends, self._busy = {copy: end for copy, end, _ in ends}, {copy: busy for copy, _, busy in ends}
+        self._sums = dict(sums)
+
+    def graph(self, like: OpGraph) -> OpGraph:
+        """All of it, on the capacities and pools of a graph."""
+        if self.runs > ROWS:
+            self.ops.clear()
+            for copy, end in self._ends.items():
+                waits = self._clients if self._asked else self._label
+                starting = self._started.get(copy, 0)
+                chain = [IssuedOp(waits, -1, time=end - self._busy[copy] - starting)]
+                chain += [IssuedOp(self._starting, -1, time=starting)] if starting else []
+                queue = self.costs[copy].queue
+                chain += [
+                    IssuedOp(label, queue, cost, size, time)
+                    for (number, label, cost), (size, time) in self._sums.items()
+                    if number == copy
+                ]
+                self.ops.append(0, chain, ())
+            for (label, queue, cost), size in self._loads.items():
+                self.ops.append(0, [IssuedOp(label, queue, cost, size)], ())
+        made = self.ops.graph()
+        return replace(made, capacities=like.capacities, pools=like.pools)
+
+
+@dataclass(slots=True)
+class Alone:
+    """The copies of a service, and what they do next."""
+
+    copies: Many[Copy | Static]
+    pace: Many[Paced]
+    settings: Settings
+    source: Source
+    log: Log
+    written: Written | None = None
+    router: Router = field(default_factory=Least)
+    lanes: Many[Lane] = ()
+    scaled: Scaled | None = None
+    _planned: int = NEVER  # when requests that wait for a copy are looked at again
+    _runs: list[Run | None] = field(init=False)
+    _due: list[tuple[int, int, int, int]] = field(default_factory=list)  # time, kind, copy, turn
+    _turns: list[int] = field(init=False)
+    _loads: list[Load] = field(default_factory=list)
+    _late: dict[int, int] = field(default_factory=dict)  # by request that finds its copy idle, fs of waiting for its start
+    _follows: dict[int, tuple[int, int]] = field(
+        default_factory=dict
+    )  # by request, the op of the answer it waited for, and its end
+
+    def __post_init__(self) -> None:
+        self._runs = [None] * len(self.copies)
+        self._turns = [0] * len(self.copies)
+
+    def play(self) -> int:
+        """Play to the last answer; when that is, fs."""
+        due, turns, source = self._due, self._turns, self.source
+        instant = 0
+        while True:
+            arrival = source.time()
+            while due and (arrival is None or due[0][:2] < (arrival, COME)):
+                instant, kind, number, turn = heapq.heappop(due)
+                if turn < 0:
+                    self._brought(number, self._loads[-1 - turn], instant)
+                    continue
+                if kind == LOOK:
+                    self._planned = NEVER
+                    self._releases(instant)
+                    continue
+                if turn != turns[number]:
+                    continue
+                if kind == END:
+                    self._ends(number, instant)
+                    arrival = source.time()
+                else:
+                    self._begins(number, instant)
+            if arrival is None:
+                return instant
+            self._comes(arrival)
+
+    def _comes(self, instant: int) -> None:
+        number, request = self.source.take()
+        sequence = Sequence.of(number, request, instant + self.settings.api)
+        sequence.after = self._follows.pop(number, sequence.after)
+        self._catches_up(instant)
+        if self.scaled is None:
+            number = self.router.choose(self.copies, sequence)
+        elif (number := self.scaled.asks(sequence, instant)) < 0:
+            return self._looks(instant)
+        return self._stands(number, sequence, instant, instant)
+
+    def _catches_up(self, instant: int) -> None:
+        if self.router.looks:
+            for copy, under_way in zip(self.copies, self._runs, strict=True):
+                if under_way is not None:
+                    copy.catches_up(under_way, instant)
+
+    def _stands(self, number: int, sequence: Sequence, instant: int, arrival: int, late: Late = ()) -> None:
+        self.copies[number].add(sequence)
+        self.log.came(arrival, sequence.number, number, sequence.prompt, sequence.output, sequence.at, late)
+        if self._runs[number] is None:
+            if self.written is not None and late:
+                self._late[sequence.number] = sum(spent for part, spent in late if part == STARTING)  # integers
+            self._awaits(number, instant)
+        else:
+            self._joins(number, sequence.at)
+
+    def _looks(self, instant: int) -> None:
+        """Look again at requests that wait for a copy when one may be there."""
+        assert self.scaled is not None
+        if self.scaled.is_settled:  # no look does anything before something happens
+            return
+        at = self.scaled.next(instant)
+        if at < self._planned:
+            self._planned = at
+            heapq.heappush(self._due, (at, LOOK, 0, 0))
+
+    def _releases(self, instant: int) -> None:
+        """Requests that wait for a copy go to those that have room."""
+        assert self.scaled is not None
+        self._catches_up(instant)
+        while (free := self.scaled.released(instant, self.settings.api)) is not None:
+            sequence, number, arrival, late = free
+            self._stands(number, sequence, instant, arrival, late)
+        if self.scaled.line:
+            self._looks(instant)
+
+    def _joins(self, number: int, at: int) -> None:
+        """A request that is seen from this instant on may join the run of a copy."""
+        run = self._runs[number]
+        if run is not None and run.count > 1:
+            before = run.count
+            self.copies[number].cut(run, at)
+            if run.count < before:
+                self._plan(number, END, run.end)
+
+    def _brings(self, copy: Copy, instant: int) -> None:
+        """Pieces that requests of a copy wait for begin to come, one request after another."""
+        for load in copy.returning.loads:
+            lane = self.lanes[copy.number]
+            lane.until = max(lane.until, instant) + lane.time(load.counts)
+            if self.written is not None and (op := self.written.loads(copy.number, lane, load.counts)) >= 0:
+                load.sequence.after = op, lane.until
+            heapq.heappush(self._due, (lane.until, COME, copy.number, -1 - len(self._loads)))
+            self._loads.append(load)
+        copy.returning.loads.clear()
+
+    def _brought(self, number: int, load: Load, instant: int) -> None:
+        copy, run = self.copies[number], self._runs[number]
+        assert isinstance(copy, Copy)
+        if run is not None:
+            copy.catches_up(run, instant)
+        copy.brought(load, instant)
+        if run is None:
+            self._awaits(number, instant)
+        else:
+            self._joins(number, instant)
+
+    def _awaits(self, number: int, instant: int) -> None:
+        """An idle copy begins when the first of those that wait is seen."""
+        head = self.copies[number].head
+        if head is not None:
+            self._wakes(number, max(instant, head.at))
+
+    def _wakes(self, number: int, at: int) -> None:
+        self._plan(number, BEGIN, at)
+
+    def _plan(self, number: int, kind: int, at: int) -> None:
+        self._turns[number] += 1
+        heapq.heappush(self._due, (at, kind, number, self._turns[number]))
+
+    def _begins(self, number: int, instant: int) -> None:
+        """An idle copy begins, if it has something to do; a request that waited for the end of its last run wakes nothing."""
+        first = self.copies[number].first_at(instant)
+        if self.written is not None and first is not None:
+            self.written.wakes(number, instant, first.after, self._late.pop(first.number, 0))
+        self._next(number, instant)
+
+    def _next(self, number: int, instant: int) -> None:
+        copy = self.copies[number]
+        run = copy.next(instant)
+        self._runs[number] = run
+        if self.lanes and isinstance(copy, Copy) and copy.returning.loads:
+            self._brings(copy, instant)
+        if run is None:
+            if (head := copy.head) is not None and head.at > instant:
+                self._wakes(number, head.at)
+            return
+        self.pace[number].set(run)
+        if (head := copy.head) is not None:
+            copy.cut(run, head.at)
+        self._plan(number, END, run.end)
+
+    def _ends(self, number: int, instant: int) -> None:
+        copy, run = self.copies[number], self._runs[number]
+        assert run is not None
+        op = -1 if self.written is None else self.written.ended(number, run)
+        self._runs[number] = None
+        for sequence in copy.done(run, instant):
+            asks = self.source.ended(sequence.number, instant + self.settings.out)
+            if asks is not None and op >= 0:
+                self._follows[asks[1]] = op, instant
+        if self.scaled is not None and self.scaled.line:
+            self._releases(instant)
+        if copy.is_idle:
+            self._awaits(number, instant)
+            return
+        self._next(number, instant)

@@ -1,0 +1,316 @@
+"""Prompts read on some copies and answers written on others; keys and values pass between them on the machine's links.
+
+1. A request goes to a copy that writes answers, and waits until that copy has room for its prompt; the room is kept.
+2. It goes to the copy with the fewest prompts, and is read there.
+3. Keys and values of the whole prompt pass on the links, from each GPU to its counterpart, one prompt of a copy at a time. Then
+   the blocks on the side of the prompts are free.
+4. The answer joins the next iteration of its copy that has a place.
+
+The first token is out when keys and values are there (`first: prompts`); or that copy reads the last token of the prompt again,
+and gives it out after its own iteration (`first: answers`).
+
+An answer that loses its room is read again where it is written. Transfers share links with all else that is under way, so these
+copies always run on the engine's clock, iteration by iteration. Transfers while a prompt is still read (layer by layer) are left
+out: the first token is late by the transfer's time at most, which the network's part of the first token says.
+
+**Source**: Zhong et al., "DistServe", OSDI 2024. sglang 0.5.9, srt/disaggregation: room is kept before the prompt is read, the
+first token passes with the cache. vllm 0.18.0, v1/core/sched/scheduler.py, `_update_waiting_for_remote_kv`: the last token of a
+prompt is worked on again where the answer is written.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from collections.abc import Sequence as Many
+from dataclasses import field
+from typing import TYPE_CHECKING, Any
+
+from hwsim.engine import Event, Host, IssuedOp, Waits
+from hwsim.families.serving.actors.clocked import Clocked
+from hwsim.families.serving.actors.copy import Copy
+from hwsim.families.serving.actors.lanes import Links, passed
+from hwsim.families.serving.actors.router import Least, Router
+from hwsim.families.serving.actors.run import Run, Sequence
+from hwsim.families.serving.results.accounting import ROOM
+from hwsim.families.serving.results.log import Late, Log
+from hwsim.graph.opgraph import Label, Queue
+from hwsim.records import dataclass
+
+if TYPE_CHECKING:
+    from hwsim.families.serving.actors.lanes import Lane
+    from hwsim.families.serving.actors.scaled import Scaled
+
+__all__ = ["Answering", "Apart", "Links", "OfPrompts", "Reading", "passed"]
+
+
+class OfPrompts(Log):
+    """The log of a service, for copies that read prompts: what they finish is neither written nor over."""
+
+    scaled: Scaled | None = None  # who starts and stops these copies
+
+    def __init__(self, log: Log) -> None:
+        self.log = log
+        for name in ("refuses", "holds", "frees", "reads", "puts_off", "passes"):
+            setattr(self, name, getattr(log, name))
+
+    def begins(self, time: int, requests: Iterable[int], cached: int = 0) -> None:
+        """As of the log; a request that begins for the first time no longer waits in the counts of `scaled`."""
+        every = list(requests)
+        if self.scaled is not None:
+            for _ in (request for request in every if self.log.live[request].begin < 0):
+                self.scaled.begins(time)
+        self.log.begins(time, every, cached)
+
+    def iterated(self, copy: int, start: int, end: int, **more: Any) -> None:
+        """As of the log; only the cache of answers counts."""
+        self.log.iterated(copy, start, end, **{**more, "blocks": 0})
+
+    def writes(self, time: int, requests: Iterable[int], out: int = 0) -> None:
+        """These are read."""
+        del out
+        for request in requests:
+            self.log.is_read(time, request)
+
+    def ends(self, time: int, requests: Iterable[int], out: int = 0) -> None:
+        """Nothing: they go on elsewhere."""
+
+
+class Reading(Copy):
+    """A copy that reads prompts, and keeps their blocks until they are handed over."""
+
+    kept = 0
+
+    def _gives(self, sequence: Sequence) -> None:
+        if self.slots is not None:
+            self.slots.gives(sequence)
+        sequence.is_over = True
+        self.kept += 1
+
+    def releases(self, sequence: Sequence) -> None:
+        """A prompt is handed over."""
+        self.kept -= 1
+        self._frees(sequence)
+
+    def _nothing(self, instant: int, before: int) -> Run | None:
+        return None if self.kept else super()._nothing(instant, before)
+
+
+class Answering(Copy):
+    """A copy that writes answers to prompts that were read elsewhere.
+
+    line: requests that wait for room; ready: those whose prompt is there; promised: those with room.
+    """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.line: deque[Sequence] = deque()
+        self.ready: deque[Sequence] = deque()
+        self.reserved = 0
+        self.open_to = -1
+
+    @property
+    def requests(self) -> int:
+        """Requests that wait or are worked on, here or on their way."""
+        held = 0 if self.slots is None else len(self.slots.held)
+        return len(self.waiting) + len(self.partial) + self.answers + self.reserved + len(self.line) + held
+
+    @property
+    def in_line(self) -> int:
+        """Requests that wait."""
+        return len(self.waiting) + len(self.line) + (0 if self.slots is None else len(self.slots.held))
+
+    def reserves(self, sequence: Sequence) -> bool:
+        """Keep room for a prompt, if there is."""
+        blocks = self.growth.need(sequence.prompt)
+        if self.reserved and blocks > self.pool.free:
+            return False
+        if not self._fits(sequence, blocks, sequence.prompt, 0, 0):
+            return False
+        self.cache.grows(sequence, blocks)
+        self._promises.counts(sequence, 1)
+        self.reserved += 1
+        return True
+
+    def leaves(self, sequence: Sequence) -> None:
+        """An answer of one token is over when its prompt is there."""
+        self.reserved -= 1
+        self._promises.counts(sequence, -1)
+        self._frees(sequence)
+
+    def next(self, instant: int) -> Run | None:
+        """The next iterations; None if there is nothing to do."""
+        idle, settings = self.is_idle, self.settings
+        if idle or self.iterations % settings.look == 0:
+            self.open_to = instant if idle else self.seen if settings.ahead else instant - 1
+        passed: list[Sequence] = []
+        while self.ready and self.ready[0].at <= self.open_to and self.answers + len(self.partial) < settings.sequences:
+            sequence = self.ready.popleft()
+            if self.slots is None or self.slots.has(sequence):
+                self._joins(sequence, instant)
+            else:
+                self.slots.refuses(sequence, instant)
+                passed.append(sequence)
+        self.ready.extendleft(reversed(passed))
+        run = super().next(instant)
+        if run is not None and not run.parts and self.slots is not None:
+            run.fetched, self.slots.coming = self.slots.coming, 0
+        return run
+
+    def _joins(self, sequence: Sequence, instant: int) -> None:
+        self.reserved -= 1
+        waited = 0 if self.slots is None else self.slots.takes(sequence, instant)
+        sequence.read = sequence.to_read = sequence.prompt
+        if self.settings.first == "answers":
+            sequence.read -= 1
+            self._order.append((sequence, sequence.put_off))
+            self.partial.append(sequence)
+            self.log.goes_on(instant, sequence.number, self.number, waited)
+            return
+        sequence.written = 1
+        self._promises.writes(1)
+        self._order.append((sequence, sequence.put_off))
+        self._starts(sequence)
+        self.log.goes_on(instant, sequence.number, self.number, waited)
+
+    def _nothing(self, instant: int, before: int) -> Run | None:
+        return None if self.reserved else super()._nothing(instant, before)
+
+
+@dataclass
+class Apart(Clocked):
+    """The copies of a service that reads prompts apart, on the clock of a run.
+
+    readers, answerers: copies, readers first; gpus: GPUs of every copy. prompts: what starts and stops
+    the readers; prompt_weights: the ways on which their weights come.
+    """
+
+    links: Links = field(kw_only=True)
+    gpus: Many[tuple[str, ...]] = field(kw_only=True)
+    prompts: Scaled | None = field(default=None, kw_only=True)
+    prompt_weights: Many[Lane] = field(default=(), kw_only=True)
+    _least: Router = field(default_factory=Least)
+    _pairs: dict[int, tuple[Answering, Sequence]] = field(default_factory=dict)
+    # by request that is not read yet: when it came, when it may be read, and for what it waited until then
+    _late: dict[int, tuple[int, int, Late]] = field(default_factory=dict)
+    _label: int = -1
+    _queues: list[int] = field(default_factory=list)
+    _sending: list[Event | None] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.prompts is not None:
+            self.balances(self.prompts, self.prompt_weights, self._stands_to_read, 0)
+        self.readers = [copy for copy in self.copies if isinstance(copy, Reading)]
+        self.answerers = [copy for copy in self.copies if isinstance(copy, Answering)]
+
+    def actor(self, driver: Host) -> Waits:
+        """The arrivals, and a process for each copy."""
+        self._label = driver.label(Label("hand over", "copy", self.gpus[0][0], self.name or "main"))
+        self._sending = [None] * len(self.readers)
+        for copy in self.readers:
+            gpu = self.gpus[copy.number][0]
+            self._queues.append(driver.queue(Queue(f"{self.name}:{gpu}.hand-over" if self.name else f"{gpu}.hand-over", gpu)))
+        yield from super().actor(driver)
+
+    @property
+    def takers(self) -> Many[Answering]:
+        """The copies among which a request is sent to one: those that write answers."""
+        return self.answerers
+
+    def _stands(self, driver: Host, number: int, sequence: Sequence, arrival: int, late: Late = ()) -> None:
+        copy = self.answerers[number]
+        self._late[sequence.number] = arrival, sequence.at, late
+        if copy.line or not copy.reserves(sequence):
+            copy.line.append(sequence)
+            return
+        self._reads(driver, copy, sequence, sequence.at)
+
+    def _reads(self, driver: Host, copy: Answering, sequence: Sequence, at: int) -> None:
+        """A request that has room for its answer goes to a copy that reads its prompt."""
+        prompt = Sequence(sequence.number, sequence.prompt, 1, at, sequence.ids, sequence.span, sequence.prompt)
+        prompt.after = sequence.after
+        self._pairs[sequence.number] = copy, sequence
+        instant = int(driver.env.now)
+        arrival, since, late = self._late[sequence.number]
+        self._late[sequence.number] = arrival, at, (*late, (ROOM, at - since))
+        if self.scaled is None:
+            number = self._least.choose(self.readers, prompt)
+        else:
+            self.scaled.begins(instant)
+            number = self.balancers[1].comes(driver, prompt, instant)
+        if number >= 0:
+            self._stands_to_read(driver, number, prompt, instant)
+
+    def _stands_to_read(self, driver: Host, number: int, prompt: Sequence, since: int, waited: Late = ()) -> None:
+        """A prompt goes to a copy that reads it, once one was ready."""
+        del since
+        arrival, seen, late = self._late.pop(prompt.number)
+        prompt.at = max(seen, int(driver.env.now))
+        left = prompt.at - seen
+        for part, time in waited:  # time on the front end is no wait
+            late = (*late, (part, min(time, left)))
+            left -= min(time, left)
+        self._passes(driver, prompt)
+        self.readers[number].add(prompt)
+        _, sequence = self._pairs[prompt.number]
+        self.log.came(arrival, prompt.number, number, prompt.prompt, sequence.output, prompt.at, late)
+        self.wakes(driver, number, prompt.at, prompt.after[0])
+
+    def ended(self, driver: Host, number: int, over: Many[Sequence], op: int) -> None:
+        """An iteration of a copy has ended, with this op, and these requests with it."""
+        copy = self.copies[number]
+        if isinstance(copy, Reading):
+            for sequence in over:
+                driver.env.process(self._hands(driver, copy, sequence, op))
+        else:
+            self._leaves(number, len(over), int(driver.env.now))
+            super().ended(driver, number, over, op)
+            self._freed(driver, self.answerers[number - len(self.readers)], op)
+
+    def _leaves(self, number: int, count: int, instant: int) -> None:
+        """A number of requests of a copy are answered."""
+        if self.scaled is not None:
+            for _ in range(count):
+                self.scaled.ended(number - len(self.readers), instant)
+
+    def _freed(self, driver: Host, copy: Answering, op: int) -> None:
+        """Blocks of a copy are free: requests that wait for them go on."""
+        while copy.line and copy.reserves(copy.line[0]):
+            sequence = copy.line.popleft()
+            sequence.after = op, int(driver.env.now)
+            self._reads(driver, copy, sequence, max(sequence.at, int(driver.env.now)))
+
+    def _hands(self, driver: Host, reader: Reading, prompt: Sequence, op: int) -> Waits:
+        """Keys and values of a prompt pass to the copy that writes its answer."""
+        copy, sequence = self._pairs.pop(prompt.number)
+        key = reader.number, copy.number
+        cost, size = self.links.cost(self.gpus[key[0]], self.gpus[key[1]], key, prompt.prompt)
+        while (busy := self._sending[reader.number]) is not None:
+            yield busy
+        sent = self._sending[reader.number] = driver.env.event()
+        issued = IssuedOp(self._label, self._queues[reader.number], driver.cost(cost), size)
+        ended, hand_over = driver.issue([issued], (op,))
+        yield ended
+        self._sending[reader.number] = None
+        sent.succeed()
+        instant = int(driver.env.now)
+        reader.releases(prompt)
+        if self.prompts is not None:
+            self.prompts.ended(reader.number, instant)
+            self.balancers[1].releases(driver)
+        self.wakes(driver, reader.number, instant, hand_over)
+        passes = copy.settings.first == "prompts"
+        self.log.hands_over(instant, sequence.number, out=passes)
+        if passes and sequence.output <= 1:
+            copy.leaves(sequence)
+            self.log.ends(instant, [sequence.number])
+            self._leaves(copy.number, 1, instant)
+            self.answered(driver, sequence.number, instant, hand_over)
+            self._freed(driver, copy, hand_over)
+            if self.scaled is not None:
+                self.balancers[0].releases(driver)
+            return
+        sequence.at = instant
+        copy.ready.append(sequence)
+        self.wakes(driver, copy.number, instant, hand_over)

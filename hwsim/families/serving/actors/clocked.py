@@ -1,0 +1,212 @@
+"""A service on the clock of a run: its copies are SimPy processes next to other jobs, every iteration a chain of ops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from collections.abc import Sequence as Many
+from dataclasses import field
+from typing import TYPE_CHECKING
+
+from hwsim.engine import Event, Host, IssuedOp, Waits
+from hwsim.families.serving.actors.alone import labels_of
+from hwsim.families.serving.actors.copy import Copy
+from hwsim.families.serving.actors.costs import Costs
+from hwsim.families.serving.actors.pace import Paced
+from hwsim.families.serving.actors.returning import Load
+from hwsim.families.serving.actors.router import Router
+from hwsim.families.serving.actors.run import Sequence
+from hwsim.families.serving.actors.static import Static
+from hwsim.families.serving.results.log import Late, Log
+from hwsim.families.serving.workload.settings import Settings
+from hwsim.families.serving.workload.source import Source
+from hwsim.graph.opgraph import Queue
+from hwsim.records import dataclass
+
+if TYPE_CHECKING:
+    from hwsim.families.serving.actors.balancing import Balancer
+    from hwsim.families.serving.actors.lanes import Lane
+    from hwsim.families.serving.actors.scaled import Scaled
+
+
+@dataclass
+class Clocked:
+    """The copies of a service on the clock of a run.
+
+    Args:
+        idle: for each copy the event that wakes it while it has nothing to do; came: op of what has.
+    """
+
+    copies: Many[Copy | Static]
+    pace: Many[Paced]
+    costs: Many[Costs]
+    settings: Settings
+    source: Source
+    log: Log
+    name: str
+    router: Router
+    lanes: Many[Lane] = ()
+    scaled: Scaled | None = None
+    weights: Many[Lane] = ()  # ways on which the weights of a copy that starts come
+    idle: list[Event | None] = field(init=False)
+    came: list[int] = field(init=False)
+    balancers: list[Balancer] = field(default_factory=list)
+    _clients: int = -1
+    _front: int = -1
+    _busy: dict[int, Event] = field(default_factory=dict)  # by copy, the load under way
+    _follows: dict[int, int] = field(default_factory=dict)  # by request, the op of what its client did after an answer
+
+    @property
+    def takers(self) -> Many[Copy | Static]:
+        """The copies among which a request is sent to one."""
+        return self.copies
+
+    def __post_init__(self) -> None:
+        self.idle = [None] * len(self.copies)
+        self.came = [-1] * len(self.copies)
+        if self.scaled is not None:
+            self.balances(self.scaled, self.weights, self._stands, self.settings.api)
+
+    def actor(self, driver: Host) -> Waits:
+        """The arrivals, and a process for each copy."""
+        for number in range(len(self.copies)):
+            driver.env.process(self._serves(driver, number))
+        label, self._clients, starting, self._front = labels_of(driver, self.name)
+        for balancer in self.balancers:
+            balancer.starting = starting
+            driver.env.process(balancer.scales(driver))
+        queue = driver.queue(Queue(f"{self.name}:arrivals" if self.name else "arrivals", ""))
+        while (time := self.source.unasked()) is not None:
+            came, op = driver.issue([IssuedOp(label, queue, time=max(0, time - int(driver.env.now)))])
+            yield came
+            self._arrive(driver, op)
+
+    def balances(
+        self, scaled: Scaled, weights: Many[Lane], stands: Callable[[Host, int, Sequence, int, Late], None], api: int
+    ) -> None:
+        """Let copies come and go; arguments as of `Balancer`."""
+        from hwsim.families.serving.actors.balancing import Balancer
+
+        self.balancers.append(Balancer(scaled, weights, stands, self._is_live, api))
+
+    def _is_live(self) -> bool:
+        waits = any(each.scaled.line for each in self.balancers)
+        return bool(self.log.live) or waits or self.source.time() is not None
+
+    def answered(self, driver: Host, request: int, at: int, op: int) -> None:
+        """A request is answered by this op; the one that waited for it comes."""
+        asks = self.source.ended(request, at)
+        if asks is not None:
+            driver.env.process(self._asks(driver, *asks, op))
+
+    def _asks(self, driver: Host, at: int, request: int, after: int) -> Waits:
+        came, op = driver.issue([IssuedOp(self._clients, -1, time=at - int(driver.env.now))], (after,))
+        self._follows[request] = op
+        yield came
+        self._arrive(driver, op)
+
+    def _arrive(self, driver: Host, op: int) -> None:
+        """Take all requests that are due."""
+        instant = int(driver.env.now)
+        while (time := self.source.time()) is not None and time <= instant:
+            number, request = self.source.take()
+            sequence = Sequence.of(number, request, instant + self.settings.api)
+            sequence.after = self._follows.pop(number, op), instant
+            self.comes(driver, sequence, instant)
+
+    def comes(self, driver: Host, sequence: Sequence, instant: int) -> None:
+        """A request comes."""
+        if self.balancers:
+            number = self.balancers[0].comes(driver, sequence, instant)
+        else:
+            number = self.router.choose(self.takers, sequence)
+        if number >= 0:
+            self._stands(driver, number, sequence, instant)
+
+    def _stands(self, driver: Host, number: int, sequence: Sequence, arrival: int, late: Late = ()) -> None:
+        self.copies[number].add(sequence)
+        self.log.came(arrival, sequence.number, number, sequence.prompt, sequence.output, sequence.at, late)
+        self._passes(driver, sequence)
+        self.wakes(driver, number, sequence.at, sequence.after[0])
+
+    def _passes(self, driver: Host, sequence: Sequence) -> None:
+        """A request passes the front end of the server, until it stands in the line."""
+        if (wait := sequence.at - int(driver.env.now)) > 0:
+            sequence.after = driver.issue([IssuedOp(self._front, -1, time=wait)], (sequence.after[0],))[1], sequence.at
+
+    def wakes(self, driver: Host, number: int, at: int, op: int) -> None:
+        """An idle copy begins at this instant, because of this op."""
+        if self.copies[number].is_idle and self.came[number] < 0 and at <= int(driver.env.now):
+            self.came[number] = op
+        if self.idle[number] is None:
+            return
+        wait = at - int(driver.env.now)
+        if wait > 0:
+            driver.env.process(self._later(driver, number, wait))
+        else:
+            self._wake(number)
+
+    def _later(self, driver: Host, number: int, wait: int) -> Waits:
+        yield driver.env.timeout(wait)
+        self._wake(number)
+
+    def _wake(self, number: int) -> None:
+        idle, self.idle[number] = self.idle[number], None
+        if idle is not None:
+            idle.succeed()
+
+    def _serves(self, driver: Host, number: int) -> Waits:
+        copy, pace, costs = self.copies[number], self.pace[number], self.costs[number]
+        batches = [each for each, of in zip(self.copies, self.costs, strict=True) if of.gpus == costs.gpus]
+        latest: tuple[int, ...] = ()
+        ended_at = -1
+        while True:
+            instant = int(driver.env.now)
+            first = copy.first_at(instant) if copy.is_idle and instant > ended_at else None
+            run = copy.next(instant)
+            if self.lanes and isinstance(copy, Copy):
+                for load in copy.returning.loads:
+                    driver.env.process(self._brings(driver, copy, load, (load.sequence.after[0], *latest)))
+                copy.returning.loads.clear()
+            if run is None:
+                self.came[number] = -1
+                idle = self.idle[number] = driver.env.event()
+                if (head := copy.head) is not None and head.at > instant:
+                    driver.env.process(self._later(driver, number, head.at - instant))
+                yield idle
+                continue
+            pace.set(run)
+            run.count = 1
+            after, self.came[number] = self.came[number], -1
+            if first is not None:
+                after = first.after[0]
+            under_way = sum(each.requests > 0 for each in batches)
+            ended, op = driver.issue(costs.ops(run, under_way), (after,) if after >= 0 else ())
+            latest = (op,)
+            yield ended
+            ended_at = int(driver.env.now)
+            self.ended(driver, number, copy.done(run, ended_at), op)
+            if copy.is_idle:
+                yield driver.env.timeout(0)
+
+    def _brings(self, driver: Host, copy: Copy, load: Load, after: tuple[int, ...]) -> Waits:
+        """Pieces that a request waits for come, after the pieces of earlier requests."""
+        lane = self.lanes[copy.number]
+        while (busy := self._busy.get(copy.number)) is not None:
+            yield busy
+        done = self._busy[copy.number] = driver.env.event()
+        ended, op = driver.issue(lane.ops(load.counts, driver), after)
+        yield ended
+        del self._busy[copy.number]
+        done.succeed()
+        instant = int(driver.env.now)
+        load.sequence.after = op, instant
+        copy.brought(load, instant)
+        self.wakes(driver, copy.number, instant, op)
+
+    def ended(self, driver: Host, number: int, over: Many[Sequence], op: int) -> None:
+        """An iteration of a copy has ended, with this op, and these requests with it."""
+        del number
+        for sequence in over:
+            self.answered(driver, sequence.number, int(driver.env.now) + self.settings.out, op)
+        if self.balancers:
+            self.balancers[0].releases(driver)

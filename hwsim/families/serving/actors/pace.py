@@ -1,0 +1,276 @@
+"""Times of the iterations of a copy, in whole femtoseconds.
+
+    iteration = host + kernels + exchanges, one after another
+
+The kernels of an iteration of answers lie on a line over the mean context, from one knot to the next (see
+`hwsim.models.iteration`). Both ends of a line are rounded to a femtosecond, and so is its slope. Iterations of the same answers
+are an arithmetic series: a run of them takes the same time added up as worked out in one step.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Callable
+from copy import copy
+from dataclasses import field
+from typing import Final, NamedTuple, Protocol
+
+from hwsim import ticks
+from hwsim.families.serving.actors.run import Run
+from hwsim.families.serving.workload.plan import ServicePlan
+from hwsim.models.architectures import Transformer
+from hwsim.models.architectures.unit_layers import layers_of
+from hwsim.models.framework import Framework, Software
+from hwsim.models.inference import batch_pass
+from hwsim.models.iteration import Iterations
+from hwsim.models.kernel_tables import COARSE, Taken, knot
+from hwsim.models.kernel_times import KernelTimes
+from hwsim.models.layer import kernels
+from hwsim.records import dataclass
+
+MOST_TABLES: Final = 8  # that a machine keeps
+
+
+class Tables(list[tuple[tuple[object, ...], Iterations]]):
+    """Times of iterations on the GPUs of a machine, by what they are of."""
+
+
+class Paced(Protocol):
+    """The times of the runs of a copy."""
+
+    def set(self, run: Run) -> None:
+        """Give a run the time of its first iteration, how it grows, and as many iterations as are alike."""
+
+
+def _nothing(rows: int) -> int:
+    return 0 * rows
+
+
+class Line(NamedTuple):
+    """Iterations of answers between two knots of their mean context; fs.
+
+    Args:
+        start: kernels at the first knot; attention: a part of them; slope: more for each token of mean context.
+        rows: tokens of an iteration; low, step: the first knot, and tokens of context to the next.
+        host: time of the host for each iteration.
+    """
+
+    start: int
+    attention: int
+    slope: int
+    rows: int
+    low: int
+    step: int
+    host: int
+
+
+@dataclass(slots=True)
+class Pace:
+    """Times of iterations; a copy looks up what another worked out.
+
+    Args:
+        tables: what other copies and other runs share with it.
+        slower: times as long as expected that kernels take, for the ends of an interval.
+        exchanged: fs of all exchanges of an iteration, by its tokens.
+    """
+
+    plan: ServicePlan
+    tables: Tables
+    slower: float = 1.0
+    exchanged: Callable[[int], int] = _nothing
+    _model: Iterations | None = field(init=False)
+    _eager: Iterations | None = field(init=False)
+    _lines: dict[tuple[int, int], Line] = field(default_factory=dict)
+    _around: dict[tuple[int, int, int], int] = field(default_factory=dict)
+    _prompts: dict[tuple[int, ...], int] = field(default_factory=dict)
+    _batches: dict[int, Taken] = field(default_factory=dict)
+    sent: dict[int, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        plan, settings = self.plan, self.plan.settings
+        self._model = self._eager = None
+        if isinstance(plan.model, Transformer) and isinstance(plan.software, Framework):
+            graphs = () if settings.exact else settings.graphs
+            self._model = self._eager = iterations_of(plan, self.tables, plan.model, plan.software, graphs)
+            if graphs and not settings.mixed:
+                self._eager = iterations_of(plan, self.tables, plan.model, plan.software, ())
+
+    def also(self, exchanged: Callable[[int], int]) -> Pace:
+        """Times of another copy, with the same kernels and other links."""
+        other = copy(self)
+        other.exchanged, other.sent = exchanged, {}
+        return other
+
+    @property
+    def eager(self) -> Iterations:
+        """Iterations with prompts, of a model that writes tokens."""
+        assert self._eager is not None
+        return self._eager
+
+    def set(self, run: Run) -> None:
+        """Give a run the time of its first iteration, how it grows, and where that changes."""
+        if self._model is None:
+            run.kernels, run.host = ticks.femtoseconds(self._of_batch(len(run.parts)).seconds * self.slower), self._host(run)
+            run.first = run.host + run.kernels
+            run.count = run.most = 1
+            return
+        answers, context, line, beyond, low = run.answers, run.context, None, 0, -1
+        if answers:
+            floor = context // answers
+            step = 1 << max(0, floor.bit_length() - 1 - COARSE)
+            low = floor // step * step
+            line = self._lines.get((answers, low)) or self.line(answers, low, step)
+            beyond = context - answers * low
+        if run.parts:
+            self._of_parts(run, 0 if line is None else line.slope * beyond // answers, line)
+        elif line is not None:
+            run.low = low
+            run.kernels, run.slope, run.host = line.start + line.slope * beyond // answers, line.slope, line.host
+            alike = -((beyond - answers * line.step) // answers)
+            if alike < run.most:
+                run.most = alike
+            sent = self.sent.get(line.rows)
+            run.network = self.sends(line.rows, mixed=False) if sent is None else sent
+        run.count = run.most
+        run.first = run.host + run.kernels + run.network
+
+    def _of_parts(self, run: Run, more: int, line: Line | None) -> None:
+        """Time of an iteration with prompts."""
+        read, mixed = run.read, self.eager
+        total = run.answers * mixed.tokens + run.tokens
+        rows = total if mixed.groups == 1 else mixed.rows_of(read, run.answers)
+        around = self._around.get((rows, run.ended, total)) or self.around(rows, run.ended, total)
+        prompts, many = 0, len(read)
+        for tokens, before in read:
+            prompts += self._prompts.get((tokens, before, many)) or self.prompt(tokens, before, many)
+        run.kernels, run.slope = around + prompts, 0
+        run.most = 1
+        if line is not None:
+            run.kernels += line.attention + more
+            run.answered = line.start + more
+        run.network = self.sends(mixed.passing(rows, total), mixed=True)
+        run.host = self._host(run) + self._late(run)
+
+    def padded(self, run: Run) -> int:
+        """Tokens of each group that the exchanges of an iteration pass."""
+        model = self._eager if run.parts else self._model
+        if model is None:
+            return run.rows
+        rows = model.rows_of(run.read, run.answers)
+        return model.padded(model.passing(rows, model.total_of(run.read, run.answers)) if run.parts else rows)
+
+    def taken(self, run: Run) -> Taken:
+        """Seconds and amounts that the kernels of an iteration draw from a GPU."""
+        if self._model is None:
+            return self._of_batch(len(run.parts))
+        if run.parts:
+            assert self._eager is not None
+            context = run.context / run.answers if run.answers else 0.0
+            return self._eager.of(run.read, run.answers, context, run.ended)
+        low, _ = knot(run.context // run.answers)
+        return self._model.of((), run.answers, float(low), run.answers)
+
+    def line(self, answers: int, low: int, step: int) -> Line:
+        """The line from a knot on."""
+        model = self._model
+        assert model is not None
+        before, after = (ticks.femtoseconds(model.answers(answers, at).seconds * self.slower) for at in (low, low + step))
+        rows = model.rows_of((), answers)
+        around = ticks.femtoseconds(model.around(rows, answers, model.total_of((), answers)) * self.slower)
+        line = Line(
+            around + before, before, max(0, round((after - before) / step)), rows, low, step, self._host_of(answers, rows)
+        )
+        self._lines[answers, low] = line
+        return line
+
+    def around(self, rows: int, ended: int, total: int) -> int:
+        """fs of all of an iteration with prompts but attention and exchanges; arguments as of `Iterations.around`."""
+        made = self._around[rows, ended, total] = ticks.femtoseconds(self.eager.around(rows, ended, total) * self.slower)
+        return made
+
+    def prompt(self, tokens: int, before: int, many: int) -> int:
+        """fs of the attention of one of `many` prompts alike: tokens read now, and before."""
+        taken = self.eager.read(((tokens, before),) * many)
+        made = self._prompts[tokens, before, many] = ticks.femtoseconds(taken.seconds / many * self.slower)
+        return made
+
+    def sends(self, rows: int, *, mixed: bool) -> int:
+        """fs of the exchanges of an iteration."""
+        key = -rows if mixed else rows
+        sent_fs = self.sent.get(key)
+        if sent_fs is None:
+            model = self._eager if mixed else self._model
+            assert model is not None
+            sent_fs = self.sent[key] = self.exchanged(model.padded(rows))
+        return sent_fs
+
+    def _host(self, run: Run) -> int:
+        settings = self.plan.settings
+        if run.parts and not settings.mixed:
+            return settings.step + settings.each * (run.answers + len(run.parts))
+        return self._host_of(run.answers + len(run.parts), run.rows)
+
+    def _late(self, run: Run) -> int:
+        """fs that the GPUs wait for kernels to be started, in an iteration with prompts that no graph has."""
+        settings, model = self.plan.settings, self._eager
+        if not settings.kernel or model is None:
+            return 0
+        if settings.mixed and settings.graphs and run.rows <= settings.graphs[-1]:
+            return 0
+        return max(0, model.starts * settings.kernel - run.kernels - run.network)
+
+    def _host_of(self, sequences: int, rows: int) -> int:
+        settings = self.plan.settings
+        host = settings.step + settings.each * sequences
+        if not settings.eager or not settings.graphs:
+            return host
+        at = bisect_left(settings.graphs, rows)
+        has = at < len(settings.graphs) and (not settings.exact or settings.graphs[at] == rows)
+        return host if has else host + settings.eager
+
+    def _of_batch(self, count: int) -> Taken:
+        """A pass of a network of convolutions."""
+        plan = self.plan
+        if count not in self._batches:
+            assert isinstance(plan.software, Software)
+            assert not isinstance(plan.model, Transformer)
+            times = KernelTimes(plan.gpu, plan.software.kernels)
+            step = batch_pass(plan.model, count, plan.dtype, times, plan.software)
+            layers = layers_of(plan.model, count, plan.dtype, training=False)
+            works = [kernel.work for layer in layers for kernel in kernels(layer.forward)]
+            busy = step.seconds - step.shares["host"]
+            flop, moved = math.fsum(work.flop for work in works), math.fsum(work.traffic for work in works)
+            self._batches[count] = Taken(step.seconds, busy, min(busy, moved / plan.gpu.memory.bandwidth), flop, moved)
+        return self._batches[count]
+
+
+def iterations_of(
+    plan: ServicePlan,
+    tables: Tables,
+    model: Transformer,
+    framework: Framework,
+    graphs: tuple[int, ...],
+    tokens: int | None = None,
+) -> Iterations:
+    """The iterations of a copy, without exchanges."""
+    parallel = plan.keys.parallel
+    sparse = any(kind.experts > 1 for kind in model.kinds)
+    verified, ep = tokens or plan.settings.verified, parallel.ep if sparse else 1
+    key = model, plan.gpu, framework, graphs, plan.dtype, parallel.tp, parallel.groups, verified, ep, plan.keys.kv or ""
+    for made_of, table in tables:
+        if made_of == key:
+            return table
+    made = Iterations(
+        model,
+        KernelTimes(plan.gpu, framework),
+        parallel.tp,
+        plan.dtype,
+        graphs,
+        tokens=verified,
+        groups=parallel.groups,
+        ep=ep,
+        cache=plan.keys.kv or "",
+    )
+    tables[:] = [*tables[1 - MOST_TABLES :], (key, made)]
+    return made

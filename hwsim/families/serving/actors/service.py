@@ -1,0 +1,373 @@
+"""A running service: alone on its devices it is played without a clock, else on the clock that it shares with others."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import field, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from hwsim import ticks
+from hwsim.demand import Cost
+from hwsim.engine import Host, Waits, fast
+from hwsim.engine.issued import Issued
+from hwsim.families.serving.actors.alone import Alone, Written
+from hwsim.families.serving.actors.copy import Copy
+from hwsim.families.serving.actors.costs import Costs, Exchanges, Registry
+from hwsim.families.serving.actors.pace import Pace, Tables
+from hwsim.families.serving.actors.router import Router, router_of
+from hwsim.families.serving.actors.slots import Slots
+from hwsim.families.serving.actors.static import Static
+from hwsim.families.serving.actors.tiers import TIERS, Tier, Tiers
+from hwsim.families.serving.results.log import Log
+from hwsim.families.serving.results.statistics import Goal, ServiceStatistics, TierUse, statistics
+from hwsim.families.serving.workload.plan import ServicePlan
+from hwsim.families.serving.workload.source import Asked, Listed, Source
+from hwsim.graph.opgraph import OpGraph
+from hwsim.machine import Machine
+from hwsim.origins import CASES, Case
+from hwsim.records import dataclass
+from hwsim.results.interval import COUNTS
+from hwsim.ticks import FEMTO
+
+if TYPE_CHECKING:
+    from hwsim.families.serving.actors.lanes import Lane
+    from hwsim.families.serving.actors.scaled import Scaled
+    from hwsim.families.serving.results.adapters import AdapterUse
+    from hwsim.families.serving.workload.scaling import Scale
+
+LARGE: Final = 50  # requests from which it pays to load the compiled library
+
+
+@dataclass(slots=True)
+class Service:
+    """A plan and, after the run, the log of its requests.
+
+    Args:
+        slower: times as long as expected that kernels and collectives take, for the ends of an interval.
+        fast: whether the compiled library plays it, instead of what HWSIM_FAST says (see `hwsim.engine.fast`).
+    """
+
+    plan: ServicePlan
+    machine: Machine
+    slower: float = 1.0
+    fast: fast.Choice | None = None
+    log: Log = field(init=False)
+    copies: list[Copy | Static] = field(init=False)
+    _exchanges: list[Exchanges] = field(init=False)
+    _pace: list[Pace] = field(init=False)
+    _lanes: Sequence[Lane] = ()
+    _weights: Sequence[Lane] = ()
+    _scaled: Scaled | None = None
+    _prompts: Scaled | None = None  # of the copies that read prompts apart
+    _prompt_weights: Sequence[Lane] = ()
+
+    def __post_init__(self) -> None:
+        plan = self.plan
+        self.log = (Log if plan.scale is None else _telling())(len(plan.batches), self.goal.limits_fs, self._warm_up)
+        if plan.prompts is not None:
+            self._apart(plan, plan.prompts)
+            return
+        guesses = plan.speculation
+        numbers = range(len(plan.batches))
+        if guesses is not None:
+            from hwsim.families.serving.actors.speculating import Speculating
+
+            self.copies = [
+                Speculating(number, plan.settings, plan.blocks, self.log, plan.held, guesses=guesses, lower=self._tiers())
+                for number in numbers
+            ]
+        elif plan.settings.padded:
+            self.copies = [Static(number, plan.settings, plan.blocks, self.log, plan.held) for number in numbers]
+        else:
+            self.copies = [
+                Copy(number, plan.settings, plan.blocks, self.log, plan.held, lower=self._tiers()) for number in numbers
+            ]
+        self._places(plan, self.copies)
+        if plan.offload is not None:
+            from hwsim.families.serving.actors.lanes import Lane
+
+            kept = plan.offload
+            self._lanes = [
+                Lane(self.machine, host, kept.disk, gpus, kept.block_bytes, plan.name)
+                for host, gpus in zip(kept.hosts, plan.copies, strict=True)
+            ]
+        if plan.scale is not None:
+            self._scales(plan, plan.scale)
+        self._exchanges = [Exchanges(plan, self.machine, gpus, self.slower) for gpus in plan.batches]
+        tables = self.machine.kept(Tables)
+        first = paced(plan)(plan, tables, self.slower, self._exchanges[0].seconds)
+        self._pace = [first if number == 0 else first.also(self._exchanges[number].seconds) for number in numbers]
+
+    def _scales(self, plan: ServicePlan, scale: Scale) -> None:
+        """Copies that are started and stopped by the load."""
+        from hwsim.families.serving.actors.scaled import Scaled, Telling
+
+        self._scaled = Scaled(scale, self._router(), self.copies, plan.start)
+        assert isinstance(self.log, Telling)
+        self.log.scaled = self._scaled
+        self._weights = self._ways(plan, scale)
+
+    def _ways(self, plan: ServicePlan, scale: Scale) -> list[Lane]:
+        """The way of the weights to each copy, where they come from a disk."""
+        from hwsim.families.serving.actors.lanes import Lane
+
+        every = zip(scale.hosts, plan.copies, strict=True) if scale.disk else ()
+        return [Lane(self.machine, host, scale.disk, gpus, scale.weights, plan.name, "weights") for host, gpus in every]
+
+    @staticmethod
+    def _places(plan: ServicePlan, copies: Iterable[Copy | Static]) -> None:
+        """Give copies the places for adapters that their GPUs have, where not all are there."""
+        if plan.adapters is None or plan.adapters.slots is None:
+            return
+        for copy in copies:
+            assert isinstance(copy, Copy)
+            copy.slots = Slots(plan.adapters, plan.adapters.slots)
+
+    def _used(self) -> AdapterUse | None:
+        """Use of the places for adapters of all copies; None where all adapters are on the GPUs."""
+        every = [copy.slots for copy in self.copies if isinstance(copy, Copy)]
+        slots = [each for each in every if each is not None]
+        if not slots:
+            return None
+        from hwsim.families.serving.results.adapters import AdapterUse
+
+        waits = [wait for each in slots for wait in each.waits]
+        taken, loads = (sum(getattr(each, name) for each in slots) for name in ("taken", "loads"))  # integers
+        loading = sum(each.loads * each.adapters.load for each in slots) / max(1, loads)  # integers: parts of a split differ
+        times = (loading, sum(waits), max(waits, default=0))  # integers
+        load, waited, longest = (time / FEMTO for time in times)
+        return AdapterUse(slots[0].adapters.count, slots[0].places, taken, loads, load, len(waits), waited, longest)
+
+    def _tiers(self) -> Tiers | None:
+        kept = self.plan.offload
+        return None if kept is None else Tiers(tuple(Tier(*each) for each in zip(TIERS, kept.blocks, strict=False)))
+
+    @property
+    def _warm_up(self) -> int | None:
+        """Time (fs) in which requests do not count; None until the steady state."""
+        start = self.plan.keys.warm_up
+        return None if isinstance(start, str) else ticks.femtoseconds(start)
+
+    @property
+    def goal(self) -> Goal:
+        """Service level of every request."""
+        slo = self.plan.keys.slo
+        return Goal() if slo is None else Goal(slo.ttft, slo.tpot, slo.latency)
+
+    def _apart(self, plan: ServicePlan, prompts: ServicePlan) -> None:
+        """Copies that read prompts, and those that write answers after them."""
+        from hwsim.families.serving.actors.apart import Answering, OfPrompts, Reading
+        from hwsim.families.serving.actors.speculating import Speculating
+
+        class Verifying(Answering, Speculating):
+            """A copy that writes answers and verifies guesses."""
+
+        many, every = len(prompts.batches), (*prompts.batches, *plan.batches)
+        log = self.log = Log(len(every), self.goal.limits_fs, self._warm_up)
+        of_prompts = OfPrompts(log)
+        self.copies = [Reading(at, prompts.settings, prompts.blocks, of_prompts, prompts.held) for at in range(many)]
+        for at in range(many, len(every)):
+            if plan.speculation is None:
+                self.copies.append(Answering(at, plan.settings, plan.blocks, log, plan.held))
+            else:
+                self.copies.append(Verifying(at, plan.settings, plan.blocks, log, plan.held, guesses=plan.speculation))
+        if plan.scale is not None and prompts.scale is not None:
+            from hwsim.families.serving.actors.router import Least
+            from hwsim.families.serving.actors.scaled import Scaled
+
+            self._scaled = Scaled(plan.scale, self._router(), self.copies[many:], plan.start)
+            self._prompts = of_prompts.scaled = Scaled(prompts.scale, Least(), self.copies[:many], plan.start)
+            self._weights, self._prompt_weights = self._ways(plan, plan.scale), self._ways(prompts, prompts.scale)
+        self._places(prompts, self.copies[:many])
+        self._places(plan, self.copies[many:])
+        self._exchanges = [
+            Exchanges(prompts if at < many else plan, self.machine, gpus, self.slower) for at, gpus in enumerate(every)
+        ]
+        tables = self.machine.kept(Tables)
+        kinds = (paced(prompts)(prompts, tables, self.slower), paced(plan)(plan, tables, self.slower))
+        self._pace = [kinds[at >= many].also(self._exchanges[at].seconds) for at in range(len(every))]
+
+    def actor(self, driver: Host) -> Waits:
+        """The service on the clock of a run."""
+        plan, source = self.plan, self._source()
+        given = self.copies, self._pace, self._costs(driver), plan.settings, source, self.log, plan.name, self._router()
+        if plan.prompts is None:
+            from hwsim.families.serving.actors.clocked import Clocked
+
+            return Clocked(*given, self._lanes, self._scaled, self._weights).actor(driver)
+        from hwsim.families.serving.actors.apart import Apart, Links
+
+        gpus = (*plan.prompts.batches, *plan.batches)
+        ways: dict[str, Any] = {"prompts": self._prompts, "prompt_weights": self._prompt_weights}
+        links = Links(self.machine, plan.token_bytes)
+        return Apart(*given, (), self._scaled, self._weights, links=links, gpus=gpus, **ways).actor(driver)
+
+    def graph(self, like: OpGraph) -> OpGraph:
+        """Everything that it does, as a graph on the capacities of another: only where it has its devices and links to itself."""
+        if self._compiled():
+            from hwsim.families.serving.actors.compiled import Compiled, TooFar
+
+            try:
+                written = self._written(like)
+                Compiled(self.plan, self._pace, self.log, written).play()
+                return written.graph(like)
+            except TooFar:
+                self.__post_init__()  # from its beginning
+        written = self._written(like)
+        self.play(written)
+        return written.graph(like)
+
+    def _written(self, like: OpGraph) -> Written:
+        known = Issued(like.capacities)
+        return Written(self._costs(known), known, self.plan.name)
+
+    def _compiled(self) -> bool:
+        """Whether the compiled library plays it."""
+        if not fast.plays(len(self.plan.requests), choice=self.fast, large=LARGE):
+            return False
+        from hwsim.families.serving.actors.compiled import covers
+
+        return covers(self.plan)
+
+    def play(self, written: Written | None = None) -> int:
+        """Play it without a clock; when its last answer is written, fs."""
+        return Alone(
+            self.copies,
+            self._pace,
+            self.plan.settings,
+            self._source(),
+            self.log,
+            written,
+            self._router(),
+            self._lanes,
+            self._scaled,
+        ).play()
+
+    def is_alone(self, others: Iterable[Cost], drawn_by_services: Collection[str] = ()) -> bool:
+        """Whether nothing else draws from its devices and links, and its copies do not slow each other: batches of stages may."""
+        if self.plan.stages > 1 or self.plan.prompts is not None or (self.plan.scale is not None and self.plan.scale.disk):
+            return False
+        drawn = [self._capacities(number) for number in range(len(self.copies))]
+        mine = set().union(*drawn)
+        if not mine.isdisjoint(drawn_by_services) or any(
+            name in mine for cost in others for name, _ in (*cost.demand.amounts, *cost.demand.holds)
+        ):
+            return False
+        return sum(len(each) for each in drawn) == len(mine) and self._lanes_alone(mine, others)
+
+    def _lanes_alone(self, drawn: Collection[str], others: Iterable[Cost]) -> bool:
+        """Whether loads of keys and values meet nothing that slows them, and slow nothing."""
+        parts: dict[str, float] = {}
+        for lane in self._lanes:
+            for name, part in lane.drawn().items():
+                parts[name] = parts.get(name, 0.0) + part
+        shared = any(name in parts for cost in others for name, _ in (*cost.demand.amounts, *cost.demand.holds))
+        return not shared and parts.keys().isdisjoint(drawn) and max(parts.values(), default=0.0) <= 1.0 + 1e-9
+
+    def _capacities(self, number: int) -> set[str]:
+        gpus = self._exchanges[number].gpus
+        names = {f"{gpu}.{kind}" for gpu in gpus for kind in ("compute", "memory")}
+        for rows in (1, 1 << 14):
+            for _, (cost, _, _) in self._exchanges[number].of(rows):
+                names |= {name for name, _ in (*cost.demand.amounts, *cost.demand.holds)}
+        return names
+
+    def demands(self) -> Iterable[str]:
+        """The capacities that it draws from."""
+        return set().union(
+            *(self._capacities(number) for number in range(len(self.copies))),
+            *(lane.drawn() for lane in (*self._lanes, *self._weights, *self._prompt_weights)),
+        )
+
+    def _costs(self, known: Registry) -> list[Costs]:
+        return [
+            Costs(pace.plan, pace, exchanges, known, exchanges.gpus, number % pace.plan.stages)
+            for number, (pace, exchanges) in enumerate(zip(self._pace, self._exchanges, strict=True))
+        ]
+
+    def _source(self) -> Source:
+        requests = self.plan.requests
+        return Asked(requests, self.plan.start) if requests.follow else Listed(iter(requests), self.plan.start)
+
+    def _router(self) -> Router:
+        return router_of(self.plan.keys.router)
+
+    def _below(self, span: float) -> tuple[TierUse, ...]:
+        """The use of each tier below the GPUs in a number of seconds, summed over all copies."""
+        every = [copy.lower.tiers for copy in self.copies if isinstance(copy, Copy) and copy.lower is not None]
+        block, uses = self.plan.settings.block, []
+        for level, tiers in enumerate(zip(*every, strict=True)):
+            writes = [lane.writing(level, tier.stored) / span for lane, tier in zip(self._lanes, tiers, strict=True)]
+            size, most, stored, brought = (
+                sum(getattr(tier, name) for tier in tiers) * block  # integers
+                for name in ("blocks", "most", "stored", "brought")
+            )
+            uses.append(TierUse(tiers[0].name, size, most, stored, brought, math.fsum(writes) if level else max(writes)))
+        return tuple(uses)
+
+    def _case(self, served: ServiceStatistics) -> Case:
+        """The case of its kernels, or of its exchanges if they are less sure and take time worth the name."""
+        spent = dict(served.spent_s)
+        case: Case = self._exchanges[0].case if spent.get("network", 0.0) > COUNTS * math.fsum(spent.values()) else "known"
+        parts = (self.plan,) if self.plan.prompts is None else (self.plan, self.plan.prompts)
+        return max(case, *(part.case for part in parts), key=CASES.index)
+
+    def statistics(self) -> ServiceStatistics:
+        """Statistics of its requests."""
+        plan = self.plan
+        parts = (plan,) if plan.prompts is None else (plan.prompts, plan)
+        stages_of = [part.stages for part in parts for _ in part.copies]
+        served = statistics(
+            self.log,
+            name=plan.name,
+            copies=len(plan.copies),
+            stages=plan.stages,
+            copy_of=[at for at, stages in enumerate(stages_of) for _ in range(stages)],
+            gpus=len(plan.copies[0]),
+            block=plan.settings.block,
+            blocks=plan.blocks,
+            token_bytes=plan.token_bytes,
+            goal=self.goal,
+            asked=len(plan.requests),
+            risen=max(
+                (each.risen(self.log.last_arrival) for each in (self._scaled, self._prompts) if each is not None), default=0
+            ),
+        )
+        arrivals = plan.keys.arrivals
+        paced = not isinstance(arrivals, str) and arrivals.clients is None
+        last = served.rows[-1].arrival_s - plan.start / FEMTO  # from then on clients that are answered ask no more
+        part = () if isinstance(arrivals, str) else arrivals.part_of_load(plan.name, len(plan.requests), last)
+        stated = None if isinstance(arrivals, str) or plan.keys.sessions is not None else arrivals.steady
+        served = replace(served, kind=plan.kind, case=self._case(served), cache_format=plan.cache_format, parts=part)
+        served = replace(served, paced=paced, stated_per_s=stated, tiers=self._below(served.lasted_s), adapters=self._used())
+        if self._scaled is not None:
+            scaling = self._scaled.statistics(len(plan.copies[0]), self.log.last_end)
+            there = scaling.paid_s / (len(plan.copies) * scaling.span_s)
+            served = replace(served, scaling=scaling, cache_mean=served.cache_mean / there if there > 0 else 0.0)
+        if plan.prompts is None:
+            return served
+        if self._prompts is not None:
+            started = self._prompts.statistics(len(plan.prompts.copies[0]), self.log.last_end)
+            served = replace(served, prompt_scaling=started)
+        readers = len(plan.prompts.copies)
+        return replace(served, copies=len(stages_of), prompt_copies=readers, prompt_gpus=len(plan.prompts.copies[0]))
+
+
+def _telling() -> type[Log]:
+    from hwsim.families.serving.actors.scaled import Telling
+
+    return Telling
+
+
+def paced(plan: ServicePlan) -> type[Pace]:
+    """The kind of times that a plan's iterations have."""
+    if plan.adapters is not None:
+        from hwsim.families.serving.actors.adapters import Adapted, AdaptedGuessed
+
+        return Adapted if plan.speculation is None else AdaptedGuessed
+    if plan.speculation is not None:
+        from hwsim.families.serving.actors.speculating import Guessed
+
+        return Guessed
+    return Pace

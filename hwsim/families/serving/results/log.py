@@ -1,0 +1,366 @@
+"""The log of a service: what happens to its requests while it runs, in memory that does not grow with their number.
+
+Requests under way are kept one by one. Those that ended are added up, block by block, into bins of their first token, their
+time between tokens and their latency, each bin with the parts of that time. Rows are kept of all requests up to `ROWS`; of
+more, a sample by a hash of their number. The course is kept in stretches of time, which double as it grows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import field
+from typing import Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hwsim import ticks
+from hwsim.families.serving.results.accounting import ADAPTER, HOST, NETWORK, PARTS, Meters, Refusal, Spent, Stay
+from hwsim.families.serving.results.course import Course
+from hwsim.families.serving.results.piles import Gaps, Pile
+from hwsim.records import dataclass
+from hwsim.results.batches import Batched
+from hwsim.ticks import FEMTO, Column
+
+ROWS: Final = 20_000  # requests whose rows are all kept
+SAMPLE: Final = 2_000  # rows that are kept of more
+BLOCK: Final = 4_096  # requests that are added up together
+MEASURES: Final = ("ttft", "tpot", "latency")
+COLUMNS: Final = ("number", "arrival", "copy", "prompt", "output", "begin", "first", "end", "cached")
+Columns: TypeAlias = dict[str, Column]
+Late: TypeAlias = Iterable[tuple[int, int]]
+Limits: TypeAlias = tuple[int | None, int | None, int | None]  # fs of `MEASURES`
+
+
+@dataclass(slots=True)
+class Totals:
+    """Requests that are counted, added up.
+
+    Args:
+        latencies, waits: sums, fs. good: requests that kept their service level.
+        series: the times of the requests in their order, for how far their percentiles are known.
+    """
+
+    piles: dict[str, Pile] = field(default_factory=lambda: {name: Pile() for name in (*MEASURES, "wait")})
+    series: dict[str, Batched] = field(default_factory=lambda: {name: Batched() for name in MEASURES})
+    requests: int = 0
+    prompt_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    latencies: int = 0
+    waits: int = 0
+    good: int = 0
+    first_arrival: int = -1
+
+    def add(self, columns: Columns, goal: Limits) -> None:
+        """Requests that have ended, in order."""
+        if not len(columns["number"]):
+            return
+        times = times_of(columns)
+        first = int(columns["arrival"].min())
+        self.first_arrival = first if self.first_arrival < 0 else min(first, self.first_arrival)
+        self.requests += len(columns["number"])
+        self.prompt_tokens += ticks.total(columns["prompt"])
+        self.output_tokens += ticks.total(columns["output"])
+        self.cached_tokens += ticks.total(columns["cached"])
+        self.latencies += ticks.total(columns["end"] - columns["arrival"])
+        self.waits += ticks.total(columns["begin"] - columns["arrival"])
+        several, writes = columns["output"] > 1, columns["output"] > 0
+        parts = [columns[name] for name in PARTS]
+        early = [columns[f"first_{name}"] for name in PARTS]
+        later = [(part - before)[several] for part, before in zip(parts, early, strict=True)]
+        self.piles["latency"].add_all(times["latency"], parts)
+        self.piles["wait"].add_all(times["wait"], ())
+        self.piles["ttft"].add_all(times["ttft"], [part[writes] for part in early])
+        self.piles["tpot"].add_all(times["tpot"], later, columns["output"][several] - 1)
+        for name, series in self.series.items():
+            series.extend(times[name] / FEMTO)
+        keeps = np.ones(len(several), np.bool_)
+        for name, limit, where in zip(MEASURES, goal, (writes, several, keeps.copy()), strict=True):
+            if limit is not None:
+                keeps[np.flatnonzero(where)] &= times[name] <= limit
+        self.good += int(keeps.sum())
+
+
+def times_of(columns: Columns) -> dict[str, NDArray[np.float64]]:
+    """Times of requests in fs: of those that write a token (`ttft`), or several (`tpot`), and of all."""
+    arrival, end, first, output = (columns[name] for name in ("arrival", "end", "first", "output"))
+    several = output > 1
+    writing = (end - first)[several].astype(np.float64)
+    return {
+        "latency": (end - arrival).astype(np.float64),
+        "wait": (columns["begin"] - arrival).astype(np.float64),
+        "ttft": (first - arrival)[output > 0].astype(np.float64),
+        "tpot": writing / (output[several] - 1).astype(np.float64),
+    }
+
+
+@dataclass(slots=True)
+class Log:
+    """Notes of a service while it runs; times in fs.
+
+    The one that plays a service calls `came`, and for each iteration `refuses` and `begins` when it is decided upon, and `reads`,
+    `passes` and `iterated` when it has ended, then `writes` and `ends`. Calls of one copy are in the order of time.
+
+    Args:
+        goal: (first token, token, latency) in fs that a request has to keep, None for any.
+        warm_up: fs from the first arrival in which requests do not count; None: until the steady state.
+        meters: one for each copy. live: requests under way.
+        sampled: rows are of a sample. cut: requests of the beginning that do not count.
+    """
+
+    copies: int
+    goal: Limits = (None, None, None)
+    warm_up: int | None = 0
+    meters: list[Meters] = field(init=False)
+    live: dict[int, Stay] = field(default_factory=dict)
+    totals: Totals = field(default_factory=Totals)
+    gaps: Gaps = field(default_factory=Gaps)
+    course: Course = field(default_factory=Course)
+    sampled: bool = False
+    cut: int = 0
+    requests: int = 0
+    first_arrival: int = -1
+    last_arrival: int = 0
+    last_end: int = 0
+    iterations: int = 0
+    worked: int = 0
+    put_off: int = 0
+    read_again: int = 0
+    below: list[int] = field(default_factory=list)  # tokens of prompts that came from each tier below the GPUs
+    _ended: list[Stay] = field(default_factory=list)
+    _kept: list[Columns] = field(default_factory=list)
+    _since: int = 0
+    _joined: list[dict[int, int]] = field(init=False)
+    _wrote: list[int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.meters = [Meters() for _ in range(self.copies)]
+        self._joined = [{} for _ in range(self.copies)]
+        self._wrote = [0] * self.copies
+
+    def came(self, arrival: int, request: int, copy: int, prompt: int, output: int, seen: int = -1, late: Late = ()) -> None:
+        """A request that arrived stands in a copy's line from `seen` on.
+
+        late: (part, fs) of the time before, for which it waited elsewhere.
+        """
+        stay = Stay(request, arrival, copy, prompt, output, max(arrival, seen))
+        for part, time in late:
+            stay.parts[HOST] -= time
+            stay.parts[part] += time
+        self.live[request] = stay
+        self.meters[copy].came(stay)
+        self.course.counts(self.course.came, arrival)
+        self.first_arrival = arrival if self.first_arrival < 0 else min(self.first_arrival, arrival)
+        self.last_arrival = max(self.last_arrival, arrival)
+
+    def comes(self, arrivals: Sequence[int]) -> None:
+        """Requests that come at these times, in order, to who plays the service without these notes."""
+        if arrivals:
+            self.first_arrival = arrivals[0] if self.first_arrival < 0 else self.first_arrival
+            self.last_arrival = arrivals[-1]
+
+    def refuses(self, copy: int, refusal: Refusal) -> None:
+        """Why the head of the line does not join the iteration that begins; "" if it does, or if none waits."""
+        self.meters[copy].refusal = refusal
+
+    def begins(self, time: int, requests: Iterable[int], cached: int = 0) -> None:
+        """An iteration begins that reads these, perhaps for the first time; cached: tokens that need not be read."""
+        for request in requests:
+            stay = self.live[request]
+            if stay.begin < 0:
+                stay.cached = cached
+                self.meters[stay.copy].begins(stay, time)
+                self.course.counts(self.course.began, time)
+
+    def loads(self, time: int, request: int, tokens: Sequence[int]) -> None:
+        """A request waits for keys and values of `tokens` tokens from each tier below the GPUs."""
+        stay = self.live[request]
+        if stay.begin < 0:
+            self.meters[stay.copy].loads(stay, time)
+            self.below = [a + b for a, b in zip(self.below or [0] * len(tokens), tokens, strict=True)]
+
+    def loaded(self, time: int, request: int) -> None:
+        """They have come."""
+        stay = self.live[request]
+        if stay.begin < 0:
+            self.meters[stay.copy].loaded(stay, time)
+
+    def holds(self, time: int, request: int) -> None:
+        """A request waits for a place for its adapter, and others pass it."""
+        stay = self.live[request]
+        if stay.begin < 0:
+            self.meters[stay.copy].loads(stay, time)
+
+    def frees(self, time: int, request: int) -> None:
+        """It stands in the line again."""
+        stay = self.live[request]
+        if stay.begin < 0:
+            self.meters[stay.copy].loaded(stay, time, ADAPTER)
+
+    def reads(self, request: int, time: int) -> None:
+        """Time of the iteration that has ended went to a part of this prompt."""
+        stay = self.live[request]
+        if stay.put_off < 0:
+            stay.alone += time
+
+    def passes(self, copy: int, start: int, end: int, spent: Spent) -> None:
+        """An iteration or several, by what they went to; a run is noted in parts where requests come."""
+        self.meters[copy].iterated(start, end, spent)
+
+    def iterated(
+        self, copy: int, start: int, end: int, *,
+        answers: int, worked: int, blocks: int = 0, count: int = 1, first: int = 0, slope: int = 0,
+    ) -> None:  # fmt: skip
+        """An iteration, or a run of equal ones.
+
+        Args:
+            answers: sequences that each wrote a token in each of them, besides those that end their prompts.
+            worked: sequences that were worked on. blocks: of the cache, taken at the end.
+            count: iterations of the run; first: fs of the first of them; slope: more for each after it.
+        """
+        self.iterations += count
+        self.worked += worked * count
+        self.course.takes(start, end, blocks)
+        if not answers:
+            return
+        first = first or end - start
+        gaps, joined, next_end = self.gaps, self._joined[copy], start + first
+        before = answers - len(joined)  # count
+        for since in joined.values():
+            gaps.add(next_end - since)
+        if before > 0:
+            gaps.add(next_end - self._wrote[copy], before)
+        if joined:
+            joined.clear()
+        self._wrote[copy] = end
+        if count > 1:
+            gaps.add_run(first + slope, slope, count - 1, answers)
+
+    def grows(self, start: int, first: int, slope: int, later: Sequence[int]) -> None:
+        """Blocks that a run takes in each iteration after its first; they were said to be taken in all of it.
+
+        first: fs of its first iteration; slope: more for each after it.
+        """
+        self.course.grows(start, first, slope, later)
+
+    def writes(self, time: int, requests: Iterable[int], out: int = 0) -> None:
+        """The prompts of these are read and a token of each is out; out: fs until it is with the client."""
+        for request in requests:
+            stay = self.live[request]
+            self.meters[stay.copy].writes(stay, time + out)
+            self._joined[stay.copy][request] = time
+
+    def ends(self, time: int, requests: Iterable[int], out: int = 0) -> None:
+        """These are answered."""
+        for request in requests:
+            stay = self.live.pop(request)
+            self._joined[stay.copy].pop(request, None)
+            self.meters[stay.copy].ends(stay, time + out)
+            self.course.counts(self.course.ended, time + out)
+            self._ended.append(stay)
+        if len(self._ended) >= BLOCK:
+            self.settle()
+
+    def is_read(self, time: int, request: int) -> None:
+        """A prompt is read whose answer is written elsewhere."""
+        stay = self.live[request]
+        self.meters[stay.copy].is_read(stay, time)
+
+    def hands_over(self, time: int, request: int, *, out: bool = True) -> None:
+        """Keys and values of a prompt have passed to where its answer is written; out: and its first token is out."""
+        stay = self.live[request]
+        stay.parts[NETWORK] += time - stay.since
+        stay.since = time
+        if out:
+            stay.first, stay.to_first = time, tuple(stay.parts)
+
+    def goes_on(self, time: int, request: int, copy: int, adapter: int = 0) -> None:
+        """It joins the iterations of that copy; adapter: fs that it waited there for a place for its adapter."""
+        stay = self.live[request]
+        if stay.first >= 0:
+            self._joined[copy][request] = stay.since
+        stay.copy = copy
+        self.meters[copy].goes_on(stay, time, adapter)
+
+    def puts_off(self, time: int, request: int, lost: int) -> None:
+        """A request gives up its blocks; lost: tokens that it has to read again."""
+        stay = self.live[request]
+        self.meters[stay.copy].puts_off(stay, time)
+        self._joined[stay.copy].pop(request, None)
+        self.put_off += 1
+        self.read_again += lost
+
+    def settle(self) -> None:
+        """Take up the requests that have ended."""
+        if not self._ended:
+            return
+        stays, self._ended = self._ended, []
+        columns = {name: ticks.column([getattr(stay, name) for stay in stays]) for name in COLUMNS}
+        for part, name in enumerate(PARTS):
+            columns[name] = ticks.column([stay.parts[part] for stay in stays])
+            columns[f"first_{name}"] = ticks.column([stay.to_first[part] for stay in stays])
+        self.settles(columns)
+
+    def settles(self, columns: Columns) -> None:
+        """Take up requests that have ended, in order: `COLUMNS`, `PARTS`, and those until their first token ("first_...")."""
+        self.requests += len(columns["number"])
+        self.last_end = max(self.last_end, int(columns["end"].max()))
+        self._kept.append(columns)
+        if self.requests <= ROWS:
+            return
+        joined = self._join()
+        if self.sampled:
+            self.totals.add(self._counted(_sorted(columns)), self.goal)
+        else:
+            self._starts(joined)
+            self.totals.add(self._counted(joined), self.goal)
+            self.sampled = True
+        from hwsim.graph.fold.refine import mixed  # only where some requests stand for all
+
+        order = np.argsort(mixed(joined["number"].astype(np.uint64)), kind="stable")[:SAMPLE]
+        self._kept = [{name: column[order] for name, column in joined.items()}]
+
+    def finish(self) -> Columns:
+        """Count the requests whose rows are kept; the rows, by number."""
+        self.settle()
+        self.gaps.settle()
+        self.course.settle()
+        if not self._kept:
+            return {}
+        joined = self._join()
+        if not self.sampled:
+            self._starts(joined)
+            self.totals.add(self._counted(joined), self.goal)
+        return joined
+
+    def _starts(self, columns: Columns) -> None:
+        """Find out from when on requests count."""
+        if self.warm_up is not None:
+            self._since = self.first_arrival + self.warm_up
+        else:
+            series = Batched()
+            series.extend(times_of(columns)["latency"] / FEMTO)
+            first, _ = series.warm_up
+            self._since = int(columns["arrival"][min(first, len(columns["arrival"]) - 1)])
+
+    def _counted(self, columns: Columns) -> Columns:
+        """The requests that count."""
+        late = columns["arrival"] >= self._since
+        self.cut += int((~late).sum())  # count
+        return columns if late.all() else {name: column[late] for name, column in columns.items()}
+
+    def _join(self) -> Columns:
+        """Columns of the rows that are kept, by number."""
+        columns = {}
+        for name in self._kept[0]:
+            every = [block[name] for block in self._kept]
+            columns[name] = np.concatenate([ticks.matching(block, *every) for block in every])
+        self._kept = [_sorted(columns)]
+        return self._kept[0]
+
+
+def _sorted(columns: Columns) -> Columns:
+    """By number."""
+    order = np.argsort(columns["number"], kind="stable")
+    return {name: column[order] for name, column in columns.items()}

@@ -1,0 +1,125 @@
+"""The settings of a server, all of them: of its framework's file, for its GPUs, with what an `infer:` says otherwise."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from hwsim import ticks
+from hwsim.models.server import PLAIN, Admission, First, Graphs, Promise, Prompts, Room, ServerKeys, sizes_of
+from hwsim.records import dataclass
+
+if TYPE_CHECKING:
+    from hwsim.families.serving.workload.schema import InferKeys
+
+ANY: Final = 1 << 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Settings of the server of a replica, as of `hwsim.models.server.ServerKeys`. Times in fs.
+
+    Args:
+        graphs: batches for which there are CUDA graphs, in ascending order.
+        verified: tokens of each answer that pass in an iteration.
+        groups: groups of GPUs (data-parallel attention).
+        mixed: iterations with prompts have them as well.
+        late: tiers below the GPUs have pieces of prompts from when the GPUs give them up; else from when they are read.
+        promise: (first part, least part, iterations from one to the other, tokens of an answer) of `admit: ratio`.
+    """
+
+    prompts: Prompts = "beside"
+    chunked: bool = True
+    budget: int = 2048
+    sequences: int = 256
+    verified: int = 1
+    admit: Admission = "prompt"
+    promise: tuple[float, float, int, int] = (1.0, 1.0, 1, ANY)
+    spare: float = 0.0
+    ahead: int = 0
+    look: int = 1
+    groups: int = 1
+    gather: int = 0
+    first: First = "prompts"
+    padded: bool = False
+    block: int = 16
+    prefixes: bool = False
+    late: bool = False
+    graphs: tuple[int, ...] = ()
+    exact: bool = False
+    mixed: bool = True
+    eager: int = 0
+    kernel: int = 0
+    step: int = 0
+    each: int = 0
+    api: int = 0
+    out: int = 0
+
+
+def server_of(framework: ServerKeys, infer: InferKeys, size: float | None, generation: str | None) -> ServerKeys:
+    """Every key of the server: what `infer:` says, the framework for GPUs of this size, a plain server."""
+    return infer.server.over(_old(infer)).over(framework.over(PLAIN).on(size, generation))
+
+
+def _old(infer: InferKeys) -> ServerKeys:
+    """Settings that the keys of an `infer:` outside `server:` say."""
+    keys = ServerKeys(sequences=infer.batch, block=infer.block)
+    if infer.memory is not None:
+        keys = replace(keys, memory=Room(part=infer.memory))
+    if infer.batching == "static":
+        none = Graphs(sizes=())
+        return replace(
+            keys, prompts="alone", chunked=False, budget=ANY, padded=True, admit="answer", ahead=0, look=1, graphs=none
+        )
+    if infer.prefill is not None:
+        keys = replace(keys, prompts="before", chunked=False, budget=infer.prefill)
+    if infer.chunk is not None:
+        keys = replace(keys, prompts="beside", chunked=True, budget=infer.chunk)
+    return keys
+
+
+def settings_of(
+    keys: ServerKeys, *, answers: bool = True, windowed: bool = False, verified: int = 1, groups: int = 1
+) -> Settings:
+    """The settings of a server all of whose keys are said.
+
+    Args:
+        answers: whether its model writes tokens; one that does not answers a batch in a pass. windowed: its cache keeps the last
+            tokens only, so no request can use another's first ones. verified: tokens of each answer in an iteration.
+        groups: groups of GPUs in a copy, each with the budget and the sequences of the server (data-parallel attention).
+    """
+    keys = keys.over(PLAIN)
+    if not answers:
+        keys = replace(keys, prompts="alone", chunked=False, padded=True, graphs=Graphs(), prefixes=False)
+    graphs, host, promise = keys.graphs or Graphs(), keys.host, keys.ratio or Promise()
+    assert host is not None
+    budget, sequences = keys.budget or 1, keys.sequences or 1
+    if keys.prompts == "beside":
+        sequences = max(1, min(sequences, budget // verified))
+    return Settings(
+        prompts=keys.prompts or "beside",
+        chunked=bool(keys.chunked),
+        budget=budget * groups,
+        sequences=sequences * groups,
+        verified=verified,
+        admit=keys.admit or "prompt",
+        promise=(promise.first or 0.0, promise.least or 0.0, promise.steps or 1, promise.most or ANY),
+        spare=keys.spare or 0.0,
+        ahead=keys.ahead or 0,
+        look=keys.look or 1,
+        groups=groups,
+        gather=(keys.gather or 0) if groups > 1 else 0,
+        first=keys.first or "prompts",
+        padded=bool(keys.padded),
+        block=keys.block or 1,
+        prefixes=bool(keys.prefixes) and not windowed,
+        graphs=sizes_of(graphs, sequences),
+        exact=not graphs.pad,
+        mixed=bool(graphs.mixed),
+        eager=ticks.femtoseconds(graphs.eager or 0.0),
+        kernel=ticks.femtoseconds(graphs.kernel or 0.0),
+        step=ticks.femtoseconds(host.step or 0.0),
+        each=ticks.femtoseconds((host.each or 0.0) / groups),
+        api=ticks.femtoseconds(host.api or 0.0),
+        out=ticks.femtoseconds(host.out or 0.0),
+    )

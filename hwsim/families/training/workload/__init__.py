@@ -1,0 +1,155 @@
+"""`train:` the training of real models, lowered to ops on the devices and flows on the links.
+
+The file of an architecture (`transformers`, `networks`) makes a plan of the keys, with the layers of every stage. The rest is the
+same for every model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Mapping
+from dataclasses import replace
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from hwsim.devices import CannotCompute
+from hwsim.families.training.workload.schema import TrainKeys
+from hwsim.graph.builder import GraphBuilder
+from hwsim.machine import Machine, UnknownName
+from hwsim.models.architectures import Transformer
+from hwsim.models.framework import framework_of
+from hwsim.models.library import written_model
+from hwsim.spec import Mistakes, SpecError, Tree, decode
+
+if TYPE_CHECKING:  # few trainings write checkpoints
+    from hwsim.failures import Job
+    from hwsim.families.training.workload.plan import Plan
+    from hwsim.families.training.workload.saving import Saved
+
+__all__ = ["TrainKeys", "add_training", "check_training"]
+
+
+def add_training(
+    tree: Tree,
+    machine: Machine,
+    builder: GraphBuilder,
+    mistakes: Mistakes,
+    *,
+    name: str,
+    start: float = 0.0,
+    fold: str = "auto",
+    shared: bool = False,
+    marks: Mapping[str, Hashable] | None = None,
+    others: Collection[str] = (),
+) -> None:
+    """Append a training to the graph; its mistakes are noted.
+
+    Args:
+        name: its program.
+        start: seconds before the first step.
+        fold: whether one of many identical replicas represents all: auto (if they are many), always, never (where something else
+            runs on the machine).
+        shared: other jobs may hold memory of the same devices.
+        marks: what happens to capacities during the run, by name.
+        others: devices that other jobs name.
+    """
+    keys, architecture, model, framework = _read(tree, mistakes)
+    if keys is None or model is None:
+        return
+    devices = _devices(keys, tree, machine, mistakes)
+    if framework is None:
+        architecture.check(keys, tree, mistakes)
+        return
+    from hwsim.families.training.workload.lowering import lower
+    from hwsim.families.training.workload.plan import Pieces
+
+    try:
+        plan = architecture.planned(keys, model, framework, tree, machine, devices, mistakes)
+    except (CannotCompute, UnknownName) as error:
+        mistakes.add((tree.get("device") or tree).place, error.message, error.hint)
+        return
+    saved, job = _disturbed(keys, plan, tree, machine, mistakes)
+    if plan is not None and not len(mistakes):
+        if isinstance(plan.exchange, Pieces) and (marks or others):
+            used = plan.layout.devices
+            own = {each.name for gpu in used for each in machine.device(gpu).model.capacities(gpu)}
+            disturbed = frozenset((marks or {}).keys() - own).union(set(used).intersection(others))
+            plan = replace(plan, exchange=replace(plan.exchange, disturbed=disturbed))
+        lower(
+            plan, tree, machine, builder, mistakes, name=name, start=start, fold=fold, shared=shared, marks=marks or {},
+            saved=saved, job=job,
+        )  # fmt: skip
+
+
+def _disturbed(
+    keys: TrainKeys, plan: Plan | None, tree: Tree, machine: Machine, mistakes: Mistakes
+) -> tuple[Saved | None, Job | None]:
+    """(its checkpoints, its rates of failures), where it has them; their mistakes are noted."""
+    if keys.checkpoint is None and keys.failures is None:
+        return None, None
+    from hwsim.families.training.workload.saving import check, job_for, refuse_hopeless, saved_by
+
+    check(keys, tree, mistakes)
+    if plan is None or len(mistakes):
+        return None, None
+    saved, job = saved_by(keys, plan, machine, mistakes), job_for(keys, machine, plan.layout.devices, mistakes)
+    if saved is not None and job is not None:
+        refuse_hopeless(saved, job, machine, tree, mistakes)
+    return saved, job
+
+
+def check_training(tree: Tree, mistakes: Mistakes) -> None:
+    """Note every mistake of a `train:` that needs no machine to be seen."""
+    keys, architecture, model, _ = _read(tree, mistakes)
+    if keys is not None and model is not None:
+        architecture.check(keys, tree, mistakes)
+    if keys is not None and (keys.checkpoint is not None or keys.failures is not None):
+        from hwsim.families.training.workload.saving import check
+
+        check(keys, tree, mistakes)
+
+
+def _read(tree: Tree, mistakes: Mistakes) -> tuple[TrainKeys | None, ModuleType, Any, Any]:
+    """(keys, the file of the model's architecture, the model, its framework); None where mistakes are noted."""
+    keys = decode(tree, TrainKeys, mistakes)
+    _refuse_half(tree, mistakes)
+    model = None if keys is None else written_model(keys.model, mistakes)
+    architecture = import_module(f"{__name__}.{'transformers' if isinstance(model, Transformer) else 'networks'}")
+    if keys is None or model is None:
+        return keys, architecture, None, None
+    place = tree.key_place("framework")
+    try:
+        name = architecture.USUAL if tree.get("framework") is None else keys.framework
+        return keys, architecture, model, framework_of(model, name, place.folder, place)
+    except SpecError as error:
+        for mistake in error.mistakes:
+            mistakes.add(mistake.place or place, mistake.message, mistake.hint)
+        return keys, architecture, model, None
+
+
+def _devices(keys: TrainKeys, tree: Tree, machine: Machine, mistakes: Mistakes) -> tuple[str, ...]:
+    """The devices of the training; none once the mistakes are noted."""
+    named = tree.get("device")
+    try:
+        devices = machine.devices_of("gpu") if named is None else machine.select(keys.device)
+    except UnknownName as error:
+        mistakes.add(tree.key_place("device"), error.message, error.hint)
+        return ()
+    if not devices:
+        few = "" if machine.devices_of("gpu") else f": a model is trained on GPUs, and {machine.name or 'the machine'} has none"
+        mistakes.add((named or tree).place, f"no device is named{few}", "such as device: gpu*")
+    if keys.gpus is not None and keys.gpus > len(devices):
+        mistakes.add(tree.key_place("gpus"), f"{keys.gpus} GPUs, but there are {len(devices)}", "left out: all of them")
+        return ()
+    return devices[: keys.gpus]
+
+
+def _refuse_half(tree: Tree, mistakes: Mistakes) -> None:
+    """Note a length of the whole training that is given in half, or twice."""
+    epochs, samples, tokens = tree.get("epochs"), tree.get("samples"), tree.get("tokens")
+    if (epochs is None) != (samples is None):
+        given, missing, example = ("epochs", "samples", "1281167") if samples is None else ("samples", "epochs", "90")
+        mistakes.add(tree.key_place(given), f"`{given}` has no effect without `{missing}`", f"add `{missing}: {example}`")
+    elif epochs is not None and tokens is not None:
+        message = "the whole training is given twice, by `tokens` and by `epochs`"
+        mistakes.add(tree.key_place("epochs"), message, "leave out one of them")

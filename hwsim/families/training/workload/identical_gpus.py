@@ -1,0 +1,129 @@
+"""Classes of identical data-parallel replicas of one GPU each, whose kernels a thread of the host issues.
+
+Two are identical if their GPUs are of one kind and have as many examples, and if the same happens to them and to their hosts.
+Exchanges among all must ask the same of them, and their hosts have as many GPUs of each class. Every thread has its own core.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+
+import numpy as np
+
+from hwsim.demand import Demand
+from hwsim.devices import Cpu, Sockets
+from hwsim.families.training.workload.identical import Marks
+from hwsim.families.training.workload.plan import Buckets, Plan
+from hwsim.families.training.workload.represented import Represented, few_enough
+from hwsim.graph.fold import CannotFold, Classes
+from hwsim.graph.fold.refine import Ints, Ties, is_equitable, numbered, refine
+from hwsim.machine import Machine
+from hwsim.models.numbered import Hidden
+
+Load = Mapping[str, Hashable]  # by capacity what the exchanges draw, and hold
+
+
+def represented(
+    machine: Machine, plan: Plan, exchange: Buckets, hosts: Sequence[str], demands: Iterable[Demand], marks: Marks
+) -> Represented:
+    """The replicas that represent all.
+
+    Args:
+        hosts: the host of each GPU, "" for none.
+        demands: demands of what all replicas exchange.
+        marks: what happens to capacities.
+
+    Raises:
+        CannotFold: hardly any replica is like another, and why.
+    """
+    _refuse(machine, plan, exchange, hosts)
+    gpus, load = list(plan.layout.devices), _load(demands)
+    parts: dict[int, tuple[str, ...]] = {}
+
+    def look(name: str) -> Hashable:
+        model = machine.device(name).model
+        if id(model) not in parts:
+            parts[id(model)] = tuple(each.kind for each in model.capacities(name))
+        names = [f"{name}.{part}" for part in parts[id(model)]]
+        return parts[id(model)], tuple([(load.get(each), marks.get(each)) for each in names])
+
+    evaluated: dict[str, int] = {}
+    if plan.evaluation is not None:
+        evaluated = dict(zip(plan.evaluation.layout.devices, plan.evaluation.batches, strict=True))
+    kinds = [plan.kinds.of.get(name) for name in gpus]
+    looks: dict[Hashable, int] = {}
+    colours = [
+        looks.setdefault(("gpu", kind, batch, evaluated.get(name), look(name)), len(looks))
+        for name, kind, batch in zip(gpus, kinds, plan.batches, strict=True)
+    ]
+    models: list[object] = []
+    for name in (named := list(dict.fromkeys(filter(None, hosts)))):
+        model = machine.device(name).model
+        if model not in models:
+            models.append(model)
+        colours.append(looks.setdefault(("host", models.index(model), look(name)), len(looks)))
+    classes = _classes(np.array(colours, np.int64), [named.index(host) if host else -1 for host in hosts])
+    of, of_hosts = Classes.by(numbered(classes[: len(gpus)])), numbered(classes[len(gpus) :]).tolist()
+    if not few_enough(len(of), len(gpus)):
+        raise CannotFold(f"hardly any of the {len(gpus):,} copies is like another: there are {len(of):,} classes")
+    same: dict[tuple[str, int], list[str]] = {}  # GPUs and hosts that one represents
+    for name, number in zip(gpus, of.of.tolist(), strict=True):
+        same.setdefault(("gpu", number), []).append(name)
+    for name, number in zip(named, of_hosts, strict=True):
+        same.setdefault(("host", number), []).append(name)
+    members: dict[str, tuple[str, ...]] = {}
+    for first, *others in same.values():
+        model = machine.device(first).model
+        for part in parts.get(id(model), ()):
+            members[f"{first}.{part}"] = tuple([f"{name}.{part}" for name in (first, *others)])
+    leaders = {names[0] for names in same.values()}
+    if away := [hosts[first] for first in of.first.tolist() if hosts[first] and hosts[first] not in leaders]:
+        raise CannotFold(f"copies on {away[0]} are in the order of no host")
+    near = {
+        first: tuple(np.flatnonzero((of.of == of.of[first]) & np.array([host == hosts[first] for host in hosts])).tolist())
+        for first in of.first.tolist()
+    }
+    several = {name: some for name, some in members.items() if len(some) > 1}
+    flags = np.zeros(machine.capacity_numbers, np.bool_)
+    flags[[machine.capacity_number(name) for some in several.values() for name in some[1:]]] = True
+    return Represented(of, near, {name: len(some) for name, some in members.items()}, several, Hidden(machine, flags))
+
+
+def _classes(colours: Ints, host_of: Sequence[int]) -> Ints:
+    """Classes of GPUs, and of hosts after them.  host_of: by GPU the number of its host, -1 for none."""
+    gpus = np.flatnonzero(np.array(host_of) >= 0)
+    hosts = np.array(host_of, np.int64)[gpus] + len(host_of)
+    ties = Ties.of(len(colours), gpus, hosts, np.zeros(len(gpus), np.int64))
+    classes = refine(colours, ties)
+    if classes is None or not is_equitable(colours, ties, classes):
+        raise CannotFold("two different copies came out as equal by chance")
+    return classes
+
+
+def _refuse(machine: Machine, plan: Plan, exchange: Buckets, hosts: Sequence[str]) -> None:
+    """Raise CannotFold where replicas share more than what all exchange."""
+    if exchange.asynchronous:
+        raise CannotFold("asynchronous copies go at a pace of their own")
+    if plan.layout.pp > 1 or plan.layout.tp > 1:
+        raise CannotFold("a copy is split over several GPUs, which may share links with other copies")
+    if exchange.by == "parameter-server":
+        raise CannotFold("servers of parameters work next to some of the copies")
+    if exchange.one_thread and len(set(hosts)) < len(hosts):
+        raise CannotFold("one thread issues the kernels of several GPUs")
+    threads = 2 if exchange.software.number > 0 else 1  # one issues kernels, one makes inputs ready
+    for host, gpus in Counter(filter(None, hosts)).items():
+        model = machine.device(host).model
+        if isinstance(model, Cpu | Sockets) and threads * gpus > model.cores:
+            raise CannotFold("the threads of several copies share cores")
+
+
+def _load(demands: Iterable[Demand]) -> Load:
+    """By capacity what the exchanges draw, and hold."""
+    load: dict[str, list[Hashable]] = {}
+    for number, demand in enumerate(demands):
+        for name, amount in demand.amounts:
+            load.setdefault(name, []).append((number, amount))
+        for name, part in demand.holds:
+            load.setdefault(name, []).append((number, "held", part))
+    return {name: tuple(rows) for name, rows in load.items()}

@@ -1,0 +1,168 @@
+"""GPUs of several kinds in one training: each computes its own kernels, and a stage group goes on when its slowest is done."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from hwsim.devices import CannotCompute, Gpu
+from hwsim.devices.roofline import peak_of
+from hwsim.families.training.workload.costs import KernelCosts, Spent
+from hwsim.families.training.workload.layout import Layout
+from hwsim.graph.opgraph import Speaks
+from hwsim.machine import Machine
+from hwsim.models.framework import Framework
+from hwsim.models.kernel_times import KernelTimes
+from hwsim.models.layer import Exchange, Item, Kernel
+from hwsim.models.numbered import Names
+from hwsim.records import dataclass
+from hwsim.spec.shelf import shared_by
+
+MOST: Final = 16  # GPUs whose costs a study keeps
+
+
+def kinds_of(machine: Machine, devices: Sequence[str], framework: Framework) -> Kinds:
+    """The kinds of devices under a framework.
+
+    Raises:
+        CannotCompute: a device is no GPU.
+    """
+    gpus: list[Gpu] = []
+    numbers: dict[int, int] = {}  # of models by their identity: parts share theirs
+    samples = machine.samples(devices)
+    alike = all(sample.model == samples[0].model for sample in samples)
+    for name, model in (
+        ((sample.name, sample.model) for sample in samples) if alike else ((name, machine.device(name).model) for name in devices)
+    ):
+        if not isinstance(model, Gpu):
+            raise CannotCompute(f"{name} is no gpu: models are trained on gpus", "such as device: gpu*")
+        if id(model) not in numbers:
+            if model not in gpus:
+                gpus.append(model)
+            numbers[id(model)] = gpus.index(model)
+    costs = [_costs_of(gpu, framework) for gpu in gpus]
+    return Kinds(costs, {} if len(gpus) == 1 else {name: numbers[id(machine.device(name).model)] for name in devices})
+
+
+def _costs_of(gpu: Gpu, framework: Framework) -> KernelCosts:
+    """The costs on a GPU; those that an earlier run of a study has worked out on the same one."""
+    shared = shared_by("kernels")
+    if shared is None:
+        return KernelCosts(KernelTimes(gpu, framework))
+    _, its, costs = shared.get(id(gpu), (None, None, None))
+    if costs is None or its != framework:
+        if len(shared) >= MOST:
+            shared.clear()
+        costs = KernelCosts(KernelTimes(gpu, framework))
+        shared[id(gpu)] = gpu, framework, costs
+    kept: KernelCosts = costs
+    return kept
+
+
+@dataclass(frozen=True, slots=True)
+class Kinds:
+    """Kinds of GPUs: the costs of each, and the kind of each device (empty where there is one kind)."""
+
+    costs: Sequence[KernelCosts]
+    of: Mapping[str, int]
+
+    def on(self, device: str) -> KernelCosts:
+        """The costs of a device."""
+        return self.costs[self.of.get(device, 0)]
+
+    def among(self, group: Names) -> tuple[int, ...]:
+        """The kinds in a stage group, in order."""
+        return tuple(sorted({self.of[name] for name in group})) if self.of else (0,)
+
+    def places(self, group: Names) -> tuple[int, ...]:
+        """For each device of a stage group the index of its kind in `among`."""
+        if not self.of:
+            return (0,) * len(group)
+        among = self.among(group)
+        return tuple(among.index(self.of[name]) for name in group)
+
+    def bandwidth(self, group: Names) -> float:
+        """Memory bandwidth (B/s) of the fastest GPU of a stage group."""
+        return max(self.costs[kind].gpu.memory.bandwidth for kind in self.among(group))
+
+    def peak(self, devices: Sequence[str], dtype: str) -> float:
+        """FLOP/s of all devices at their peaks."""
+        peaks = [peak_of(costs.gpu.flop, dtype, "gpu")[1] for costs in self.costs]
+        return math.fsum(peaks[self.of[name]] for name in devices) if self.of else peaks[0] * len(devices)
+
+    def slowest(self, kernels: Iterable[Kernel]) -> KernelCosts:
+        """The costs of the kind that takes longest for these kernels."""
+        if len(self.costs) == 1:
+            return self.costs[0]
+        listed = tuple(kernels)
+        return max(self.costs, key=lambda costs: math.fsum(map(costs.seconds, listed)))
+
+    def run(self, run: Iterable[Kernel], among: Sequence[int]) -> Spent:
+        """Kernels between which a stage group exchanges nothing: as long as the slowest takes."""
+        items = tuple(run)
+        spent = [self.costs[kind].in_row(items) for kind in among]
+        if len(spent) == 1:
+            return spent[0]
+        longest = max(spent, key=lambda kind: kind.total)
+        return Spent(longest.seconds, gpus=tuple(kind.gpus[0] for kind in spent if kind.gpus))
+
+    def between(self, items: Iterable[Item], among: Sequence[int]) -> Spent:
+        """All kernels of these items; at each exchange the stage group waits for its slowest."""
+        listed = tuple(items)
+        if len(among) == 1:
+            return self.run((item for item in listed if isinstance(item, Kernel)), among)
+        spent, run = Spent(), list[Kernel]()
+        for item in listed:
+            if isinstance(item, Exchange):
+                spent, run = spent.and_then(self.run(run, among)), []
+            else:
+                run.append(item)
+        return spent.and_then(self.run(run, among))
+
+    def identical(self, layout: Layout) -> bool:
+        """Whether every replica has the same kinds in the same places."""
+        if not self.of:
+            return True
+        return (
+            len(
+                {
+                    tuple(self.of[name] for stage in range(layout.pp) for name in layout.group(stage, replica))
+                    for replica in range(layout.dp)
+                }
+            )
+            == 1
+        )
+
+    def first_of_each(self, devices: Sequence[str]) -> list[str]:
+        """The first device of each kind."""
+        first: dict[int, str] = {}
+        for name in devices:
+            first.setdefault(self.of.get(name, 0), name)
+        return list(first.values())
+
+    def observed(self, groups: Sequence[Sequence[tuple[Names, int]]]) -> tuple[tuple[str, ...], tuple[Speaks, ...]]:
+        """(devices whose queues show the seconds of a step, the number of groups that each stands for).
+
+        Args:
+            groups: by stage, those whose GPUs work together, each with the number that it represents; observed is the first of
+                every combination of kinds.
+        """
+        devices: list[str] = []
+        speaks: list[Speaks] = []
+        for of_stage in groups:
+            first: dict[tuple[int, ...], str] = {}
+            count: dict[tuple[int, ...], int] = {}
+            for group, represents in of_stage if self.of else of_stage[:1]:
+                combination = tuple(sorted(self.of[name] for name in group)) if self.of else ()
+                first.setdefault(combination, group[0])
+                count[combination] = count.get(combination, 0) + represents
+            devices += first.values()
+            speaks += [Speaks(of_stage[0][0][0], many) for many in count.values()]
+        return tuple(devices), tuple(speaks) if len(devices) > len(groups) else ()
+
+    def groups(self, devices: Sequence[str]) -> tuple[Names, ...]:
+        """The devices of each kind, where there are several."""
+        if not self.of:
+            return ()
+        return tuple(tuple(name for name in devices if self.of[name] == kind) for kind in range(len(self.costs)))

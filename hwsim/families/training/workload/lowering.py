@@ -1,0 +1,296 @@
+"""A plan of a training, lowered: which replicas have ops, the ops of the steps, the memory they hold, and what they are worth."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from hwsim import ticks
+from hwsim.communication import CannotCollect
+from hwsim.communication.timing import over_pcie
+from hwsim.demand import Cost
+from hwsim.devices import CannotCompute, Gpu
+from hwsim.families.training.workload.by_kernel import ByKernel, all_reduced
+from hwsim.families.training.workload.by_segment import BySegment
+from hwsim.families.training.workload.identical import Marks, represented
+from hwsim.families.training.workload.plan import Buckets, Held, Pieces, Plan
+from hwsim.families.training.workload.represented import Represented, everyone
+from hwsim.families.training.workload.rewriting import Answers, Tape, frame_of, rewritten
+from hwsim.families.training.workload.segments import between, used
+from hwsim.families.training.workload.workers import Ops
+from hwsim.families.training.workload.writing import Steps
+from hwsim.graph.builder import GraphBuilder, OpRef
+from hwsim.graph.fold import CannotFold
+from hwsim.graph.opgraph import Alike, Buffer, Freeing, Mark, Trained
+from hwsim.machine import Machine, NoRoute, UnknownName
+from hwsim.models.doubts import of_steps
+from hwsim.models.exchanges import Exchanges
+from hwsim.models.layer import exchanges
+from hwsim.models.memory import SPREAD
+from hwsim.spec import Mistakes, Tree
+from hwsim.spec.limits import refuse_beyond
+
+if TYPE_CHECKING:  # few trainings write checkpoints
+    from hwsim.failures import Job
+    from hwsim.families.training.workload.saving import Saved
+
+GROUPS: Final = 32  # stage groups whose ops are all written; of more, one replica represents all where they are identical
+GPUS: Final = 64  # the same of GPUs whose kernels are ops of their own
+OPS: Final = 10_000  # ops of a step with one for each stretch between exchanges, up to which that is the default
+
+
+def lower(
+    plan: Plan,
+    tree: Tree,
+    machine: Machine,
+    builder: GraphBuilder,
+    mistakes: Mistakes,
+    *,
+    name: str,
+    start: float,
+    fold: str,
+    shared: bool,
+    marks: Marks,
+    saved: Saved | None = None,
+    job: Job | None = None,
+) -> None:
+    """Append the ops of a plan to the graph.  tree: where its keys stand; other arguments as of `add_training`."""
+    layout = plan.layout
+    node = machine.device(layout.devices[0]).node
+    together = [device for device in layout.devices if machine.device(device).node == node]
+    exchanging = Exchanges(machine, plan.network, by_library=over_pcie(machine, together))
+    kernels = isinstance(plan.exchange, Buckets)
+    many = len(layout.devices) > GPUS if kernels else layout.dp * layout.pp > GROUPS
+    unseen = fold == "unseen" and kernels and not many
+    try:
+        hosts = _hosts(plan, machine)
+        written = everyone(layout.dp)
+        search = partial(_represented, plan, machine, hosts, exchanging, saved)
+        if layout.dp > 1 and (many or unseen or fold == "always") and fold != "never":
+            try:
+                written = search(marks)
+            except CannotFold as reason:
+                builder.unfolded = "" if unseen else str(reason)
+        begin = builder.op("start", kind="start", program=name, time=start) if start else None
+        by_layer = isinstance(plan.exchange, Pieces) and _by_layer(plan, plan.exchange, layout.dp)
+        if many and _detail_depends(plan):
+            by_layer = written.folds or _folds(partial(search, {}))
+        passes = 2 * plan.microbatches * layout.pp * (layout.dp if unseen else len(written.replicas))  # back and forth at least
+        refuse_beyond("ops", passes, tree.place)
+        ops = Ops(builder, name)
+        if saved is not None:
+            saved = saved.restricted(written.restricted)
+
+        def steps_of(plan: Plan, graph: GraphBuilder = builder, tape: Tape | None = None) -> Steps:
+            writes = ops if graph is builder else Ops(graph, name)
+            return Steps(
+                plan,
+                machine,
+                graph,
+                exchanging,
+                hosts,
+                name=name,
+                represented=written,
+                by_layer=by_layer,
+                ops=writes,
+                tape=tape,
+            )
+
+        if saved is None:
+            frame = frame_of(plan, hosts, written, name) if begin is None else None
+            again = rewritten(steps_of, Answers(plan, machine, exchanging, written), frame, builder)
+            steps, ends = again or _plain(steps_of(plan), begin)
+        else:
+            from hwsim.families.training.workload.saving import write
+
+            steps, ends = write(plan, saved, begin, builder, ops, steps_of)
+        _hold(plan if saved is None else steps.plan, steps, machine, builder, shared=shared)
+        if plan.evaluation is not None:
+            hosts = _hosts(plan.evaluation, machine)
+            many_of = written.among(layout.devices, plan.evaluation.layout.devices)
+            evaluation = Steps(plan.evaluation, machine, builder, exchanging, hosts, name=name, represented=many_of)
+            evaluation.evaluate(ends)
+            ops.many |= evaluation.grain.ops.many
+    except (CannotCollect, CannotCompute, NoRoute, UnknownName) as error:
+        mistakes.add(tree.place, getattr(error, "message", str(error)), getattr(error, "hint", None))
+        return
+    saves = None if saved is None else saved.saves
+    worth = replace(_worth(plan, steps, name, start, written), saves=saves, job=job)
+    builder.training(replace(worth, replicas=1, classes=()) if unseen else worth)
+    if written.folds:
+        many_of_queues = np.ones(builder.queue_count(), np.int64)
+        for number, count in (ops.many | steps.grain.ops.many).items():
+            many_of_queues[number] = count
+        builder.stands_for(
+            Alike(
+                programs=(name,),
+                of=np.zeros(1, np.int64),
+                first=np.zeros(1, np.int64),
+                labels=np.ones(builder.label_count(), np.int64),
+                met=frozenset(),
+                capacities=written.alike,
+                members=written.members,
+                queues=many_of_queues,
+                unseen=unseen,
+            ),
+            written.hidden or (),
+        )
+
+
+def _plain(steps: Steps, begin: OpRef | None) -> tuple[Steps, list[OpRef]]:
+    """All steps without checkpoints: their writer, and the last ops."""
+    return steps, steps.write(begin)
+
+
+def _hosts(plan: Plan, machine: Machine) -> list[str]:
+    """The CPU whose thread issues the kernels of each GPU: one for all of a node, where the framework has one thread there."""
+    if not isinstance(plan.exchange, Buckets):
+        return []
+    is_one = plan.exchange.one_thread
+    return [machine.host_of(machine.home_of(device) if is_one else device) for device in plan.layout.devices]
+
+
+def _by_layer(plan: Plan, pieces: Pieces, replicas: int) -> bool:
+    """Whether every stretch between two exchanges is an op: as the file says, or if they are few."""
+    ops = replicas * plan.layout.pp * plan.microbatches * 2 * pieces.layers * (9 if plan.layout.tp > 1 else 1)
+    return pieces.detail == "layer" or (pieces.detail == "auto" and ops <= OPS)
+
+
+def _detail_depends(plan: Plan) -> bool:
+    """Whether the ops of a step depend on how many replicas are written: of many identical ones, one."""
+    pieces, dp = plan.exchange, plan.layout.dp
+    return isinstance(pieces, Pieces) and _by_layer(plan, pieces, 1) != _by_layer(plan, pieces, dp)
+
+
+def _folds(search: Callable[[], Represented]) -> bool:
+    """Whether replicas represent others where nothing happens to the machine.
+
+    The plan and the machine alone decide how fine ops are: neither what is asked of folding nor an event decides it.
+    """
+    try:
+        return search().folds
+    except CannotFold:
+        return False
+
+
+def _represented(
+    plan: Plan, machine: Machine, hosts: Sequence[str], exchanging: Exchanges, saved: Saved | None, marks: Marks
+) -> Represented:
+    """The replicas that represent all.
+
+    Raises:
+        CannotFold: hardly any is like another, and why.
+    """
+    layout = plan.layout
+    written: list[Cost] = [] if saved is None else [saved.ops.write, *([saved.ops.copy] if saved.ops.copy is not None else [])]
+    if isinstance(plan.exchange, Buckets):
+        from hwsim.families.training.workload.identical_gpus import represented as of_gpus
+
+        summed = all_reduced(exchanging, plan.exchange, tuple(layout.devices), plan.stages[0][0].layers)
+        demands = [cost.demand for cost in (*(phase.cost for flows in summed for phase in flows.phases), *written)]
+        return of_gpus(machine, plan, plan.exchange, hosts, demands, marks)
+
+    exchanged = between(layout, plan.stages[0], plan.exchange.shards, exchanging)
+    exchanged += map(exchanging.known.numbered, written)
+    items = (item for layer in plan.stages[0][0].blocks for item in exchanges(layer.forward))
+    uneven = any(item.received > 1.0 for item in items)
+    return represented(exchanging.known, layout, plan.kinds, exchanged, partial(used, plan, exchanging), marks, uneven=uneven)
+
+
+def _hold(plan: Plan, steps: Steps, machine: Machine, builder: GraphBuilder, *, shared: bool) -> None:
+    """Add the buffers of every GPU with ops of its own, or of the first of each kind in a stage; of all if shared.
+
+    **Range**: without what libraries allocate to work in, and the context of the driver (0.3 to 1 GB).
+    """
+    grain, first = steps.grain, steps.replicas[0]
+    if isinstance(grain, ByKernel):
+        layout, classes = plan.layout, steps.represented.classes
+        for replica, leader in enumerate(classes.first[classes.of].tolist()):
+            for stage in range(layout.pp):
+                for worker, device in zip(grain.workers[stage, leader], layout.group(stage, replica), strict=True):
+                    model = machine.device(device).model
+                    if worker.first is not None and isinstance(model, Gpu) and model.memory.size is not None:
+                        _buffers(builder, plan.held[replica][stage], [device], worker.first)
+        return
+    for stage in range(plan.layout.pp):
+        leader = grain.workers[stage, first][0]
+        several = shared or plan.kinds.of
+        devices = [
+            device for replica in steps.replicas if several or replica == first for device in plan.layout.group(stage, replica)
+        ]
+        if leader.first is not None:
+            lives = [ops for (place, _, _), ops in grain.lives.items() if place == stage]
+            devices = devices if shared else plan.kinds.first_of_each(devices)
+            _buffers(builder, plan.held[first][stage], devices, leader.first, lives, plan.steps)
+
+
+def _buffers(
+    builder: GraphBuilder, held: Held, devices: list[str], first: OpRef, lives: Sequence[list[OpRef]] = (), steps: int = 1
+) -> None:
+    """Add the buffers of devices of one stage.
+
+    Args:
+        first: the op from which on the memory is taken.
+        lives: for each pass through a virtual stage, the ops that need its activations.
+        steps: that run the block.
+    """
+
+    def add(device: str, value: str, kind: str, size: float, uses: Sequence[OpRef] = ()) -> None:
+        made = Mark(*(uses or [first])[0])
+        users = tuple(Mark(*use) for use in uses)
+        free: Freeing = "last-use" if uses else "scope"
+        if size > 0:
+            builder.buffer(
+                Buffer(
+                    value, kind, device, math.ceil(size), free, made, users, None, first.block, 0, steps if uses else 1, SPREAD
+                )
+            )
+
+    for device in devices:
+        for value, size in held.always.items():
+            add(device, value, "training", size)
+    for device in devices:
+        for ops in lives:
+            add(device, "activations", "forward", held.kept, (ops[0], ops[-1]))
+    for device in devices:
+        add(device, "recomputed layer", "backward", held.recomputed)
+
+
+def _worth(plan: Plan, steps: Steps, name: str, start: float, written: Represented) -> Trained:
+    """Describe the training for the results."""
+    layout, grain = plan.layout, steps.grain
+    workers = [
+        [(worker.devices, worker.many) for replica in steps.replicas for worker in grain.workers[stage, replica]]
+        for stage in range(layout.pp)
+    ]
+    devices, speaks = plan.kinds.observed(workers)
+    return Trained(
+        program=name,
+        plan=plan.text,
+        steps=plan.steps,
+        count=plan.count,
+        unit=plan.unit,
+        flop=plan.flop,
+        peak=plan.kinds.peak(layout.devices, plan.dtype),
+        gpus=len(layout.devices),
+        devices=devices,
+        speaks=speaks,
+        kinds=plan.kinds.groups(layout.devices),
+        inside=tuple(sorted(grain.segments.inside.items())) if isinstance(grain, BySegment) else (),
+        whole=plan.total,
+        start=ticks.femtoseconds(start),
+        replicas=layout.dp if written.folds else 1,
+        classes=tuple([(first, written.stands_for(first)) for first in written.replicas]) if written.folds else (),
+        errors=_errors(plan),
+    )
+
+
+def _errors(plan: Plan) -> str:
+    """The kind of steps whose measured errors its steps have."""
+    eager = not isinstance(plan.exchange, Pieces) and plan.exchange.software.eager
+    return of_steps(plan.dtype, plan.layout.tp * plan.layout.pp, transformer=isinstance(plan.exchange, Pieces), eager=eager)

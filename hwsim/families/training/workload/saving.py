@@ -1,0 +1,229 @@
+"""Checkpoints of a training among its steps, and what fails of it: the keys `checkpoint` and `failures`.
+
+Checkpoints that come within the steps that are simulated are all written. If they come later, or after a time, one follows the
+last step. A further step then shows what an asynchronous write costs the steps that run during it.
+
+    step, step, ..., step | copy to the host | write                     sync: the next step waits for both
+                                             | write, next steps         async
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Final, Literal
+
+from hwsim.demand import Cost
+from hwsim.failures import Failures, Job, Near, NoProgress, Saves, goodput, job_of, load_failures
+from hwsim.families.training.workload.plan import Plan
+from hwsim.families.training.workload.schema import CheckpointKeys, TrainKeys
+from hwsim.families.training.workload.workers import Ops
+from hwsim.families.training.workload.writing import Steps
+from hwsim.graph.builder import GraphBuilder, OpRef
+from hwsim.machine import Machine, NoRoute, UnknownName
+from hwsim.ops import CannotPlace
+from hwsim.records import dataclass
+from hwsim.spec import Mistakes, SpecError, Tree, decode_value, find, read
+from hwsim.units import Seconds
+from hwsim.workload.checkpoint import COPY, WRITE, Storage, Together, together, usual_storage
+
+MOST: Final = 64  # checkpoints among the steps that are simulated
+AUTO: Final[Literal["auto"]] = "auto"
+EPOCH: Final = "epoch"
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """Checkpoints with every number known: what the results need, and the ops."""
+
+    saves: Saves
+    ops: Together
+    device: str
+
+    def restricted(self, restrict: Callable[[Cost], Cost]) -> Saved:
+        """The same, of whose costs something is left out."""
+        copied, written = self.ops.copy, self.ops.write
+        ops = replace(self.ops, copy=None if copied is None else restrict(copied), write=restrict(written))
+        return replace(self, ops=ops)
+
+
+def check(keys: TrainKeys, tree: Tree, mistakes: Mistakes) -> None:
+    """Note every mistake that needs no machine to be seen."""
+    saved = keys.checkpoint
+    if keys.failures is not None:
+        rates_of(keys.failures, mistakes)
+        if saved is None:
+            message = "`failures` without `checkpoint`: every failure would begin the training again, from its first step"
+            mistakes.add(tree.key_place("failures"), message, "checkpoint: {every: auto}")
+    if saved is None:
+        return
+    given = [key for key, value in (("to", saved.target), ("bandwidth", saved.bandwidth), ("write", saved.write)) if value]
+    if len(given) > 1:
+        mistakes.add(
+            saved.place, f"a checkpoint goes to one storage, and {' and '.join(given)} are given", "leave out one of them"
+        )
+    if saved.memory is not None and keys.failures is None:
+        mistakes.add(saved.place, "copies in memory have an effect where something fails", "add `failures: meta-llama-3`")
+    every_of(saved, keys, mistakes)
+
+
+def every_of(saved: CheckpointKeys, keys: TrainKeys, mistakes: Mistakes) -> tuple[int, float]:
+    """(steps, seconds) from one checkpoint to the next: one of them, or none for `auto`."""
+    every, place = saved.every, saved.every.place
+    if every.value == AUTO:
+        if keys.failures is None:
+            message = "the best interval depends on how often something fails, which is not given"
+            mistakes.add(place, message, "failures: meta-llama-3, or every: 30 min")
+        return 0, 0.0
+    if every.value == EPOCH:
+        if keys.samples is None:
+            mistakes.add(place, "an epoch has no length without `samples`", "samples: 1281167 and epochs: 90")
+            return 0, 0.0
+        return max(1, round(keys.samples / keys.global_batch)), 0.0
+    if isinstance(every.value, int) and not isinstance(every.value, bool) and every.value > 0:
+        return every.value, 0.0
+    if not isinstance(every.value, str):
+        message = f"a checkpoint comes every so many steps, not every {every.what()}"
+        mistakes.add(place, message, "such as 1000, 30 min, epoch or auto")
+        return 0, 0.0
+    seconds = decode_value(every, Seconds, mistakes)
+    if seconds is not None and seconds <= 0:
+        mistakes.add(place, "a checkpoint after no time at all", "such as 30 min, or auto")
+    return 0, float(seconds or 0.0)
+
+
+def rates_of(tree: Tree, mistakes: Mistakes) -> Failures | None:
+    """The rates that `failures:` names, or that stand there; None once the mistakes are noted."""
+    if not tree.is_mapping and not isinstance(tree.value, str):
+        mistakes.add(tree.place, f"rates of failures are a name, a file or a mapping, not {tree.what()}", "such as meta-llama-3")
+        return None
+    try:
+        return load_failures(tree if tree.is_mapping else read(find("failures", str(tree.value), tree.place.folder, tree.place)))
+    except SpecError as error:
+        mistakes.extend(error.mistakes)
+        return None
+
+
+def job_for(keys: TrainKeys, machine: Machine, devices: Sequence[str], mistakes: Mistakes) -> Job | None:
+    """The rates of failures of a training; None without `failures`, or once the mistakes are noted."""
+    failures = None if keys.failures is None else rates_of(keys.failures, mistakes)
+    if keys.failures is None or failures is None:
+        return None
+    try:
+        return job_of(machine, failures, devices)
+    except ValueError as error:
+        mistakes.add(keys.failures.place, str(error), "parts of the machine: gpu, node, nic, disk, ...")
+        return None
+
+
+def saved_by(keys: TrainKeys, plan: Plan, machine: Machine, mistakes: Mistakes) -> Saved | None:
+    """The checkpoints of a training on a machine; None without any, or once the mistakes are noted."""
+    saved = keys.checkpoint
+    if saved is None:
+        return None
+    before = len(mistakes)
+    steps, seconds = every_of(saved, keys, mistakes)
+    if len(mistakes) > before:
+        return None
+    if steps and plan.steps // steps > MOST:
+        message = f"{plan.steps // steps:,} checkpoints among the steps that are simulated; at most {MOST}"
+        mistakes.add(saved.every.place, message, "fewer `steps`: the others are like them")
+        return None
+    layout = plan.layout
+    writers = list(layout.devices)
+    if not saved.sharded:
+        writers = [name for stage in range(layout.pp) for name in layout.group(stage, 0)]
+    size = plan.state if saved.bytes == AUTO else float(saved.bytes)
+    try:
+        storage = _storage(saved, machine)
+        ops = together(
+            machine,
+            writers,
+            size,
+            storage,
+            request=saved.request,
+            depth=saved.depth,
+            snapshot=saved.snapshot,
+            held=saved.mode == "async",
+        )
+    except (CannotPlace, NoRoute, UnknownName) as error:
+        mistakes.add(saved.place, getattr(error, "message", str(error)), getattr(error, "hint", None))
+        return None
+    first = steps if 0 < steps <= plan.steps else plan.steps
+    copied, _, read_back = ops.seconds(machine.rates())
+    saves = Saves(
+        mode=saved.mode,
+        every=steps,
+        every_s=seconds,
+        first=first,
+        extra=saved.mode == "async" and plan.steps % first == 0,
+        size=size,
+        target=str(storage),
+        load_s=copied + read_back,
+        near=near_of(saved),
+    )
+    return Saved(saves, ops, machine.select(storage.target, machine.node_of(writers[0]))[0] if storage.target else "")
+
+
+def near_of(saved: CheckpointKeys) -> Near | None:
+    """Copies in the memory of other nodes; None without any."""
+    copies = saved.memory
+    if copies is None:
+        return None
+    return Near(survives=copies.survives, write_s=copies.write, load_s=copies.load, every_s=copies.every)
+
+
+def refuse_hopeless(saved: Saved, job: Job, machine: Machine, tree: Tree, mistakes: Mistakes) -> None:
+    """Note a training that fails more often than it gets on, as far as that is known before it is simulated."""
+    copied, written, _ = saved.ops.seconds(machine.rates())
+    stops = copied if saved.saves.mode == "async" else copied + written
+    try:
+        goodput(job, stops, job.restart.loading(saved.saves.load_s), saved.saves.every_s or AUTO, near=saved.saves.near)
+    except NoProgress as error:
+        mistakes.add(tree.key_place("failures"), error.message, error.hint)
+
+
+def _storage(saved: CheckpointKeys, machine: Machine) -> Storage:
+    """The storage that checkpoints go to.
+
+    Raises:
+        UnknownName: no disk is named, and there is no only one.
+    """
+    if saved.bandwidth is not None or saved.write is not None:
+        return Storage(bandwidth=saved.bandwidth, seconds=saved.write)
+    return Storage(target=saved.target or usual_storage(machine))
+
+
+def write(
+    plan: Plan, saved: Saved, begin: OpRef | None, builder: GraphBuilder, ops: Ops, steps_of: Callable[[Plan], Steps]
+) -> tuple[Steps, list[OpRef]]:
+    """All steps of a training with its checkpoints; the writer of the first of them, and the last ops."""
+    first, gate = None, begin
+    ends: list[OpRef] = []
+    left, size = plan.steps, saved.saves.first
+    while left > 0:
+        steps = steps_of(replace(plan, steps=min(size, left)))
+        ends = steps.write(gate)
+        first = first or steps
+        if left >= size:
+            gate, ends = _checkpoint(saved, ends, builder, ops)
+        left -= size
+    if saved.saves.extra:
+        ends = [*ends, *steps_of(replace(plan, steps=1)).write(gate)]
+    if first is None:
+        raise ValueError("a training has at least one step")
+    return first, ends
+
+
+def _checkpoint(saved: Saved, after: Sequence[OpRef], builder: GraphBuilder, ops: Ops) -> tuple[OpRef, list[OpRef]]:
+    """(the op that the next step waits for, the last ops) of a checkpoint."""
+    queue = ops.queue(WRITE, saved.device)
+    with builder.repeat(1):
+        copied = None
+        if saved.ops.copy is not None:
+            copied = ops.add(COPY, "copy", saved.device, queue, (), cost=saved.ops.copy)
+        written = ops.add(WRITE, "write", saved.device, queue, () if copied is None else [copied], cost=saved.ops.write)
+    for end in after:
+        builder.tie(end, copied or written)
+    gate = copied if saved.saves.mode == "async" and copied is not None else written
+    return gate, [written]

@@ -1,0 +1,372 @@
+"""Ops of a stage group as segments of a micro-batch pass, and what they cost.
+
+    forward    embedding, layers, logits and loss
+    backward   gradients of the logits, then for each layer what is recomputed and its gradients, then the embedding's
+
+A pass is cut into pieces, between which gradients and weights are exchanged, and a piece into segments between the exchanges
+inside the stage group. When one data-parallel replica represents several, a collective inside it also carries the traffic of
+those that share capacities with it. An exchange among replicas then draws from the capacities of the representatives, and
+from one of all others that carry the same.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from hwsim.demand import Cost
+from hwsim.devices import CannotCompute
+from hwsim.families.training.workload.costs import Spent
+from hwsim.families.training.workload.layout import Layout
+from hwsim.families.training.workload.plan import Pieces, Plan
+from hwsim.families.training.workload.represented import Represented
+from hwsim.families.training.workload.schedule import Pass
+from hwsim.graph.builder import GraphBuilder
+from hwsim.models import hiding
+from hwsim.models.cluster import buckets
+from hwsim.models.doubts import doubts
+from hwsim.models.exchanges import BUCKETS, EXPOSED, Exchanges, concurrent, scaled
+from hwsim.models.layer import Exchange, Item, Kernel, exchanges
+from hwsim.models.numbered import Names, Numbered
+from hwsim.models.stages import Stage
+from hwsim.records import dataclass
+
+Groups = tuple[tuple[tuple[Item, ...], float], ...]  # items, and how many times they follow each other
+Recipe = Sequence[tuple[Spent, Exchange | None]]  # stretches of computing, each with the collective that follows it
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Part of a pass that is one op: computing, or a collective that the stage group waits for, on a queue of its own."""
+
+    name: str
+    kind: str
+    cost: int
+    queue: str = "compute"
+
+
+def cut(stage: Stage, chunks: int, chunk: int, *, forward: bool, count: int) -> Iterator[Groups]:
+    """A micro-batch pass through virtual stage `chunk` of a stage's `chunks`, in `count` pieces.
+
+    A piece has layers or a part of one; the first and the last piece also have the ends of the model (embedding, logits).
+    """
+    first = stage.layers.index(stage.blocks[0])
+    ahead = [layer for layer in stage.layers[:first] if chunk == 0]
+    behind = [layer for layer in stage.layers[first + len(stage.blocks) :] if chunk == chunks - 1]
+    if forward:
+        begin, end = [layer.forward for layer in ahead], [layer.forward for layer in behind]
+    else:
+        begin = [layer.backward for layer in reversed(behind)]
+        end = [layer.backward for layer in reversed(ahead)]
+    adding = [(stage.adding, 1.0 / chunks)] if stage.adding and not forward else []
+    for number in range(count):
+        yield (
+            *(((outer, 1.0) for outer in begin) if number == 0 else ()),
+            *_blocks(stage, chunks, chunk, forward=forward, part=(number, count)),
+            *(((outer, 1.0) for outer in end) if number == count - 1 else ()),
+            *(adding if number == count - 1 else ()),
+        )
+
+
+def _blocks(
+    stage: Stage, chunks: int, chunk: int, *, forward: bool, part: tuple[int, int]
+) -> Iterator[tuple[tuple[Item, ...], float]]:
+    """The blocks of piece `part[0]` of `part[1]` of a virtual stage, a run of equal ones after another."""
+    number, count = part
+    items = {layer.name: layer.forward if forward else (*layer.recompute, *layer.backward) for layer in stage.blocks}
+    if not stage.runs:
+        yield items["block"], (stage.parts[chunk] if stage.parts else stage.blocks[0].times / chunks) / count
+        return
+    runs = stage.runs[chunk] if forward else tuple(reversed(stage.runs[chunk]))
+    layers = sum(many for _, many in runs)  # integers
+    begin, end, before = layers * number / count, layers * (number + 1) / count, 0
+    for name, many in runs:
+        inside = min(end, before + many) - max(begin, before)
+        before += many
+        if inside > 0:
+            yield items[name], inside
+
+
+def one_by_one(groups: Groups) -> Iterator[Item]:
+    """The items in their order: whole layers, then what is left of one as a part of each item."""
+    for items, times in groups:
+        for _ in range(int(times)):
+            yield from items
+        if times % 1:
+            yield from (replace(item, times=item.times * (times % 1)) for item in items)
+
+
+def between(layout: Layout, stages: Sequence[Stage], shards: int, exchanging: Exchanges) -> list[Numbered]:
+    """Exchanges among all replicas of each stage."""
+    exchanged = [
+        (layout.across(number, shards if item.name == "weights" else layout.dp), item)
+        for number, stage in enumerate(stages)
+        for item in (*stage.gathered, *exchanges(stage.ending))
+    ]
+    exchanging.look_at([groups for groups, _ in exchanged])
+    return [exchanging.numbered(groups, item.operation, item.size) for groups, item in exchanged]
+
+
+def used(plan: Plan, exchanging: Exchanges, replica: int) -> tuple[set[str], set[str]]:
+    """(capacities that a replica uses in its kernels, its stage groups and between its stages, capacities of its experts)."""
+    layout, names, shared = plan.layout, set[str](), set[str]()
+    for number, stage in enumerate(plan.stages[0]):
+        inside = [item for layer in stage.blocks for item in (*layer.forward, *layer.backward)]
+        for item in dict.fromkeys(exchanges(inside)):
+            cost = exchanging.of(item, layout.exchanging(item.axis, number, replica))
+            (shared if item.axis == "ep" else names).update(name for name, _ in cost.demand.amounts)
+        group = layout.group(number, replica)
+        for target in {number - 1, number + 1} & set(range(layout.pp)):
+            pairs = tuple(zip(group, layout.group(target, replica), strict=True))
+            names.update(name for name, _ in exchanging.cost(pairs, "send", stage.passed).demand.amounts)
+        names.update(f"{name}.{part}" for name in group for part in ("compute", "memory"))
+    return names, shared
+
+
+class Segments:
+    """Costs of one training's ops; they go into the builder.  represented: the replicas that have ops, on behalf of all."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        pieces: Pieces,
+        builder: GraphBuilder,
+        exchanging: Exchanges,
+        represented: Represented,
+        *,
+        by_layer: bool,
+    ) -> None:
+        """by_layer: an op for every stretch between two exchanges."""
+        self.plan, self.layout, self.kinds, self.pieces = plan, plan.layout, plan.kinds, pieces
+        self.represented, self.replicas = represented, represented.replicas
+        self.stages = plan.stages[0]
+        self.inside: dict[int, float] = {}  # of costs of ops, the part of their time that is a collective
+        self._builder, self._exchanges, self._by_layer = builder, exchanging, by_layer
+        self._all_written = len(self.replicas) == self.layout.dp
+        self._segments: dict[tuple[object, ...], tuple[Segment, ...]] = {}
+        self._alike: dict[tuple[object, ...], tuple[Segment, ...]] = {}  # by what they are made of
+        self._recipes: dict[tuple[object, ...], Recipe] = {}
+        self._made: dict[tuple[Groups, tuple[int, ...]], Recipe] = {}
+        self._collectives: dict[tuple[object, ...], Cost] = {}
+        self._parts: dict[tuple[int, float, str], tuple[Cost, Cost]] = {}  # by the id of a cost: it, and its part
+        self._sent: dict[tuple[int, int, int], int] = {}  # by stages and replica
+        self._indices: dict[int, int] = {}  # by id of such a part
+        self._groups: dict[tuple[int, int], tuple[Names, ...]] = {}
+
+    def kernel(self, kernel: Kernel, group: Names, waiting: float = 0.0) -> int:
+        """A kernel on each GPU of a stage group, and `waiting` seconds of the host after it."""
+        spent = self.kinds.run((kernel,), self.kinds.among(group))
+        return self._builder.cost(self._cost(spent.and_then(Spent({"host": waiting})) if waiting > 0 else spent, group))
+
+    def gradients(self, stage: int) -> Exchange | None:
+        """The exchange of gradients at the end of a step, in as many buckets as the last backward passes have pieces."""
+        gradients = next((item for item in exchanges(self.stages[stage].ending) if item.name == "gradients"), None)
+        if gradients is None or gradients.exposed >= 1.0:
+            return gradients
+        return hiding.in_buckets(gradients, self.layout.chunks * self.pieces.counts[stage])
+
+    def count(self, stage: int, *, last: bool) -> int:
+        """Pieces of a pass.  last: the last backward pass through its virtual stage."""
+        gradients = self.gradients(stage)
+        overlap = last and gradients is not None and gradients.exposed < 1.0  # they are exchanged meanwhile
+        return self.pieces.counts[stage] if self.stages[stage].gathered or overlap else 1
+
+    def of(self, stage: int, done: Pass, last: bool, number: int, replica: int) -> tuple[Segment, ...]:
+        """The ops of one piece of a pass on one stage group."""
+        key = (stage, done.chunk, done.forward, last, number, replica)
+        if key not in self._segments:
+            near = self.represented.near[replica]
+            kinds = [self.kinds.among(self.layout.group(stage, each)) for each in near]
+            recipes = [self._recipe(stage, done, last, number, among) for among in kinds]
+            waiting = last if self.stages[stage].gathered else None
+            alike = (stage, done.forward, waiting, replica, *map(id, recipes))  # the recipes are kept
+            if alike not in self._alike:
+                self._alike[alike] = tuple(self._written(stage, done, last, recipes, replica))
+            self._segments[key] = self._alike[alike]
+        return self._segments[key]
+
+    def _written(self, stage: int, done: Pass, last: bool, recipes: Sequence[Recipe], replica: int) -> Iterator[Segment]:
+        """The ops of a replica, with what the replicas that it represents draw meanwhile."""
+        near = self.represented.near[replica]
+        rows = [
+            self._rows(stage, done, last, recipe, held, alone=held == replica) for held, recipe in zip(near, recipes, strict=True)
+        ]
+        for place, (name, kind, queue, cost, inside) in enumerate(rows[near.index(replica)]):
+            others = [row[place][3] for row, held in zip(rows, near, strict=True) if held != replica]
+            index = self._builder.cost(self._with(cost, others))
+            if inside > 0:
+                self.inside[index] = inside
+            yield Segment(name, kind, index, queue)
+
+    def _rows(
+        self, stage: int, done: Pass, last: bool, recipe: Recipe, replica: int, *, alone: bool
+    ) -> list[tuple[str, str, str, Cost, float]]:
+        """(name, kind, queue, cost, part that is a collective) of each op of a replica.
+
+        A represented replica (not alone) counts with its links alone, and of these with the ones that representatives draw from.
+        """
+        name = "forward" if done.forward else "backward"
+        group = self.layout.group(stage, replica)
+        rows: list[tuple[str, str, str, Cost, float]] = []
+        parts: list[tuple[Spent, float]] = []
+
+        def compute() -> None:
+            spent = Spent.of(parts)
+            parts.clear()
+            cost = self._cost(spent if alone else replace(spent, gpus=()), group, derived=alone)
+            rows.append((name, name, "compute", cost, spent.collecting / spent.total if spent.collecting > 0 else 0.0))
+
+        for computed, item in recipe:
+            parts.append((computed, 1.0))
+            if item is None:
+                continue
+            cost, part = self._inside(item, stage, replica), item.times
+            if not alone:
+                cost = self.represented.restricted(cost)
+            if item.axis == "ep":  # every replica that splits the experts has its part in it
+                part /= self.layout.ep
+            elif self._by_layer:
+                if any(any(gpu) for spent, _ in parts for gpu in spent.gpus):
+                    compute()
+                waited = item.times * item.exposed
+                rows.append((f"{item.name} ({item.axis})", item.operation, item.axis, self._scaled(cost, waited), 0.0))
+                parts.append((self._spent(cost, item.axis, 0.0, max(0.0, item.times - waited)), 1.0))
+                continue
+            if item.exposed > 0 and self.pieces.disturbed:
+                self._refuse_disturbed(cost, group)
+            parts.append((self._spent(cost, item.axis, item.times * item.exposed, part), 1.0))
+        parts.append((self._waits(stage, done, last), 1.0))
+        compute()
+        return rows
+
+    def _refuse_disturbed(self, exchange: Cost, group: Names) -> None:
+        """Raise CannotCompute for an exchange within an op of computing, where something else decides when either goes on."""
+        if disturbed := [name for name in (*group, *dict(exchange.demand.amounts)) if name in self.pieces.disturbed]:
+            hint = "experts exchange within an op whatever `detail` says" if self._by_layer else "detail: layer"
+            what = f"another job uses {disturbed[0]}" if disturbed[0] in group else f"an event slows {disturbed[0]}"
+            raise CannotCompute(f"{what}, and an op of this training holds computing and exchanges in one", hint)
+
+    def _waits(self, stage: int, done: Pass, last: bool) -> Spent:
+        """Sharded weights that the computing of a piece waits for; what they draw is drawn by the exchange itself."""
+        spent = Spent()
+        if not self.stages[stage].gathered:
+            return spent
+        weights, gradients = self.stages[stage].gathered
+        awaited = [
+            (weights, weights.exposed * self.gathers(stage, forward=done.forward)),
+            *([] if done.forward else [(gradients, gradients.exposed)]),
+        ]
+        for item, exposed in awaited:
+            cost = self.exchanging(stage, item, self.count(stage, last=last))
+            spent = spent.and_then(self._spent(cost, "dp", exposed, 0.0))
+        return spent
+
+    def gathers(self, stage: int, *, forward: bool) -> float:
+        """Times that a pass gathers its sharded weights: forward once, backward as often as is left."""
+        return 1.0 if forward else self.stages[stage].gathered[0].times - 1.0
+
+    def _recipe(self, stage: int, done: Pass, last: bool, number: int, among: tuple[int, ...]) -> Recipe:
+        """Stretches of computing, each with the collective that follows it: equal on all replicas of these kinds.
+
+        Equal pieces have one recipe.
+        """
+        key = (stage, done.chunk, done.forward, last, number, among)
+        if key not in self._recipes:
+            count = self.count(stage, last=last)
+            piece = list(cut(self.stages[stage], self.layout.chunks, done.chunk, forward=done.forward, count=count))[number]
+            if (piece, among) not in self._made:
+                self._made[piece, among] = (self._stretches if self._by_layer else self._at_once)(piece, among)
+            self._recipes[key] = self._made[piece, among]
+        return self._recipes[key]
+
+    def _stretches(self, piece: Groups, among: tuple[int, ...]) -> list[tuple[Spent, Exchange | None]]:
+        recipe: list[tuple[Spent, Exchange | None]] = []
+        run: list[Kernel] = []
+        for item in one_by_one(piece):
+            if isinstance(item, Kernel):
+                run.append(item)
+            else:
+                recipe.append((self.kinds.run(run, among), item))
+                run = []
+        return [*recipe, (self.kinds.run(run, among), None)]
+
+    def _at_once(self, piece: Groups, among: tuple[int, ...]) -> list[tuple[Spent, Exchange | None]]:
+        """All layers as one stretch, and each collective as often as it comes."""
+        spent, counts = Spent(), dict[Exchange, float]()
+        for items, times in piece:
+            spent = spent.and_then(self.kinds.between(items, among), times)
+            for item in exchanges(items):
+                counts[item] = counts.get(item, 0.0) + times
+        return [(spent, None), *((Spent(), replace(item, times=item.times * times)) for item, times in counts.items())]
+
+    def _inside(self, item: Exchange, stage: int, replica: int) -> Cost:
+        """A collective of a stage group."""
+        key = item.axis, item.operation, item.size, item.received, item.sent, stage, replica
+        if key not in self._collectives:
+            self._collectives[key] = self._exchanges.of(item, self.layout.exchanging(item.axis, stage, replica))
+        return self._collectives[key]
+
+    def sending(self, stage: int, target: int, replica: int) -> int:
+        """Index of the cost of a send from stage to stage, concurrent with the sends of the replicas it represents."""
+        key = stage, target, replica
+        if key not in self._sent:
+            others = [self._sends(stage, target, other) for other in self.represented.near[replica] if other != replica]
+            self._sent[key] = self._builder.cost(self._with(self._sends(*key), others))
+        return self._sent[key]
+
+    def _with(self, cost: Cost, others: Sequence[Cost]) -> Cost:
+        """An op together with the ops of replicas that it represents, as far as they share capacities."""
+        if self._all_written:
+            return cost
+        return concurrent(self.represented.restricted(cost), list(map(self.represented.restricted, others)))
+
+    def _sends(self, stage: int, target: int, replica: int) -> Cost:
+        pairs = tuple(zip(self.layout.group(stage, replica), self.layout.group(target, replica), strict=True))
+        return self._exchanges.cost(pairs, "send", self.stages[stage].passed)
+
+    def _spent(self, cost: Cost, axis: str, exposed: float, part: float = 1.0) -> Spent:
+        """A collective inside an op that waits for `exposed` of its time and draws `part` of its amounts."""
+        seconds = exposed * self._exchanges.alone(cost)
+        if part <= 0:  # of all ranks' links, for each of the ranks
+            return Spent({axis: seconds}, seconds)
+        return Spent(
+            {axis: seconds},
+            seconds,
+            (),
+            {name: part * amount for name, amount in cost.demand.amounts},
+            {name: (part * amount, unit) for name, amount, unit in cost.moved},
+        )
+
+    def _across(self, stage: int, size: int) -> tuple[Names, ...]:
+        if (stage, size) not in self._groups:
+            self._groups[stage, size] = self.layout.across(stage, size)
+        return self._groups[stage, size]
+
+    def exchanging(self, stage: int, item: Exchange, count: float = 1.0) -> Cost:
+        """A collective of all replicas of a stage, one of `count` pieces."""
+        shards = self.pieces.shards if item.name == "weights" else self.layout.dp
+        groups = self._across(stage, shards)
+        many = buckets(item.size / count, self.pieces.bucket) if item.name == "weights" else 1.0
+        size = item.size / count / many
+        cost = self.represented.named(self._exchanges.numbered(groups, item.operation, size), self._exchanges.machine)
+        return self._scaled(cost, many, BUCKETS)
+
+    def _cost(self, spent: Spent, group: Names, *, derived: bool = True) -> Cost:
+        places = self.kinds.places(group) if spent.gpus else ()
+        gpu = self.kinds.costs[self.kinds.among(group)[0]].gpu
+        unsure = functools.partial(doubts, gpu=gpu, dtype=self.plan.dtype, links=self._exchanges.by_library)
+        return spent.cost(group, self._exchanges.link_rate, self.kinds.bandwidth(group), places, unsure, derived=derived)
+
+    def scaled(self, cost: Cost, part: float, meaning: str = EXPOSED) -> int:
+        """Index of a part of a cost, made once.  meaning: of the part, in words."""
+        key = id(self._scaled(cost, part, meaning))
+        if key not in self._indices:
+            self._indices[key] = self._builder.cost(self._scaled(cost, part, meaning))
+        return self._indices[key]
+
+    def _scaled(self, cost: Cost, part: float, meaning: str = EXPOSED) -> Cost:
+        key = id(cost), part, meaning  # by id: to hash all amounts takes longer than to make the part
+        if key not in self._parts:  # the cost is kept with its part, for its id is its own only while it lives
+            self._parts[key] = cost, cost if part == 1.0 else scaled(cost, part, meaning)
+        return self._parts[key][1]

@@ -1,0 +1,154 @@
+"""`train:` of a transformer: its keys read and checked, and the plan with every number known."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Final
+
+from hwsim.communication import CannotCollect
+from hwsim.families.training.workload.kinds import kinds_of
+from hwsim.families.training.workload.layout import layout_of
+from hwsim.families.training.workload.plan import Held, Pieces, Plan
+from hwsim.families.training.workload.schema import TrainKeys
+from hwsim.families.training.workload.stated import SIZE, USUAL, is_auto, plan_of, sizes_of
+from hwsim.machine import Machine, NoRoute
+from hwsim.models import (
+    Framework,
+    Laid,
+    NotAlike,
+    ParallelPlan,
+    Transformer,
+    WrongPlan,
+    cluster_of,
+    hiding,
+    lay,
+    stage_of,
+    training_memory,
+)
+from hwsim.models.memory import FRAGMENTS, kept_of, recomputed, state_bytes
+from hwsim.models.plan import Dtype
+from hwsim.models.plan_words import assumed, plan_text
+from hwsim.spec import Mistakes, Place, Tree
+
+__all__ = ["USUAL", "check", "planned"]
+
+OF_NETWORKS: Final = ("shares", "synchronise", "threads", "evaluate")  # keys that no transformer has
+IN_PARALLEL: Final = ("tp", "pp", "dp", "cp", "ep", "order")
+
+
+def planned(
+    keys: TrainKeys,
+    model: Transformer,
+    framework: Framework,
+    tree: Tree,
+    machine: Machine,
+    devices: tuple[str, ...],
+    mistakes: Mistakes,
+) -> Plan | None:
+    """The plan that a file states or leaves to be searched; None once the mistakes are noted."""
+    _foreign(keys, tree, mistakes)
+    if not devices:
+        return None
+    try:
+        kinds = kinds_of(machine, devices, framework)
+        usual: Dtype = "bf16" if all("bf16" in costs.gpu.flop for costs in kinds.costs) else "fp16"
+        stated = plan_of(keys, usual, mistakes)
+        if stated is None:
+            return None
+        search = is_auto(keys)
+        laid = _fastest(stated, model, tree, machine, devices, framework) if search else lay(model, stated, len(devices))
+    except WrongPlan as error:
+        for key, message in error.mistakes:
+            mistakes.add(_place(tree, key), message)
+        return None
+    except (NotAlike, NoRoute, CannotCollect) as error:
+        mistakes.add(_place(tree, "parallel"), f"no plan can be found: {error}", f"say it, such as parallel: {SIZE}")
+        return None
+    plan, stages, pieces = (
+        laid.plan,
+        range(laid.plan.pp),
+        [hiding.pieces(laid, stage, keys.buckets) for stage in range(laid.plan.pp)],
+    )
+    sizes = {axis: getattr(plan, axis) for axis in ("order", "tp", "cp", "pp", "ep", "chunks")}
+    return Plan(
+        layout=layout_of(machine, devices, dp=laid.dp, **sizes),
+        kinds=kinds,
+        stages=[[stage_of(laid, framework, stage) for stage in stages]] * laid.dp,
+        held=[[_held(laid, framework, stage) for stage in stages]] * laid.dp,
+        batches=(plan.global_batch // laid.dp,) * laid.dp,
+        microbatches=laid.microbatches,
+        schedule=plan.schedule,
+        steps=keys.steps,
+        exchange=Pieces(
+            counts=pieces,
+            shards=laid.shards,
+            waiting=framework.step,
+            detail=keys.detail,
+            layers=laid.layers,
+            bucket=framework.bucket,
+        ),
+        network=framework.network,
+        dtype=plan.dtype,
+        text=plan_text(laid) + assumed(laid),
+        count=laid.tokens,
+        unit="tokens",
+        flop=laid.tokens * laid.transformer.training_flop(laid.sequence),
+        state=laid.transformer.parameters * state_bytes(plan),
+        total=keys.tokens or (keys.epochs * keys.samples * laid.sequence if keys.epochs and keys.samples else 0.0),
+    )
+
+
+def _held(laid: Laid, framework: Framework, stage: int) -> Held:
+    memory = training_memory(laid, framework, stage)
+    return Held(
+        always={
+            "weights": memory.weights,
+            "gradients": memory.gradients,
+            "optimizer states": memory.optimizer,
+            "buffers": memory.buffers,
+        },
+        kept=kept_of(laid, stage, framework, FRAGMENTS),
+        recomputed=FRAGMENTS * recomputed(laid, framework, stage),
+    )
+
+
+def check(keys: TrainKeys, tree: Tree, mistakes: Mistakes) -> None:
+    """Note every mistake that needs no machine to be seen."""
+    _foreign(keys, tree, mistakes)
+    sizes_of(keys, mistakes)
+
+
+def _foreign(keys: TrainKeys, tree: Tree, mistakes: Mistakes) -> None:
+    """Note keys that would have no effect."""
+    for key in OF_NETWORKS:
+        if tree.get(key) is not None:
+            mistakes.add(tree.key_place(key), f"a transformer has no `{key}`: that is of networks of convolutions")
+    if keys.schedule == "interleaved" and keys.chunks == 1:
+        message = "an interleaved schedule has several chunks of every stage, not one"
+        mistakes.add(tree.key_place("schedule"), message, "such as chunks: 2")
+    split = keys.parallel is not None and (is_auto(keys) or (keys.parallel.is_mapping and keys.parallel.get("ep") is not None))
+    if keys.imbalance > 1.0 and not split:
+        message = "`imbalance` has no effect where every GPU has all experts"
+        mistakes.add(tree.key_place("imbalance"), message, "such as parallel: {ep: 8}")
+
+
+def _fastest(
+    plan: ParallelPlan, model: Transformer, tree: Tree, machine: Machine, devices: tuple[str, ...], framework: Framework
+) -> Laid:
+    """The fastest plan by its estimate, of those that fit; if none does, the one that needs least memory."""
+    from hwsim.models.search import search
+
+    fixed = {key for key, _ in tree.items()} & {field.name for field in dataclasses.fields(ParallelPlan)}
+    best = search(model, plan, cluster_of(machine, devices), framework, fixed, few=1)
+    step = best.steps[0] if best.steps else best.nearest
+    if step is None:
+        raise WrongPlan((("parallel", f"no plan lays it over {len(devices)} devices"),))
+    return step.laid
+
+
+def _place(tree: Tree, key: str) -> Place:
+    """The place of a key of the plan, or of what would hold it."""
+    inside = tree.get("parallel")
+    if key in IN_PARALLEL and inside is not None:
+        return inside.key_place(key)
+    return tree.key_place(key)
