@@ -24,7 +24,7 @@ import hwsim
 
 GOLDEN: Final = Path(__file__).parent / "golden" / "constants.json"
 ROOMS: Final = (
-    "actors", "communication", "demand", "devices", "engine", "failures", "formats", "graph",
+    "communication", "demand", "devices", "engine", "failures", "families", "formats", "graph",
     "links", "machine", "models", "ticks", "units", "workload",
 )  # fmt: skip
 PLACES: Final = (

@@ -1,4 +1,4 @@
-// What a served model's requests spend their time on: `hwsim.families.serving.results.accounting`, `course` and `piles`, in the same order.
+// What a served model's requests spend their time on: `hwsim.results.accounting`, `course` and `piles`, in the same order.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Settings of a server, runs of its iterations, and the books of its copies: `run.Run`, `hwsim.families.serving.results.log.Log`.
+// Settings of a server, runs of its iterations, and the books of its copies: `run.Run`, `hwsim.results.served.Log`.
 #pragma once
 
 #include <cmath>
@@ -10,7 +10,7 @@ namespace hwsim::served {
 enum PromptsAre { BESIDE, BEFORE, ALONE };
 enum Admission { BY_PROMPT, BY_ANSWER, BY_RATIO };
 
-// `hwsim.families.serving.workload.settings.Settings`, as far as it decides here.
+// `hwsim.workload.serving.settings.Settings`, as far as it decides here.
 struct Settings {
   int64_t prompts, chunked, budget, sequences, admit, ahead, look, block, prefixes, api, out;
   int64_t promise_steps, promise_most;

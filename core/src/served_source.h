@@ -1,4 +1,4 @@
-// Requests as they come: in an order of their own, or some after answers (`hwsim.families.serving.workload.source`).
+// Requests as they come: in an order of their own, or some after answers (`hwsim.workload.serving.source`).
 #pragma once
 
 #include <deque>

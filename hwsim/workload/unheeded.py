@@ -22,7 +22,6 @@ from hwsim.spec import Mistakes, Tree, Warning, decode, did_you_mean, plan, subs
 from hwsim.spec.shelf import MOST_BUILT, once
 from hwsim.workload.file import Each, Runtime, Workload
 from hwsim.workload.lower import programs_of
-from hwsim.workload.narrow import wider_formats
 from hwsim.workload.programs import Program, find_programs
 
 OF_A_CALL: Final = ("library", "function", "form", "rows", "into", "among_others", "idle", "new_pages", "new_bytes", "since")
@@ -69,8 +68,14 @@ def unheeded(workload: Workload, machine: Machine, mistakes: Mistakes) -> tuple[
     return (
         *warnings,
         *_of_stalls(workload),
-        *wider_formats(workload, machine),
+        *(_wider_formats(workload, machine) if workload.families else ()),
     )
+
+
+def _wider_formats(workload: Workload, machine: Machine) -> Iterator[Warning]:
+    from hwsim.workload.narrow import wider_formats  # of models
+
+    return wider_formats(workload, machine)
 
 
 def refuse_statement(kind: str, tree: Tree, mistakes: Mistakes) -> None:
