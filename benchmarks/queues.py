@@ -18,7 +18,6 @@ from typing import Any, Final, NamedTuple
 
 from hwsim.families.services.actors.running import played
 from hwsim.families.services.results.notes import ServiceNotes
-from hwsim.families.services.running import Programs
 from hwsim.families.services.workload.program import Program
 from hwsim.prepare import Lowered, prepare
 from hwsim.records import dataclass
@@ -194,9 +193,9 @@ CASES: Final = {case.name: case for case in cases()}
 @lru_cache(maxsize=32)
 def planned(lowered: Lowered) -> Program:
     """The services of a workload on a machine."""
-    programs = lowered.doors["services"]
-    assert isinstance(programs, Programs)
-    return programs.program
+    program = lowered.doors["services"]
+    assert isinstance(program, Program)
+    return program
 
 
 def program_of(name: str) -> Program:

@@ -279,7 +279,8 @@ def _collected(lowered: Lowered, played: Played, *, expect: bool | Literal["auto
     written = read(timeline, lowered.files[1] if lowered.files else None)
     for told in (*played.acted.values(), *written.values()):
         values |= told.expected()
-        used = tuple(told.usage(used, timeline.makespan))
+    for each in played.opened.values():
+        used = tuple(each.usage(used, timeline.makespan))
     passed = late(lowered.workload.events, timeline.makespan) if lowered.workload and lowered.workload.events else ()
     warnings = different(lowered.warnings, notes(timeline), *(told.warnings() for told in played.acted.values()), passed)
     memory = _memory(lowered, timeline, played.acted)

@@ -99,10 +99,6 @@ class Told(Protocol):
         """Contradictions in it, in words."""
         return ()
 
-    def usage(self, rows: Sequence[Usage], makespan_s: float) -> Sequence[Usage]:  # noqa: ARG002
-        """The use of each capacity, with what it drew beside the timeline."""
-        return rows
-
     def half(self, half: float) -> float:
         """Half width, as a logarithm, of the interval of its work, where that of the critical path is `half`."""
         return half
@@ -215,6 +211,10 @@ class Open(Protocol):
         """The graph with what needs no clock, and actors for the rest; clocked: something else happens while they run."""
         ...
 
+    def usage(self, rows: Sequence[Usage], makespan_s: float) -> Sequence[Usage]:  # noqa: ARG002
+        """The use of each capacity, with what it drew beside the timeline."""
+        return rows
+
     def told(self) -> Told:
         """What came of it.
 
@@ -230,10 +230,15 @@ class Planned(Protocol):
     Attributes:
         issues: whether it issues ops while it runs.
         clocks: whether others have to be on the clock because of it.
+        text: what `show --lowered` says of it.
     """
 
-    issues: bool
-    clocks: bool
+    issues: bool = False
+    clocks: bool = False
+
+    @property
+    def text(self) -> str:
+        return ""
 
     @property
     def suspicions(self) -> Iterable[Warning]:
@@ -245,8 +250,8 @@ class Planned(Protocol):
         """Capacities that it draws from or waits for, beside the ops of the graph."""
         return ()
 
-    def open(self, machine: Machine, slower: float, engine: str) -> Open:
-        """The family in one run; slower: times as long as expected that its work takes."""
+    def begin(self, machine: Machine, slower: float, engine: str) -> Open:
+        """Its part in one run; slower: times as long as expected that its work takes."""
         ...
 
     def holds(self, told: Told | None) -> Iterable[Any]:  # noqa: ARG002

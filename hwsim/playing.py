@@ -44,11 +44,12 @@ class Played:
     """A simulated workload.
 
     Args:
-        acted: what came of families that acted while it went on, by key.
+        opened, acted: families that acted while it went on, and what came of them, by key.
         requests: statistics of every part that was simulated request by request; curves: latency against load.
     """
 
     timeline: Timeline
+    opened: Mapping[str, Open] = field(default_factory=dict)
     acted: Mapping[str, Told] = field(default_factory=dict)
     requests: tuple[RequestStatistics, ...] = ()
     curves: tuple[LatencyCurve, ...] = ()
@@ -63,9 +64,9 @@ def play(lowered: Lowered, manner: Manner) -> Played:
         Deadlock: ops wait for each other.
     """
     try:
-        opened = {key: each.open(lowered.machine, manner.slower, manner.engine) for key, each in lowered.doors.items()}
+        opened = {key: each.begin(lowered.machine, manner.slower, manner.engine) for key, each in lowered.doors.items()}
         played = _simulated(lowered, manner, opened)
-        return replace(played, acted={key: each.told() for key, each in opened.items()})
+        return replace(played, opened=opened, acted={key: each.told() for key, each in opened.items()})
     except ticks.TooLong as error:
         raise SpecError([too_long(error, lowered.files[1] if lowered.files else None)]) from error
     except (CannotCompute, NoRoute) as error:  # a service makes its ops while it runs

@@ -27,7 +27,7 @@ from queue import SimpleQueue
 from typing import Final
 
 ROOT = Path(__file__).resolve().parent.parent
-ROOMS: Final = ("devices", "links", "communication", "models", "workload", "results")
+ROOMS: Final = ("devices", "links", "communication", "models", "workload", "results", "families")
 COVERAGE = ROOT / ".coverage.mutate"
 FAILED = ROOT / ".coverage.mutate.failed"  # tests that fail without any mutant, a line each: they catch nothing
 LIMIT_S = 300  # of one run of pytest; a mutant that never ends is caught

@@ -12,7 +12,6 @@ import hwsim
 from hwsim.families.services.actors import Play
 from hwsim.families.services.actors.stations import NEVER
 from hwsim.families.services.results.answers import Answers
-from hwsim.families.services.running import Programs
 from hwsim.families.services.workload.program import Program
 from hwsim.prepare import Lowered, prepare
 
@@ -41,9 +40,9 @@ def busy(time: Any, device: str = "cpu", name: str = "") -> dict[str, Any]:
 
 def program_of(lowered: Lowered) -> Program:
     """The services of a workload on a machine."""
-    planned = lowered.doors["services"]
-    assert isinstance(planned, Programs)
-    return planned.program
+    program = lowered.doors["services"]
+    assert isinstance(program, Program)
+    return program
 
 
 def run(services: dict[str, Any], set: dict[str, Any] | None = None, **keys: Any) -> dict[str, Answers]:  # noqa: A002

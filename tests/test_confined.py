@@ -143,7 +143,8 @@ def test_every_file_that_a_run_opens_is_asked_for(root: Path) -> None:
     assert {"spec/reading.py", "workload/load/keys.py", "workload/load/traces.py", "models/configs/translating.py"} <= asked
     by_their_caller = {"graph/files/npz.py", "graph/files/parquet.py"}  # `load_graph` asks
     by_their_caller |= {"spec/packed.py"}  # of files that the command line names
-    others = {"families/services/actors/compiled.py", "families/services/actors/play.py", "machine/net.py"}  # what they call open is no file
+    actors = "families/services/actors"
+    others = {f"{actors}/compiled.py", f"{actors}/play.py", "machine/net.py"}  # what they call open is no file
     others |= {"results/errors.py"}  # of the package
     assert set(found) - asked <= by_their_caller | others
 

@@ -85,5 +85,5 @@ def command(
         from hwsim.workload.describe import describe
 
         prepared = api.prepare(machine, tree, set=settings)
-        click.echo("\n".join([describe(prepared.graph), *filter(None, map(str, prepared.doors.values()))]))
+        click.echo("\n".join([describe(prepared.graph), *(each.text for each in prepared.doors.values() if each.text)]))
         click.echo(warned.text(prepared.warnings), nl=False)

@@ -2,17 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from typing import Any
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from hwsim.doors import Door, Told
-from hwsim.machine import Machine
+from hwsim.families.pipeline.workload import PipelineKeys, StageKeys, add_pipeline, operations, refuse_sharded, with_defaults
+from hwsim.families.pipeline.workload.reading import STAGE
+from hwsim.machine import Machine, UnknownName
 from hwsim.ops import OPS, CannotPlace
 from hwsim.results.timeline import Timeline
 from hwsim.spec import Mistakes, Tree, Warning, decode
+from hwsim.workload.checking import check_op
 from hwsim.workload.file import Job, Workload
 from hwsim.workload.lower import Ground
 from hwsim.workload.programs import MAIN
+from hwsim.workload.schema import embedded, put_schema
+from hwsim.workload.unheeded import no_effect
+
+if TYPE_CHECKING:
+    from hwsim.families.pipeline.starving import PipelineUse
+
+
+@dataclass(frozen=True)
+class Ran(Told):
+    """The pipelines of a run."""
+
+    timeline: Timeline
+
+    @cached_property
+    def found(self) -> tuple[PipelineUse, ...]:
+        """Each program's, with the phases of its epochs."""
+        from hwsim.families.pipeline.starving import pipelines
+
+        return pipelines(self.timeline)
 
 
 class Pipelines(Door):
@@ -23,9 +47,6 @@ class Pipelines(Door):
 
     def schema(self, out: dict[str, Any], definitions: dict[str, Any]) -> None:
         """Stages, whose ops are as those of programs."""
-        from hwsim.families.pipeline.workload import PipelineKeys, StageKeys
-        from hwsim.workload.schema import embedded, put_schema
-
         pipeline = embedded(PipelineKeys, definitions)
         statement = definitions["Statement"]["properties"]
         inside = {kind: statement[kind] for kind in sorted(OPS)}
@@ -41,34 +62,24 @@ class Pipelines(Door):
 
     def check(self, workload: Workload, mistakes: Mistakes) -> None:
         """Note the mistakes of its stages; those of a job are noted once it is lowered."""
-        from hwsim.families.pipeline.checking import check_stages
-
         if workload.pipeline is not None:
-            check_stages(workload.pipeline, mistakes)
+            _check_stages(workload.pipeline, mistakes)
 
     def suspicions(self, workload: Workload) -> Iterable[Warning]:
         """Stages with more workers than ever work."""
-        from hwsim.families.pipeline.checking import idle_workers
-
-        return () if workload.pipeline is None else idle_workers(workload.pipeline)
+        return () if workload.pipeline is None else _idle_workers(workload.pipeline)
 
     def idle(self, workload: Workload, machine: Machine) -> Iterable[Warning]:
         """Keys of checkpoints."""
-        from hwsim.families.pipeline.checking import idle_keys
-
-        return idle_keys(workload, machine)
+        return _idle_keys(workload, machine)
 
     def ops(self, tree: Tree) -> tuple[Collection[str], list[Tree]]:
         """The ops of all stages."""
-        from hwsim.families.pipeline.workload import PipelineKeys, operations
-
         keys = decode(tree, PipelineKeys, Mistakes())
         return ((), []) if keys is None else (keys.each, [op for stage in keys.stages for op in operations(stage)])
 
     def write(self, part: Job, ground: Ground) -> None:
         """Its ops, once for each device of the job."""
-        from hwsim.families.pipeline.workload import add_pipeline
-
         assert part.pipeline is not None
         tree, name = part.on_devices(part.pipeline, "each"), ground.job or MAIN
         try:
@@ -78,9 +89,60 @@ class Pipelines(Door):
 
     def read(self, timeline: Timeline, workload: Tree | None) -> Told:  # noqa: ARG002
         """Its phases, which are worked out when they are asked for."""
-        from hwsim.families.pipeline.told import Ran
-
         return Ran(timeline)
+
+
+def _check_stages(pipeline: Tree, mistakes: Mistakes) -> None:
+    """Note the mistakes of its stages."""
+    keys = decode(pipeline, PipelineKeys, mistakes)
+    if keys is None:
+        return
+    refuse_sharded(keys, mistakes)
+    for tree in [op for stage in keys.stages for op in operations(stage)]:
+        filled = {kind: with_defaults(kind, inner, keys, pipeline.get("dataset")) for kind, inner in tree.items()}
+        check_op(replace(tree, value=filled) if filled else tree, mistakes, of_stage=True)
+
+
+def _idle_workers(pipeline: Tree) -> Iterator[Warning]:
+    """Stages with more workers than `ahead` ever lets work."""
+    keys = decode(pipeline, PipelineKeys, Mistakes())
+    if keys is None:
+        return
+    trees = [tree.without(*[key for key, _ in tree.items() if key not in STAGE]) for tree in keys.stages if tree.is_mapping]
+    stages = [decode(tree, StageKeys, Mistakes()) for tree in trees]
+    ahead = [keys.ahead if stage is None or stage.ahead is None else stage.ahead for stage in stages]
+    for number, stage in enumerate(stages[:-1]):
+        rooms = [
+            sum(ahead[number:later]) + then.at_once  # integers
+            for later, then in enumerate(stages)
+            if later > number and then is not None
+        ]
+        if stage is None or not rooms or stage.at_once <= min(rooms):
+            continue
+        at = (trees[number].get("at_once") or trees[number]).place
+        yield Warning(
+            "idle-workers",
+            f"at_once: {stage.at_once} is more than `ahead` allows: at most {min(rooms)} "
+            f"of these workers ever work at the same time; ahead: {ahead[number] + stage.at_once - min(rooms)} lets all of them",
+            at,
+        )
+
+
+def _idle_keys(workload: Workload, machine: Machine) -> Iterator[Warning]:
+    """Keys of checkpoints that change nothing on a disk of the kind that is given."""
+    for pipeline in workload.trees("pipeline"):
+        saved = pipeline.get("checkpoint")
+        target = saved.text("to") if saved is not None and saved.is_mapping else None
+        if saved is None or target is None:
+            continue
+        try:
+            device = machine.device(machine.select((target,))[0])
+        except UnknownName:
+            continue
+        given = [key for key in ("request", "depth") if saved.get(key) is not None]
+        if given and device.model.kind == "disk":
+            why = f"{target} is of kind disk, which writes a checkpoint in one sequence"
+            yield no_effect(saved, given, why, "an ssd, hdd or filesystem knows them")
 
 
 DOOR: Door = Pipelines()

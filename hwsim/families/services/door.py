@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hwsim.doors import Beside, Door, of_each
-from hwsim.families.services.running import Programs
+from hwsim.doors import Beside, Door, Planned, of_each
 from hwsim.machine import Machine
 from hwsim.ops import OPS, ExchangeOp, FetchOp
 from hwsim.spec import Mistakes, Tree
@@ -53,12 +52,11 @@ class Answers(Door):
         names = (each for name, ways in choices_of(workload).items() for each in (name, *(f"{name}.{way}" for way in ways)))
         return of_each(names, self.quantities)
 
-    def plan(self, workload: Workload, machine: Machine, mistakes: Mistakes, beside: Beside) -> Programs | None:
+    def plan(self, workload: Workload, machine: Machine, mistakes: Mistakes, beside: Beside) -> Planned | None:
         """All of them as one program."""
         from hwsim.families.services.workload.plan import plan
 
-        program = plan(workload, machine, mistakes, beside.capacities, beside.changes)
-        return None if program is None else Programs(program)
+        return plan(workload, machine, mistakes, beside.capacities, beside.changes)
 
 
 def _service(definitions: dict[str, Any]) -> dict[str, Any]:

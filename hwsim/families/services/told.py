@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from hwsim.doors import Server, Told
 from hwsim.families.services.results.answers import Services, expected_of
 from hwsim.results.checks import ROUNDING
 from hwsim.results.unsteady import overloaded
-from hwsim.results.usage import Usage
 from hwsim.spec import Warning
-
-if TYPE_CHECKING:
-    from hwsim.families.services.actors import Running
 
 
 @dataclass(frozen=True)
@@ -23,7 +18,7 @@ class Answered(Told):
     """The services of a run."""
 
     found: Services
-    running: Running | None = field(default=None, repr=False, compare=False)
+    said: tuple[Warning, ...] = ()  # what is probably not meant
     has_ops = False
     server: Server = "program"
 
@@ -38,17 +33,12 @@ class Answered(Told):
 
     def warnings(self) -> Iterator[Warning]:
         """What is probably not meant, and services that do not keep up."""
-        if self.running is not None:
-            yield from self.running.warnings()
+        yield from self.said
         if self.found.stuck:
             yield Warning("services-stuck", f"never answered: {self.found.stuck}")
         for answers in self.found.answers:
             if answers.growth_per_s > 0:
                 yield overloaded(answers.name, answers.growth_per_s)
-
-    def usage(self, rows: Sequence[Usage], makespan_s: float) -> Sequence[Usage]:
-        """With what the requests drew that are no ops."""
-        return rows if self.running is None else self.running.usage(tuple(rows), makespan_s)
 
     def half(self, half: float) -> float:  # noqa: ARG002
         """Of the work of all statements."""

@@ -1,23 +1,30 @@
-"""Served models on a machine, and in a run."""
+"""Served models on a machine, in a run, and what came of them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-from hwsim.doors import Open, Planned, Told
+from hwsim.doors import Open, Planned, Server, Told
 from hwsim.engine import Actor
+from hwsim.families.serving.results.statistics import ServiceStatistics, expected_of
 from hwsim.families.serving.workload.plan import ServicePlan
+from hwsim.formats import format_count
 from hwsim.graph.opgraph import OpGraph
 from hwsim.machine import Machine
-from hwsim.results.unsteady import refuse_empty
+from hwsim.results.checks import ROUNDING
+from hwsim.results.invariants import numbers
+from hwsim.results.unsteady import overloaded, refuse_empty
 from hwsim.spec import Warning
 
 if TYPE_CHECKING:
     from hwsim.families.serving.actors import Service
-    from hwsim.families.serving.told import Served
+
+FILLS: Final = "as they do while a service fills: too few to say whether it keeps up, and with more of them times are longer"
+STARTS: Final = "as they do while copies start: too few come after that to say whether it keeps up"
 
 
 @dataclass(frozen=True)
@@ -28,7 +35,9 @@ class Models(Planned):
     issues = True
     clocks = False
 
-    def __str__(self) -> str:
+    @property
+    def text(self) -> str:
+        """The plans."""
         return "\n".join(map(str, self.plans))
 
     @property
@@ -36,7 +45,7 @@ class Models(Planned):
         """Warnings of each plan."""
         return chain.from_iterable(plan.warnings for plan in self.plans)
 
-    def open(self, machine: Machine, slower: float, engine: str) -> Serving:
+    def begin(self, machine: Machine, slower: float, engine: str) -> Serving:
         """The services of one run."""
         from hwsim.families.serving.actors import Service
 
@@ -67,8 +76,49 @@ class Serving(Open):
         Raises:
             SpecError: all requests come within the warm-up.
         """
-        from hwsim.families.serving.told import Served
-
         found = tuple(service.statistics() for service in self.services)
         refuse_empty(each.name for each in found if not each.requests)
         return Served(found)
+
+
+@dataclass(frozen=True)
+class Served(Told):
+    """The served models of a run."""
+
+    found: tuple[ServiceStatistics, ...]
+    of_kernels = True
+    server: Server = "model"
+
+    @property
+    def timed(self) -> Collection[str]:
+        """All of them."""
+        return {each.name for each in self.found}
+
+    @property
+    def spans(self) -> Mapping[str, Sequence[Any]]:
+        """When the copies were on that the load starts and stops."""
+        return {each.name: [part.spans_fs for part in reversed(each.scalings)] for each in self.found}
+
+    def expected(self) -> Mapping[str, float]:
+        """Quantities of each model."""
+        return expected_of(self.found)
+
+    def warnings(self) -> Iterator[Warning]:
+        """Models that do not keep up, or whose run is too short to tell."""
+        for service in self.found:
+            of = f"{service.name}: " if service.name else ""
+            yield from service.parts
+            if service.overloaded:
+                came, answered = format_count(service.offered_per_s, 4), format_count(service.answered_per_s, 4)
+                yield overloaded(f"{of}{came} requests/s came, {answered} were answered meanwhile", service.grows_per_s)
+            elif service.unsettled:
+                why = FILLS if service.scaling is None else STARTS
+                yield Warning("still-filling", f"{of}those there grow until the last request comes, {why}")
+
+    def breaches(self) -> Iterator[str]:
+        """Requests there in the mean that are not their rate times their time (Little), and numbers that are none."""
+        for served in self.found:
+            area, stayed = served.in_system_mean * served.span_s, served.latency.mean * served.requests
+            if not math.isclose(area, stayed, rel_tol=ROUNDING):
+                yield f"{served.name}: requests are there for {area} s together, and stay {stayed} s"
+        yield from numbers(self.found, "serving")

@@ -2,18 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from hwsim.doors import Door, Told, of_each
 from hwsim.graph.opgraph import capacities_of
 from hwsim.machine import Machine
+from hwsim.results.invariants import numbers
 from hwsim.results.timeline import Timeline
 from hwsim.spec import Mistakes, SpecError, Tree, Warning
 from hwsim.units import RATIO, TIME, Dimension
 from hwsim.workload.file import Job, Workload
 from hwsim.workload.lower import Ground, Writing, marks, named_elsewhere
 from hwsim.workload.programs import MAIN
+
+if TYPE_CHECKING:
+    from hwsim.families.training.results import Training
+
+
+@dataclass(frozen=True)
+class Trained(Told):
+    """The trainings of a run."""
+
+    timeline: Timeline
+
+    @cached_property
+    def found(self) -> tuple[Training, ...]:
+        """Each, from its ops."""
+        from hwsim.families.training.results import trainings
+
+        return trainings(self.timeline)
+
+    def expected(self) -> Mapping[str, float]:
+        """Quantities of each training."""
+        return {name: value for each in self.found for name, value in each.named().items()}
+
+    def breaches(self) -> Iterator[str]:
+        """Numbers that are none."""
+        return numbers(self.found, "trainings")
 
 
 class Trainings(Door):
@@ -86,8 +114,6 @@ class Trainings(Door):
         Raises:
             SpecError: one of them fails more often than it gets on.
         """
-        from hwsim.families.training.told import Trained
-
         told = Trained(timeline)
         if any(each.job is not None for each in timeline.flat.graph.trainings):
             from hwsim.failures import NoProgress

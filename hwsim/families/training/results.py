@@ -129,6 +129,10 @@ class Training:
         """Whether its one step is a cheaper one than those that would follow: what these wait for comes after it."""
         return self.steps == 1 and self.saved is None and self.after_s > 1e-3 * self.step_s
 
+    def named(self) -> Mapping[str, float]:
+        """Quantities for `expect:`, by their full names."""
+        return {name if self.name == MAIN else f"{self.name}.{name}": value for name, value in self.expected().items()}
+
     def expected(self) -> Mapping[str, float]:
         """Quantities for `expect:`."""
         values = {"step": self.step_s, "mfu": self.mfu, "days": self.days * DAY}
@@ -137,13 +141,6 @@ class Training:
             if self.failing.seconds > 0:
                 values |= {"days_with_failures": self.failing.seconds, "days_p90": self.failing.p90_s}
         return values
-
-
-def expected_of(found: Iterable[Training]) -> dict[str, float]:
-    """Quantities of all trainings for `expect:`; names of jobs come first."""
-    return {
-        name if each.name == MAIN else f"{each.name}.{name}": value for each in found for name, value in each.expected().items()
-    }
 
 
 def trainings(timeline: Timeline) -> tuple[Training, ...]:

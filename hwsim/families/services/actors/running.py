@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from hwsim.demand import Capacity, Cost, Demand, Unit
-from hwsim.engine import Host, IssuedOp, Waits
+from hwsim.engine import Actor, Host, IssuedOp, Waits
 from hwsim.engine.driver import AFTER
 from hwsim.engine.fast import Choice, plays
 from hwsim.families.services.actors.arms import Arms
@@ -17,9 +17,11 @@ from hwsim.families.services.actors.play import Play
 from hwsim.families.services.actors.stations import NEVER, Counts, Fifo, Member, Serves
 from hwsim.families.services.results.answers import Answers, Held, Rung, Services, Statement, answers_of
 from hwsim.families.services.results.notes import ServiceNotes
+from hwsim.families.services.told import Answered
 from hwsim.families.services.workload.ladder import Ladder, ladder, statements
 from hwsim.families.services.workload.program import ENDLESS, Branch, Program, Served, ServiceProgram, Station
-from hwsim.graph.opgraph import Label, Queue
+from hwsim.graph.opgraph import Label, OpGraph, Queue
+from hwsim.results.unsteady import refuse_empty
 from hwsim.results.usage import Usage
 from hwsim.spec import Warning
 from hwsim.ticks import FEMTO
@@ -82,6 +84,16 @@ class Running:
         self.play = play = Play(self.program, slower=self._slower, issue=beside.station)
         beside.begin(play)
         yield driver.env.timeout(0)
+
+    def enter(self, graph: OpGraph, *, clocked: bool) -> tuple[OpGraph, Sequence[Actor]]:  # noqa: ARG002
+        """The graph as it is, and one actor for all of them."""
+        return graph, [self.actor]
+
+    def told(self) -> Answered:
+        """What came of them, once the run is over."""
+        found = self.services()
+        refuse_empty(each.name for each in found.answers if each.is_warm_up)
+        return Answered(found, self.warnings())
 
     @property
     def end_s(self) -> float:

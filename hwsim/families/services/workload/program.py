@@ -10,15 +10,21 @@ next one unless it says where to. All numbers of a program are frozen: two ways 
 
 from __future__ import annotations
 
-from typing import Final, Literal, TypeAlias
+from collections.abc import Collection
+from typing import TYPE_CHECKING, ClassVar, Final, Literal, TypeAlias
 
 from hwsim.demand import Capacity, Cost, Demand
+from hwsim.doors import Planned
 from hwsim.families.services.workload.arms import Accesses
 from hwsim.families.services.workload.popularity import Filling
 from hwsim.records import dataclass
 from hwsim.workload.load.arrivals import ArrivalKeys
 from hwsim.workload.load.draws import Distribution
 from hwsim.workload.load.numbers import stream
+
+if TYPE_CHECKING:
+    from hwsim.families.services.actors import Running
+    from hwsim.machine import Machine
 
 NONE: Final = -1
 ENDLESS: Final = 2**62  # workers, places of a line, size of a group: any number
@@ -328,7 +334,7 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class Program(Planned):
     """Services that ask each other and share stations.
 
     Args:
@@ -350,6 +356,20 @@ class Program:
     events: tuple[Happening, ...] = ()
     seed: int = 0
     disturbed: tuple[int, ...] = ()
+    issues: ClassVar[bool] = False  # type: ignore[misc]
+    clocks: ClassVar[bool] = True  # type: ignore[misc]
+
+    @property
+    def drawn(self) -> Collection[str]:
+        """Capacities that its works draw from, or wait for."""
+        costs = [each.cost for each in self.served if each.cost is not None]
+        return {name for each in costs for name, _ in (*each.demand.amounts, *each.demand.holds, *each.demand.clocks)}
+
+    def begin(self, machine: Machine, slower: float, engine: str) -> Running:  # noqa: ARG002
+        """It in one run."""
+        from hwsim.families.services.actors import Running
+
+        return Running(self, machine.capacities, slower)
 
     @property
     def has_one_rate(self) -> bool:

@@ -1,8 +1,8 @@
 """A copy whose answers grow by several tokens an iteration: guesses that are verified.
 
-The number of iterations of an answer is drawn when it begins (see `hwsim.families.serving.workload.speculating`). On the way it
-is as long as the mean of all has it, a fraction of whole numbers, so that runs of equal iterations take as long as those iterations
-one by one.
+The number of iterations of an answer is drawn when it begins (see `hwsim.families.serving.workload.speculating`). On the way
+it is as long as the mean of all has it, a fraction of whole numbers, so that runs of equal iterations take as long as those
+iterations one by one.
 
     iteration = the model over 1 + k tokens of each answer, and the draft k times over one of each
 
