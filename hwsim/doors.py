@@ -317,20 +317,21 @@ class Door(Protocol):
         return None
 
 
-def _module(key: str, name: str) -> Any:
+def room(key: str, name: str) -> Any:
+    """A module of a family."""
     return import_module(f"hwsim.families.{FAMILIES[key].folder}.{name}")
 
 
 @cache
 def door(key: str) -> Door:
     """The door of a family."""
-    found: Door = _module(key, "door").DOOR
+    found: Door = room(key, "door").DOOR
     return found
 
 
 def facts(key: str) -> Facts:
     """What others say of a family."""
-    found: Facts = _module(key, "facts").FACTS
+    found: Facts = room(key, "facts").FACTS
     return found
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
-from hwsim.doors import FAMILIES
+from hwsim.doors import FAMILIES, room
 
 if TYPE_CHECKING:
     from hwsim.results.result import Result
@@ -28,11 +28,12 @@ def view(name: str) -> View:
 Report = Callable[["Result", str], Iterable[bytes]]
 
 
-def report(module: str, package: str = "hwsim.views") -> Report:
-    """Function `render` of a module, imported when it is first called."""
+def report(module: str, family: str = "") -> Report:
+    """Function `render` of a module of this package, or of a family, imported when it is first called."""
 
     def render(result: Result, suffix: str) -> Iterable[bytes]:
-        chunks: Iterable[bytes] = import_module(f"{package}.{module}").render(result, suffix)
+        found = room(family, module) if family else import_module(f"hwsim.views.{module}")
+        chunks: Iterable[bytes] = found.render(result, suffix)
         return chunks
 
     return render
@@ -54,6 +55,6 @@ _FIGURES: Final[dict[str, Report]] = {
     "interval": report("interval.draw"),
     "latency": report("curves.draw"),
     "memory": REPORTS["memory"],
-    **{each.figure: report(f"{each.folder}.draw", "hwsim.families") for each in FAMILIES.values()},
+    **{each.figure: report("draw", key) for key, each in FAMILIES.items()},
 }
 FIGURES: Final = dict(sorted(_FIGURES.items()))
