@@ -93,7 +93,7 @@ class Running:
         """What came of them, once the run is over."""
         found = self.services()
         refuse_empty(each.name for each in found.answers if each.is_warm_up)
-        return Answered(found, self.warnings())
+        return Answered(found, tuple(self.warnings()))
 
     @property
     def end_s(self) -> float:
