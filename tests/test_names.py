@@ -170,6 +170,7 @@ LEGIT: Final = {  # files and packages that cut texts at such signs, and why no 
     "devices/gpu_attended.py": "keys of a file",
     "devices/offers.py": "units of prices",
     "explorer/": "what a user types: paths of keys, addresses",
+    "families/services/state.py": "the job of a service, of its full name",
     "formats.py": "digits and units of numbers",
     "functions/": "files of the library, paths of keys",
     "importers/": "names of other programs",

@@ -88,7 +88,8 @@ def test_an_empty_run_can_be_reported(name: str) -> None:
 
 def test_every_report_is_a_file_of_its_own(root: Path) -> None:
     of_a_run = re.compile(r"^def render\(result: (Result|Held), suffix: str", re.MULTILINE)
-    files = [path for path in (root / "hwsim" / "views").rglob("*.py") if of_a_run.search(path.read_text("utf-8"))]
+    rooms = (path for room in ("views", "families") for path in (root / "hwsim" / room).rglob("*.py"))
+    files = [path for path in rooms if of_a_run.search(path.read_text("utf-8"))]
     assert len(files) == len(REPORTS | FIGURES)
 
 
