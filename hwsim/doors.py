@@ -12,7 +12,6 @@ answer requests, and act while it goes on (`infer`, `services`).
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol
 
@@ -322,7 +321,6 @@ def room(key: str, name: str) -> Any:
     return import_module(f"hwsim.families.{FAMILIES[key].folder}.{name}")
 
 
-@cache
 def door(key: str) -> Door:
     """The door of a family."""
     found: Door = room(key, "door").DOOR
