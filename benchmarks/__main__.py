@@ -47,11 +47,11 @@ def _fast() -> Iterator[Row]:
         for _ in range(ROUNDS):
             raw = timeouts_per_second()
             ratios.append(replay.compiled_ops_per_second(ops) / raw)
-        yield f"replay with [fast], {ops:,} ops on 64 pools, ratio", f"{statistics.median(ratios):.2f}", f">= {bound}"
+        yield f"replay with compiled, {ops:,} ops on 64 pools, ratio", f"{statistics.median(ratios):.2f}", f">= {bound}"
 
 
 def _inorder() -> Iterator[Row]:
-    for name, is_fast in (("Python", False), ("[fast]", True)):
+    for name, is_fast in (("Python", False), ("compiled", True)):
         if is_fast and not core.is_there():
             continue
         ratios = []
@@ -75,7 +75,7 @@ def _network() -> Iterator[Row]:
         for choice in choices:
             if choice == "never" and what.startswith("10,000"):
                 continue  # minutes
-            name, bound = ("[fast]", bounds[0]) if choice == "always" else ("Python", bounds[1])
+            name, bound = ("compiled", bounds[0]) if choice == "always" else ("Python", bounds[1])
             yield f"{what}, {name}", _both(lambda graph=graph, choice=choice: network.seconds(graph, choice)), bound  # type: ignore[misc]
     if (beside := simgrid.tasks(network.as_lines(network.tasks(10_000)))) is not None:
         yield "10,000 of the tasks, SimGrid (C++), whole process", f"{beside.seconds:.2f} s, ends at {beside.said.strip()} s", "-"

@@ -145,9 +145,9 @@ def rows() -> Iterator[tuple[str, str, str]]:
         "a request of three ops, Python, over SimPy's", lambda many: _of_service("never", many), _of_stations, REQUESTS, "<= 1"
     )
     if library.is_there():
-        yield over("the same, [fast]", lambda many: _of_service("always", many), _of_stations, REQUESTS, "<= 0.1")
+        yield over("the same, compiled", lambda many: _of_service("always", many), _of_stations, REQUESTS, "<= 0.1")
     yield over(
         "a served request, Python, over SimPy's iterations", lambda many: _of_model("never", many), _of_iterations, CHAT, "<= 5"
     )
     if library.is_there():
-        yield over("the same, [fast]", lambda many: _of_model("always", many), _of_iterations, CHAT, "<= 1")
+        yield over("the same, compiled", lambda many: _of_model("always", many), _of_iterations, CHAT, "<= 1")

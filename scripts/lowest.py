@@ -11,15 +11,12 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import shutil
 import subprocess
 import sys
-import sysconfig
 import tempfile
 import tomllib
 import venv
 from concurrent.futures import ThreadPoolExecutor
-from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Final
 
@@ -118,21 +115,7 @@ def install() -> int:
     print("lowest: " + ", ".join(f"{name} {version}" for name, version in lowest.items()), flush=True)
     venv.create(PLACE, with_pip=True, clear=True)
     exact = [f"{name}=={version}" for name, version in lowest.items()]
-    wanted = [*exact, "-e", ".", *([] if copied("hwsim-core") else ["./core"])]
-    return subprocess.run([PYTHON, "-m", "pip", "install", "-q", *wanted], cwd=ROOT, check=False).returncode
-
-
-def copied(name: str) -> bool:
-    """Whether a package is installed here, and now there, too: the compiled core is the same for every Python, and takes long."""
-    try:
-        files = distribution(name).files or []
-    except PackageNotFoundError:
-        return False
-    there = Path(sysconfig.get_path("purelib", vars={"base": str(PLACE)}))
-    for file in files:
-        (there / file).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(Path(file.locate()), there / file)
-    return True
+    return subprocess.run([PYTHON, "-m", "pip", "install", "-q", *exact, "-e", "."], cwd=ROOT, check=False).returncode
 
 
 def compare() -> int:

@@ -6,16 +6,14 @@ import re
 from collections.abc import Iterator
 from ctypes import ArgumentError
 from dataclasses import replace
-from hashlib import sha256
-from importlib.util import find_spec
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 
+import hatch_build as built
 from hwsim import ticks
 from hwsim.engine import core, fast, inorder, simulate
 from hwsim.engine.compile import compile_flat
@@ -45,15 +43,8 @@ def found_anew() -> Iterator[None]:
         kept.cache_clear()
 
 
-def hash_of_sources() -> str:
-    """As core/CMakeLists.txt has it."""
-    files = {path.relative_to(SOURCES).as_posix(): path for path in SOURCES.rglob("*") if path.suffix in (".cpp", ".h")}
-    rows = [(name, sha256(files[name].read_bytes().replace(b"\r\n", b"\n")).hexdigest()) for name in sorted(files)]
-    return sha256("".join(f"{name} {row}\n" for name, row in rows).encode()).hexdigest()
-
-
 def test_hwsim_calls_the_library_of_these_sources(update: bool) -> None:
-    now = hash_of_sources()
+    now = built.hash_of(SOURCES)
     if update:
         home = Path(core.__file__)
         text = re.sub(r'(?m)^SOURCES: Final = "\w+"', f'SOURCES: Final = "{now}"', home.read_text("utf-8"))
@@ -70,15 +61,11 @@ def test_hwsim_calls_the_library_of_these_sources(update: bool) -> None:
 def test_a_library_that_is_missing_or_damaged_is_left_alone(
     content: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    package = tmp_path / "hwsim_core"
-    package.mkdir()
-    (package / "__init__.py").touch()
     if content is not None:
-        for name in ("hwsim_core.so", "hwsim_core.dll"):
-            (package / name).write_text(content, "utf-8")
-    monkeypatch.setattr(core, "find_spec", lambda _: SimpleNamespace(submodule_search_locations=[str(package)]))
+        (tmp_path / core.library().name).write_text(content, "utf-8")
+    monkeypatch.setattr(core, "HOME", tmp_path)
     assert not core.is_there()
-    assert ("no library of hwsim's" if content else "pip install 'hwsim[fast]'") in str(core.found())
+    assert ("no library of hwsim's" if content else "without its compiled core") in str(core.found())
     assert not plays(10**9, choice="auto")
     with pytest.warns(RuntimeWarning, match="Python plays all runs, more slowly"):
         plays(10**9, choice="always")
@@ -98,19 +85,13 @@ def test_a_library_of_other_sources_is_left_alone(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize("part", [0.0, 0.01, 0.5, 0.999, "changed", "no hashes"])
 def test_part_of_a_library_is_never_loaded(part: float | str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A disk that is full while pip writes leaves a file that ends the process without a word once it is loaded."""
-    spec = find_spec("hwsim_core")
-    assert spec is not None
-    places = [Path(place) for place in spec.submodule_search_locations or ()]
-    there = next(file for place in places for name in ("hwsim_core.so", "hwsim_core.dll") if (file := place / name).is_file())
-    package = tmp_path / "hwsim_core"
-    package.mkdir()
-    (package / "__init__.py").touch()
+    there = core.library()
     content = there.read_bytes()
     kept = content[: int(len(content) * part)] if isinstance(part, float) else content[:-1] + bytes([content[-1] ^ 1])
-    (package / there.name).write_bytes(content if part == "no hashes" else kept)
+    (tmp_path / there.name).write_bytes(content if part == "no hashes" else kept)
     if part != "no hashes":
-        (package / "hashes.txt").write_bytes((there.parent / "hashes.txt").read_bytes())
-    monkeypatch.setattr(core, "find_spec", lambda _: SimpleNamespace(submodule_search_locations=[str(package)]))
+        (tmp_path / "hashes.txt").write_bytes((core.HOME / "hashes.txt").read_bytes())
+    monkeypatch.setattr(core, "HOME", tmp_path)
     assert ("no library of hwsim's" if part == "no hashes" else "is damaged") in str(core.found())
     assert not plays(10**9, choice="auto")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -16,6 +17,7 @@ from pathlib import Path
 import pytest
 
 import hwsim
+from hwsim.engine import core
 
 ROOT = Path(__file__).resolve().parent.parent
 DATA = ("machines", "workloads")
@@ -25,10 +27,7 @@ PACKAGES = {"hwsim": ROOT / "hwsim", "hwsim_calibrate": ROOT / "calibrate" / "hw
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel, built as pip builds it but without an environment of its own."""
-    directory = tmp_path_factory.mktemp("wheel")
-    run([sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(directory)], ROOT)
-    (built,) = directory.glob("*.whl")
-    return built
+    return built(ROOT, tmp_path_factory.mktemp("wheel"), HWSIM_CORE="never")
 
 
 @pytest.fixture(scope="module")
@@ -38,6 +37,13 @@ def unpacked(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(directory)
     return directory
+
+
+def built(tree: Path, directory: Path, **more: str) -> Path:
+    """The wheel of a tree."""
+    run([sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(directory)], tree, **more)
+    (wheel,) = directory.glob("*.whl")
+    return wheel
 
 
 def run(command: list[str], cwd: Path, **more: str) -> str:
@@ -61,7 +67,7 @@ def shipped(wheel: Path) -> set[str]:
 
 def files_under(directory: Path) -> set[str]:
     found = (path.relative_to(directory) for path in directory.rglob("*") if path.is_file())
-    return {path.as_posix() for path in found if "__pycache__" not in path.parts and path.name != ".DS_Store"}
+    return {path.as_posix() for path in found if not {"__pycache__", "_core"} & {*path.parts} and path.name != ".DS_Store"}
 
 
 @pytest.mark.parametrize("package", PACKAGES)
@@ -109,9 +115,32 @@ def test_the_wheel_of_the_sdist_is_the_wheel_of_the_tree(wheel: Path, tmp_path: 
     with tarfile.open(sdist) as archive:
         archive.extractall(tmp_path, filter="data")
     (tree,) = (path for path in tmp_path.iterdir() if path.is_dir())
-    run([sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(tmp_path)], tree)
-    (again,) = tmp_path.glob("*.whl")
-    assert shipped(again) == shipped(wheel)
+    assert shipped(built(tree, tmp_path, HWSIM_CORE="never")) == shipped(wheel)
+
+
+@pytest.mark.skipif(not core.is_there(), reason="nothing can be compiled here, perhaps")
+def test_where_it_can_be_compiled_the_wheel_holds_the_core_and_is_of_a_platform(wheel: Path, tmp_path: Path) -> None:
+    whole = built(ROOT, tmp_path, HWSIM_CORE="always")  # as it is compiled already, for this checkout
+    more = shipped(whole) - shipped(wheel)
+    assert {Path(name).suffix for name in more if name.startswith("hwsim/_core/")} == {".txt", core.library().suffix}
+    assert wheel.name.endswith("-py3-none-any.whl")
+    assert "-py3-none-" in whole.name
+    assert not whole.name.endswith("-any.whl")
+
+
+@pytest.mark.parametrize(("choice", "code"), [("auto", 0), ("always", 1)])
+def test_without_a_compiler_the_wheel_is_a_pure_one_or_refused(choice: str, code: int, tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    shutil.copytree(ROOT, tree, ignore=shutil.ignore_patterns(".*", "_core", "docs", "tests", "build", "__pycache__"))
+    shutil.copy(ROOT / ".gitignore", tree)
+    done = subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(tmp_path)],
+        cwd=tree, env={**os.environ, "HWSIM_CORE": choice, "PATH": "", "CXX": ""},
+        capture_output=True, encoding="utf-8", check=False,
+    )  # fmt: skip
+    assert done.returncode == code
+    assert "no C++ compiler was found" in done.stdout + done.stderr
+    assert [path.name.endswith("-py3-none-any.whl") for path in tmp_path.glob("*.whl")] == [True] * (1 - code)
 
 
 def test_an_installed_hwsim_runs_what_it_ships_from_any_directory(unpacked: Path, tmp_path: Path) -> None:
@@ -150,7 +179,6 @@ def test_importing_hwsim_imports_nothing_else(tmp_path: Path) -> None:
 MODULES = {
     "cupy-cuda12x": "cupy",
     "cupy-cuda13x": "cupy",
-    "hwsim-core": "hwsim_core",
     "nvidia-ml-py": "pynvml",
     "ipykernel": "nbclient",
 }  # which starts it

@@ -29,7 +29,7 @@ def test_formulas_agree_where_they_meet() -> None:
     assert time == pytest.approx(MS)
 
 
-@pytest.mark.skipif(not is_there(), reason="without the extra [fast] it takes minutes")
+@pytest.mark.skipif(not is_there(), reason="without the compiled core it takes minutes")
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_the_interval_holds_the_exact_mean(name: str) -> None:

@@ -12,6 +12,7 @@ import errno
 import gc
 import os
 import sys
+import time
 from contextlib import suppress
 from importlib import import_module
 from typing import Any, Final
@@ -46,6 +47,7 @@ COMMANDS: Final = {  # in the order of the help; a module of a package `cli` eac
     "show": "Print a machine, part or workload, with the source of each number.",
     "new": "Write a pair of files to start from.",
     "schema": "Print the JSON Schema of a kind of file, for editors.",
+    "doctor": "Print what is installed, and how to install what is missing.",
 }
 MEASURING: Final = frozenset({"calibrate", "record"})  # in hwsim_calibrate, which the simulator does not know
 EXIT_FAILED: Final = 1
@@ -53,6 +55,7 @@ EXIT_MISTAKE: Final = 2
 EXIT_VIOLATED: Final = 3
 EXIT_BROKEN: Final = 4
 EXIT_INTERRUPTED: Final = 130
+LONG: Final = 1.0  # CPU seconds of a command after which it says that the compiled core is missing
 
 
 class Commands(click.Group):
@@ -103,7 +106,9 @@ class Commands(click.Group):
         """Run the command; errors that users can cause print a message without a traceback."""
         _speak_utf8()
         try:
-            return super().invoke(ctx)
+            found = super().invoke(ctx)
+            _say_what_was_slow()
+            return found
         except KeyboardInterrupt as interrupt:
             click.echo("interrupted", err=True)
             ctx.exit(128 + interrupt.args[0] if interrupt.args else EXIT_INTERRUPTED)  # by the number of the signal
@@ -125,6 +130,15 @@ def system_error(error: OSError) -> str:
     nameless = "the working directory" if error.errno == errno.ENOENT else "the system" if error.errno in _SHORT else "the output"
     named = error.filename if error.filename is not None else nameless
     return f"{named}: {error.strerror or os.strerror(error.errno)}"
+
+
+def _say_what_was_slow() -> None:
+    """Say that Python played a large run, as there is no compiled core: only a run that wanted it has looked for it."""
+    core = sys.modules.get("hwsim.engine.core")
+    if core is not None and not core.is_there() and time.process_time() > LONG:
+        click.echo(
+            "hint: hwsim is installed without its compiled core, which plays large runs faster: see `hwsim doctor`", err=True
+        )
 
 
 def _open_closed_streams() -> None:

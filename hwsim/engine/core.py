@@ -1,14 +1,14 @@
-"""The compiled library of the distribution `hwsim-core` (extra [fast]): found, checked and loaded when it is first wanted."""
+"""The compiled core, made of `core/src` where there is a compiler: found, checked and loaded when it is first wanted."""
 
 from __future__ import annotations
 
 import ctypes
 import math
+import sys
 import weakref
 from collections.abc import Callable
 from functools import cache
 from hashlib import sha256
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 SOURCES: Final = "a65b1949da5d39725f5643c580aa8c100edf153bcbdb81b4a8542e5e7ac8a96d"  # of core/src: tests/test_core.py
+HOME: Final = Path(__file__).resolve().parent.parent / "_core"
 DONE, TOO_FAR, NO_MEMORY, MORE = range(4)  # what kernels return
 PATIENCE: Final = 50_000_000  # ns of a call before Python may hear an interrupt
 
@@ -26,23 +27,26 @@ BOOLS, INTS, LONGS, WORDS, FLOATS = (  # columns of them
 )
 
 
+def library() -> Path:
+    """Where the library is, if there is one."""
+    return HOME / ("hwsim_core.dll" if sys.platform == "win32" else "hwsim_core.so")
+
+
 @cache
 def found() -> ctypes.CDLL | str:
     """The library, or why there is none."""
-    spec = find_spec("hwsim_core")
-    places = [] if spec is None else [Path(place) for place in spec.submodule_search_locations or ()]
-    files = [file for place in places for name in ("hwsim_core.so", "hwsim_core.dll") if (file := place / name).is_file()]
-    if not files:
-        return "hwsim-core is not installed: pip install 'hwsim[fast]'"
+    path = library()
+    if not path.is_file():
+        return "hwsim was installed without its compiled core, as where there is no C++ compiler"
     try:
-        sources, itself = (files[0].parent / "hashes.txt").read_text("ascii").split()
+        sources, itself, *_ = (HOME / "hashes.txt").read_text("ascii").split()
         if sources != SOURCES:
-            return "the installed hwsim-core is made of other sources than this hwsim calls: pip install --upgrade 'hwsim[fast]'"
-        if sha256(files[0].read_bytes()).hexdigest() != itself:  # part of a file ends the process once it is loaded
-            return f"{files[0]} is damaged: pip install --force-reinstall hwsim-core"
-        return ctypes.CDLL(str(files[0]))
+            return "the compiled core is made of other sources than this hwsim calls"
+        if sha256(path.read_bytes()).hexdigest() != itself:  # part of a file ends the process once it is loaded
+            return f"{path} is damaged"
+        return ctypes.CDLL(str(path))
     except (OSError, ValueError) as error:
-        return f"{files[0]} is no library of hwsim's: {error}"
+        return f"{path} is no library of hwsim's: {error}"
 
 
 def is_there() -> bool:

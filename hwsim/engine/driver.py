@@ -1,7 +1,7 @@
 """SimPy owns the clock of a run with control flow of its own, and one driver plays all op graphs on it.
 
 The driver also plays a graph alone: SimPy then holds one event, the replay. Graphs that are longest paths, and large ones with
-the extra [fast], never come here (see `hwsim.engine`).
+the compiled core, never come here (see `hwsim.engine`).
 
 Everything with control flow of its own (arrivals, failures, servers, schedulers) is a SimPy process
 that submits graphs to the driver and waits for them. Between two SimPy events the driver plays as
