@@ -101,7 +101,7 @@ def test_a_shorter_timing_is_never_slower(key: str, dram: Dram, hit: float, fact
     assert better.random_rate(None, hit) * NEARLY >= dram.random_rate(None, hit)
     assert better.stream() * NEARLY >= dram.stream()
     assert better.burst(4096) <= dram.burst(4096) * NEARLY
-    assert better.dependent(10) <= dram.dependent(10) * NEARLY
+    assert better.latency() <= dram.latency() * NEARLY
 
 
 @given(drams(), st.integers(1, 4), shares, st.floats(1, 1e9))
@@ -114,9 +114,8 @@ def test_more_channels_serve_more(dram: Dram, more: int, hit: float, size: float
 
 
 @given(drams(), st.floats(0, 1e12), st.floats(0, 1e12))
-def test_more_bytes_take_longer_and_more_accesses_too(dram: Dram, one: float, other: float) -> None:
+def test_more_bytes_take_longer(dram: Dram, one: float, other: float) -> None:
     assert dram.burst(max(one, other)) >= dram.burst(min(one, other))
-    assert dram.dependent(max(one, other)) >= dram.dependent(min(one, other))
     assert math.isfinite(dram.burst(one))
 
 
@@ -147,7 +146,7 @@ def test_the_text_has_100_ns_then_02_ns_a_word_and_ten_million_random_reads() ->
     assert first / further == pytest.approx(500, rel=0.01)
     assert text.random_rate(banks=1) == pytest.approx(10e6)
     assert text.random_rate(banks=4) / text.random_rate(banks=1) == pytest.approx(4, rel=0.01)
-    assert text.dependent(1) == pytest.approx(100e-9, rel=0.02)
+    assert text.latency() == pytest.approx(100e-9, rel=0.02)
     assert D2L.peak == text.peak
 
 

@@ -167,8 +167,8 @@ def test_who_comes_later_changes_nothing_before(first: Served, second: Served) -
 def test_a_chain_takes_one_latency_each() -> None:
     served = columns(addresses(D2L, 500, seed=1), 64, depth=1)
     serve(DramSimulation(D2L), served)
-    assert served.end == pytest.approx(D2L.dependent(500), rel=0.3)  # some banks are closed, none is open at the right row
-    assert served.end <= D2L.dependent(500)
+    assert served.end == pytest.approx(500 * D2L.latency(), rel=0.3)  # some banks are closed, none is open at the right row
+    assert served.end <= 500 * D2L.latency()
 
 
 @pytest.mark.parametrize("regular", [False, True])

@@ -23,7 +23,6 @@ WRONG = {"os.system", "os.popen", "yaml.load", "yaml.unsafe_load", "yaml.full_lo
 LOADS = ("pickle.", "marshal.", "shelve.", "dill.", "cloudpickle.", "joblib.")  # whose `load` runs what it reads
 TRUSTED = {
     "hwsim/records.py": {"exec"},  # methods of classes, from their fields
-    "hwsim/studies/cluster.py": {"pickle.loads"},  # from workers of the scheduler that is named
 }
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from hwsim.studies import Sweep
 
 F = TypeVar("F", bound=Callable[..., Any])
-Run = Callable[..., "Sweep"]  # of workers, lent and progress
+Run = Callable[..., "Sweep"]  # of workers and progress
 MOST: Final = 600  # letters of a reason
 ERRORS: Final = 3  # different reasons that are printed when every point failed
 
@@ -34,11 +34,10 @@ class Wanted(NamedTuple):
     plot: Path | None
     report: Path | None
     workers: int | None
-    cluster: str | None
 
 
 def study_options(function: F) -> F:
-    """The options --json, --plot, --report, --workers and --cluster, as one argument `wanted`."""
+    """The options --json, --plot, --report and --workers, as one argument `wanted`."""
 
     @wraps(function)
     def command(*names: str, **given: Any) -> None:
@@ -54,7 +53,6 @@ def study_options(function: F) -> F:
         click.option("--plot", type=FILE, metavar="FILE", help=figure),
         click.option("--report", type=FILE, metavar="FILE", help="Write a page for a browser (.html)."),
         click.option("--workers", type=click.IntRange(min=1), help="Processes (default: one per core after a second)."),
-        click.option("--cluster", metavar="ADDRESS", help="Run points on the workers of a dask scheduler: tcp://head:8786."),
     )
     for option in reversed(options):
         made = option(made)
@@ -72,20 +70,12 @@ def carried_out(run: Run, wanted: Wanted) -> tuple[Sweep, int]:
 
     with in_words(), ended_by_signals(), progress(shown=sys.stderr.isatty(), unit="points") as report:
         collect_rarely()
-        lent = None
-        if wanted.cluster is not None:
-            from hwsim.studies.cluster import Cluster
-
-            lent = Cluster(wanted.cluster)
         try:
-            return run(workers=wanted.workers, lent=lent, progress=report), 0
+            return run(workers=wanted.workers, progress=report), 0
         except Interrupted as interrupted:
             if interrupted.error is not None:
                 click.echo(system_error(interrupted.error), err=True)
             return interrupted.sweep, interrupted.status
-        finally:
-            if lent is not None:
-                lent.close()
 
 
 @contextmanager

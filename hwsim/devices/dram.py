@@ -198,10 +198,6 @@ class Dram:
             return 0.0
         return self.latency() - self.tBL + size / self.stream()
 
-    def dependent(self, count: float) -> float:
-        """Seconds of `count` reads, each needing the one before it (a chain of pointers)."""
-        return count * self.latency()
-
 
 def _per(count: float, seconds: float) -> float:
     """`count` a time of `seconds`; no limit at 0 seconds."""

@@ -19,7 +19,7 @@ from concurrent.futures import BrokenExecutor, Executor, Future
 from functools import partial
 from multiprocessing import connection
 from queue import Empty, SimpleQueue
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from hwsim.studies.point import Outcome
 from hwsim.studies.processes import bare_main, deaf, serve_parent
@@ -38,33 +38,20 @@ Job = Callable[[Values], Outcome]  # runs one point; it and the values are pickl
 Finished = Generator[tuple[int, Outcome]]
 
 
-class Lent(Protocol):
-    """Other machines that run points."""
-
-    def run(self, job: Job, waiting: Mapping[int, Values]) -> Finished:
-        """Outcomes as they finish."""
-        ...
-
-
 def run_all(
     job: Job,
     points: Mapping[int, Values],
     *,
     workers: int | None = None,
     executor: Executor | None = None,
-    lent: Lent | None = None,
 ) -> Finished:
     """Outcomes with the numbers of their points, as they finish.
 
     Args:
         workers: processes; 1 is this one only. None: as many as there are cores, once a second has passed.
         executor: runs the points instead; it is not shut down.
-        lent: other machines, which run the points instead.
     """
     waiting = dict(points)
-    if lent is not None:
-        yield from lent.run(job, waiting)
-        return
     if executor is not None:
         yield from _borrowed(executor, job, waiting)
         return

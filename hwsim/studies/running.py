@@ -18,7 +18,7 @@ from hwsim.studies.grid import Points, written
 from hwsim.studies.journal import Journal
 from hwsim.studies.measures import TIME, measure
 from hwsim.studies.point import Content, Outcome, changed, fingerprint_of, run_point
-from hwsim.studies.pool import Lent, Values, run_all
+from hwsim.studies.pool import Values, run_all
 from hwsim.studies.provenance import known_alike
 from hwsim.studies.table import Sweep
 from hwsim.version import __version__
@@ -126,7 +126,6 @@ def run(
     *,
     workers: int | None = None,
     executor: Executor | None = None,
-    lent: Lent | None = None,
     progress: Progress | None = None,
     journal: str | Path | None = None,
     earlier: Mapping[str, Outcome] | None = None,
@@ -134,7 +133,7 @@ def run(
     """Run the points that have not been run yet.
 
     Args:
-        workers, executor, lent: where; see `hwsim.studies.pool.run_all`.
+        workers, executor: where; see `hwsim.studies.pool.run_all`.
         journal: a file that keeps what is finished; if it is there, the study goes on where it ended.
         earlier: outcomes of other studies, by fingerprint.
 
@@ -157,7 +156,7 @@ def run(
                     waiting[number] = values
             if progress is not None and outcomes:
                 progress(len(outcomes), len(study.points))
-            with closing(run_all(study, waiting, workers=workers, executor=executor, lent=lent)) as finished:
+            with closing(run_all(study, waiting, workers=workers, executor=executor)) as finished:
                 for number, outcome in finished:
                     outcomes[number] = outcome
                     if kept is not None and not outcome.lost:

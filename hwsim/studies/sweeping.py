@@ -13,7 +13,6 @@ from hwsim.studies.csv_file import earlier_points
 from hwsim.studies.file import StudyFile, load_study
 from hwsim.studies.grid import Grid
 from hwsim.studies.point import read_source
-from hwsim.studies.pool import Lent
 from hwsim.studies.running import Progress, Study, run
 from hwsim.studies.table import Sweep
 
@@ -29,7 +28,6 @@ def sweep(
     set: Mapping[str, object] | None = None,  # noqa: A002 (the word of the command line)
     workers: int | None = None,
     executor: Executor | None = None,
-    lent: Lent | None = None,
     progress: Progress | None = None,
     resume: str | Path | None = None,
     journal: str | Path | None = None,
@@ -46,7 +44,6 @@ def sweep(
         set: what else to change, the same at every point.
         workers: processes (1: only this one; None: one per core if the study takes more than a second).
         executor: where points run instead, any `concurrent.futures.Executor` that pickles its tasks.
-        lent: other machines where points run instead, such as `hwsim.studies.cluster.Cluster("tcp://head:8786")`.
         progress: called with the points done and the points of the study.
         by: the number that rows are compared by: time, samples/s, ttft_p95, peak_memory, busy:gpu0.compute, or a path into the
             JSON of a result. Default: time, or work a second where the points do different amounts of work.
@@ -70,7 +67,7 @@ def sweep(
     _refuse_none(workers)
     study = Study("", *both, grid, settings, (by,) if by else (), paying=paying)
     earlier = earlier_points(resume) if resume is not None else None
-    return run(study, workers=workers, executor=executor, lent=lent, progress=progress, journal=journal, earlier=earlier)
+    return run(study, workers=workers, executor=executor, progress=progress, journal=journal, earlier=earlier)
 
 
 def study(
@@ -78,7 +75,6 @@ def study(
     *,
     workers: int | None = None,
     executor: Executor | None = None,
-    lent: Lent | None = None,
     progress: Progress | None = None,
     journal: str | Path | None = None,
     paying: Paying | None = None,
@@ -98,7 +94,7 @@ def study(
     _refuse_none(workers)
     parsed.check(*both)
     case = Study(parsed.name, *both, parsed.points, parsed.settings, parsed.measures, paying=paying or parsed.paying)
-    return run(case, workers=workers, executor=executor, lent=lent, progress=progress, journal=journal)
+    return run(case, workers=workers, executor=executor, progress=progress, journal=journal)
 
 
 def check_study(tree: Tree) -> None:
