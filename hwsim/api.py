@@ -160,7 +160,7 @@ class Run(Shown, Result):
         return Result.to_pandas(self) if table == "ops" else Shown.to_pandas(self, table)
 
     def animate(self, scene: str, path: str | Path) -> Path:
-        """Write an animation of `hwsim.views.SCENES`: .svg, .gif, or .mp4 where ffmpeg is installed.
+        """Write an animation of `hwsim.views.SCENES`: .svg or .gif.
 
         Raises:
             ValueError: no such scene, the run has nothing of it, or another suffix.
@@ -211,7 +211,7 @@ def simulate(
 
     Args:
         machine, workload: a path, a name of the library, the text of a file, or a loaded value; a workload may also be an
-            op graph, or the path of one (graph.npz, graph.parquet).
+            op graph, or the path of one (graph.npz).
         set: paths and values to change in the files, `{"machine.gpu.count": 8}`.
         expect: check the `expect:` of the workload ("auto": if it names this machine and nothing is set).
         requests: parts to simulate request by request, in addition to those with `fidelity: requests`.

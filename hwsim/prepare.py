@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 Source = sources.Source
 MANY: Final = 1_000_000  # ops up to which no limit is looked at
-GRAPHS: Final = (".npz", ".parquet")  # ends of the names of op graphs
+GRAPHS: Final = (".npz",)  # ends of the names of op graphs
 MOST_BUILT: Final = 4  # machines that runs share
 
 

@@ -33,8 +33,8 @@ TESTS: Final = (
     "tests/test_spec_values.py",
     "tests/test_fair.py",
 )
-FILES: Final = (".csv", ".json", ".npz", ".parquet", ".yaml")  # whose bytes are compared; of figures only that they are drawn
-# Every command, the kinds of machines and of workloads, and each library: simpy, yaml, numpy, pyarrow, rich, matplotlib
+FILES: Final = (".csv", ".json", ".npz", ".yaml")  # whose bytes are compared; of figures only that they are drawn
+# Every command, the kinds of machines and of workloads, and each library: simpy, yaml, numpy, rich, matplotlib
 COMMANDS: Final = (
     "simulate d2l-laptop d2l/async-loop --json --ops",
     "simulate d2l-4gpu-pcie d2l/allreduce-160mb --json --ops --trace trace.json",

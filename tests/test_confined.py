@@ -141,7 +141,7 @@ def test_every_file_that_a_run_opens_is_asked_for(root: Path) -> None:
             found[path.relative_to(root / "hwsim").as_posix()] = "refuse_outside" in text or "near(" in text
     asked = {name for name, asks in found.items() if asks}
     assert {"spec/reading.py", "workload/load/keys.py", "workload/load/traces.py", "models/configs/translating.py"} <= asked
-    by_their_caller = {"graph/files/npz.py", "graph/files/parquet.py"}  # `load_graph` asks
+    by_their_caller = {"graph/files/npz.py"}  # `load_graph` asks
     by_their_caller |= {"spec/packed.py"}  # of files that the command line names
     actors = "families/services/actors"
     others = {f"{actors}/compiled.py", f"{actors}/play.py", "machine/net.py"}  # what they call open is no file

@@ -6,7 +6,6 @@ import io
 import json
 import zipfile
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -43,28 +42,6 @@ def same(one: OpGraph, other: OpGraph) -> bool:
             for mine, its in zip(one.blocks, other.blocks, strict=True)
         )
     )
-
-
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(graphs())
-def test_a_graph_written_as_a_table_runs_as_the_graph(tmp_path: Path, graph: OpGraph) -> None:
-    pytest.importorskip("pyarrow", reason="the extra [tables] is not installed")
-    read = load_graph(save_graph(graph, tmp_path / "graph.parquet"))
-    ordered = [replace(block, edges=block.edges[np.lexsort(block.edges.T[[2, 0, 1]])]) for block in graph.blocks]
-    assert same(read, replace(graph, blocks=tuple(ordered)))
-
-
-def test_a_table_that_is_no_graph_is_refused(tmp_path: Path) -> None:
-    arrow = pytest.importorskip("pyarrow", reason="the extra [tables] is not installed")
-    parquet = pytest.importorskip("pyarrow.parquet")
-    parquet.write_table(arrow.table({"a": [1, 2]}), tmp_path / "other.parquet")
-    with pytest.raises(SpecError, match="this table is no op graph"):
-        load_graph(tmp_path / "other.parquet")
-    (tmp_path / "cut.parquet").write_bytes(b"PAR1 and no more")
-    with pytest.raises(SpecError, match="no op graph, or a damaged one"):
-        load_graph(tmp_path / "cut.parquet")
-    with pytest.raises(SpecError, match="there is no such file"):
-        load_graph(tmp_path / "none.parquet")
 
 
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

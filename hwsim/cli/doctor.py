@@ -6,7 +6,7 @@ from typing import Final
 
 import click
 
-EXTRAS: Final = {"tables": "pyarrow", "onnx": "onnx", "explore": "starlette", "labs": "nbclient",
+EXTRAS: Final = {"tables": "pandas", "explore": "starlette", "labs": "nbclient",
                  "gpu": "cupy", "torch": "torch"}  # fmt: skip
 MENDED: Final = (
     "install a C++ compiler (gcc or clang), then hwsim again: pip install --force-reinstall --no-deps --no-cache-dir hwsim, "

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 OTHERS: Final[Mapping[str, tuple[str, str]]] = {  # name: (module:command, help): what is no recorded run
     "huggingface": ("hwsim.cli.model_files:huggingface", "Config of Hugging Face (config.json), as a model."),
-    "onnx": ("hwsim.cli.model_files:onnx", "ONNX graph of a network of convolutions or a perceptron (.onnx), as a model."),
 }
 
 

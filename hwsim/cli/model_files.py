@@ -1,4 +1,4 @@
-"""`hwsim import huggingface|onnx FILE`: the file of a model of another tool, as a model of hwsim."""
+"""`hwsim import huggingface FILE`: the file of a model of another tool, as a model of hwsim."""
 
 from __future__ import annotations
 
@@ -52,4 +52,3 @@ huggingface: Final = _command(
     "Read a config of Hugging Face (config.json): print the model, and write it.\n\n"
     "The `model:` of a workload, and MODEL of `hwsim estimate`, may name the config itself.",
 )
-onnx: Final = _command("onnx", "Read an ONNX graph of a network of convolutions or a perceptron: print the model, and write it.")

@@ -22,9 +22,7 @@ FEW: Final = 20  # rows that are printed where a file has all of them
 @click.command("study")
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False, allow_dash=True))
 @settings_option
-@click.option(
-    "-o", "--rows", type=FILE, metavar="FILE", help="Write the rows: .csv, .jsonl or .parquet (default: `rows:` of FILE)."
-)
+@click.option("-o", "--rows", type=FILE, metavar="FILE", help="Write the rows: .csv or .jsonl (default: `rows:` of FILE).")
 @click.option("--journal", type=FILE, metavar="FILE",
               help="Where finished points are kept (default: beside the rows, or FILE, with .journal.jsonl).")  # fmt: skip
 @study_options

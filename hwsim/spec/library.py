@@ -27,7 +27,7 @@ _ROLES: Final = dict.fromkeys(("hdd", "ssd", "volume", "raid", "filesystem"), "d
 _ANY: Final = {"collectives": ("nccl", "mpi", "overheads", "own")}  # what a machine says without the kind
 _TRAINED: Final = ("workload", "model")  # a model in the place of a workload
 _ENDINGS: Final = (".yaml", ".yml")
-_GRAPHS: Final = (".npz", ".parquet")
+_GRAPHS: Final = (".npz",)
 
 
 @cache

@@ -51,7 +51,7 @@ class StudyKeys:
         "what every row has besides the time; rows are compared by the first", default=(), one_or_many=True, example="[time, mfu]"
     )
     settings: Mapping[str, Tree] = field("paths and values that are the same at all points", key="set", default_factory=dict)
-    rows: str = field("the file of the rows: .csv, .jsonl or .parquet", default="", example="rows.csv")
+    rows: str = field("the file of the rows: .csv or .jsonl", default="", example="rows.csv")
     journal: str = field(
         "the file that a study goes on from (default: the name of the file of the rows, with .journal)", default=""
     )

@@ -79,12 +79,6 @@ def graph() -> bytes:
     return _written("graph.npz")
 
 
-@cache
-def table() -> bytes:
-    """An op graph as Parquet."""
-    return _written("graph.parquet")
-
-
 def _written(name: str) -> bytes:
     from tempfile import TemporaryDirectory
 

@@ -6,7 +6,6 @@ import io
 import json
 import random
 from functools import cache
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -18,8 +17,6 @@ from tests.fuzz.damage import damaged, json_damaged, torn
 
 def archive(dice: random.Random) -> Made:
     """An op graph, torn as bytes or with other tables and columns."""
-    if dice.random() < 0.3 and find_spec("pyarrow") is not None:
-        return ["simulate", "d2l-4gpu-pcie", "graph.parquet"], {"graph.parquet": torn(corpus.table(), dice)}
     if dice.random() < 0.3:
         return ["simulate", "d2l-4gpu-pcie", "graph.npz"], {"graph.npz": torn(corpus.graph(), dice)}
     return ["simulate", "d2l-4gpu-pcie", "graph.npz"], {"graph.npz": _rewritten(corpus.graph(), dice)}

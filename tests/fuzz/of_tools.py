@@ -78,19 +78,9 @@ def _chakra() -> bytes:
     )
 
 
-@cache
-def _onnx() -> bytes:
-    try:
-        from tests.test_import_onnx import Graph
-    except BaseException:  # noqa: BLE001 (pytest's way to say that there is no onnx)
-        return b""
-    with TemporaryDirectory() as folder:
-        return Graph(1, 3, 32, 32).conv(8, 3).conv(8, 3).save(Path(folder, "n.onnx")).read_bytes()
-
-
 def imported(dice: random.Random) -> Made:
     """Any file that `hwsim import` reads."""
-    which = dice.choice(("kineto", "kineto", "nsys", "host", "chakra", "huggingface", "huggingface", "onnx"))
+    which = dice.choice(("kineto", "kineto", "nsys", "host", "chakra", "huggingface", "huggingface"))
     more = dice.choice(([], [], ["--json"], ["-o", "out.yaml"], ["-o", "out.npz"]))
     if which == "nsys":
         return ["import", which, "a.sqlite", *more], {
@@ -98,8 +88,6 @@ def imported(dice: random.Random) -> Made:
         }
     if which == "chakra":
         return ["import", which, "a.et", *more], {"a.et": torn(_chakra(), dice)}
-    if which == "onnx":
-        return ["import", which, "a.onnx"], {"a.onnx": torn(_onnx(), dice)}
     if which == "huggingface":
         data = json.dumps(dice.choice((CONFIG, EXPERTS))).encode()
         return ["import", which, "config.json"], {"config.json": json_damaged(data, dice)}

@@ -1,4 +1,4 @@
-"""Op graphs as files, for graphs that no YAML file can hold: numpy's npz, or Parquet (extra [tables]).
+"""Op graphs as files, for graphs that no YAML file can hold: numpy's npz.
 
 hwsim.save_graph(graph, "big.npz")
 hwsim.simulate("machine.yaml", hwsim.load_graph("big.npz"))        # or its path; or on the command line
@@ -14,32 +14,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hwsim import ticks
-from hwsim.graph.files import npz, parquet
+from hwsim.graph.files import npz
 from hwsim.graph.files.tables import COLUMNS, mistake, other_iterations
 from hwsim.graph.opgraph import EVERY, LAST, PAIRED, Block, OpGraph
 from hwsim.spec import Place
 from hwsim.spec.confined import refuse_outside
 
-__all__ = ["COLUMNS", "FORMATS", "load_graph", "save_graph"]
+__all__ = ["COLUMNS", "load_graph", "save_graph"]
 
 LARGEST: Final = 2**31 - 1  # number of an iteration
-FORMATS: Final = {".npz": npz, ".parquet": parquet}  # how a name ends, and who reads and writes it
 
 
 def save_graph(graph: OpGraph, path: str | Path) -> Path:
-    """Write a graph; the path, which ends in .npz or .parquet.
+    """Write a graph; the path, which ends in .npz.
 
     Raises:
         SpecError: an op whose own time does not fit the file's 64 bits.
         ValueError: another ending, or a column that has no numbers of the machine.
         OSError: it cannot be written.
-        ModuleNotFoundError: Parquet, and there is no pyarrow.
     """
     path = Path(path)
-    if path.suffix not in FORMATS:
-        raise ValueError(f"an op graph is written as {' or '.join(FORMATS)}, not as '{path.name}'")
+    if path.suffix != ".npz":
+        raise ValueError(f"an op graph is written as .npz, not as '{path.name}'")
     refuse_long(graph, path)
-    FORMATS[path.suffix].save(graph, path)
+    npz.save(graph, path)
     return path
 
 
@@ -57,12 +55,11 @@ def load_graph(path: str | Path) -> OpGraph:
 
     Raises:
         SpecError: there is no such file, it is damaged, or what it says is no graph.
-        ModuleNotFoundError: Parquet, and there is no pyarrow.
     """
     name = str(path)
     refuse_outside(path, Place(name, 0, 0))
     try:
-        graph: OpGraph = FORMATS.get(Path(path).suffix, npz).load(Path(path), name)
+        graph: OpGraph = npz.load(Path(path), name)
     except FileNotFoundError:
         raise mistake(name, "there is no such file") from None
     for problem in problems(graph):

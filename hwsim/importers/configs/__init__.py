@@ -1,4 +1,4 @@
-"""Files of models of other tools: a config of Hugging Face, a graph of ONNX. A new format is a module and a line here.
+"""Files of models of other tools: a config of Hugging Face. A new format is a module and a line here.
 
 Configs are read in `hwsim.models.configs`, so that the `model:` of a workload may name one.
 """
@@ -24,7 +24,6 @@ class Format(NamedTuple):
 
 FORMATS: Final[Mapping[str, Format]] = {
     "huggingface": Format("hwsim.models.configs:read_config", "config of Hugging Face"),
-    "onnx": Format("hwsim.importers.configs.onnx_graph:read_graph", "ONNX graph"),
 }
 
 

@@ -1,4 +1,4 @@
-"""Animations of a run: .svg, .gif or .mp4 by the file's suffix; the same run gives the same bytes."""
+"""Animations of a run: .svg or .gif by the file's suffix; the same run gives the same bytes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SCENES: Final[dict[str, Callable[[Result], Scene]]] = {
     "requests": queues.requests,
     "sends": sends.scene,
 }
-FILES: Final = {"gif": raster.gif, "mp4": raster.mp4, "svg": svg.written}
+FILES: Final = {"gif": raster.gif, "svg": svg.written}
 
 
 def render(result: Result, kind: str, suffix: str) -> Iterable[bytes]:
@@ -27,5 +27,5 @@ def render(result: Result, kind: str, suffix: str) -> Iterable[bytes]:
     """
     *looks, last = suffix.lower().removeprefix(".").split(".")
     if last not in FILES:
-        raise ValueError(f"an animation is written as .gif, .svg or .mp4, not as '{suffix or 'a file without suffix'}'")
+        raise ValueError(f"an animation is written as .gif or .svg, not as '{suffix or 'a file without suffix'}'")
     return (FILES[last](SCENES[kind](result), NIGHT if DARK in looks else LIGHT),)

@@ -1,11 +1,8 @@
-"""A scene as frames: GIF by Pillow, MP4 by ffmpeg where that is installed."""
+"""A scene as frames: GIF by Pillow."""
 
 from __future__ import annotations
 
 import io
-import shutil
-import subprocess
-import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -34,27 +31,6 @@ def gif(scene: Scene, colours: Sequence[str]) -> bytes:
     buffer = io.BytesIO()
     few[0].save(buffer, "GIF", save_all=True, append_images=few[1:], duration=round(1000 / RATE), loop=0, optimize=False)
     return buffer.getvalue()
-
-
-def mp4(scene: Scene, colours: Sequence[str]) -> bytes:
-    """The file.
-
-    Raises:
-        ValueError: ffmpeg is not installed, or fails.
-    """
-    program = shutil.which("ffmpeg")
-    if program is None:
-        raise ValueError("an MP4 needs ffmpeg, which is not installed; .gif and .svg need nothing more")
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "film.mp4"
-        frames_in = f"-f rawvideo -pix_fmt rgb24 -s {WIDTH}x{HEIGHT} -r {RATE} -i -"
-        film_out = "-vf pad=ceil(iw/2)*2:ceil(ih/2)*2 -pix_fmt yuv420p -bitexact -map_metadata -1"
-        command = [program, "-y", "-loglevel", "error", *frames_in.split(), *film_out.split(), str(path)]
-        raw = b"".join(frame.tobytes() for frame in frames(scene, colours))
-        done = subprocess.run(command, input=raw, capture_output=True, check=False)
-        if done.returncode or not path.is_file():
-            raise ValueError(f"ffmpeg failed: {done.stderr.decode(errors='replace').strip()[:200]}")
-        return path.read_bytes()
 
 
 def instants(scene: Scene) -> list[float]:
