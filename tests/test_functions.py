@@ -19,7 +19,7 @@ import hwsim
 from hwsim.cli import COMMANDS, main
 from hwsim.results.invariants import document
 
-ON_THE_COMMAND_LINE: Final = {"import"}  # a word of Python: `import_run`
+ON_THE_COMMAND_LINE: Final = {"doctor", "import"}  # a word of Python: `import_run`
 LOOP: Final = ("d2l-laptop", "d2l/async-loop")
 HOSTILE: Final = "<script>alert(1)</script>&"
 SERVED = """hwsim: workload/1
@@ -46,7 +46,7 @@ def answers() -> dict[str, Callable[[], Any]]:
         "topology": lambda: hwsim.topology("d2l-4gpu-pcie"),
         "estimate": lambda: hwsim.estimate("dgx-a100", "llama-2-7b", tp=8, global_batch=32, sequence=4096),
         "plan": lambda: hwsim.plan(
-            {"hwsim": "plan/1", "machine": "d2l-laptop", "workload": "d2l/async-loop", "vary": {"let.n": [10, 20]},
+            {"hwsim": "plan/1", "machine": "d2l-laptop", "workload": "d2l/async-loop", "vary": {"let.blocking": [True, False]},
              "minimise": "time"}, simulate=2,
         ),
     }  # fmt: skip

@@ -128,8 +128,11 @@ def _down(path: CriticalPath, flat: FlatGraph, changes: Sequence[Change]) -> NDA
         drawing = [at for at, cost in enumerate(flat.graph.costs) if capacity in dict(cost.demand.amounts + cost.demand.clocks)]
         of = np.flatnonzero(np.isin(flat.cost[path.op], drawing))
         spans = pairwise([*course, Change(int(path.end[-1]), capacity, 1.0)])
-        lost = [np.minimum(path.end[of], up.at) - np.maximum(path.start[of], at) for (at, _, part), up in spans if not part]
-        down[of] = np.maximum(down[of], sum(np.maximum(each, 0).astype(np.float64) for each in lost))
+        lost = np.zeros(len(of))
+        for (at, _, part), up in spans:
+            if not part:
+                lost += np.maximum(np.minimum(path.end[of], up.at) - np.maximum(path.start[of], at), 0).astype(np.float64)
+        down[of] = np.maximum(down[of], lost)
     return down
 
 

@@ -72,7 +72,9 @@ COMMANDS: Final[dict[str, Killed]] = {
         ("study", "study.json", "--workers", "1"), ("rows.csv",), 0.1, (("study.json", STUDY),), twice=True
     ),
     "study": Killed(("study", "study.json", "--workers", "1"), ("rows.csv",), 0.2, (("study.json", STUDY),)),
-    "plan": Killed(("plan", *LOOP, "--vary", "n=10,20,30", "--minimise", "time", "--journal", "p.jsonl"), ("p.jsonl",), 0.1),
+    "plan": Killed(
+        ("plan", *LOOP, "--vary", "blocking=true,false", "--minimise", "time", "--journal", "p.jsonl"), ("p.jsonl",), 0.1
+    ),
     "record": Killed(("record", "step.py"), ("step.yaml", "step.measured.json.gz"), 0.1, (("step.py", SCRIPT),), same=False),
     "calibrate measure": Killed(
         ("calibrate", "measure", "-o", "m.json", "--suite", "allocation", "--budget", "1"), ("m.json",), 0.03, same=False

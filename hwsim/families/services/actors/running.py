@@ -153,7 +153,7 @@ class Running:
             entered[of.name] = notes.entered
             if of.arrivals is not None:
                 yield from of.arrivals.part_of_load(of.name, notes.came_count, max(notes.last_came - of.start, 0) / FEMTO)
-        yield from suspicions(self.program, dict(ladder(self.program, self._capacities).alone), entered)
+        yield from suspicions(self.program, self._capacities, dict(ladder(self.program, self._capacities).alone), entered)
 
     def _notes(self) -> Sequence[ServiceNotes]:
         return self.play.notes if self.play is not None else [ServiceNotes(0, 0) for _ in self.program.services]

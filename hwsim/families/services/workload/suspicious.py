@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from hwsim.demand import Each
+from hwsim.demand import Capacity, Each
 from hwsim.devices.crowding import Members
 from hwsim.families.services.workload.arms import is_arm
 from hwsim.families.services.workload.program import Ask, Program
@@ -13,10 +13,13 @@ from hwsim.spec import Warning
 from hwsim.ticks import FEMTO
 
 
-def suspicions(program: Program, alone: Mapping[str, float], entered: Mapping[str, int]) -> Iterator[Warning]:
+def suspicions(
+    program: Program, capacities: Mapping[str, Capacity], alone: Mapping[str, float], entered: Mapping[str, int]
+) -> Iterator[Warning]:
     """Warnings of services that were played.
 
     Args:
+        capacities: those of the machine, by name.
         alone: seconds that a request of each service takes if it never waits.
         entered: requests that came to each.
     """
@@ -42,9 +45,8 @@ def suspicions(program: Program, alone: Mapping[str, float], entered: Mapping[st
     for number, served in enumerate(program.served):
         crowd = None if served.cost is None else served.cost.demand.crowd
         if crowd is not None and is_arm(crowd.each) and program.accesses_of(number) is None:
-            station = program.stations[served.station]
-            issued = station.issued
-            (disk,) = [each.device for each in station.capacities if each.name == crowd.capacity]
+            issued = program.stations[served.station].issued
+            disk = capacities[crowd.capacity].device
             why = "jobs draw from it, too" if issued else "not every statement there asks for one after another"
             arms.setdefault((program.services[served.service].name, disk), (crowd.each, why))
     for (name, disk), (access, why) in sorted(arms.items(), key=lambda row: row[0]):
