@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 import hwsim
-from hwsim.results.errors import table
 from hwsim.families.serving.results.errors import sure_of
+from hwsim.results.errors import table
 from published import coverage, residual, serving_kept
 from published.intervals import columns, weights
 from tests.test_infer import SMALL
