@@ -19,7 +19,7 @@ from hwsim.devices.cores import Coherence
 from hwsim.formats import percent
 from hwsim.origins import Case
 from published.parts import part, table
-from published.residual import Residual, of_miss
+from published.residual import Residual, misses, of_miss
 from published.score import Half, Miss, Score, group_median, scored
 
 # Words of the hardware column: (part, sockets, family).  The first that fits counts.
@@ -113,29 +113,16 @@ def _normal(value: float, mean: float, deviation: float) -> float:
 
 def scores(data: Path) -> tuple[Score, ...]:
     """Own parts on the places not fitted; and every machine from the others of its family."""
-    every = machines(data)
-    own = [
-        Miss(place, each.predicted(place, coherence), seconds, each.hardware)
-        for each in every
-        for coherence in (part(Cpu, each.part).coherence,)
-        if coherence is not None
-        for place, seconds in each.seconds.items()
-        if place not in FITTED
-    ]
-    left_out = [
-        Miss(place, each.predicted(place, from_family(each, every)), seconds, each.hardware)
-        for each in every
-        for place, seconds in each.seconds.items()
-    ]
+    found = residuals(data)
     return (
-        _score("a line from core to core, percentiles over the pairs", own, "held out"),
-        _score("the same from the other machines of its family", left_out, "not fitted"),
+        _score("a line from core to core, percentiles over the pairs", misses(found, "known"), "held out"),
+        _score("the same from the other machines of its family", misses(found, "device"), "not fitted"),
     )
 
 
-def _score(name: str, misses: Sequence[Miss], half: Half) -> Score:
-    said = f"90th percentile {percent(group_median(misses)[1], '.0f')}; families and what scales with the clock "
-    return scored(name, misses, 0.20, half, notes=said + "were decided with all rows in view")
+def _score(name: str, rows: Sequence[Miss], half: Half) -> Score:
+    said = f"90th percentile {percent(group_median(rows)[1], '.0f')}; families and what scales with the clock "
+    return scored(name, rows, 0.20, half, notes=said + "were decided with all rows in view")
 
 
 def residuals(data: Path) -> list[Residual]:

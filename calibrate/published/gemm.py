@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 import re
 import statistics
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from hwsim.devices import Gpu, Product
 from hwsim.devices.gpu_matmul import Tiling, tiles_like
@@ -23,7 +23,7 @@ from hwsim.units import BYTES
 from published import score
 from published.parts import part, table
 from published.products import LOOP, NAME, Row, rows, seconds_of
-from published.residual import Residual
+from published.residual import Residual, misses
 from published.score import Miss, Score, scored, tails
 from published.search import descend, far, grouped
 
@@ -75,18 +75,13 @@ SCALE: Final = 0.08  # errors beyond this count less and less in the fit: they a
 
 def scores(data: Path) -> tuple[Score, ...]:
     """Held-out half, from datasheets, and the products of LLMCompass."""
-    found = rows(data)
-    _, held = parted(found)
+    found = list(residuals(data))
+    held, sheets = misses(found, "known"), misses(found, "device", "generation")
     return (
-        _score("products not fitted to", [(row, part(Gpu, row.part)) for row in held], 0.08, "held out"),
-        _score("products from datasheets", [(row, from_datasheet(row.part)) for row in found], 0.13, "not fitted"),
+        scored("products not fitted to", held, 0.08, "held out", why=reason, notes=tails(held)),
+        scored("products from datasheets", sheets, 0.13, "not fitted", why=reason, notes=tails(sheets)),
         llmcompass(data),
     )
-
-
-def _score(name: str, cases: Iterable[tuple[Row, Gpu]], bound: float, half: Literal["held out", "not fitted"]) -> Score:
-    misses = [Miss(row.name(), seconds_of(gpu, row), row.seconds, row.group) for row, gpu in cases]
-    return scored(name, misses, bound, half, why=reason, notes=tails(misses))
 
 
 def reason(miss: Miss) -> str:

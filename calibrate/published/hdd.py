@@ -15,7 +15,7 @@ from typing import Final
 from hwsim.devices.hdd import Hdd
 from hwsim.devices.storage import Asked
 from published.parts import part, table
-from published.residual import Residual, of_miss
+from published.residual import Residual, misses, of_miss
 from published.score import Miss, Score, scored
 
 # Curve in the data: part of the library.
@@ -30,12 +30,7 @@ DRIVES: Final = {
 
 def scores(data: Path) -> tuple[Score, ...]:
     """Seek curves on the half not fitted; accesses a second against depth."""
-    seeks = [
-        Miss(f"{drive} over {distance:.0f} cylinders", model.seek.seconds(distance), seconds, drive)
-        for drive, name in DRIVES.items()
-        for model in (part(Hdd, name),)
-        for distance, seconds in _curve(data, drive)[1::2]
-    ]
+    seeks = misses(residuals(data), "known")
     queue = [
         Miss(
             f"{row['disk_seek_source']} {row['policy']}, {row['qd']} under way",
@@ -62,7 +57,7 @@ def residuals(data: Path) -> list[Residual]:
     """Seeks over distances held out."""
     return [
         of_miss(
-            Miss(f"{distance:.0f} cylinders", model.seek.seconds(distance), seconds, drive),
+            Miss(f"{drive} over {distance:.0f} cylinders", model.seek.seconds(distance), seconds, drive),
             "disk",
             "seek",
             "known",

@@ -22,7 +22,7 @@ from hwsim.models.generations import THROTTLED, generation, limited
 from hwsim.origins import Case
 from published import score
 from published.llm_rows import MACHINES, Row, rows
-from published.residual import Residual
+from published.residual import Residual, misses
 from published.score import Half, Miss, Score, group_median, scored, tails
 
 SCALE: Final = 0.06  # errors beyond this count less and less in the fit
@@ -338,32 +338,19 @@ def selene() -> list[Row]:
 
 def scores(data: Path) -> tuple[Score, ...]:
     """Held-out half, a source left out, and Selene's eight points."""
-    found = rows(data)
-    model = library()
-    _, held = parted(found)
+    found = residuals(data)
+    by_source, by_generation = misses(found, "source"), misses(found, "generation")
+    typical = " A framework that no other source ran has what is typical of its kind."
     return (
-        _score("training of language models", missed(model, held), 0.06, "held out"),
-        _left_out(
-            model, found, "source", _source, 0.06, " A framework that no other source ran has what is typical of its kind."
-        ),
-        _left_out(model, found, "generation", _generation, 0.08, " Bound chosen after the figure."),
-        *_selene(model, found),
+        _score("training of language models", misses(found, "known"), 0.06),
+        _score("training, a source left out", by_source, 0.06, typical),
+        _score("training, a generation left out", by_generation, 0.08, " Bound chosen after the figure."),
+        *_selene(library(), rows(data)),
     )
 
 
-def _score(name: str, misses: Sequence[Miss], bound: float, half: Half, notes: str = "") -> Score:
-    return scored(name, misses, bound, half, why=reason, notes=tails(misses) + notes)
-
-
-def _left_out(model: Model, found: Sequence[Row], what: str, unit: Callable[[Row], str], bound: float, notes: str) -> Score:
-    """Each source, or generation, scored by a fit that saw none of it."""
-    base, slopes = derivatives(model, found)
-    misses: list[Miss] = []
-    for name in sorted(set(map(unit, found))):
-        at = [index for index, row in enumerate(found) if unit(row) != name]
-        values = solved(model, [found[each] for each in at], [base[each] for each in at], [slopes[each] for each in at])
-        misses += missed(model.with_values(values), [row for row in found if unit(row) == name])
-    return _score(f"training, a {what} left out", misses, bound, "held out", notes)
+def _score(name: str, mine: Sequence[Miss], bound: float, notes: str = "") -> Score:
+    return scored(name, mine, bound, "held out", why=reason, notes=tails(mine) + notes)
 
 
 def _selene(model: Model, found: Sequence[Row]) -> tuple[Score, ...]:
@@ -386,9 +373,9 @@ def _selene(model: Model, found: Sequence[Row]) -> tuple[Score, ...]:
         ("eight runs on Selene, calibrated to them", calibrated, "all", 0.04),
     )
     for name, which, half, bound in cases:
-        misses = missed(which, points)
+        mine = missed(which, points)
         for metric, most in (("mean |error|", bound), ("worst |error|", 0.09)):
-            made.append(scored(name, misses, most, half, metric=metric, why=reason))
+            made.append(scored(name, mine, most, half, metric=metric, why=reason))
     return tuple(made)
 
 

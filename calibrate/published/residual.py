@@ -77,6 +77,11 @@ def of_miss(
     )
 
 
+def misses(found: Iterable[Residual], *cases: Case) -> list[Miss]:
+    """The rows of these cases, as a score has them."""
+    return [each.miss for each in found if each.case in cases]
+
+
 def folded(found: Iterable[Residual]) -> Iterator[Residual]:
     """Known rows in folds: every fifth row of a group is left out together, so that the others of its device calibrate."""
     seen: dict[str, int] = {}
