@@ -27,8 +27,8 @@ from published.kernels import (
     Array,
     Constant,
     Group,
+    best_of,
     fed_alike,
-    fitted,
     gpu_of,
     groups,
     held,
@@ -164,19 +164,13 @@ def fit_own(group: Group) -> Blocks:
     half = predict(group, kernel_of(128, False, {}, dict.fromkeys(heads, 0.5))) / group.seconds
     begin = [min(0.9, max(0.02, 0.5 * float(np.median(half[at == place])))) for place in range(len(heads))]  # no plateau of `CAP`
     constants = (*CONSTANTS, *(Constant(f"share {head:g}", share, 0.01, 0.95) for head, share in zip(heads, begin, strict=True)))
-    best: tuple[float, Blocks] | None = None
-    for cut, packed in ROWS:
 
-        def seconds(found: Mapping[str, float], cut: int = cut, packed: bool = packed) -> Array:
-            share: Any = np.array([found[f"share {head:g}"] for head in heads])[at]
-            return np.asarray(kernel_of(cut, packed, found).parts(call, rates, share).seconds)
+    def seconds(cut: tuple[int, bool], found: Mapping[str, float]) -> Array:
+        share: Any = np.array([found[f"share {head:g}"] for head in heads])[at]
+        return np.asarray(kernel_of(*cut, found).parts(call, rates, share).seconds)
 
-        found, value = fitted(seconds, group.seconds, constants)
-        if best is None or value < best[0]:
-            shares = {head: found[f"share {head:g}"] for head in heads}
-            best = value, kernel_of(cut, packed, found, shares)
-    assert best is not None
-    return best[1]
+    cut, found = best_of(ROWS, seconds, group.seconds, constants)
+    return kernel_of(*cut, found, {head: found[f"share {head:g}"] for head in heads})
 
 
 def fit_pooled(
@@ -193,18 +187,14 @@ def fit_pooled(
     start = {} if known is None else {each.name: float(getattr(known, each.name)) for each in (*CONSTANTS, *LAW)}
     constants = near((*CONSTANTS, *LAW), start)
     free = [constant for constant in constants if names is None or constant.name in names]
-    best: tuple[float, Blocks] | None = None
-    for cut, packed in TRIED if known is None else ((known.rows, known.packed),):
 
-        def seconds(found: Mapping[str, float], cut: int = cut, packed: bool = packed) -> Array:
-            kernel = kernel_of(cut, packed, {**start, **found})
-            return np.asarray(kernel.parts(call, rates, kernel.law(call.head, rates)).seconds)
+    def seconds(cut: tuple[int, bool], found: Mapping[str, float]) -> Array:
+        kernel = kernel_of(*cut, {**start, **found})
+        return np.asarray(kernel.parts(call, rates, kernel.law(call.head, rates)).seconds)
 
-        found, value = fitted(seconds, measured, free, rounds, each)
-        if best is None or value < best[0]:
-            best = value, kernel_of(cut, packed, {**start, **found})
-    assert best is not None
-    return best[1]
+    cuts = TRIED if known is None else ((known.rows, known.packed),)
+    cut, found = best_of(cuts, seconds, measured, free, rounds, each)
+    return kernel_of(*cut, {**start, **found})
 
 
 def shipped(group: Group) -> Blocks | None:

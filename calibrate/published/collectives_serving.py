@@ -168,14 +168,7 @@ def _score(
     reached: float | None = None,
 ) -> Score:
     misses = [Miss(one.row.said(), _predicted(one, library), one.row.seconds, one.row.group) for one, library in said]
-    return scored(
-        name,
-        misses,
-        bound,
-        half,
-        reached=reached,
-        notes=tails(misses, notes),
-    )
+    return scored(name, misses, bound, half, reached=reached, notes=tails(misses, notes))
 
 
 def fit(data: Path) -> None:

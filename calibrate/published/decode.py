@@ -32,8 +32,8 @@ from published.kernels import (
     Array,
     Constant,
     Group,
+    best_of,
     fed_alike,
-    fitted,
     gpu_of,
     groups,
     held,
@@ -195,18 +195,13 @@ def fit_kernel(
     start = {} if known is None else {each.name: float(getattr(known, each.name)) for each in CONSTANTS}
     constants = (*CONSTANTS, QUERIES) if parts[0].key.endswith(" wide") else CONSTANTS
     free = [constant for constant in near(constants, start) if names is None or constant.name in names]
-    best: tuple[float, Strips] | None = None
-    every = dict.fromkeys(cut for part in parts for cut in cuts(part))
-    for cut in every if known is None else ((known.heads, known.widest, known.lone),):
 
-        def seconds(found: Mapping[str, float], cut: Cut = cut) -> Array:
-            return np.asarray(on(kernel_of(cut, {**start, **found}), *own).parts(call, rates).seconds)
+    def seconds(cut: Cut, found: Mapping[str, float]) -> Array:
+        return np.asarray(on(kernel_of(cut, {**start, **found}), *own).parts(call, rates).seconds)
 
-        found, value = fitted(seconds, measured, free, rounds, each)
-        if best is None or value < best[0]:
-            best = value, kernel_of(cut, {**start, **found})
-    assert best is not None
-    return best[1]
+    every = [(known.heads, known.widest, known.lone)] if known else dict.fromkeys(cut for part in parts for cut in cuts(part))
+    cut, found = best_of(every, seconds, measured, free, rounds, each)
+    return kernel_of(cut, {**start, **found})
 
 
 def shipped(group: Group) -> Strips | None:

@@ -7,6 +7,7 @@ rows count once, with their median.
 
 from __future__ import annotations
 
+import functools
 import math
 import statistics
 import zlib
@@ -55,6 +56,8 @@ CASES: Final[tuple[Case, ...]] = ("device", "generation")
 FEW: Final = 40  # rows of a GPU in a fit of several
 OWNED: Final = 60  # rows of a GPU whose own constants are few
 SAMPLE: Final = 250  # shapes of a group that are fitted at most
+Kernel = TypeVar("Kernel")
+Cut = TypeVar("Cut")
 
 
 def gpu_of(system: str) -> Gpu | None:
@@ -178,12 +181,23 @@ def fitted(
     return dict(zip(names, (float(number) for number in np.exp(np.clip(at, lowest, highest))), strict=True)), value
 
 
+def best_of(
+    cuts: Iterable[Cut],
+    seconds: Callable[[Cut, Mapping[str, float]], Array],
+    measured: Array,
+    constants: Sequence[Constant],
+    rounds: int = 3,
+    each: int = 60,
+) -> tuple[Cut, dict[str, float]]:
+    """(way to cut the work, its constants) that come closest."""
+    tried = [(cut, *fitted(functools.partial(seconds, cut), measured, constants, rounds, each)) for cut in cuts]
+    cut, found, _ = min(tried, key=lambda one: one[2])
+    return cut, found
+
+
 def near(constants: Iterable[Constant], known: Mapping[str, float]) -> list[Constant]:
     """The same constants, starting at known ones."""
     return [replace(each, typical=known.get(each.name, each.typical)) for each in constants]
-
-
-Kernel = TypeVar("Kernel")
 
 
 def left_out_of(

@@ -254,15 +254,7 @@ def _score(
 ) -> Score:
     misses = [Miss(row.name(), said(row), row.seconds, row.group) for row in mine]
     reached, why = REACHED.get(name, (None, ""))
-    return scored(
-        name,
-        misses,
-        bound,
-        half,
-        why=_reason,
-        reached=reached,
-        notes=tails(misses) + why,
-    )
+    return scored(name, misses, bound, half, why=_reason, reached=reached, notes=tails(misses) + why)
 
 
 def _reason(miss: Miss) -> str:
