@@ -191,18 +191,13 @@ def test_a_prediction_is_compared_with_its_interval(tmp_path: Path) -> None:
         ([*LENET, "EMPTY"], "no file in the folder"),
         ([*LENET, "CUT"], "CUT"),
         ([*LENET, "BARE"], "it has no event that is read"),
-        ([*LENET, "ORDER"], "this recording does not say when its ops started"),
     ],
 )
 def test_mistakes_say_what_is_accepted(traced: Path, tmp_path: Path, arguments: Sequence[str], said: str) -> None:
     (tmp_path / "EMPTY").mkdir()
     (tmp_path / "CUT.json").write_bytes(gzip.decompress(traced.read_bytes())[:20_000])
     (tmp_path / "BARE.json").write_text('{"traceEvents": []}', "utf-8")
-    node = {"id": 2, "name": "aten::mm", "ctrl_deps": 1, "inputs": {"values": [], "shapes": [], "types": []}, "outputs": {}}
-    order = {"schema": "1.1.1-chakra.0.0.4", "pid": 1, "nodes": [node]}
-    (tmp_path / "ORDER.json").write_text(json.dumps(order), "utf-8")
     files = {
-        "ORDER": tmp_path / "ORDER.json",
         "TRACE": traced,
         "EMPTY": tmp_path / "EMPTY",
         "CUT": tmp_path / "CUT.json",
@@ -216,7 +211,6 @@ def test_mistakes_say_what_is_accepted(traced: Path, tmp_path: Path, arguments: 
 def test_formats_are_told_by_how_files_begin(tmp_path: Path) -> None:
     texts = {
         "kineto": '{"schemaVersion": 1, "deviceProperties": []',
-        "host": '{\n "schema": "1.1.1-chakra.0.0.4", "pid": 3, "nodes": [',
         "": '{"add": "31 us"}',
     }
     for name, text in texts.items():

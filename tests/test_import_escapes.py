@@ -16,7 +16,6 @@ from hwsim.cli import main
 from hwsim.importers.formats import read
 from hwsim.spec.tree import unprintable
 from tests.calibrate_logs import FOLDER, LOGS, PARTS
-from tests.test_import_host import THREAD, new
 from tests.traces import dumps, kineto, run, write_kineto, write_nsys
 
 MARKER = "\x1b]0;x\x07\u202e\x9b"
@@ -25,7 +24,6 @@ HF = {
     "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 64, "intermediate_size": 128,
     "num_attention_heads": 4, "num_hidden_layers": 2, "vocab_size": 100, "_name_or_path": "a/b", "hidden_act": "silu",
 }  # fmt: skip
-NODES = {"schema": "1.1.1-chakra.0.0.4", "pid": 7, "nodes": [THREAD, new(3, 2, "aten::add", [7], [8])]}
 CHAKRA = [
     {"version": "0.0.4"},
     {"id": 1, "name": "work", "type": "COMP_NODE", "duration_micros": 5, "attr": [{"name": "kernel", "stringVal": "x"}]},
@@ -81,10 +79,10 @@ def check(folder: Path, *arguments: str, output: str) -> None:
         (folder / output).unlink(missing_ok=True)
 
 
-@pytest.mark.parametrize("tool", ["kineto", "host", "chakra", "huggingface"])
+@pytest.mark.parametrize("tool", ["kineto", "chakra", "huggingface"])
 def test_no_string_of_json_reaches_the_terminal(tool: str, tmp_path: Path) -> None:
     file = tmp_path / "rank0.json"
-    document: Any = {"kineto": kineto(run(world=2, steps=1, layers=1), host="a"), "host": NODES, "chakra": CHAKRA,
+    document: Any = {"kineto": kineto(run(world=2, steps=1, layers=1), host="a"), "chakra": CHAKRA,
                      "huggingface": HF}[tool]  # fmt: skip
     for changed in distinct(document):
         text = "".join(json.dumps(each, indent=2) for each in changed) if tool == "chakra" else dumps(changed)

@@ -73,13 +73,10 @@ def _recorded(name: str) -> click.Command:
     decorated: Any = run
     for decorate in reversed(_OPTIONS):
         decorated = decorate(decorated)
-    if name == "kineto":
-        decorated = click.option("--shapes", type=FILE, multiple=True, metavar="FILE", help=SHAPES)(decorated)
     made: click.Command = click.command(name, help=FORMATS[name].words)(decorated)
     return made
 
 
-SHAPES: Final = "Execution trace of the same run (see `host`), for a profile without shapes; one for each rank."
 _OPTIONS: Final = (
     click.argument("files", type=click.Path(path_type=Path), nargs=-1, required=True),
     click.option("-o", "--output", type=FILE, metavar="FILE", help="Write the step: .npz (all ops), or .yaml (a workload)."),
@@ -123,7 +120,6 @@ def _import(
     gpu_times: tuple[str, ...],
     *,
     as_json: bool,
-    shapes: tuple[Path, ...] = (),
     **elsewhere: Any,
 ) -> None:
     """Read, explain, predict, print and write."""
@@ -143,10 +139,6 @@ def _import(
 
     with in_words(), progress(shown=sys.stderr.isatty(), unit="bytes") as shown:
         recording = read(name, files_of(files, name), shown)
-        if shapes:
-            from hwsim.importers.host_trace import with_shapes
-
-            recording = with_shapes(recording, read("host", files_of(shapes, "host"), shown))
         recording = _with_model(recording, elsewhere["model"], elsewhere["batch"])
         if step != "all":
             try:

@@ -92,7 +92,7 @@ def import_run(
     """A recording of another tool, replayed by rules; `import` is a word of Python.
 
     Args:
-        tool: kineto, nsys, host or chakra: whose format it is.
+        tool: kineto, nsys or chakra: whose format it is.
         files: one for each rank, or a folder of them.
         step: one step of the run, ProfilerStep#N, by its number.
         mode: rules: nothing delays a GPU op that no rule explains; exact: every op as recorded.
@@ -144,11 +144,9 @@ def elsewhere(
     from hwsim.importers.predicting import predict
     from hwsim.importers.scaling import CannotScale, scaled
     from hwsim.importers.tensor import split
-    from hwsim.importers.untimed import on_gpus
 
     assumed: tuple[str, ...] = ()
     divided, option = None, "ranks"
-    replay = on_gpus(replay)
     try:
         if ranks is not None:
             if ranks % (tensor or 1):

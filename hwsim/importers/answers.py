@@ -69,7 +69,6 @@ class Answer:
     """A recording on a machine.
 
     Args:
-        timed: whether the files have times; if not, nothing is recorded or replayed, and steps are the GPUs'.
         clocked: whether they have starts; if not, the run is not recorded, and its ops may be.
         recorded: seconds from the first start to the last end; replayed: as rules explain it; makespan: on the machine.
         kinds, operators: the longest first. kept: rows that keep their recorded time.
@@ -87,7 +86,6 @@ class Answer:
     operators: tuple[Sum, ...]
     kept: tuple[Row, ...]
     assumed: tuple[str, ...]
-    timed: bool = True
     clocked: bool = True
     steps: tuple[StepTime, ...] = ()
     stated: Mapping[str, float] = field(default_factory=dict)
@@ -118,10 +116,9 @@ def answer(predicted: Predicted) -> Answer:
         operators=tuple(sorted(operators, key=lambda each: -each.recorded)),
         kept=tuple(row for row in rows if row.how == "kept"),
         assumed=predicted.assumed,
-        timed=predicted.replay.recording.timed,
         clocked=predicted.replay.recording.clocked,
         steps=_steps(predicted.replay, before, after),
-        stated=as_recorded(after, predicted.replay.part.astype(np.int64)) if predicted.replay.recording.timed else {},
+        stated=as_recorded(after, predicted.replay.part.astype(np.int64)),
     )
 
 
@@ -148,7 +145,7 @@ def text(answer: Answer) -> list[str]:
     placed = ", ".join(f"rank {rank} on {device}" for rank, device in list(zip(answer.ranks, answer.devices, strict=True))[:8])
     more = f" and {len(answer.ranks) - 8} more" if len(answer.ranks) > 8 else ""
     recorded = f" recorded {_s(answer.recorded)}," if answer.clocked else ""
-    was = f";{recorded} by rules {_s(answer.replayed)}" if answer.timed and answer.replayed > 0 else ""
+    was = f";{recorded} by rules {_s(answer.replayed)}" if answer.replayed > 0 else ""
     lines = [
         "",
         f"on {answer.machine}: {placed}{more}",
@@ -158,14 +155,14 @@ def text(answer: Answer) -> list[str]:
     ]
     if not answer.kinds:
         return [*lines, "  every op is as recorded", *(f"  assumed: {each}" for each in answer.assumed)]
-    was = f"; recorded {_s(answer.gpu.recorded)}" if answer.gpu.recorded > 0 and answer.timed else ""
+    was = f"; recorded {_s(answer.gpu.recorded)}" if answer.gpu.recorded > 0 else ""
     lines += [
         f"  work     {_s(answer.gpu.time)}{_range(answer.gpu.range)}{was}",
         "",
-        *_table("work", answer.kinds, timed=answer.timed),
+        *_table("work", answer.kinds),
     ]
     if answer.operators:
-        lines += ["", *_table("operator", answer.operators[:MOST], timed=answer.timed)]
+        lines += ["", *_table("operator", answer.operators[:MOST])]
     if len(answer.operators) > MOST:
         lines.append(f"  and {len(answer.operators) - MOST} more operators, see --json")
     return [*lines, *_of_kept(answer), *(f"  assumed: {each}" for each in answer.assumed)]
@@ -187,9 +184,8 @@ def _of_kept(answer: Answer) -> list[str]:
         return []
     kept = math.fsum(row.recorded for row in answer.kept)
     share = format_share(kept / answer.gpu.recorded) if answer.gpu.recorded > 0 else "0 %"
-    head = f"as recorded: {_s(kept)}, {share} of the work" if answer.timed else "without any time, not in the sums"
-    lines = ["", f"  {head}"]
-    lines += [f"    {row.name[:60]}  {_s(row.recorded) if answer.timed else row.count}: {row.why}" for row in answer.kept[:MOST]]
+    lines = ["", f"  as recorded: {_s(kept)}, {share} of the work"]
+    lines += [f"    {row.name[:60]}  {_s(row.recorded)}: {row.why}" for row in answer.kept[:MOST]]
     return [*lines, f"    and {len(answer.kept) - MOST} more, see --json"] if len(answer.kept) > MOST else lines
 
 
@@ -201,11 +197,10 @@ def _of_steps(answer: Answer) -> list[str]:
     time, recorded, replayed = (
         math.fsum(getattr(step, name) for step in answer.steps) / count for name in ("time", "recorded", "replayed")
     )
-    was = f"; recorded {_s(recorded)}, by rules {_s(replayed)}" if answer.timed else ""
-    return [f"  a step   {_s(time)}{was}, mean of {count}"]
+    return [f"  a step   {_s(time)}; recorded {_s(recorded)}, by rules {_s(replayed)}, mean of {count}"]
 
 
-def _table(first: str, rows: Iterable[Sum], *, timed: bool) -> list[str]:
+def _table(first: str, rows: Iterable[Sum]) -> list[str]:
     shown = list(rows)
     columns = {
         "calls": [str(row.count) for row in shown],
@@ -215,9 +210,6 @@ def _table(first: str, rows: Iterable[Sum], *, timed: bool) -> list[str]:
         "9 of 10 within": [_range(row.range).removeprefix(" (").removesuffix(")") or "-" for row in shown],
         "as recorded": [_s(row.kept) if row.kept > 0 else "-" for row in shown],
     }
-    if not timed:
-        for name in ("recorded", "ratio", "as recorded"):
-            del columns[name]
     names = Column(first, [row.name for row in shown], right=False, widest=44)
     return aligned([names, *(Column(name, values) for name, values in columns.items())])
 
@@ -236,23 +228,23 @@ def as_dict(answer: Answer) -> dict[str, Any]:
         "machine": answer.machine,
         "ranks": [{"rank": rank, "device": device} for rank, device in zip(answer.ranks, answer.devices, strict=True)],
         "recorded_s": answer.recorded if answer.clocked else None,
-        "replayed_s": answer.replayed if answer.timed else None,
+        "replayed_s": answer.replayed,
         "makespan_s": answer.makespan.value,
         "range_s": None if answer.range is None else [answer.range.low, answer.range.high],
         "as_recorded_of_path": dict(answer.stated),
         "steps": [
             {
-                "name": step.name, "rank": step.rank, "recorded_s": step.recorded if answer.timed else None,
-                "replayed_s": step.replayed if answer.timed else None, "predicted_s": step.time,
+                "name": step.name, "rank": step.rank, "recorded_s": step.recorded,
+                "replayed_s": step.replayed, "predicted_s": step.time,
             }
             for step in answer.steps
         ],
-        "gpu": _as_dict(answer.gpu, timed=answer.timed),
-        "kinds": [_as_dict(each, timed=answer.timed) for each in answer.kinds],
-        "operators": [{**_as_dict(each, timed=answer.timed), "kind": each.kind} for each in answer.operators],
+        "gpu": _as_dict(answer.gpu),
+        "kinds": [_as_dict(each) for each in answer.kinds],
+        "operators": [{**_as_dict(each), "kind": each.kind} for each in answer.operators],
         "as_recorded": [
             {
-                "name": row.name, "kind": row.kind, "count": row.count, "time_s": row.recorded if answer.timed else None,
+                "name": row.name, "kind": row.kind, "count": row.count, "time_s": row.recorded,
                 "why": row.why,
             }
             for row in answer.kept
@@ -261,15 +253,15 @@ def as_dict(answer: Answer) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _as_dict(row: Sum, *, timed: bool) -> dict[str, Any]:
+def _as_dict(row: Sum) -> dict[str, Any]:
     return {
         "name": row.name,
         "count": row.count,
-        "recorded_s": row.recorded if timed else None,
+        "recorded_s": row.recorded,
         "predicted_s": row.time,
-        "ratio": row.ratio if timed else None,
+        "ratio": row.ratio,
         "range_s": [row.range.low, row.range.high],
-        "as_recorded_s": row.kept if timed else None,
+        "as_recorded_s": row.kept,
     }
 
 

@@ -114,7 +114,6 @@ def find(replay: Replay, *, gpu_times: float = 1.0, by_name: Mapping[str, float]
     times = replayed(replay, marked, line.start, line.end)
     gpu = replay.is_gpu
     length = (replay.recorded_end - replay.recorded)[gpu]
-    is_tried = length.any() and replay.recording.timed
     tried = [(gpu_times, dict(by_name or {}))] if by_name or gpu_times != 1.0 else [(factor, {}) for factor in TRIED]
     return Findings(
         replay=replay,
@@ -127,7 +126,7 @@ def find(replay: Replay, *, gpu_times: float = 1.0, by_name: Mapping[str, float]
         causes=_causes(replay),
         unmapped=_unmapped(replay),
         traffic=_traffic(replay),
-        trials=tuple(_trial(replay, marked, *each) for each in tried) if is_tried else (),
+        trials=tuple(_trial(replay, marked, *each) for each in tried) if length.any() else (),
     )
 
 

@@ -21,7 +21,6 @@ _MARKS: Final = (
     (rb'"traceEvents"|"deviceProperties"|"ph"\s*:', "kineto"),
     (rb'^\s*\{\s*"[^"]*"\s*:\s*\[\s*\d', "chakra"),  # ranks of process groups
     (rb'"(COMP|COMM_\w+|MEM_\w+)_NODE"', "chakra"),
-    (rb'"nodes"\s*:\s*\[\s*\{[^{}]*"ctrl_deps"|"schema"\s*:\s*"[\d.]+(-chakra|")', "host"),
 )
 
 
@@ -49,7 +48,6 @@ class Format(NamedTuple):
 FORMATS: Final[Mapping[str, Format]] = {
     "kineto": Format("hwsim.importers.kineto", "JSON of PyTorch's profiler (.json, .json.gz), a file for each rank."),
     "nsys": Format("hwsim.importers.nsys", "SQLite of Nsight Systems (nsys export --type sqlite)."),
-    "host": Format("hwsim.importers.host_trace", "Execution trace of PyTorch's ExecutionTraceObserver (.json, .json.gz)."),
     "chakra": Format("hwsim.importers.chakra", "Chakra execution traces (.et, .json), a file for each rank."),
 }
 

@@ -184,7 +184,6 @@ class Recording:
 
     Args:
         zero: seconds since 1970 of time 0, 0 if unknown. notes: what a reader had to assume, in words.
-        timed: false if the files have no times; starts are an order then, one fs apart, and durations the nesting.
         clocked: false if a reader made the starts of each rank alone, so that starts of two ranks cannot be compared.
     """
 
@@ -193,5 +192,4 @@ class Recording:
     left: tuple[Left, ...] = ()
     zero: float = 0.0
     notes: tuple[str, ...] = ()
-    timed: bool = True
     clocked: bool = True

@@ -66,17 +66,17 @@ def as_dict(findings: Findings) -> dict[str, Any]:
 
 def text(findings: Findings) -> list[str]:
     """Lines for people."""
-    timed = findings.replay.recording.timed
-    if not findings.recorded or not timed:
-        why = "marks, and neither calls nor GPU ops" if timed else "no times; give a machine to have them from the shapes"
+    clocked = findings.replay.recording.clocked
+    if not findings.recorded:
+        why = "marks, and neither calls nor GPU ops" if clocked else "no times; give a machine to have them"
         return [f"  replay      none: the files have {why}"]
-    if findings.replay.recording.clocked:
+    if clocked:
         lines = [f"  replay      {_pair(findings.recorded, findings.replayed)}"]
     else:
         lines = [f"  replay      {_time(findings.replayed)} by rules: the files have durations, and no starts"]
     lines += _of_steps(findings)
     if findings.busy:
-        length = findings.recorded if findings.replay.recording.clocked else findings.replayed
+        length = findings.recorded if clocked else findings.replayed
         rank_time = max(1, length * len(findings.replay.ranks))
         lines.append(f"  GPU ops     {_time(findings.busy)}, {percent(findings.busy / rank_time)} of the run")
         lines.append(f"  unexplained {_time(findings.unexplained)} before GPU ops, {percent(findings.share)} of the run")

@@ -35,7 +35,6 @@ def save(replay: Replay, path: Path, graph: OpGraph | None = None) -> Path:
         "format": recording.format,
         "zero": recording.zero,
         "notes": list(recording.notes),
-        "timed": recording.timed,
         "clocked": recording.clocked,
         "left": [asdict(each) for each in recording.left],
         "ranks": [_tables(rank) for rank in recording.ranks],
@@ -89,7 +88,6 @@ def load(path: Path) -> tuple[Recording, dict[str, NDArray[Any]], str]:
         left,
         float(tables["zero"]),
         tuple(tables["notes"]),
-        timed=tables.get("timed", True),
         clocked=tables.get("clocked", True),
     )
     return recording, columns, str(tables["mode"])

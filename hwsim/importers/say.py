@@ -21,9 +21,8 @@ def as_dict(recording: Recording) -> dict[str, Any]:
     return {
         "hwsim": "import/1",
         "format": recording.format,
-        "timed": recording.timed,
         "begin_s": recording.zero,
-        "ranks": [_rank(rank, recording) for rank in recording.ranks],
+        "ranks": [_rank(rank) for rank in recording.ranks],
         "memory": [
             {"device": device.device, "peak_bytes": device.peak, "at_s": device.at_s} for device in timeline(recording).memory
         ],
@@ -34,7 +33,7 @@ def as_dict(recording: Recording) -> dict[str, Any]:
     }
 
 
-def _rank(rank: Rank, recording: Recording) -> dict[str, Any]:
+def _rank(rank: Rank) -> dict[str, Any]:
     counts = np.bincount(rank.slices.what, minlength=len(What))
     launched, found_launches = launches(rank)
     return {
@@ -43,7 +42,7 @@ def _rank(rank: Rank, recording: Recording) -> dict[str, Any]:
         "file": rank.file,
         "host": rank.host,
         "gpus": [{"number": number, "name": name} for number, name in rank.devices],
-        "span_s": span(rank) / FEMTO if recording.timed else None,
+        "span_s": span(rank) / FEMTO,
         "slices": {what.name.lower(): int(counts[what]) for what in What},
         "steps": steps(rank),
         "ops_with_shapes": shaped(rank),
@@ -80,10 +79,10 @@ def launches(rank: Rank) -> tuple[int, int]:
 
 def text(recording: Recording) -> str:
     """A table of the ranks, the peak of each memory, what was assumed, and what was left out."""
-    ranks = [_rank(rank, recording) for rank in recording.ranks]
+    ranks = [_rank(rank) for rank in recording.ranks]
     columns = [
         Column("rank", [str(rank["rank"]) for rank in ranks]),
-        Column("time", [format_quantity(rank["span_s"], "s") if recording.timed else "-" for rank in ranks]),
+        Column("time", [format_quantity(rank["span_s"], "s") for rank in ranks]),
         Column("steps", [str(rank["steps"]) for rank in ranks]),
         Column("ops", [str(rank["slices"]["op"]) for rank in ranks]),
         Column("with shapes", [str(rank["ops_with_shapes"]) for rank in ranks]),

@@ -16,7 +16,6 @@ from tests import traces
 from tests.calibrate_logs import FOLDER, LOGS, PARTS
 from tests.fuzz.case import Made
 from tests.fuzz.damage import json_damaged, torn
-from tests.test_import_host import THREAD, new, old
 
 CELLS: Final = (None, -1, 0, 1, 2**31, 2**53, 2**62, -(2**63), 0.5, 1e300, "", "x", "\x1b[2J", "\u202e", b"\xff\x00")
 CONFIG: Final[dict[str, Any]] = {
@@ -48,20 +47,6 @@ def _kineto() -> bytes:
 
 
 @cache
-def _host() -> tuple[bytes, ...]:
-    made = []
-    for node, schema in ((new, "1.1.1-chakra.0.0.4"), (old, "1.0.2-chakra.0.0.4")):
-        nodes = [
-            THREAD,
-            node(5, 4, "aten::addmm", [1, 2], [9]),
-            node(4, 2, "aten::linear", [1, 2], [9]),
-            node(6, 2, "aten::relu_", [9], [9]),
-        ]
-        made.append(json.dumps({"schema": schema, "pid": 7, "nodes": nodes}).encode())
-    return tuple(made)
-
-
-@cache
 def _chakra() -> bytes:
     gpu = Attribute("is_cpu_op", "bool", False)
     exchange = (gpu, Attribute("comm_type", "int64", 0), Attribute("comm_size", "int64", 4096))
@@ -80,7 +65,7 @@ def _chakra() -> bytes:
 
 def imported(dice: random.Random) -> Made:
     """Any file that `hwsim import` reads."""
-    which = dice.choice(("kineto", "kineto", "nsys", "host", "chakra", "huggingface", "huggingface"))
+    which = dice.choice(("kineto", "kineto", "nsys", "chakra", "huggingface", "huggingface"))
     more = dice.choice(([], [], ["--json"], ["-o", "out.yaml"], ["-o", "out.npz"]))
     if which == "nsys":
         return ["import", which, "a.sqlite", *more], {
@@ -91,13 +76,8 @@ def imported(dice: random.Random) -> Made:
     if which == "huggingface":
         data = json.dumps(dice.choice((CONFIG, EXPERTS))).encode()
         return ["import", which, "config.json"], {"config.json": json_damaged(data, dice)}
-    if which == "kineto":
-        more = [
-            *more,
-            *dice.choice(([], [], ["--mode", "exact"], ["--gpu-times", "2"], ["--machine", "dgx-a100"], ["--step", "0"])),
-        ]
-    data = _kineto() if which == "kineto" else dice.choice(_host())
-    return ["import", which, "a.json", *more], {"a.json": json_damaged(data, dice)}
+    more = [*more, *dice.choice(([], [], ["--mode", "exact"], ["--gpu-times", "2"], ["--machine", "dgx-a100"], ["--step", "0"]))]
+    return ["import", which, "a.json", *more], {"a.json": json_damaged(_kineto(), dice)}
 
 
 def _cell(data: bytes, dice: random.Random) -> bytes:

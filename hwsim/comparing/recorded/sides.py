@@ -35,8 +35,7 @@ def of_recording(recording: Recording) -> Played:
     replay = explain(recording, "exact")
     files = ", ".join(rank.file for rank in recording.ranks[:3])
     if not recording.clocked or (len(replay) and replay.recorded_end.max(initial=0) <= 0):
-        hint = "`hwsim import ... --machine MACHINE` predicts them from shapes"
-        raise SpecError.of(None, f"{files}: this recording does not say when its ops started", hint)
+        raise SpecError.of(None, f"{files}: this recording does not say when its ops started")
     if not len(replay):
         hint = "a profile of a step has operators or kernels"
         raise SpecError.of(None, f"{files}: nothing in this recording runs", hint)

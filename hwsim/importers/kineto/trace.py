@@ -46,7 +46,7 @@ PHASES: Final[Mapping[str, str]] = {
     "E": "an end without its begin; spans are read where they are one event (ph: X)",
 }
 OTHER: Final = "of a category that is not read"
-HINT: Final = "a PyTorch execution trace has 'nodes': `hwsim import host`; other traces are not Kineto's"
+HINT: Final = "an execution trace of PyTorch has 'nodes', and no times: record with torch.profiler, with record_shapes=True"
 _ARROWS: Final = frozenset({"s", "t", "f"})
 _WRONG: Final = (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError)
 _NOTHING: Final[dict[str, Any]] = {}

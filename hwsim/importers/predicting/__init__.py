@@ -26,7 +26,6 @@ from hwsim.importers.predicting.kernels import Kernels
 from hwsim.importers.predicting.times import Row, Times
 from hwsim.importers.replay import Part, Replay
 from hwsim.importers.tensor import Split
-from hwsim.importers.untimed import on_gpus
 from hwsim.machine import Machine
 from hwsim.records import dataclass
 
@@ -59,7 +58,6 @@ def predict(replay: Replay, machine: Machine, *, keep_host: bool = False, divide
     Raises:
         WrongMachine: it has too few GPUs for the ranks.
     """
-    replay = on_gpus(replay)
     times = Times(replay, machine, divided)
     kernels = Kernels(times, divided)
     for position, explained in enumerate(replay.ranks):

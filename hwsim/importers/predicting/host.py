@@ -15,7 +15,6 @@ from hwsim.importers.lowering import CannotLower, Lowered
 from hwsim.importers.predicting.times import Times
 from hwsim.importers.recording import What
 from hwsim.importers.threads import Piece
-from hwsim.importers.untimed import working
 from hwsim.ticks import FEMTO
 
 
@@ -27,9 +26,7 @@ def host(times: Times, position: int, explained: Explained, ops: NDArray[np.intp
         times.sum("host", "host threads", "host", "software, as recorded").add(total, total)
         return
     rest = total
-    timed = times.replay.recording.timed
-    chosen = _outermost(explained, times.meaning) if timed else working(explained.rank, explained.linked, times.meaning)
-    inner = _by_piece(explained, chosen)
+    inner = _by_piece(explained, _outermost(explained, times.meaning))
     device = times.placing.host(position)
     for op in ops.tolist():
         place = int(times.replay.slice[op])

@@ -22,7 +22,6 @@ from hwsim.importers.placing import Placing, placed
 from hwsim.importers.recording import Facts, Ints, Recording
 from hwsim.importers.replay import Replay
 from hwsim.importers.tensor import Split
-from hwsim.importers.untimed import ASSUMED
 from hwsim.machine import Machine
 from hwsim.origins import Doubt
 from hwsim.records import dataclass
@@ -88,7 +87,7 @@ class Times:
         self.cost: Ints = self.body.cost.copy()
         self.costs: dict[Cost, int] = {}
         self.sums: dict[tuple[str, str, How, str], Total] = {}
-        self.assumed = dict.fromkeys((*(() if replay.recording.timed else ASSUMED), *replay.meetings.notes))
+        self.assumed = dict.fromkeys(replay.meetings.notes)
         self.meanings: dict[tuple[str, Facts | None], Meaning] = {}
 
     def graph(self) -> OpGraph:
