@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from hwsim.cli import main
+from hwsim.importers.chakra_nodes import Attribute, Kind, Node, Trace, pack
 from hwsim.importers.formats import read
 from hwsim.spec.tree import unprintable
 from tests.calibrate_logs import FOLDER, LOGS, PARTS
@@ -24,12 +25,6 @@ HF = {
     "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 64, "intermediate_size": 128,
     "num_attention_heads": 4, "num_hidden_layers": 2, "vocab_size": 100, "_name_or_path": "a/b", "hidden_act": "silu",
 }  # fmt: skip
-CHAKRA = [
-    {"version": "0.0.4"},
-    {"id": 1, "name": "work", "type": "COMP_NODE", "duration_micros": 5, "attr": [{"name": "kernel", "stringVal": "x"}]},
-    {"id": 2, "name": "sum", "type": "COMM_COLL_NODE", "data_deps": [1], "duration_micros": 5,
-     "attr": [{"name": "pg_name", "stringVal": "0"}, {"name": "comm_size", "int64Val": 8}]},
-]  # fmt: skip
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -79,15 +74,30 @@ def check(folder: Path, *arguments: str, output: str) -> None:
         (folder / output).unlink(missing_ok=True)
 
 
-@pytest.mark.parametrize("tool", ["kineto", "chakra", "huggingface"])
+@pytest.mark.parametrize("tool", ["kineto", "huggingface"])
 def test_no_string_of_json_reaches_the_terminal(tool: str, tmp_path: Path) -> None:
     file = tmp_path / "rank0.json"
-    document: Any = {"kineto": kineto(run(world=2, steps=1, layers=1), host="a"), "chakra": CHAKRA,
-                     "huggingface": HF}[tool]  # fmt: skip
+    document: Any = {"kineto": kineto(run(world=2, steps=1, layers=1), host="a"), "huggingface": HF}[tool]
     for changed in distinct(document):
-        text = "".join(json.dumps(each, indent=2) for each in changed) if tool == "chakra" else dumps(changed)
-        file.write_text(text)
+        file.write_text(dumps(changed))
         check(tmp_path, "import", tool, str(file), output="m.yaml" if tool == "huggingface" else "step.yaml")
+
+
+def test_no_string_of_chakra_reaches_the_terminal(tmp_path: Path) -> None:
+    def name(attribute: str, value: str) -> Attribute:
+        return Attribute(attribute, "string", value)
+
+    odd = MARKER + "a"
+    for head, nodes in (
+        (name(odd, "x"), ()), (name("hwsim.gpu.0", odd), ()), (name("hwsim.host", odd), ()),
+        *((name("x", "x"), each) for each in (
+            (Node(1, odd, Kind.COMP, duration=5),), (Node(1, "a", Kind.COMP, duration=5, attributes=(name(odd, "x"),)),),
+            (Node(1, "a", Kind.COMP, duration=5, attributes=(name("kernel", odd),)),),
+            (Node(1, "a", Kind.COMP, duration=5, attributes=(name("hwsim.lane", odd),)),),
+            (Node(1, "a", Kind.COLLECTIVE, duration=5, attributes=(name("pg_name", odd),)),))),
+    ):  # fmt: skip
+        (tmp_path / "a.0.et").write_bytes(pack(Trace("0.0.4", (head,), nodes or (Node(1, "a", Kind.COMP, duration=5),))))
+        check(tmp_path, "import", "chakra", str(tmp_path / "a.0.et"), output="step.yaml")
 
 
 def test_no_string_of_nsight_reaches_the_terminal(tmp_path: Path) -> None:

@@ -267,17 +267,6 @@ def test_nodes_without_a_start_among_others_that_have_one_begin_after_what_they_
 THREAD = (Attribute("tid", "int64", 9),)
 
 
-def test_times_of_json_keep_their_digits(tmp_path: Path) -> None:
-    starts = ("1717171717171717.125", "1717171717171720.5")
-    nodes = ", ".join(
-        f'{{"id": {at}, "name": "k", "type": "COMP_NODE", "start_time_micros": {start}, "duration_micros": 1.9}}'
-        for at, start in enumerate(starts)
-    )
-    (tmp_path / "run.0.json").write_text(f'{{"workload_graph": [{nodes}]}}')
-    slices = chakra.read([tmp_path / "run.0.json"]).ranks[0].slices
-    assert (slices.start.tolist(), slices.duration.tolist()) == ([0, 3_375_000_000], [1_900_000_000] * 2)
-
-
 def plain(stream: int, start: int, length: int) -> Event:
     """A kernel of which the file says no group."""
     return {"name": f"ncclKernel_AllReduce_RING_LL_Sum_{'float' if stream < 30 else 'half'}", "start": start, "length": length,

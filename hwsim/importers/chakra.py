@@ -1,4 +1,4 @@
-"""Chakra execution traces (`.et` and its JSON forms) as a recording; a file is a rank.
+"""Chakra execution traces (`.et`) as a recording; a file is a rank.
 
 Times are whole microseconds of any clock. Many files have none: then each op starts as soon as what it waits for has ended and
 its lane is free. hwsim's own files keep femtoseconds in attributes of their own (`hwsim.start_fs`, `hwsim.duration_fs`), which
@@ -8,6 +8,7 @@ others ignore.
 from __future__ import annotations
 
 import gzip
+import json
 import re
 import zlib
 from collections.abc import Callable, Mapping, Sequence
@@ -16,9 +17,8 @@ from heapq import heapify, heappop, heappush
 from pathlib import Path
 from typing import Final
 
-from hwsim.importers import chakra_json, chakra_nodes
 from hwsim.importers.chakra_facts import COMMUNICATION, MEMORY, Describing
-from hwsim.importers.chakra_nodes import Damaged, Kind, Node, Trace, Value, attributes_of, number_of
+from hwsim.importers.chakra_nodes import Damaged, Kind, Node, Trace, Value, attributes_of, number_of, parse
 from hwsim.importers.columns import Allocations, Columns, LeftOut, TooLong
 from hwsim.importers.ranks import APART, Process, joined
 from hwsim.importers.ranks import number_of as number_in
@@ -43,7 +43,7 @@ def read(files: Sequence[Path], report: Callable[[int, int], None] | None = None
     traces: list[tuple[Path, Trace]] = []
     size, done = sum(len(data) for _, data in contents), 0
     for file, data in contents:
-        named = chakra_json.groups(data) if data[:1] == b"{" else None
+        named = _groups(data) if data[:1] == b"{" else None
         if named is not None:
             groups |= named
         else:
@@ -86,12 +86,24 @@ def _content(file: Path) -> bytes:
 
 
 def _trace(file: Path, data: bytes) -> Trace:
-    text = data.lstrip()[:1] in (b"{", b"[") or ".json" in file.suffixes
     try:
-        return chakra_json.parse(data) if text else chakra_nodes.parse(data)
+        return parse(data)
     except Damaged as error:
-        hint = None if text else "Chakra traces are .et files of protobuf messages, or their JSON"
-        raise _wrong(file, f"byte {error.byte}: {error}", hint) from None
+        raise _wrong(
+            file, f"byte {error.byte}: {error}", "Chakra traces are .et files of protobuf messages, not their JSON"
+        ) from None
+
+
+def _groups(data: bytes) -> dict[str, tuple[int, ...]] | None:
+    """Ranks of each process group by name, if that is what the file has (ASTRA-sim's comm_group.json)."""
+    try:
+        named = json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+    lists = named.values() if isinstance(named, dict) else ()
+    if not lists or not all(isinstance(ranks, list) and all(type(rank) is int for rank in ranks) for ranks in lists):
+        return None
+    return {name: tuple(ranks) for name, ranks in named.items()}
 
 
 def _own(trace: Trace, name: str) -> int:

@@ -20,7 +20,6 @@ _HEAD: Final = 1 << 16  # bytes of a JSON that tell its format
 _MARKS: Final = (
     (rb'"traceEvents"|"deviceProperties"|"ph"\s*:', "kineto"),
     (rb'^\s*\{\s*"[^"]*"\s*:\s*\[\s*\d', "chakra"),  # ranks of process groups
-    (rb'"(COMP|COMM_\w+|MEM_\w+)_NODE"', "chakra"),
 )
 
 
@@ -48,7 +47,7 @@ class Format(NamedTuple):
 FORMATS: Final[Mapping[str, Format]] = {
     "kineto": Format("hwsim.importers.kineto", "JSON of PyTorch's profiler (.json, .json.gz), a file for each rank."),
     "nsys": Format("hwsim.importers.nsys", "SQLite of Nsight Systems (nsys export --type sqlite)."),
-    "chakra": Format("hwsim.importers.chakra", "Chakra execution traces (.et, .json), a file for each rank."),
+    "chakra": Format("hwsim.importers.chakra", "Chakra execution traces (.et), a file for each rank."),
 }
 
 
