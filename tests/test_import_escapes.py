@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from hwsim.cli import main
-from hwsim.importers.chakra_nodes import Attribute, Kind, Node, Trace, pack
+from hwsim.importers.chakra_nodes import Kind, Trace, attribute, node, pack
 from hwsim.importers.formats import read
 from hwsim.spec.tree import unprintable
 from tests.calibrate_logs import FOLDER, LOGS, PARTS
@@ -84,19 +84,19 @@ def test_no_string_of_json_reaches_the_terminal(tool: str, tmp_path: Path) -> No
 
 
 def test_no_string_of_chakra_reaches_the_terminal(tmp_path: Path) -> None:
-    def name(attribute: str, value: str) -> Attribute:
-        return Attribute(attribute, "string", value)
+    def name(called: str, value: str) -> Any:
+        return attribute(called, "string", value)
 
     odd = MARKER + "a"
     for head, nodes in (
         (name(odd, "x"), ()), (name("hwsim.gpu.0", odd), ()), (name("hwsim.host", odd), ()),
         *((name("x", "x"), each) for each in (
-            (Node(1, odd, Kind.COMP, duration=5),), (Node(1, "a", Kind.COMP, duration=5, attributes=(name(odd, "x"),)),),
-            (Node(1, "a", Kind.COMP, duration=5, attributes=(name("kernel", odd),)),),
-            (Node(1, "a", Kind.COMP, duration=5, attributes=(name("hwsim.lane", odd),)),),
-            (Node(1, "a", Kind.COLLECTIVE, duration=5, attributes=(name("pg_name", odd),)),))),
+            (node(1, odd, Kind.COMP, duration=5),), (node(1, "a", Kind.COMP, duration=5, attributes=(name(odd, "x"),)),),
+            (node(1, "a", Kind.COMP, duration=5, attributes=(name("kernel", odd),)),),
+            (node(1, "a", Kind.COMP, duration=5, attributes=(name("hwsim.lane", odd),)),),
+            (node(1, "a", Kind.COLLECTIVE, duration=5, attributes=(name("pg_name", odd),)),))),
     ):  # fmt: skip
-        (tmp_path / "a.0.et").write_bytes(pack(Trace("0.0.4", (head,), nodes or (Node(1, "a", Kind.COMP, duration=5),))))
+        (tmp_path / "a.0.et").write_bytes(pack(Trace("0.0.4", (head,), nodes or (node(1, "a", Kind.COMP, duration=5),))))
         check(tmp_path, "import", "chakra", str(tmp_path / "a.0.et"), output="step.yaml")
 
 

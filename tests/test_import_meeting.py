@@ -17,7 +17,7 @@ import pytest
 
 from hwsim import engine
 from hwsim.importers import chakra, kineto
-from hwsim.importers.chakra_nodes import Attribute, Kind, Node, Trace, pack
+from hwsim.importers.chakra_nodes import Kind, Trace, attribute, node, pack
 from hwsim.importers.placing import placed
 from hwsim.importers.predicting import predict
 from hwsim.importers.recording import Recording
@@ -79,18 +79,18 @@ def as_kineto(folder: Path, ranks: list[list[Event]], first: int = EPOCH, *, ran
 def as_chakra(folder: Path, ranks: list[list[Event]], first: int = EPOCH, *, timed: bool = True) -> Recording:
     files = []
     for rank, of_rank in enumerate(ranks):
-        nodes: list[Node] = []
+        nodes: list[Any] = []
         for number, each in enumerate(of_rank, 1):
             about: dict[str, Any] = {"is_cpu_op": False, "stream": each["stream"]}
             kind = Kind.COMP
             if "group" in each:
                 about |= {"comm_type": 0, "comm_size": 4 * 4096, "pg_name": named(each["group"])}
                 kind = Kind.COLLECTIVE
-            attributes = tuple(Attribute(name, KINDS[type(value)], value) for name, value in about.items())
+            attributes = tuple(attribute(name, KINDS[type(value)], value) for name, value in about.items())
             data = () if timed or number == 1 else (number - 1,)
             start, length = (first + each["start"], each["length"]) if timed or "group" not in each else (0, 0)
-            nodes.append(Node(number, each["name"], kind, (), data, start if timed else 0, length, attributes=attributes))
-        head = (Attribute("hwsim.world", "int64", 4),)
+            nodes.append(node(number, each["name"], kind, (), data, start if timed else 0, length, attributes=attributes))
+        head = (attribute("hwsim.world", "int64", 4),)
         files.append(folder / f"run.{rank}.et")
         files[-1].write_bytes(pack(Trace("0.0.4", head, tuple(nodes))))
     (folder / "comm_group.json").write_text(json.dumps(GROUPS))
@@ -204,13 +204,13 @@ def test_without_starts_the_nth_collectives_of_a_group_meet(tmp_path: Path) -> N
     assert any("the others wait for none" in note for note in shorter.meetings.notes)
 
 
-def single(number: int, kind: Kind, data: tuple[int, ...] = (), time: int = 0, **about: Any) -> Node:
+def single(number: int, kind: Kind, data: tuple[int, ...] = (), time: int = 0, **about: Any) -> Any:
     attributes = {"is_cpu_op": False, **about}
-    return Node(number, kind.name, kind, (), data, 0, time,
-                attributes=tuple(Attribute(name, KINDS[type(each)], each) for name, each in attributes.items()))  # fmt: skip
+    return node(number, kind.name, kind, (), data, 0, time,
+                attributes=tuple(attribute(name, KINDS[type(each)], each) for name, each in attributes.items()))  # fmt: skip
 
 
-def written(folder: Path, *ranks: tuple[Node, ...]) -> list[Path]:
+def written(folder: Path, *ranks: tuple[Any, ...]) -> list[Path]:
     files = [folder / f"x.{rank}.et" for rank in range(len(ranks))]
     for file, nodes in zip(files, ranks, strict=True):
         file.write_bytes(pack(Trace("0.0.4", (), nodes)))
@@ -231,7 +231,7 @@ def test_a_recv_waits_for_the_send_with_its_tag(tmp_path: Path) -> None:
 
 
 def test_two_ranks_that_both_send_first_do_not_wait_for_ever(tmp_path: Path) -> None:
-    def both(rank: int, time: int) -> tuple[Node, ...]:
+    def both(rank: int, time: int) -> tuple[Any, ...]:
         other = {"comm_size": 1 << 20, "comm_tag": 0}
         first = single(1, Kind.COMP, (), time), single(2, Kind.SEND, (1,), comm_dst=1 - rank, **other)
         return *first, single(3, Kind.RECV, (2,), comm_src=1 - rank, **other), single(4, Kind.COMP, (3,), 100)
@@ -242,7 +242,7 @@ def test_two_ranks_that_both_send_first_do_not_wait_for_ever(tmp_path: Path) -> 
 
 
 def test_collectives_that_would_never_end_are_refused_a_meeting(tmp_path: Path) -> None:
-    def both(*names: str) -> tuple[Node, ...]:
+    def both(*names: str) -> tuple[Any, ...]:
         return tuple(
             single(at, Kind.COLLECTIVE, (at - 1,) * (at > 1), comm_type=0, comm_size=64, pg_name=name)
             for at, name in enumerate(names, 1)
@@ -255,8 +255,8 @@ def test_collectives_that_would_never_end_are_refused_a_meeting(tmp_path: Path) 
 
 def test_nodes_without_a_start_among_others_that_have_one_begin_after_what_they_wait_for(tmp_path: Path) -> None:
     nodes = (
-        Node(1, "a", Kind.COMP, start=EPOCH, duration=30), Node(2, "b", Kind.COMP, data=(1,), duration=5, attributes=THREAD),
-        Node(3, "c", Kind.COMP, data=(2,), duration=7, attributes=THREAD), Node(4, "d", Kind.COMP, start=EPOCH + 60, duration=1),
+        node(1, "a", Kind.COMP, start=EPOCH, duration=30), node(2, "b", Kind.COMP, data=(1,), duration=5, attributes=THREAD),
+        node(3, "c", Kind.COMP, data=(2,), duration=7, attributes=THREAD), node(4, "d", Kind.COMP, start=EPOCH + 60, duration=1),
     )  # fmt: skip
     recording = chakra.read(written(tmp_path, nodes))
     slices = recording.ranks[0].slices
@@ -264,7 +264,7 @@ def test_nodes_without_a_start_among_others_that_have_one_begin_after_what_they_
     assert [(left.name, left.count) for left in recording.left] == [("no start", 2)]
 
 
-THREAD = (Attribute("tid", "int64", 9),)
+THREAD = (attribute("tid", "int64", 9),)
 
 
 def plain(stream: int, start: int, length: int) -> Event:

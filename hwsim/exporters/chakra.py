@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from hwsim.demand import Cost
 from hwsim.exporters.tools import Exported
-from hwsim.importers.chakra_nodes import COLLECTIVES, Attribute, Kind, Node, Trace, pack
+from hwsim.importers.chakra_nodes import COLLECTIVES, Kind, Trace, attribute, node, pack
 from hwsim.importers.recording import Left
 from hwsim.views.trace.events import FIRST_STREAM
 from hwsim.views.trace.names import COPIES, name_on_gpu, operation_of
@@ -64,19 +64,19 @@ class _Writing:
             self.device[at]: track.device for at, track in enumerate(slices.tracks) if track.on_gpu and self.run.ranks[at] == rank
         }
         about = (
-            Attribute("hwsim.rank", "int64", rank),
-            Attribute("hwsim.world", "int64", self.run.world),
-            *(Attribute(f"hwsim.gpu.{number}", "string", device) for number, device in gpus.items()),
+            attribute("hwsim.rank", "int64", rank),
+            attribute("hwsim.world", "int64", self.run.world),
+            *(attribute(f"hwsim.gpu.{number}", "string", device) for number, device in gpus.items()),
         )
         return Trace(VERSION, about, tuple(self._node(number, slices.all[number], before) for number in mine))
 
-    def _node(self, number: int, piece: Slice, before: dict[int, int]) -> Node:
+    def _node(self, number: int, piece: Slice, before: dict[int, int]) -> Any:
         label = self.flat.graph.labels[self.flat.label[piece.op]]
         track = self.run.slices.tracks[piece.track]
         cost = self.run.cost_of(self.run.slices.works.get(piece.op, piece.op))
         members = self.run.slices.members.get(number)
         kind, name = Kind.COMP, label.name
-        attributes = [Attribute("is_cpu_op", "bool", not track.on_gpu)]
+        attributes = [attribute("is_cpu_op", "bool", not track.on_gpu)]
         if track.on_gpu and members is not None and (operation := operation_of(label, cost)):
             kind = Kind.COLLECTIVE
             attributes += self._exchange(operation, cost, members)
@@ -87,7 +87,7 @@ class _Writing:
         if track.on_gpu and label.kind in COPIES:
             name = name_on_gpu(label, cost, self.run)
         attributes += self._place(piece, label.name)
-        return Node(
+        return node(
             number + 1,
             name,
             kind,
@@ -98,19 +98,19 @@ class _Writing:
             attributes=tuple(attributes),
         )
 
-    def _place(self, piece: Slice, called: str) -> Iterator[Attribute]:
+    def _place(self, piece: Slice, called: str) -> Iterator[Any]:
         track = self.run.slices.tracks[piece.track]
-        yield Attribute("stream" if track.on_gpu else "tid", "int64", self.number[piece.track])
+        yield attribute("stream" if track.on_gpu else "tid", "int64", self.number[piece.track])
         if track.on_gpu and self.device[piece.track]:
-            yield Attribute("hwsim.device", "int64", self.device[piece.track])
-        yield Attribute("hwsim.lane", "string", track.name)
-        yield Attribute("hwsim.name", "string", called)
-        yield Attribute("hwsim.start_fs", "int64", piece.start)
-        yield Attribute("hwsim.duration_fs", "int64", piece.end - piece.start)
+            yield attribute("hwsim.device", "int64", self.device[piece.track])
+        yield attribute("hwsim.lane", "string", track.name)
+        yield attribute("hwsim.name", "string", called)
+        yield attribute("hwsim.start_fs", "int64", piece.start)
+        yield attribute("hwsim.duration_fs", "int64", piece.end - piece.start)
         if piece.waiting:
-            yield Attribute("hwsim.waiting_fs", "int64", piece.waiting)
+            yield attribute("hwsim.waiting_fs", "int64", piece.waiting)
 
-    def _work(self, cost: Cost | None, piece: Slice) -> Iterator[Attribute]:
+    def _work(self, cost: Cost | None, piece: Slice) -> Iterator[Any]:
         if cost is None:
             return
         size = float(self.flat.size[piece.op])
@@ -118,21 +118,21 @@ class _Writing:
             unit: max((amount for _, amount, of_unit in cost.moved if of_unit == unit), default=0.0) for unit in ("FLOP", "B")
         }
         if amounts["FLOP"] or amounts["B"]:
-            yield Attribute("num_ops", "int64", round(size * amounts["FLOP"]))
-            yield Attribute("tensor_size", "uint64", round(size * amounts["B"]))
+            yield attribute("num_ops", "int64", round(size * amounts["FLOP"]))
+            yield attribute("tensor_size", "uint64", round(size * amounts["B"]))
 
-    def _exchange(self, operation: str, cost: Cost | None, members: tuple[str, ...]) -> Iterator[Attribute]:
-        yield Attribute("comm_type", "int64", _NUMBERS[operation])
+    def _exchange(self, operation: str, cost: Cost | None, members: tuple[str, ...]) -> Iterator[Any]:
+        yield attribute("comm_type", "int64", _NUMBERS[operation])
         exchange = None if cost is None else cost.exchange
         size = exchange.ranks if exchange is not None else len(members)
         if exchange is not None:
             part = size if operation == "allgather" else 1
-            yield Attribute("comm_size", "int64", round(exchange.bytes / max(1, part)))
+            yield attribute("comm_size", "int64", round(exchange.bytes / max(1, part)))
         ranks = tuple(sorted({self.run.rank_of[member] for member in members if member in self.run.rank_of}))
         if len(ranks) == size > 1:
-            yield Attribute("pg_name", "string", str(self.groups.setdefault(ranks, len(self.groups) + 1)))
+            yield attribute("pg_name", "string", str(self.groups.setdefault(ranks, len(self.groups) + 1)))
         else:
-            yield Attribute("hwsim.ranks", "int64", size)
+            yield attribute("hwsim.ranks", "int64", size)
 
     def unsaid(self) -> tuple[Left, ...]:
         """Facts of the run that no node of Chakra has."""

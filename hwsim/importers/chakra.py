@@ -15,10 +15,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from heapq import heapify, heappop, heappush
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from hwsim.importers.chakra_facts import COMMUNICATION, MEMORY, Describing
-from hwsim.importers.chakra_nodes import Damaged, Kind, Node, Trace, Value, attributes_of, number_of, parse
+from hwsim.importers.chakra_nodes import Damaged, Kind, Trace, Value, attributes_of, number_of, parse
 from hwsim.importers.columns import Allocations, Columns, LeftOut, TooLong
 from hwsim.importers.ranks import APART, Process, joined
 from hwsim.importers.ranks import number_of as number_in
@@ -118,9 +118,9 @@ def _number(file: Path, trace: Trace) -> int | None:
     return own if own >= 0 else named if named is not None else int(digits[1]) if digits else None
 
 
-def _has_start(node: Node) -> bool:
+def _has_start(node: Any) -> bool:
     """Whether a file says when a node started."""
-    return bool(node.start) or any(each.name == "hwsim.start_fs" for each in node.attributes)
+    return bool(node.start_time_micros) or any(each.name == "hwsim.start_fs" for each in node.attr)
 
 
 class _Reading:
@@ -130,7 +130,7 @@ class _Reading:
         self.file, self.world = file, world
         self.attributes = attributes_of(trace.attributes)
         self.nodes = trace.nodes
-        self.values = [attributes_of(node.attributes) for node in trace.nodes]
+        self.values = [attributes_of(node.attr) for node in trace.nodes]
         self.called = any("rf_id" in values for values in self.values)  # of PyTorch: a control dependency is the caller
         self.lanes: dict[Lane, int] = {}
         self.facts = Describing(groups, world)
@@ -142,11 +142,11 @@ class _Reading:
         Raises:
             SpecError: nodes that wait for one another, and numbers that are none.
         """
-        kept = [at for at, node in enumerate(self.nodes) if node.kind not in (Kind.METADATA, Kind.INVALID)]
+        kept = [at for at, node in enumerate(self.nodes) if node.type not in (Kind.METADATA, Kind.INVALID)]
         waits = self._waits(kept)
         kinds = [self._what(self.nodes[at], self.values[at]) for at in kept]
         lane = [self._lane(self.nodes[at], self.values[at], kind) for at, kind in zip(kept, kinds, strict=True)]
-        length = [number_of((self.values[at].get("hwsim.duration_fs"),), self.nodes[at].duration * MICRO) for at in kept]
+        length = [number_of((self.values[at].get("hwsim.duration_fs"),), self.nodes[at].duration_micros * MICRO) for at in kept]
         if min(length, default=0) < 0:
             raise _wrong(self.file, "a duration below zero")
         facts = [self.facts.number(self.nodes[at], self.values[at], kind) for at, kind in zip(kept, kinds, strict=True)]
@@ -179,7 +179,7 @@ class _Reading:
 
     def _recorded(self, kept: Sequence[int], waits: Sequence[Sequence[int]], length: Sequence[int]) -> list[int]:
         """Starts as the file has them. Where the clock counts from 1970, a node without one starts when its last wait ends."""
-        start = [number_of((self.values[at].get("hwsim.start_fs"),), self.nodes[at].start * MICRO) for at in kept]
+        start = [number_of((self.values[at].get("hwsim.start_fs"),), self.nodes[at].start_time_micros * MICRO) for at in kept]
         first = min((each for each in start if each), default=0)
         unknown = {at for at, each in enumerate(start) if not each} if first > APART else set()
         if not unknown:
@@ -209,7 +209,7 @@ class _Reading:
     def _waits(self, kept: Sequence[int]) -> list[list[int]]:
         """Places among those kept that each waits for; what waits for a node that is not kept waits for what that waits for."""
         place = {at: number for number, at in enumerate(kept)}
-        by_number = {node.number: at for at, node in enumerate(self.nodes)}
+        by_number = {node.id: at for at, node in enumerate(self.nodes)}
         if len(by_number) < len(self.nodes):
             raise _wrong(self.file, f"{len(self.nodes) - len(by_number)} nodes have the number of another one")
         unknown = callers = 0
@@ -220,8 +220,8 @@ class _Reading:
             while ahead:
                 node = self.nodes[ahead.pop()]
                 if self.called:
-                    callers += len(node.controls)
-                for number in node.data if self.called else (*node.data, *node.controls):
+                    callers += len(node.ctrl_deps)
+                for number in node.data_deps if self.called else (*node.data_deps, *node.ctrl_deps):
                     before = by_number.get(number, -1)
                     if before < 0:
                         unknown += 1
@@ -245,23 +245,23 @@ class _Reading:
             self.left.add("dependencies", "on what ended after its successor had started", 0, wrong)
         return kept
 
-    def _what(self, node: Node, values: Mapping[str, Value]) -> What:
+    def _what(self, node: Any, values: Mapping[str, Value]) -> What:
         if "hwsim.what" in values:
             return What(number_of((values["hwsim.what"],)) % len(What))
         if values.get("is_cpu_op"):
             return What.CALL if node.name.startswith(_CALLS) else What.OP
-        if node.kind in MEMORY or node.name.startswith("Memcpy"):
+        if node.type in MEMORY or node.name.startswith("Memcpy"):
             return What.COPY
         return What.SET if node.name.startswith("Memset") else What.KERNEL
 
-    def _lane(self, node: Node, values: Mapping[str, Value], kinds: What) -> int:
+    def _lane(self, node: Any, values: Mapping[str, Value], kinds: What) -> int:
         on_host = kinds in (What.OP, What.CALL, What.PYTHON, What.MARK)
         if on_host:
             number = number_of((values.get("tid"),))
             lane = Lane(str(values.get("hwsim.lane", f"thread {number}")), HOST, number)
         else:
             # where no stream is named: computing and exchanging at a time, as ASTRA-sim does
-            exchanging = int(node.kind in COMMUNICATION)
+            exchanging = int(node.type in COMMUNICATION)
             number = number_of((values.get("stream"), values.get("tid")), exchanging)
             named = "stream" in values or "tid" in values
             called = f"stream {number}" if named else ("compute", "network")[exchanging]
@@ -295,6 +295,6 @@ class _Reading:
         return start
 
 
-def _asks(node: Node) -> bool:
+def _asks(node: Any) -> bool:
     """Whether a node without a duration is one whose time is to be found."""
-    return node.kind in COMMUNICATION or node.kind in MEMORY or any(node_of.name == "num_ops" for node_of in node.attributes)
+    return node.type in COMMUNICATION or node.type in MEMORY or any(each.name == "num_ops" for each in node.attr)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from hwsim.importers.chakra_nodes import COLLECTIVES, Kind, Node, Tensors, Value, number_of
+from hwsim.importers.chakra_nodes import COLLECTIVES, Kind, Value, number_of
 from hwsim.importers.recording import Collective, Facts, What
 
 COMMUNICATION: Final = frozenset({Kind.SEND, Kind.RECV, Kind.COLLECTIVE})
@@ -31,10 +31,10 @@ class Describing:
         self.numbers: dict[Facts, int] = {}
         self._literals: dict[str, Any] = {}
 
-    def number(self, node: Node, values: Mapping[str, Value], kind_of: What) -> int:
+    def number(self, node: Any, values: Mapping[str, Value], kind_of: What) -> int:
         """The number of a node's facts among `numbers`, -1 if it has none."""
         asking = bool(values.get("is_cpu_op")) and "comm_type" not in values  # an op that starts a collective
-        collective = self._collective(node, values) if node.kind in COMMUNICATION and not asking else None
+        collective = self._collective(node, values) if node.type in COMMUNICATION and not asking else None
         moved = (
             number_of((values.get("comm_size"),))
             if collective
@@ -45,7 +45,7 @@ class Describing:
             dtypes=self._dtypes(node.inputs),
             bytes=moved,
             collective=collective,
-            kind=("load" if node.kind == Kind.MEM_LOAD else "store") if node.kind in MEMORY else "",
+            kind=("load" if node.type == Kind.MEM_LOAD else "store") if node.type in MEMORY else "",
             attributes=tuple(
                 (name, value if isinstance(value, str) else float(value) if isinstance(value, int | float) else _said(value))
                 for name, value in values.items()
@@ -54,10 +54,10 @@ class Describing:
         )
         return -1 if facts == Facts() else self.numbers.setdefault(facts, len(self.numbers))
 
-    def _collective(self, node: Node, values: Mapping[str, Value]) -> Collective:
+    def _collective(self, node: Any, values: Mapping[str, Value]) -> Collective:
         moved = number_of((values.get("comm_size"),))
-        if node.kind != Kind.COLLECTIVE:
-            sends = node.kind == Kind.SEND
+        if node.type != Kind.COLLECTIVE:
+            sends = node.type == Kind.SEND
             peer = number_of((values.get("comm_dst" if sends else "comm_src"),), -1)
             tag = number_of((values.get("comm_tag"),))
             return Collective("send" if sends else "recv", moved, moved, "int8", size=2, peer=peer, tag=tag)
@@ -68,14 +68,14 @@ class Describing:
         out = moved * size if name == "allgather" else moved // max(1, size) if name == "reduce-scatter" else moved
         return Collective(name, moved, out, "int8", ranks, size, group)  # sizes are in bytes, whatever the elements are
 
-    def _shapes(self, inputs: Tensors | None) -> tuple[Any, ...] | None:
-        if inputs is None or not inputs.shapes:
+    def _shapes(self, inputs: Any) -> tuple[Any, ...] | None:
+        if not inputs.shapes:
             return None
         literal = self._literal(inputs.shapes)
         return literal if isinstance(literal, tuple) else None
 
-    def _dtypes(self, inputs: Tensors | None) -> tuple[str, ...]:
-        literal = () if inputs is None or not inputs.types else self._literal(inputs.types)
+    def _dtypes(self, inputs: Any) -> tuple[str, ...]:
+        literal = () if not inputs.types else self._literal(inputs.types)
         return tuple(_dtype(str(each)) for each in literal) if isinstance(literal, tuple) else ()
 
     def _literal(self, text: str) -> Any:
@@ -87,7 +87,7 @@ class Describing:
         return self._literals[text]
 
 
-def _called(node: Node, values: Mapping[str, Value]) -> str:
+def _called(node: Any, values: Mapping[str, Value]) -> str:
     """The collective by its type, else by the name of its kernel; "" if neither says."""
     if "comm_type" in values:
         number = number_of((values["comm_type"],))
