@@ -227,7 +227,6 @@ def test_the_command_says_what_keeps_its_time_and_refuses_what_it_cannot_know(tm
     assert document["predicted"]["kinds"][0]["predicted_s"] == pytest.approx(PRODUCT)
     assert "add --machine" in said("--ranks", "4")
     assert "4 ranks use a GPU each, and the machine has 2 GPUs" in said("--ranks", "4", "--machine", str(machine))
-    assert "no norm tells the width" in said("--tensor", "2", "--machine", str(machine))
     assert "the examples of a step" in said("--model", "resnet-18")
     assert "no operator of this model" in said("--model", "resnet-18", "--batch", "8")
 

@@ -1,4 +1,4 @@
-"""Recordings on other numbers of ranks: data parallel copies, products divided among GPUs, and what is refused."""
+"""Recordings on other numbers of ranks: data parallel copies, and what is refused."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from hwsim.importers.predicting import predict
 from hwsim.importers.recording import Recording
 from hwsim.importers.replay import explain
 from hwsim.importers.scaling import CannotScale, scaled
-from hwsim.importers.tensor import split
 from hwsim.prepare import load_machine
 from tests.test_import_predict import op, recording
 
@@ -27,7 +26,6 @@ links:
   - {between: [cpu, "gpu*"], kind: pcie, gen: 4, lanes: 16}
 """
 NCCL = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
-WIDTH, INNER, TOKENS, HEADS = 2048, 8192, 4096, 16
 
 
 @pytest.fixture
@@ -80,59 +78,3 @@ def test_what_a_recording_does_not_tell_is_refused(tmp_path: Path) -> None:
         scaled(explain(trained(tmp_path, [1000, 1000, 1000, 1000], [0, 1])), 8)
     with pytest.raises(CannotScale, match="a send between two ranks"):
         scaled(explain(trained(tmp_path, [1000, 1000], kind="send")), 8)
-    with pytest.raises(CannotScale, match="no norm tells the width"):
-        split(explain(trained(tmp_path, [1000, 3000])), 2)
-
-
-def transformer(tmp_path: Path, heads: int = HEADS) -> Recording:
-    """One layer forward, and the gradients of its last product."""
-    head = WIDTH // heads
-    query = [1, heads, TOKENS, head]
-    calls: list[tuple[str, Any]] = [
-        ("aten::native_layer_norm", [[1, TOKENS, WIDTH], [], [WIDTH], [WIDTH], []]),
-        ("aten::addmm", [[3 * WIDTH], [TOKENS, WIDTH], [WIDTH, 3 * WIDTH], [], []]),
-        ("aten::_scaled_dot_product_flash_attention", [query, query, query, [], [], []]),
-        ("aten::addmm", [[WIDTH], [TOKENS, WIDTH], [WIDTH, WIDTH], [], []]),
-        ("aten::add", [[1, TOKENS, WIDTH], [1, TOKENS, WIDTH], []]),
-        ("aten::native_layer_norm", [[1, TOKENS, WIDTH], [], [WIDTH], [WIDTH], []]),
-        ("aten::addmm", [[INNER], [TOKENS, WIDTH], [WIDTH, INNER], [], []]),
-        ("aten::gelu", [[1, TOKENS, INNER], []]),
-        ("aten::addmm", [[WIDTH], [TOKENS, INNER], [INNER, WIDTH], [], []]),
-    ]
-    events = []
-    for number, (name, dims) in enumerate(calls):
-        events += op(name, 100 + 30 * number, [("kernel", 1000 * (number + 1), 900)], dims)
-    backward = op("aten::mm", 600, [("kernel", 12_000, 900)], [[TOKENS, INNER], [INNER, WIDTH]])
-    node = {"ph": "X", "cat": "cpu_op", "name": "AddmmBackward0", "pid": 1, "tid": 1, "ts": 590, "dur": 60, "args": {}}
-    return recording(tmp_path, [*events, node, *backward])
-
-
-def test_products_are_divided_by_columns_and_rows_and_summed_once_a_half(tmp_path: Path, machine: Any) -> None:
-    run = explain(transformer(tmp_path))
-    half = split(run, 4)
-    rank = half.replay.recording.ranks[0]
-    shapes = [rank.facts[number].shapes for number in rank.slices.facts[rank.slices.what == 0].tolist() if number >= 0]
-    products = [shape[1:3] for shape in shapes if shape is not None and len(shape) == 5 and shape[2] and len(shape[2]) == 2]
-    assert products == [
-        ((TOKENS, WIDTH), (WIDTH, 3 * WIDTH // 4)),
-        ((TOKENS, WIDTH // 4), (WIDTH // 4, WIDTH)),
-        ((TOKENS, WIDTH), (WIDTH, INNER // 4)),
-        ((TOKENS, INNER // 4), (INNER // 4, WIDTH)),
-    ]
-    assert ((1, TOKENS, INNER // 4), ()) in shapes
-    found, whole = predict(half.replay, machine, divided=half), predict(run, machine)
-    time = {row.name: row.time for row in found.rows}
-    alone = {row.name: row.time for row in whole.rows}
-    assert time["addmm"] == pytest.approx(alone["addmm"] / 4, rel=1e-3)
-    assert time["native_layer_norm"] == pytest.approx(alone["native_layer_norm"])
-    (summed,) = [row for row in found.rows if row.name == "allreduce of activations among 4"]
-    assert summed.count == 3  # of both halves forward, and of the input's gradients of one
-    size = TOKENS * WIDTH * 4.0
-    assert summed.time == pytest.approx(3 * 2 * 3 / 4 * size / 300e9, rel=0.3)
-
-
-def test_what_does_not_divide_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(CannotScale, match="does not divide by 3"):
-        split(explain(transformer(tmp_path)), 3)
-    with pytest.raises(CannotScale, match="does not divide"):
-        split(explain(transformer(tmp_path, heads=24 // 3)), 3)

@@ -101,9 +101,6 @@ _OPTIONS: Final = (
     click.option(
         "--ranks", type=click.IntRange(min=1), metavar="N", help="GPUs in all, the new ones data parallel; on --machine."
     ),
-    click.option(
-        "--tensor", type=click.IntRange(min=2), metavar="T", help="Divide the products of each rank among T GPUs; on --machine."
-    ),
     click.option("--model", metavar="MODEL", help="For a recording without shapes: the network that was run, a model/1."),
     click.option("--batch", type=click.IntRange(min=1), metavar="N", help="Examples of a step of --model."),
     click.option("--json", "as_json", is_flag=True, help="Print all numbers as JSON (hwsim: import/1)."),
@@ -200,7 +197,7 @@ def _refuse_nameless(replay: Replay, by_name: dict[str, float]) -> None:
 
 def _about(replay: Replay, gpu_times: tuple[str, ...], elsewhere: dict[str, Any]) -> tuple[str, ...]:
     """The source of the times of a written step, for its reader."""
-    given = [f"--{key} {elsewhere[key]}" for key in ("ranks", "tensor") if elsewhere[key] is not None]
+    given = [f"--ranks {elsewhere['ranks']}"] if elsewhere["ranks"] is not None else []
     if elsewhere["machine"] is not None:
         return (
             f"The times are predicted: {' '.join(['--machine ' + elsewhere['machine'], *given])}; ranges are not in this file.",

@@ -87,7 +87,6 @@ def import_run(
     machine: str | Path | None = None,
     keep: Literal["host"] | None = None,
     ranks: int | None = None,
-    tensor: int | None = None,
 ) -> Imported:
     """A recording of another tool, replayed by rules; `import` is a word of Python.
 
@@ -100,7 +99,6 @@ def import_run(
         machine: predict the durations of operators from their shapes there.
         keep: host: host threads as recorded, also of a run without a GPU.
         ranks: GPUs in all, the new ones data parallel; on `machine`.
-        tensor: divide the products of each rank among this number of GPUs; on `machine`.
 
     Raises:
         SpecError: a file that is cut, damaged or of another format, or an option that does not go with the others.
@@ -122,20 +120,18 @@ def import_run(
     by_name = {name: float(each) for name, each in gpu_times.items()} if isinstance(gpu_times, Mapping) else {}
     scale = 1.0 if isinstance(gpu_times, Mapping) else float(gpu_times)
     findings = find(replay, gpu_times=scale, by_name=by_name)
-    predicted = elsewhere(replay, machine=machine, keep=keep, ranks=ranks, tensor=tensor)
+    predicted = elsewhere(replay, machine=machine, keep=keep, ranks=ranks)
     return Imported(recording, findings, predicted, scale, tuple(by_name.items()))
 
 
-def elsewhere(
-    replay: Replay, *, machine: str | Path | None, keep: str | None, ranks: int | None, tensor: int | None, **_: object
-) -> There | None:
+def elsewhere(replay: Replay, *, machine: str | Path | None, keep: str | None, ranks: int | None, **_: object) -> There | None:
     """The replay on another machine; None without one.
 
     Raises:
         Misused: an option needs a machine, or cannot be had of this recording.
     """
     if machine is None:
-        for option, given in (("keep", keep), ("ranks", ranks), ("tensor", tensor)):
+        for option, given in (("keep", keep), ("ranks", ranks)):
             if given is not None:
                 raise Misused("durations of a machine are needed: add --machine", option)
         return None
@@ -143,24 +139,16 @@ def elsewhere(
     from hwsim.importers.placing import WrongMachine
     from hwsim.importers.predicting import predict
     from hwsim.importers.scaling import CannotScale, scaled
-    from hwsim.importers.tensor import split
 
     assumed: tuple[str, ...] = ()
-    divided, option = None, "ranks"
     try:
         if ranks is not None:
-            if ranks % (tensor or 1):
-                raise CannotScale(f"{ranks} ranks are no whole number of groups of {tensor}")
-            more = scaled(replay, ranks // (tensor or 1))
+            more = scaled(replay, ranks)
             replay, assumed = more.replay, more.assumed
-        if tensor is not None:
-            option = "tensor"
-            divided = split(replay, tensor)
-            replay, assumed = divided.replay, (*assumed, *divided.assumed)
     except CannotScale as error:
-        raise Misused(str(error), option) from None
+        raise Misused(str(error), "ranks") from None
     try:
-        prediction = predict(replay, load_machine(machine), keep_host=keep == "host", divided=divided)
+        prediction = predict(replay, load_machine(machine), keep_host=keep == "host")
     except WrongMachine as error:
         raise Misused(str(error), "machine") from None
     prediction = replace(prediction, assumed=(*assumed, *prediction.assumed))

@@ -1,4 +1,4 @@
-"""Ranks on a machine: the GPU of each, its host, and the GPUs of a group."""
+"""Ranks on a machine: the GPU of each, its host, and the GPUs of a collective."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ class Placing:
         gpus: GPU of each rank, by position; the host's device for a rank without one. all: GPUs of the machine in order.
         numbers: number of each rank. by_number: whether rank r is on GPU r.
         starts: seconds from one kernel to the next of a stream, by GPU.
-        group: GPUs in a row that each rank stands for; the first of them is its own.
     """
 
     machine: Machine
@@ -32,7 +31,6 @@ class Placing:
     numbers: tuple[int, ...]
     by_number: bool
     starts: Mapping[str, float]
-    group: int = 1
 
     def host(self, position: int) -> str:
         """The CPU of a rank, the nearest.
@@ -44,11 +42,6 @@ class Placing:
         if not cpu:
             raise WrongMachine(f"the machine has no CPU that is linked to {self.gpus[position]}")
         return cpu
-
-    def own(self, position: int) -> tuple[str, ...]:
-        """The GPUs that a rank stands for."""
-        at = self.all.index(self.gpus[position])
-        return self.all[at : at + self.group]
 
     def ends(self, kind: str, position: int) -> tuple[str, str] | None:
         """Source and target of a copy, by the letters of its kind (HtoD, DtoH, DtoD, PtoP); None if it does not say."""
@@ -63,19 +56,15 @@ class Placing:
 
     def members(self, ranks: Sequence[int], together: Sequence[int], count: int) -> tuple[str, ...] | None:
         """GPUs of a group of `count` ranks: those that the file names, else the recorded ones and the next; None if too few."""
-        firsts = self.all[:: self.group]
-        if self.by_number and len(ranks) == count and max(ranks, default=0) < len(firsts):
-            return tuple(firsts[rank] for rank in ranks)
+        if self.by_number and len(ranks) == count and max(ranks, default=0) < len(self.all):
+            return tuple(self.all[rank] for rank in ranks)
         chosen = list(dict.fromkeys(self.gpus[position] for position in together))
-        chosen += [gpu for gpu in firsts if gpu not in chosen]
+        chosen += [gpu for gpu in self.all if gpu not in chosen]
         return tuple(sorted(chosen[:count], key=self.all.index)) if len(chosen) >= count else None
 
 
-def placed(recording: Recording, machine: Machine, group: int = 1) -> Placing:
+def placed(recording: Recording, machine: Machine) -> Placing:
     """Rank r on GPU r, where the machine has as many; else the ranks in order on the GPUs in order.
-
-    Args:
-        group: GPUs in a row that each rank stands for.
 
     Raises:
         WrongMachine: there are fewer GPUs than ranks that use one.
@@ -83,26 +72,19 @@ def placed(recording: Recording, machine: Machine, group: int = 1) -> Placing:
     gpus = machine.devices_of("gpu")
     numbers = tuple(rank.number for rank in recording.ranks)
     uses = [any(lane.device >= 0 for lane in rank.lanes) for rank in recording.ranks]
-    if sum(uses) * group > len(gpus):  # integers
-        if group > 1:
-            raise WrongMachine(f"{sum(uses)} ranks of {group} GPUs each do not fit on {len(gpus)} GPUs")  # integers
+    if sum(uses) > len(gpus):  # integers
         few = "no GPU" if not gpus else "one GPU" if len(gpus) == 1 else f"{len(gpus)} GPUs"
         needed = "one rank uses a GPU" if sum(uses) == 1 else f"{sum(uses)} ranks use a GPU each"  # integers
         raise WrongMachine(f"{needed}, and the machine has {few}")
-    firsts = gpus[::group]
-    by_number = max(numbers, default=0) < len(firsts) and len(set(numbers)) == len(numbers)
+    by_number = max(numbers, default=0) < len(gpus) and len(set(numbers)) == len(numbers)
     cpus = machine.devices_of("cpu")
     chosen = []
     for position, (number, gpu) in enumerate(zip(numbers, uses, strict=True)):
         if not gpu and not cpus:
             raise WrongMachine("the machine has no CPU")
-        chosen.append((firsts[number if by_number else sum(uses[:position])]) if gpu else cpus[position % len(cpus)])  # integers
+        chosen.append((gpus[number if by_number else sum(uses[:position])]) if gpu else cpus[position % len(cpus)])  # integers
     starts = {name: _start(machine, name) for name in (*gpus, *cpus)}
-    placing = Placing(machine, tuple(chosen), tuple(gpus), numbers, by_number, starts, group)
-    for position, gpu in enumerate(uses):
-        if gpu and len({id(machine.device(name).model) for name in placing.own(position)}) > 1:
-            raise WrongMachine(f"the GPUs of a group are not alike: {', '.join(placing.own(position))}")
-    return placing
+    return Placing(machine, tuple(chosen), tuple(gpus), numbers, by_number, starts)
 
 
 def _start(machine: Machine, name: str) -> float:

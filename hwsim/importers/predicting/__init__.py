@@ -25,7 +25,6 @@ from hwsim.importers.predicting.host import host
 from hwsim.importers.predicting.kernels import Kernels
 from hwsim.importers.predicting.times import Row, Times
 from hwsim.importers.replay import Part, Replay
-from hwsim.importers.tensor import Split
 from hwsim.machine import Machine
 from hwsim.records import dataclass
 
@@ -48,18 +47,17 @@ class Predicted:
     devices: tuple[str, ...]
 
 
-def predict(replay: Replay, machine: Machine, *, keep_host: bool = False, divided: Split | None = None) -> Predicted:
+def predict(replay: Replay, machine: Machine, *, keep_host: bool = False) -> Predicted:
     """The recording on the machine.
 
     Args:
         keep_host: host threads are as recorded, also in a recording without a GPU.
-        divided: the replay with its products divided among the GPUs of each rank.
 
     Raises:
         WrongMachine: it has too few GPUs for the ranks.
     """
-    times = Times(replay, machine, divided)
-    kernels = Kernels(times, divided)
+    times = Times(replay, machine)
+    kernels = Kernels(times)
     for position, explained in enumerate(replay.ranks):
         mine = replay.rank == position
         kernels.predict(position, explained, np.flatnonzero(mine & (replay.part == Part.DEVICE)))

@@ -8,10 +8,8 @@ from numpy.typing import NDArray
 from hwsim.importers.aten import plain
 from hwsim.importers.explaining import Explained
 from hwsim.importers.lowering import CannotLower
-from hwsim.importers.placing import WrongMachine
 from hwsim.importers.predicting.times import GAP, Times
 from hwsim.importers.recording import Facts, Rank, What
-from hwsim.importers.tensor import Split
 from hwsim.origins import Doubt
 from hwsim.records import dataclass
 from hwsim.ticks import FEMTO
@@ -37,15 +35,10 @@ def _amounts(rank: Rank, place: int) -> tuple[float, float] | None:
 
 
 class Kernels:
-    """GPU ops of all ranks.
+    """GPU ops of all ranks."""
 
-    Args:
-        divided: the replay with its products divided among the GPUs of each rank.
-    """
-
-    def __init__(self, times: Times, divided: Split | None) -> None:
+    def __init__(self, times: Times) -> None:
         self._times = times
-        self._summed = divided.summed if divided else {}
         self._known: dict[tuple[int, int, int, str], _Timed | str] = {}
 
     def predict(self, position: int, explained: Explained, ops: NDArray[np.intp]) -> None:
@@ -107,24 +100,6 @@ class Kernels:
             self._times.take(kernel, part * timed.seconds)
         self._times.cost[kernels] = timed.cost
         self._times.sum(kind, plain(name), "predicted", "").add(float(total), timed.seconds, timed.doubts)
-        if (position, owner) in self._summed:
-            self._add_sum(position, owner, int(kernels[-1]))
-
-    def _add_sum(self, position: int, owner: int, kernel: int) -> None:
-        """The sum of an operator's results among the GPUs of its group, after its last kernel.
-
-        Raises:
-            WrongMachine: the machine cannot sum among them.
-        """
-        summed, members = self._summed[position, owner], self._times.placing.own(position)
-        try:
-            lowered = self._times.lowering.exchange("all-reduce", summed.bytes, members)
-        except CannotLower as error:
-            raise WrongMachine(str(error)) from error
-        seconds = summed.times * (lowered.body + lowered.start)
-        self._times.take(kernel, int(self._times.time[kernel]) / FEMTO + seconds)
-        name = f"allreduce of activations among {len(members)}"
-        self._times.sum("collectives", name, "predicted", "").add(0.0, seconds, lowered.doubts(seconds))
 
     def _timed(self, position: int, name: str, facts: Facts | None, kernels: int, gap: float) -> _Timed | str:
         """The time of an operator on the GPU of a rank, or why there is none."""

@@ -21,7 +21,6 @@ from hwsim.importers.lowering import Lowered, Lowering
 from hwsim.importers.placing import Placing, placed
 from hwsim.importers.recording import Facts, Ints, Recording
 from hwsim.importers.replay import Replay
-from hwsim.importers.tensor import Split
 from hwsim.machine import Machine
 from hwsim.origins import Doubt
 from hwsim.records import dataclass
@@ -77,10 +76,10 @@ class Times:
         assumed: sentences, in order.
     """
 
-    def __init__(self, replay: Replay, machine: Machine, divided: Split | None) -> None:
+    def __init__(self, replay: Replay, machine: Machine) -> None:
         self.replay, self.machine = replay, machine
         self.lowering = Lowering(machine)
-        self.placing: Placing = placed(replay.recording, machine, divided.group if divided else 1)
+        self.placing: Placing = placed(replay.recording, machine)
         self.formats: Formats = formats_of(replay.recording)
         self.body = replay.graph.blocks[0]
         self.time: Ints = self.body.time.copy()
