@@ -97,7 +97,6 @@ _OPTIONS: Final = (
         help="Let GPU ops take X times as long: all, or those with NAME in their name; can be repeated.",
     ),
     click.option("--machine", metavar="MACHINE", help="Predict the durations of operators from their shapes on this machine."),
-    click.option("--keep", type=click.Choice(["host"]), help="host: host threads as recorded, also of a run without a GPU."),
     click.option(
         "--ranks", type=click.IntRange(min=1), metavar="N", help="GPUs in all, the new ones data parallel; on --machine."
     ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from hwsim.functions.estimating import Misused
 from hwsim.prepare import load_machine
@@ -85,7 +85,6 @@ def import_run(
     mode: Mode = "rules",
     gpu_times: float | Mapping[str, float] = 1.0,
     machine: str | Path | None = None,
-    keep: Literal["host"] | None = None,
     ranks: int | None = None,
 ) -> Imported:
     """A recording of another tool, replayed by rules; `import` is a word of Python.
@@ -97,7 +96,6 @@ def import_run(
         mode: rules: nothing delays a GPU op that no rule explains; exact: every op as recorded.
         gpu_times: how many times as long GPU ops take: all, or by a text in their name.
         machine: predict the durations of operators from their shapes there.
-        keep: host: host threads as recorded, also of a run without a GPU.
         ranks: GPUs in all, the new ones data parallel; on `machine`.
 
     Raises:
@@ -120,20 +118,19 @@ def import_run(
     by_name = {name: float(each) for name, each in gpu_times.items()} if isinstance(gpu_times, Mapping) else {}
     scale = 1.0 if isinstance(gpu_times, Mapping) else float(gpu_times)
     findings = find(replay, gpu_times=scale, by_name=by_name)
-    predicted = elsewhere(replay, machine=machine, keep=keep, ranks=ranks)
+    predicted = elsewhere(replay, machine=machine, ranks=ranks)
     return Imported(recording, findings, predicted, scale, tuple(by_name.items()))
 
 
-def elsewhere(replay: Replay, *, machine: str | Path | None, keep: str | None, ranks: int | None, **_: object) -> There | None:
+def elsewhere(replay: Replay, *, machine: str | Path | None, ranks: int | None, **_: object) -> There | None:
     """The replay on another machine; None without one.
 
     Raises:
         Misused: an option needs a machine, or cannot be had of this recording.
     """
     if machine is None:
-        for option, given in (("keep", keep), ("ranks", ranks)):
-            if given is not None:
-                raise Misused("durations of a machine are needed: add --machine", option)
+        if ranks is not None:
+            raise Misused("durations of a machine are needed: add --machine", "ranks")
         return None
     from hwsim.importers.answers import answer
     from hwsim.importers.placing import WrongMachine
@@ -148,7 +145,7 @@ def elsewhere(replay: Replay, *, machine: str | Path | None, keep: str | None, r
     except CannotScale as error:
         raise Misused(str(error), "ranks") from None
     try:
-        prediction = predict(replay, load_machine(machine), keep_host=keep == "host")
+        prediction = predict(replay, load_machine(machine))
     except WrongMachine as error:
         raise Misused(str(error), "machine") from None
     prediction = replace(prediction, assumed=(*assumed, *prediction.assumed))

@@ -99,7 +99,7 @@ class Answer:
 def answer(predicted: Predicted) -> Answer:
     """Simulate the replay with both times, and sum up."""
     before, after = engine.simulate(predicted.replay.graph), engine.simulate(predicted.graph)
-    rows = [row for row in predicted.rows if row.how != "host"]
+    rows = predicted.rows
     kinds = [_sum(kind, kind, [row for row in rows if row.kind == kind]) for kind in dict.fromkeys(row.kind for row in rows)]
     names = dict.fromkeys((row.kind, row.name) for row in rows if row.how == "predicted")
     operators = [_sum(name, kind, [row for row in rows if (row.kind, row.name) == (kind, name)]) for kind, name in names]

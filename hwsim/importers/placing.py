@@ -21,14 +21,13 @@ class Placing:
 
     Args:
         gpus: GPU of each rank, by position; the host's device for a rank without one. all: GPUs of the machine in order.
-        numbers: number of each rank. by_number: whether rank r is on GPU r.
+        by_number: whether rank r is on GPU r.
         starts: seconds from one kernel to the next of a stream, by GPU.
     """
 
     machine: Machine
     gpus: tuple[str, ...]
     all: tuple[str, ...]
-    numbers: tuple[int, ...]
     by_number: bool
     starts: Mapping[str, float]
 
@@ -67,11 +66,13 @@ def placed(recording: Recording, machine: Machine) -> Placing:
     """Rank r on GPU r, where the machine has as many; else the ranks in order on the GPUs in order.
 
     Raises:
-        WrongMachine: there are fewer GPUs than ranks that use one.
+        WrongMachine: there are fewer GPUs than ranks that use one, or no rank does.
     """
     gpus = machine.devices_of("gpu")
     numbers = tuple(rank.number for rank in recording.ranks)
     uses = [any(lane.device >= 0 for lane in rank.lanes) for rank in recording.ranks]
+    if not any(uses):
+        raise WrongMachine("no rank uses a GPU, and host threads keep their times; `hwsim record` predicts PyTorch on a CPU")
     if sum(uses) > len(gpus):  # integers
         few = "no GPU" if not gpus else "one GPU" if len(gpus) == 1 else f"{len(gpus)} GPUs"
         needed = "one rank uses a GPU" if sum(uses) == 1 else f"{sum(uses)} ranks use a GPU each"  # integers
@@ -83,8 +84,7 @@ def placed(recording: Recording, machine: Machine) -> Placing:
         if not gpu and not cpus:
             raise WrongMachine("the machine has no CPU")
         chosen.append((gpus[number if by_number else sum(uses[:position])]) if gpu else cpus[position % len(cpus)])  # integers
-    starts = {name: _start(machine, name) for name in (*gpus, *cpus)}
-    return Placing(machine, tuple(chosen), tuple(gpus), numbers, by_number, starts)
+    return Placing(machine, tuple(chosen), tuple(gpus), by_number, {name: _start(machine, name) for name in gpus})
 
 
 def _start(machine: Machine, name: str) -> float:

@@ -5,8 +5,7 @@
 An operator is lowered once for each set of shapes, on the GPU of its rank; its kernels share that time in proportion to what
 was recorded of them. A copy is as long as its bytes take over the machine's links, a memset as its memory takes. A collective
 is as long as the machine's library takes among the GPUs of its group, once all ranks have come: waiting follows from the
-replay. Host threads are as recorded, for what they take is software; operators of a recording without a GPU are computed on a
-core of the machine's CPU.
+replay. Host threads are as recorded, for what they take is software, so that a recording without a GPU is refused.
 
 An operator without shapes, or without a statement, keeps its recorded time, and is listed with it.
 
@@ -21,7 +20,6 @@ import numpy as np
 from hwsim.graph.opgraph import OpGraph
 from hwsim.importers.placing import WrongMachine
 from hwsim.importers.predicting.exchanging import exchanges
-from hwsim.importers.predicting.host import host
 from hwsim.importers.predicting.kernels import Kernels
 from hwsim.importers.predicting.times import Row, Times
 from hwsim.importers.replay import Part, Replay
@@ -47,14 +45,11 @@ class Predicted:
     devices: tuple[str, ...]
 
 
-def predict(replay: Replay, machine: Machine, *, keep_host: bool = False) -> Predicted:
+def predict(replay: Replay, machine: Machine) -> Predicted:
     """The recording on the machine.
 
-    Args:
-        keep_host: host threads are as recorded, also in a recording without a GPU.
-
     Raises:
-        WrongMachine: it has too few GPUs for the ranks.
+        WrongMachine: it has too few GPUs for the ranks, or no rank uses one.
     """
     times = Times(replay, machine)
     kernels = Kernels(times)
@@ -62,8 +57,6 @@ def predict(replay: Replay, machine: Machine, *, keep_host: bool = False) -> Pre
         mine = replay.rank == position
         kernels.predict(position, explained, np.flatnonzero(mine & (replay.part == Part.DEVICE)))
         exchanges(times, position, explained, np.flatnonzero(mine & (replay.part == Part.COLLECTIVE)))
-        on_host = np.flatnonzero(mine & (replay.part == Part.HOST))
-        host(times, position, explained, on_host, keep=keep_host)
     return Predicted(replay, machine, times.graph(), times.rows(), tuple(times.assumed), times.placing.gpus)
 
 

@@ -27,7 +27,7 @@ from hwsim.records import dataclass
 from hwsim.ticks import FEMTO
 
 GAP: Final = 1e-6  # seconds between two kernels of a stream, where a recording shows longer ones
-How = Literal["predicted", "kept", "host"]
+How = Literal["predicted", "kept"]
 
 
 @dataclass(frozen=True, slots=True)
