@@ -110,7 +110,6 @@ def test_metadata_of_collectives_old_and_new(tmp_path: Path) -> None:
     args = {
         "Collective name": "all_to_allv", "In msg nelems": 6, "Out msg nelems": 8, "Group size": 40, "dtype": "BFloat16",
         "Process Group Name": "tp", "Process Group Ranks": "[0, 2, 4, ...]", "Global rank start": 0, "Global rank stride": 2,
-        "In split size": "[2, 4]", "Out split size": "[4, 4]",
     }  # fmt: skip
     old = {"Input Dims": [[394241]], "Input type": ["float"]}
     rank = one(
@@ -124,7 +123,7 @@ def test_metadata_of_collectives_old_and_new(tmp_path: Path) -> None:
         ),
     )  # fmt: skip
     new, before, kernel, wait = (rank.facts[number].collective for number in rank.slices.facts.tolist())
-    assert new == Collective("alltoall", 6, 8, "bf16", tuple(range(0, 80, 2)), 40, "tp", (2, 4), (4, 4))
+    assert new == Collective("alltoall", 6, 8, "bf16", tuple(range(0, 80, 2)), 40, "tp")
     assert before == Collective("allgather", 394241, 0, "fp32")
     assert kernel == Collective("allreduce", dtype="fp32")
     assert wait is None

@@ -109,7 +109,6 @@ def test_an_exact_replay_keeps_a_gpu_whose_clock_is_ahead(seed: int, ahead: int)
     line = hwsim.engine.simulate(replay.graph)
     known = replay.recorded_end >= 0
     assert np.array_equal(line.end[known], replay.recorded_end[known])
-    assert replay.ranks[0].early == int((replay.ranks[0].ops.start < replay.ranks[0].ops.at).sum())
     assert hwsim.engine.simulate(replay.again("rules").graph).makespan > 0
 
 

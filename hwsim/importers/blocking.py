@@ -16,7 +16,6 @@ from hwsim.importers.launches import SLOW, is_staged
 from hwsim.importers.linking import NONE, Linked
 from hwsim.importers.recording import Ints, Rank, What
 from hwsim.importers.threads import US, Pairs, Piece, Pieces
-from hwsim.records import dataclass
 
 _PREFIXES: Final = ("cuda", "hip", "cu")
 _DEVICE: Final = ("DeviceSynchronize", "CtxSynchronize", "Free", "DeviceReset")
@@ -28,19 +27,11 @@ _QUEUED: Final = ("Launch", "ModuleLaunch", "ExtModuleLaunch", "Memcpy", "Memset
 _SOON: Final = 50 * US  # a full queue takes the next op this soon after one has ended
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Blocked(Pairs):
-    """Pieces that end after ops: `then` after `before`. calls, full: calls that wait; those whose queue seemed full."""
-
-    calls: int
-    full: int
-
-
-def blocked(rank: Rank, linked: Linked, pieces: Pieces, streams: Streams) -> Blocked:
-    """The calls that wait for the GPU."""
+def blocked(rank: Rank, linked: Linked, pieces: Pieces, streams: Streams) -> Pairs:
+    """The calls that wait for the GPU: pieces that end (`then`) after ops (`before`)."""
     ops, slices = streams.ops, rank.slices
     if not len(ops):
-        return Blocked(np.empty(0, np.int64), np.empty(0, np.int64), 0, 0)
+        return Pairs(np.empty(0, np.int64), np.empty(0, np.int64))
     last = np.flatnonzero(pieces.kind == Piece.CALL)
     last = last[pieces.end[last] == linked.ends[pieces.slice[last]]]
     call = pieces.slice[last].astype(np.int64)
@@ -89,7 +80,7 @@ def blocked(rank: Rank, linked: Linked, pieces: Pieces, streams: Streams) -> Blo
     wait(earlier, is_full)
     empty = np.empty((0, 2), np.int64)
     rows = np.unique(np.concatenate([empty, *(np.column_stack(pair) for pair in pairs)]), axis=0).reshape(-1, 2)
-    return Blocked(rows[:, 0], rows[:, 1], len(np.unique(rows[:, 1])), int(is_full.sum()))
+    return Pairs(rows[:, 0], rows[:, 1])
 
 
 _KINDS: Final = (_DEVICE, _PERHAPS, _STREAM, _EVENT, _COPY, _QUEUED)

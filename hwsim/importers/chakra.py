@@ -155,51 +155,30 @@ class _Reading:
         bare = sum(not length[at] and _asks(self.nodes[node_of]) for at, node_of in enumerate(kept))  # integers
         if bare:
             self.left.add("no duration", "the file leaves their time to a simulator: give a machine", 0, bare)
+        start = self._starts(waits, length, lane, self._known(kept) if timed else [-1] * len(kept))
         if timed:
-            start = self._recorded(kept, waits, length)
             waits = self._in_time(waits, start, length)
-        else:
-            start = self._soonest(waits, length, lane)
         columns = Columns()
         for place in self.lanes:
             columns.lane_of(place, place)
         columns.table_of_facts = list(self.facts.numbers)
         try:
             for at, node in enumerate(kept):
-                link = number_of((self.values[node].get("hwsim.link"),), -1)
-                columns.add(kinds[at], self.nodes[node].name, lane[at], start[at], length[at], link, facts[at])
+                columns.add(kinds[at], self.nodes[node].name, lane[at], start[at], length[at], -1, facts[at])
             columns.flush()
         except TooLong as error:
             raise _wrong(self.file, str(error)) from None
         except OverflowError:
             raise _wrong(self.file, "a number that is too large") from None
         stated = [(before, then) for then, several in enumerate(waits) for before in several]
-        host = str(self.attributes.get("hwsim.host", ""))
-        return Process(self.file, number, self.world, host, self._devices(), columns, Allocations(), self.left, stated=stated)
+        return Process(self.file, number, self.world, "", self._devices(), columns, Allocations(), self.left, stated=stated)
 
-    def _recorded(self, kept: Sequence[int], waits: Sequence[Sequence[int]], length: Sequence[int]) -> list[int]:
-        """Starts as the file has them. Where the clock counts from 1970, a node without one starts when its last wait ends."""
+    def _known(self, kept: Sequence[int]) -> list[int]:
+        """Starts as the file has them, -1 for a node without one: where the clock counts from 1970, that has none."""
         start = [number_of((self.values[at].get("hwsim.start_fs"),), self.nodes[at].start_time_micros * MICRO) for at in kept]
-        first = min((each for each in start if each), default=0)
-        unknown = {at for at, each in enumerate(start) if not each} if first > APART else set()
-        if not unknown:
-            return start
-        self.left.add("no start", "they start when the last that they wait for has ended", 0, len(unknown))
-        missing = {at: sum(before in unknown for before in waits[at]) for at in unknown}  # integers
-        after: dict[int, list[int]] = {}
-        for then in unknown:
-            for before in waits[then]:
-                after.setdefault(before, []).append(then)
-        ready = sorted(at for at, count in missing.items() if not count)
-        for at in unknown:
-            start[at] = first
-        while ready:
-            at = ready.pop()
-            start[at] = max((start[before] + length[before] for before in waits[at]), default=first)
-            for then in after.get(at, ()):
-                missing[then] -= 1
-                if not missing[then]:
-                    ready.append(then)
+        if min((each for each in start if each), default=0) > APART and not all(start):
+            self.left.add("no start", "they start when the last that they wait for has ended", 0, start.count(0))
+            return [each or -1 for each in start]
         return start
 
     def _devices(self) -> tuple[tuple[int, str], ...]:
@@ -246,8 +225,6 @@ class _Reading:
         return kept
 
     def _what(self, node: Any, values: Mapping[str, Value]) -> What:
-        if "hwsim.what" in values:
-            return What(number_of((values["hwsim.what"],)) % len(What))
         if values.get("is_cpu_op"):
             return What.CALL if node.name.startswith(_CALLS) else What.OP
         if node.type in MEMORY or node.name.startswith("Memcpy"):
@@ -268,21 +245,23 @@ class _Reading:
             lane = Lane(str(values.get("hwsim.lane", called)), number_of((values.get("hwsim.device"),)), number)
         return self.lanes.setdefault(lane, len(self.lanes))
 
-    def _soonest(self, waits: Sequence[Sequence[int]], length: Sequence[int], lane: Sequence[int]) -> list[int]:
-        """Start of each: after what it waits for, when its lane is free; who is ready first goes first."""
-        missing = [len(several) for several in waits]
+    def _starts(
+        self, waits: Sequence[Sequence[int]], length: Sequence[int], lane: Sequence[int], known: Sequence[int]
+    ) -> list[int]:
+        """Start of each: the known one, else after what it waits for, when its lane is free; who is ready first goes first."""
+        first = min((each for each in known if each >= 0), default=0)
+        missing = [len(several) if start < 0 else 0 for several, start in zip(waits, known, strict=True)]
         after: list[list[int]] = [[] for _ in waits]
         for then, several in enumerate(waits):
-            for before in several:
+            for before in several if known[then] < 0 else ():
                 after[before].append(then)
-        ready = [0] * len(waits)
-        start = [-1] * len(waits)
-        free = [0] * len(self.lanes)
-        queue = [(0, at) for at, count in enumerate(missing) if not count]
+        ready = [max(each, first) for each in known]
+        start, free = [-1] * len(waits), [0] * len(self.lanes)
+        queue = [(ready[at], at) for at, count in enumerate(missing) if not count]
         heapify(queue)
         while queue:
             time, at = heappop(queue)
-            start[at] = max(time, free[lane[at]])
+            start[at] = known[at] if known[at] >= 0 else max(time, free[lane[at]])
             end = free[lane[at]] = start[at] + length[at]
             for then in after[at]:
                 ready[then] = max(ready[then], end)

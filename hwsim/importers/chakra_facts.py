@@ -1,9 +1,7 @@
-"""Facts of a node of Chakra apart from its times: shapes, bytes, the collective, and attributes that no column has."""
+"""Facts of a node of Chakra apart from its times: bytes, the collective, and the operations and bytes that it counts."""
 
 from __future__ import annotations
 
-import ast
-import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -12,11 +10,7 @@ from hwsim.importers.recording import Collective, Facts, What
 
 COMMUNICATION: Final = frozenset({Kind.SEND, Kind.RECV, Kind.COLLECTIVE})
 MEMORY: Final = frozenset({Kind.MEM_LOAD, Kind.MEM_STORE})
-_PLACED: Final = frozenset({  # attributes that are not kept: they have a place of their own, or number the nodes
-    "is_cpu_op", "tid", "fw_tid", "stream", "rf_id", "fw_parent", "seq_id", "scope", "op_schema", "comm_type", "comm_size",
-    "pg_name", "comm_src", "comm_dst", "comm_tag",
-})  # fmt: skip
-_ELEMENT: Final = re.compile(r"Tensor\(([^)]*)\)")
+_COUNTED: Final = ("num_ops", "tensor_size")
 
 
 class Describing:
@@ -29,7 +23,6 @@ class Describing:
     def __init__(self, groups: Mapping[str, tuple[int, ...]], world: int) -> None:
         self.groups, self.world = groups, world
         self.numbers: dict[Facts, int] = {}
-        self._literals: dict[str, Any] = {}
 
     def number(self, node: Any, values: Mapping[str, Value], kind_of: What) -> int:
         """The number of a node's facts among `numbers`, -1 if it has none."""
@@ -41,15 +34,11 @@ class Describing:
             else number_of((values.get("tensor_size"),)) * (kind_of is What.COPY)
         )
         facts = Facts(
-            shapes=self._shapes(node.inputs),
-            dtypes=self._dtypes(node.inputs),
             bytes=moved,
             collective=collective,
             kind=("load" if node.type == Kind.MEM_LOAD else "store") if node.type in MEMORY else "",
             attributes=tuple(
-                (name, value if isinstance(value, str) else float(value) if isinstance(value, int | float) else _said(value))
-                for name, value in values.items()
-                if name not in _PLACED and not name.startswith("hwsim.")
+                (name, float(value)) for name, value in values.items() if name in _COUNTED and isinstance(value, int | float)
             ),
         )
         return -1 if facts == Facts() else self.numbers.setdefault(facts, len(self.numbers))
@@ -68,24 +57,6 @@ class Describing:
         out = moved * size if name == "allgather" else moved // max(1, size) if name == "reduce-scatter" else moved
         return Collective(name, moved, out, "int8", ranks, size, group)  # sizes are in bytes, whatever the elements are
 
-    def _shapes(self, inputs: Any) -> tuple[Any, ...] | None:
-        if not inputs.shapes:
-            return None
-        literal = self._literal(inputs.shapes)
-        return literal if isinstance(literal, tuple) else None
-
-    def _dtypes(self, inputs: Any) -> tuple[str, ...]:
-        literal = () if not inputs.types else self._literal(inputs.types)
-        return tuple(_dtype(str(each)) for each in literal) if isinstance(literal, tuple) else ()
-
-    def _literal(self, text: str) -> Any:
-        if text not in self._literals:
-            try:
-                self._literals[text] = _tupled(ast.literal_eval(text))
-            except (ValueError, SyntaxError, MemoryError, RecursionError):
-                self._literals[text] = None
-        return self._literals[text]
-
 
 def _called(node: Any, values: Mapping[str, Value]) -> str:
     """The collective by its type, else by the name of its kernel; "" if neither says."""
@@ -94,21 +65,3 @@ def _called(node: Any, values: Mapping[str, Value]) -> str:
         return COLLECTIVES[number] if 0 <= number < len(COLLECTIVES) else ""
     plain = node.name.replace("_", "").replace("-", "").lower()
     return next((name for name in COLLECTIVES if name.replace("-", "") in plain and name != "reduce"), "")
-
-
-def _said(value: bytes | tuple[Any, ...]) -> str:
-    return value.hex() if isinstance(value, bytes) else " ".join(str(each) for each in value)
-
-
-def _tupled(literal: Any) -> Any:
-    return tuple(_tupled(each) for each in literal) if isinstance(literal, list | tuple) else literal
-
-
-def _dtype(text: str) -> str:
-    """The element in "Tensor(float)" and in lists of them; other types as they are.
-
-    >>> _dtype("Tensor(c10::BFloat16)"), _dtype("GenericList[Tensor(float),Tensor(float)]"), _dtype("Int")
-    ('c10::BFloat16', 'float', 'Int')
-    """
-    literal = _ELEMENT.search(text)
-    return literal[1] if literal else text

@@ -87,8 +87,7 @@ def of_metadata(args: Mapping[str, Any]) -> Collective | None:
     return Collective(
         name, int(args.get("In msg nelems", 0)), int(args.get("Out msg nelems", 0)), dtype_name(str(args.get("dtype", ""))),
         ranks, size, str(args.get("Process Group Name", "")),
-        _numbers(args.get("In split size")), _numbers(args.get("Out split size")),
-        int(args.get("Dst Rank" if name == "send" else "Src Rank", -1)) if name in ("send", "recv") else -1,
+        peer=int(args.get("Dst Rank" if name == "send" else "Src Rank", -1)) if name in ("send", "recv") else -1,
     )  # fmt: skip
 
 

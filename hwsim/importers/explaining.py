@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hwsim.importers.blocking import Blocked, blocked
+from hwsim.importers.blocking import blocked
 from hwsim.importers.events import Streams, Waits, waits, with_ends
 from hwsim.importers.launches import GpuOps, Latencies, cuts_of_late, gpu_ops, latencies, launching_pieces
 from hwsim.importers.linking import NONE, Linked, link
@@ -26,7 +26,6 @@ class Explained:
         launch_piece: for each GPU op the piece after which it is launched, -1 for none.
         ready: for each GPU op the time (fs) at which rules let it start, as far as its own rank is concerned.
         fed: rows (piece, GPU op) of dependencies that the file states.
-        early: GPU ops that start before their launch: the clocks of host and GPU differ.
     """
 
     rank: Rank
@@ -36,12 +35,11 @@ class Explained:
     latencies: Latencies
     crossings: Pairs
     waits: Waits
-    blocked: Blocked
+    blocked: Pairs
     exchanges: Exchanges
     fed: Ints
     launch_piece: Ints
     ready: Ints
-    early: int
 
 
 def explained(rank: Rank) -> Explained:
@@ -59,7 +57,6 @@ def explained(rank: Rank) -> Explained:
     if len(more.then) > len(timed.waits.then):
         timed = _timed(rank, timed.ops, more, fed)
     ops = timed.ops
-    has_launch = ops.call >= 0
     return Explained(
         rank=rank,
         linked=linked,
@@ -73,7 +70,6 @@ def explained(rank: Rank) -> Explained:
         fed=named.host_gpu,
         launch_piece=launching_pieces(rank, pieces, ops),
         ready=timed.ready,
-        early=int((has_launch & (ops.start < ops.at)).sum()),  # count
     )
 
 

@@ -33,7 +33,7 @@ class GpuOps:
         start, end: fs; as recorded, or up to the clock's resolution later where two of one stream overlap by as little.
         call: outermost call that launched it, -1 if unknown. at, over: start and end of the call, -1 if unknown.
         is_late: its launch had something to load, and it starts when the launch is done.
-        moved: ops whose start or end was moved. overlapping: (before, then) of ops of one stream in several queues.
+        overlapping: (before, then) of ops of one stream in several queues.
     """
 
     slice: Small
@@ -46,7 +46,6 @@ class GpuOps:
     at: Ints
     over: Ints
     is_late: NDArray[np.bool_]
-    moved: int
     overlapping: NDArray[np.int64]
 
     def __len__(self) -> int:
@@ -104,7 +103,6 @@ def gpu_ops(rank: Rank, linked: Linked, outer_call: Small) -> GpuOps:
         at=at,
         over=over,
         is_late=is_late,
-        moved=int(((start != slices.start[ops]) | (end != slices.end[ops])).sum()),  # count
         overlapping=_overlapping(queue, tuple(lanes), start, end),
     )
 
@@ -128,15 +126,11 @@ def _overlapping(queue: Small, lane: tuple[int, ...], start: Ints, end: Ints) ->
 class Latencies:
     """fs from the start of a call to the start of its op, for each op.
 
-    launch: short latency of kernels on an idle stream. after: from the return of a call to the start of its op.
-    gap: between two ops of a stream. is_typical: whether launch and gap are usual values, as the file shows none.
+    gap: between two ops of a stream.
     """
 
     of: Ints
-    launch: int
-    after: int
     gap: int
-    is_typical: bool
 
 
 def latencies(rank: Rank, ops: GpuOps, waited_for: Ints) -> Latencies:
@@ -174,7 +168,7 @@ def latencies(rank: Rank, ops: GpuOps, waited_for: Ints) -> Latencies:
         least = (ops.start - ops.at)[mine & is_idle]
         usual[mine] = min(launch, int(least.min())) if least.size else launch
     usual[ops.is_late] = 0
-    return Latencies(usual, launch, after, gap, is_typical)
+    return Latencies(usual, gap)
 
 
 def is_staged(name: str) -> bool:

@@ -70,7 +70,7 @@ def _completed(collective: Collective, stated: Collective) -> Collective:
     if collective.name in ("", "sendrecv"):
         taken.append("name")
     if not _has_size(collective) and _has_size(stated):
-        taken += ["elements_in", "elements_out", "dtype", "splits_in", "splits_out"]
+        taken += ["elements_in", "elements_out", "dtype"]
     more: dict[str, Any] = {name: getattr(stated, name) for name in taken}
     return replace(collective, **more)
 

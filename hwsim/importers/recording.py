@@ -53,7 +53,6 @@ class Collective:
         dtype: as of hwsim's units of elements (fp32, bf16, ...); "" if unknown.
         ranks: ranks of the group in order; empty if the file does not say. size: how many they are, 0 if unknown.
         group: identifier of the process group; "" if unknown.
-        splits_in, splits_out: elements to and from each rank of an uneven all-to-all.
         peer: the other rank of a send or recv, -1 for none; tag: what it has in common with the one that it meets.
     """
 
@@ -64,8 +63,6 @@ class Collective:
     ranks: tuple[int, ...] = ()
     size: int = 0
     group: str = ""
-    splits_in: tuple[int, ...] = ()
-    splits_out: tuple[int, ...] = ()
     peer: int = -1
     tag: int = 0
 

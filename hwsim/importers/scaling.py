@@ -90,6 +90,4 @@ def _among(stated: Collective, ranks: int, world: int, assumed: dict[str, None])
         assumed["all-gathers and reduce-scatters are of sharded arrays, as large as before in all"] = None
     if stated.name in ("alltoall", "sendrecv"):
         assumed["of an all-to-all each rank has as many bytes as before, in equal parts"] = None
-    return replace(
-        stated, elements_in=given, elements_out=got, ranks=tuple(range(ranks)), size=ranks, splits_in=(), splits_out=()
-    )
+    return replace(stated, elements_in=given, elements_out=got, ranks=tuple(range(ranks)), size=ranks)

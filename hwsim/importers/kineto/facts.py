@@ -13,7 +13,7 @@ from hwsim.importers.recording import Facts
 
 _SAID: Final = (
     "Collective name", "In msg nelems", "Out msg nelems", "Group size", "dtype", "Process Group Name", "Process Group Ranks",
-    "In split size", "Out split size", "Global rank start", "Global rank stride", "Src Rank", "Dst Rank",
+    "Global rank start", "Global rank stride", "Src Rank", "Dst Rank",
 )  # fmt: skip
 DEEPEST: Final = 20  # lists of lists of tensors
 _WAY: Final = re.compile(r"\b([HDPA]to[HDPA])\b")
