@@ -1,6 +1,6 @@
 """Write docs/validation/traces.md: published profiles of GPUs, predicted anew on the parts that they ran on.
 
-python scripts/traces.py DATA        DATA: folder with the profiles in traces/gpu
+python -m scripts.traces DATA        DATA: folder with the profiles in traces/gpu
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from hwsim.importers.answers import Sum, answer
 from hwsim.importers.formats import read
 from hwsim.importers.predicting import predict
 from hwsim.importers.replay import explain
-from hwsim.importers.shaping import shaped
 from hwsim.models.library import load_network
 from hwsim.prepare import load_machine
+from scripts.network_shapes import shaped
 
 PAGE: Final = Path(__file__).parents[1] / "docs" / "validation" / "traces.md"
 HEAD: Final = """# Profiles predicted anew
 
 Published profiles of PyTorch on GPUs, each predicted with `hwsim import kineto FILE... --machine MACHINE` on the part that
-it ran on. Nothing was fitted to them. Written by `python scripts/traces.py DATA`.
+it ran on. Nothing was fitted to them. Written by `python -m scripts.traces DATA`.
 
 *recorded* and *predicted* are seconds of all kernels of a kind of work on all GPUs, and of collectives their transfers;
 *ratio* is the second over the first. Ops without shapes, or that no statement of the workload language says, keep their
@@ -53,7 +53,7 @@ PROFILES: Final = (
         "resnet-18",
         128,
         (
-            "The file has no shapes: they are the network's (`--model resnet-18 --batch 128`).",
+            "The file has no shapes: they are the network's.",
             (
                 "Kernels of convolutions with Winograd transforms do up to 2.1 times the operations of the peak. The rule "
                 "that chooses them is hwsim's for every GPU without matrix units for fp32; its constants are from "

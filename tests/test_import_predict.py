@@ -16,10 +16,10 @@ from hwsim.importers.predicting import Predicted, predict
 from hwsim.importers.recording import Recording
 from hwsim.importers.replay import explain
 from hwsim.importers.saved import save
-from hwsim.importers.shaping import OtherModel, shaped
 from hwsim.models.library import load_network
 from hwsim.prepare import load_machine
 from hwsim.spec import SpecError
+from scripts.network_shapes import OtherModel, shaped
 
 MACHINE = """hwsim: machine/1
 class: ideal
@@ -223,8 +223,6 @@ def test_the_command_says_what_keeps_its_time_and_refuses_what_it_cannot_know(tm
     assert document["predicted"]["kinds"][0]["predicted_s"] == pytest.approx(PRODUCT)
     assert "add --machine" in said("--ranks", "4")
     assert "4 ranks use a GPU each, and the machine has 2 GPUs" in said("--ranks", "4", "--machine", str(machine))
-    assert "the examples of a step" in said("--model", "resnet-18")
-    assert "no operator of this model" in said("--model", "resnet-18", "--batch", "8")
 
 
 def test_an_op_may_take_hours_on_another_machine(tmp_path: Path, machine: Any) -> None:

@@ -100,8 +100,6 @@ _OPTIONS: Final = (
     click.option(
         "--ranks", type=click.IntRange(min=1), metavar="N", help="GPUs in all, the new ones data parallel; on --machine."
     ),
-    click.option("--model", metavar="MODEL", help="For a recording without shapes: the network that was run, a model/1."),
-    click.option("--batch", type=click.IntRange(min=1), metavar="N", help="Examples of a step of --model."),
     click.option("--json", "as_json", is_flag=True, help="Print all numbers as JSON (hwsim: import/1)."),
 )
 
@@ -135,7 +133,6 @@ def _import(
 
     with in_words(), progress(shown=sys.stderr.isatty(), unit="bytes") as shown:
         recording = read(name, files_of(files, name), shown)
-        recording = _with_model(recording, elsewhere["model"], elsewhere["batch"])
         if step != "all":
             try:
                 recording = one_step(recording, step)
@@ -215,21 +212,6 @@ def _is_step(path: Path) -> bool:
     from hwsim.importers.step_file import is_step
 
     return is_step(path)
-
-
-def _with_model(recording: Recording, model: str | None, batch: int | None) -> Recording:
-    """The recording with the shapes of --model, if it is given."""
-    if model is None:
-        return recording
-    if batch is None:
-        raise click.BadParameter("the shapes of a model need the examples of a step", param_hint="--batch")
-    from hwsim.importers.shaping import OtherModel, shaped
-    from hwsim.models.library import load_network
-
-    try:
-        return shaped(recording, load_network(model, Path.cwd()), batch)[0]
-    except OtherModel as error:
-        raise click.BadParameter(str(error), param_hint="--model") from None
 
 
 def _predicted(replay: Replay, **options: Any) -> There | None:

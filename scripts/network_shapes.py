@@ -1,4 +1,4 @@
-"""Shapes for a recording that has none, from the model that was run.
+"""Shapes for a published recording that has none, from the model that was run: for validation alone.
 
     shaped(recording, load_network("resnet-18"), 128)
 
