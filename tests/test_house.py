@@ -11,7 +11,7 @@ from typing import Final
 from tests.test_docs import ROOT
 
 BUDGETS: Final = {  # code lines
-    "cli": 2_022,
+    "cli": 1_983,
     "communication": 3_468,
     "comparing": 2_434,
     "costs": 1_276,
@@ -21,11 +21,11 @@ BUDGETS: Final = {  # code lines
     "exporters": 613,
     "failures": 661,
     "families": 17_794,
-    "functions": 1_207,
+    "functions": 1_192,
     "graph": 1_634,
     "hwsim": 1_774,
     "hwsim_calibrate": 11_461,
-    "importers": 6_657,
+    "importers": 5_350,
     "links": 429,
     "machine": 4_774,
     "models": 5_590,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -22,22 +21,20 @@ if TYPE_CHECKING:
     from hwsim.importers.recording import Recording
     from hwsim.importers.replay import Mode, Replay
 
-OTHERS: Final[Mapping[str, tuple[str, str]]] = {  # name: (module:command, help): what is no recorded run
-    "huggingface": ("hwsim.cli.model_files:huggingface", "Config of Hugging Face (config.json), as a model."),
-}
+HUGGINGFACE: Final = "huggingface", "Config of Hugging Face (config.json), as a model."
 
 
 class Imports(click.Group):
     """A subcommand for each format, made when it is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 (click's signature)
-        return [*FORMATS, *OTHERS, *_logs().TOOLS]
+        return [*FORMATS, HUGGINGFACE[0], *_logs().TOOLS]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 (click's signature)
-        if cmd_name in OTHERS:
-            module, _, name = OTHERS[cmd_name][0].partition(":")
-            command: click.Command = getattr(import_module(module), name)
-            return command
+        if cmd_name == HUGGINGFACE[0]:
+            from hwsim.cli.model_files import huggingface
+
+            return huggingface
         if cmd_name in FORMATS:
             return _recorded(cmd_name)
         found: click.Command | None = import_module("hwsim_calibrate.cli.logs").command(cmd_name)
@@ -45,7 +42,7 @@ class Imports(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 (click's signature)
         with formatter.section("Formats"):
-            formatter.write_dl([(name, words) for name, (_, words) in {**FORMATS, **OTHERS}.items()])
+            formatter.write_dl([*((name, each.words) for name, each in FORMATS.items()), HUGGINGFACE])
         with formatter.section("Logs of benchmarks"):
             formatter.write_dl([(name, f"{tool.called}: {tool.becomes}.") for name, tool in _logs().TOOLS.items()])
 
