@@ -29,6 +29,7 @@ from hwsim.results.timeline import Timeline
 
 Key = tuple[str, Case, str]  # regime, case and key of a doubt
 OTHERS: Final = "what is not the limit now, and may become it"
+MOST: Final = 2  # errors that are moved alone too, the largest first: several together move less of each
 LEAST: Final = 0.01  # part of the time below which a key's number stays as it is
 
 
@@ -48,6 +49,9 @@ def by_runs(timeline: Timeline, interval: Interval, changes: Sequence[Change] = 
         rest = 1.0 if interval.basis != "measured" else _widening(interval, shifts)
         below = besides - end({key: math.exp(-rest * shift) for key, shift in shifts.items()})
         above = besides + end({key: math.exp(rest * shift) for key, shift in shifts.items()})
+        for part in interval.parts[:MOST] if interval.basis == "composed" and len(interval.parts) > 1 else ():
+            alone = interval.half * math.sqrt(interval.share(part)) / max(part.of_time, LEAST)
+            below, above = max(below, -end({part.doubt: math.exp(-alone)})), max(above, end({part.doubt: math.exp(alone)}))
     on_path = {part.doubt for part in interval.parts}
     off_path = {key: spread for key, spread in spreads(graph).items() if key not in on_path}
     slow = NORMAL[interval.level]

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from hwsim import ticks
 from hwsim.demand import Cost, Term
 from hwsim.graph.flat import FlatGraph
-from hwsim.graph.opgraph import Change, Ints, labels_where
+from hwsim.graph.opgraph import Change, Ints
 from hwsim.origins import LEAST_SURE, PLAIN, Cited, Doubt, Origin, doubt_of
 from hwsim.records import dataclass
-from hwsim.results.cause import HOST, Cause, binding
+from hwsim.results.cause import Cause, binding
 from hwsim.results.critical import CriticalPath, critical_path
 from hwsim.results.timeline import Timeline
 from hwsim.ticks import FEMTO
@@ -75,23 +75,17 @@ def weights_of(timeline: Timeline, changes: Sequence[Change] = (), *, last: int 
     if not len(path):
         return Weights((), 0.0, 0.0)
     flat = timeline.flat
-    trained = {training.program for training in flat.graph.trainings}
-    of_training = labels_where(flat.graph.labels, lambda _, program: program in trained)
     codes = _alike(flat.graph.costs, flat.cost[path.op]) * len(path.causes) + path.cause
-    codes, place = ticks.numbered(2 * codes + (of_training[flat.label[path.op]] if trained else 0))
+    codes, place = ticks.numbered(codes)
     down = _down(path, flat, changes)
     took = np.bincount(place, (path.end - path.start).astype(np.float64) - down) / FEMTO
     costs = (*flat.graph.costs, None)  # the last stands for -1: no cost
     weights: list[Weight] = []
     stated = float(down.sum()) / FEMTO
     for code, seconds in zip(codes.tolist(), took.tolist(), strict=True):
-        number, at = divmod(code // 2, len(path.causes))
+        number, at = divmod(code, len(path.causes))
         cost, cause = costs[number], path.causes[at]
         parts = lines_of(cost, cause) if cost is not None else ()
-        if code % 2 and not parts and cause.kind in (*HOST, "time"):
-            # the host's time for a kernel, an array or a step is the framework's
-            weights.append(Weight(Doubt("launch/host", "known", "the framework's host", seconds), MANY))
-            continue
         errors, covered = weighed(parts, seconds)
         weights += errors
         stated += max(0.0, seconds - covered)
@@ -175,7 +169,7 @@ def _longest(cost: Cost) -> list[Term]:
 
 def errors_of(term: Term) -> Iterator[tuple[Weight, float]]:
     """Errors of a line, each with the part of its seconds that have it."""
-    kernels = MANY if term.kind == "kernels" else 1
+    kernels = MANY if term.kind in ("kernels", "stated") else 1
     of_model = [doubt for doubt in term.doubts if doubt.case != "stated"]
     for doubt in term.doubts:
         if doubt.case == "stated" and term.seconds > 0:

@@ -174,18 +174,15 @@ class Result:
         from hwsim.results.doubts import weights_of
         from hwsim.results.interval import interval
 
-        trainings = self.simulated.flat.graph.trainings
-        regime = trainings[0].errors if len(trainings) == 1 and not self.jobs else ""
+        regimes = {training.program: training.errors for training in self.simulated.flat.graph.trainings}
+        last = max((job for job in self.jobs if job.last is not None), key=lambda job: job.end_s, default=None)
+        regime = regimes.get(last.name, "") if last is not None else next(iter(regimes.values()), "")
         weights = weights_of(self.simulated, self.changes)
         if self.of_kernels:  # arrivals set the time of a service: what is unsure are the seconds of its kernels
             weights = weights.without_stated()
-        sure = interval(weights, value=self.makespan_s, whole=regime)
+        wholes = ("", regime)[len(self.jobs) < 2 :]  # the path to a training's end may be another job's for long
+        sure = max((interval(weights, value=self.makespan_s, whole=whole) for whole in wholes), key=lambda each: each.half)
         return sure if self.ends is None else self.ends(self.simulated, sure)
-
-    @property
-    def of_one_training(self) -> bool:
-        """Whether its interval is of one training alone."""
-        return self.sure and len(self.trainings) == 1 and not self.jobs
 
     @cached_property
     def told(self) -> Mapping[str, Told]:

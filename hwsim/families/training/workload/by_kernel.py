@@ -22,7 +22,7 @@ from itertools import takewhile
 from typing import Literal
 
 from hwsim.communication.flows import Flows
-from hwsim.demand import Cost
+from hwsim.demand import Cost, Demand, Term
 from hwsim.devices import Cpu
 from hwsim.families.training.workload.plan import Buckets, Plan
 from hwsim.families.training.workload.represented import Represented
@@ -30,12 +30,14 @@ from hwsim.families.training.workload.rewriting import Tape
 from hwsim.families.training.workload.schedule import Pass
 from hwsim.families.training.workload.servers import servers_near, through, update_cost
 from hwsim.families.training.workload.workers import Ops, Thread, Worker, latest
+from hwsim.formats import precise
 from hwsim.graph.builder import OpRef
 from hwsim.machine import Machine
 from hwsim.models.exchanges import Exchanges
 from hwsim.models.layer import Exchange, Item, Kernel, Layer, exchanges, kernels
 from hwsim.models.numbered import Names
 from hwsim.ops.exchange import AUTO, chosen
+from hwsim.origins import Doubt
 from hwsim.spec import Mistakes
 from hwsim.units import BYTES
 
@@ -70,7 +72,7 @@ class ByKernel:
         self.replicas = replicas = represented.replicas
         self.workers: dict[tuple[int, int], list[Worker]] = {}
         self._marks: dict[tuple[int, int], Marks] = {}
-        self._spent: dict[tuple[str, float, int], Cost | None] = {}
+        self._spent: dict[tuple[str, float, int], Cost | int | None] = {}
         self._comm: dict[Names, int] = {}
         self._pools: dict[str, int] = {}
         threads: dict[str, Thread] = {}
@@ -125,14 +127,12 @@ class ByKernel:
     def _busy(self, thread: Thread, name: str, seconds: float, after: Sequence[OpRef] = (), queue: int | None = None) -> OpRef:
         """`seconds` of a core of the host; without a host the time alone."""
         queue = thread.queue if queue is None else queue
-        if self.tape is not None:
-            ((_, number),) = self.tape.numbers("busy", thread.host, seconds, thread.many)
-            return self.ops.add(name, "host", thread.host, queue, after, cost=number, seconds=seconds if number < 0 else 0.0)
         key = thread.host, seconds, thread.many
-        if key not in self._spent:
+        if self.tape is not None:
+            ((_, self._spent[key]),) = self.tape.numbers("busy", *key)
+        elif key not in self._spent:
             self._spent[key] = busy_cost(self.machine, *key)
-        cost = self._spent[key]
-        return self.ops.add(name, "host", thread.host, queue, after, cost=cost, seconds=0.0 if cost is not None else seconds)
+        return self.ops.add(name, "host", thread.host, queue, after, cost=self._spent[key])
 
     def _dispatch(self, worker: Worker, count: int) -> None:
         """The host issues `count` kernels."""
@@ -344,13 +344,18 @@ def all_reduced(exchanging: Exchanges, buckets: Buckets, devices: Names, layers:
 
 
 def busy_cost(machine: Machine, host: str, seconds: float, many: int) -> Cost | None:
-    """A core of a host for so long, for each of `many` threads that do the same; None without a host, or for no time."""
-    model = machine.device(host).model if host else None
-    if not isinstance(model, Cpu) or seconds <= 0:
+    """A core of a host for so long, for each of `many` threads that do the same; without a host the time alone; None for none.
+
+    How long a framework takes is as unsure as its host, whatever core it has, and whoever else is there.
+    """
+    if seconds <= 0:
         return None
-    cost = model.busy(host, seconds)
-    drawn = len(cost.demand.amounts) + len(cost.demand.holds)
-    return cost if many == 1 else replace(cost, demand=replace(cost.demand, times=(many,) * drawn))
+    model = machine.device(host).model if host else None
+    given, unsure = "given, on one core", (Doubt("launch/host", "known", "the framework's host", seconds),)
+    line = Term("time", given, ((given, precise(seconds, "s"), "workload"),), seconds, kind="stated", doubts=unsure)
+    demand = model.busy(host, seconds).demand if isinstance(model, Cpu) else Demand(floor=seconds)
+    drawn = len(demand.amounts) + len(demand.holds)
+    return Cost(demand if many == 1 else replace(demand, times=(many,) * drawn), why=(line,))
 
 
 def _thread(worker: Worker) -> Thread:
