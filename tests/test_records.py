@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import gc
 import inspect
 import pickle
 from collections.abc import Callable
@@ -217,3 +218,12 @@ def test_a_value_may_be_what_stands_for_no_default(few: int, monkeypatch: pytest
     monkeypatch.setattr(hwsim.records, "_FEW", few)
     made: Any = point(hwsim.records.dataclass, {"frozen": True, "slots": True})
     assert made(1.0, last=dataclasses.MISSING).last is dataclasses.MISSING
+
+
+def test_the_collector_goes_on_after_objects_were_made_without_it() -> None:
+    with hwsim.records.without_collector():
+        assert not gc.isenabled()
+    assert gc.isenabled()
+    with pytest.raises(ValueError, match="broken"), hwsim.records.without_collector():
+        raise ValueError("broken")
+    assert gc.isenabled()

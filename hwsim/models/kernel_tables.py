@@ -52,6 +52,11 @@ class Taken(NamedTuple):
         p, q, r, s, t = other
         return Taken(a + times * p, b + times * q, c + times * r, d + times * s, e + times * t)
 
+    def towards(self, other: Taken, part: float) -> Taken:
+        """This one less a part of it, and that part of another."""
+        rest, (a, b, c, d, e), (p, q, r, s, t) = 1 - part, self, other
+        return Taken(rest * a + part * p, rest * b + part * q, rest * c + part * r, rest * d + part * s, rest * e + part * t)
+
 
 NOTHING: Final = Taken()
 Counted = tuple[Kernel, float]  # a kernel, and times
@@ -128,7 +133,7 @@ class ByRows:
         low = (rows - 1) // step * step
         part = (rows - low - 1) / (step - 1)
         last = self._product(low + step)
-        return last if part >= 1 else NOTHING.plus(self._product(low + 1), 1 - part).plus(last, part)
+        return last if part >= 1 else self._product(low + 1).towards(last, part)
 
     def _product(self, rows: int) -> Taken:
         found = self._products.get(rows)
@@ -174,8 +179,7 @@ class ByContext:
         below = between(context, COARSE, lambda at: self.knot(low, at))
         if low == sequences:
             return below
-        part = (sequences - low) / step
-        return NOTHING.plus(below, 1 - part).plus(between(context, COARSE, lambda at: self.knot(low + step, at)), part)
+        return below.towards(between(context, COARSE, lambda at: self.knot(low + step, at)), (sequences - low) / step)
 
     def knot(self, sequences: int, context: int) -> Taken:
         """At a context of the table."""
@@ -270,9 +274,7 @@ def between(value: float, fine: int, at: Callable[[int], Taken]) -> Taken:
     """The function at a number, interpolated between the nearest knots."""
     low, step = knot(value, fine)
     part = (value - low) / step
-    if part <= 0:
-        return at(low)
-    return NOTHING.plus(at(low), 1 - part).plus(at(low + step), part)
+    return at(low).towards(at(low + step), part) if part > 0 else at(low)
 
 
 def known(table: dict[K, V], key: K, make: Callable[[K], V]) -> V:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import gc
 import re
 from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Hashable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,6 +13,7 @@ from hwsim.importers.kineto import facts
 from hwsim.importers.ranks import Process, number_of
 from hwsim.importers.recording import HOST, Lane, What
 from hwsim.importers.text import Entries, Report
+from hwsim.records import without_collector
 from hwsim.spec import SpecError
 
 _OP, _MARK, _CALL, _KERNEL, _WAIT = map(int, (What.OP, What.MARK, What.CALL, What.KERNEL, What.WAIT))  # quicker than an Enum's
@@ -50,18 +49,6 @@ HINT: Final = "an execution trace of PyTorch has 'nodes', and no times: record w
 _ARROWS: Final = frozenset({"s", "t", "f"})
 _WRONG: Final = (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError)
 _NOTHING: Final[dict[str, Any]] = {}
-
-
-@contextmanager
-def without_collector() -> Iterator[None]:
-    """Suspend the collector of garbage: a reader makes many objects and no cycles, and a walk over them costs a fifth."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 def read_file(file: Path, report: Report | None = None) -> Process:

@@ -11,11 +11,11 @@ from __future__ import annotations
 import heapq
 from collections.abc import Sequence as Many
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from hwsim.engine.issued import Issued, IssuedOp
 from hwsim.families.serving.actors.copy import Copy
-from hwsim.families.serving.actors.costs import Costs, Registry
+from hwsim.families.serving.actors.costs import Costs, Piece, Registry
 from hwsim.families.serving.actors.pace import Paced
 from hwsim.families.serving.actors.returning import Load
 from hwsim.families.serving.actors.router import Least, Router
@@ -61,7 +61,7 @@ class Written:
     runs: int = 0
     _arrivals: int = -1
     _label: int = -1
-    _sums: dict[tuple[int, int, int], tuple[float, int]] = field(default_factory=dict)
+    _sums: dict[tuple[int, int, int], list[Any]] = field(default_factory=dict)  # size and own time, by copy, label and cost
     _ends: dict[int, int] = field(default_factory=dict)
     _busy: dict[int, int] = field(default_factory=dict)
     _after: dict[int, int] = field(default_factory=dict)
@@ -117,30 +117,29 @@ class Written:
     def ended(self, copy: int, run: Run) -> int:
         """A run has ended; the number of its last op, -1 once there are too many."""
         self.runs += 1
-        costs, chain = self.costs[copy], []
-        if self.runs <= ROWS:
-            chain = costs.ops(run)
-            self.notes(copy, chain)
-        for op in costs.sums(run, chain):
-            key = copy, op.label, op.cost
-            size, time = self._sums.get(key, (0.0, 0))
-            self._sums[key] = size + op.size, time + op.time
-        end = run.end
+        costs, sums, end = self.costs[copy], self._sums, run.end
+        chain = costs.ops(run)
+        for label, _, cost, size, time, _ in costs.sums(run, chain):
+            kept = sums.setdefault((copy, label, cost), [0.0, 0])
+            kept[0] += size
+            kept[1] += time
         self._busy[copy] = self._busy.get(copy, 0) + end - run.begin
         self._ends[copy] = end
+        if self.runs <= ROWS:
+            self.notes(copy, chain)
         return len(self.ops) - 1 if self.runs <= ROWS else -1
 
-    def notes(self, copy: int, chain: Many[IssuedOp]) -> None:
+    def notes(self, copy: int, chain: Many[Piece]) -> None:
         """The ops of a run."""
         after = self._after.pop(copy, -1)
-        self.ops.append(0, chain, (after,) if after >= 0 else ())
+        self.ops.append(0, [IssuedOp._make(op) for op in chain], (after,) if after >= 0 else ())
         self._latest[copy] = len(self.ops) - 1
 
     def summed(
         self,
         runs: int,
         ends: Many[tuple[int, int, int]],
-        sums: Many[tuple[tuple[int, int, int], tuple[float, int]]],
+        sums: Many[tuple[tuple[int, int, int], list[Any]]],
         *,
         asked: bool,
     ) -> None:
@@ -338,7 +337,7 @@ class Alone:
                 self._wakes(number, head.at)
             return
         self.pace[number].set(run)
-        if (head := copy.head) is not None:
+        if run.count > 1 and (head := copy.head) is not None:
             copy.cut(run, head.at)
         self._plan(number, END, run.end)
 

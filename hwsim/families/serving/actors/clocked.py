@@ -180,7 +180,7 @@ class Clocked:
             if first is not None:
                 after = first.after[0]
             under_way = sum(each.requests > 0 for each in batches)
-            ended, op = driver.issue(costs.ops(run, under_way), (after,) if after >= 0 else ())
+            ended, op = driver.issue([IssuedOp._make(op) for op in costs.ops(run, under_way)], (after,) if after >= 0 else ())
             latest = (op,)
             yield ended
             ended_at = int(driver.env.now)

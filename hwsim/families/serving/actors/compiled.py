@@ -17,11 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hwsim.engine import core
-from hwsim.engine.issued import IssuedOp
 from hwsim.families.serving.actors import alone
 from hwsim.families.serving.actors.alone import Written
 from hwsim.families.serving.actors.blocks import Windowed
-from hwsim.families.serving.actors.costs import Exchanged
+from hwsim.families.serving.actors.costs import Piece
 from hwsim.families.serving.actors.pace import Pace
 from hwsim.families.serving.actors.replica import DoesNotFit
 from hwsim.families.serving.actors.run import Run, Sequence
@@ -87,7 +86,6 @@ class Compiled:
     _values: Words = field(init=False)
     _floats: NDArray[np.float64] = field(init=False)
     _places: tuple[int, ...] = ()  # where these three are
-    _exchanged: dict[tuple[int, int], list[Exchanged]] = field(default_factory=dict)  # by copy and tokens
 
     def __post_init__(self) -> None:
         self._asked = np.zeros(16 + 2 * self.plan.settings.sequences, np.int64)
@@ -170,7 +168,7 @@ class Compiled:
             line: Line = self.pace[key[3]].line(*key[:3])
             values = line.start, line.attention, line.slope, line.rows, line.host
         elif status == SENT:
-            values = (self.pace[key[0]].sends(abs(key[1]), mixed=key[1] < 0),)
+            values = self.pace[key[0]].sends(abs(key[1]), mixed=key[1] < 0)[:1]
         elif status == AROUND:
             values = (self.pace[key[3]].around(*key[:3]),)
         else:
@@ -194,11 +192,11 @@ class Compiled:
         costs = self.written.costs[copy]
         label, cost = costs.drawn(run)
         values, floats = [label, cost, -1, 0], list[float]()
-        phases = costs.exchanged(run)
-        if phases is not None:
-            values[2:] = costs.exchange_label, len(phases)
-            for op, number, body in phases:
-                values += [number, op.time, 0]
+        phases = costs.exchanged(self.pace[copy].sends(run.rows, mixed=bool(parts))[1])
+        if phases:
+            values[2:] = phases[0][0].label, len(phases)
+            for op, body, _ in phases:
+                values += [op.cost, op.time, 0]
                 floats += [op.size, body]
         self._tells(COST, values, floats)
 
@@ -241,13 +239,11 @@ class Compiled:
             last.append(len(self.written.ops) - 1)
         return int(end)
 
-    def _chain(self, copy: int, label: int, cost: int, kernels: int, host: int, count: int, rows: int) -> list[IssuedOp]:
+    def _chain(self, copy: int, label: int, cost: int, kernels: int, host: int, count: int, rows: int) -> list[Piece]:
         """The ops of a run; rows: tokens of each iteration, negative if some of them are of prompts."""
-        costs, exchanged = self.written.costs[copy], self._exchanged.get((copy, rows))
-        if exchanged is None:
-            run = Run(0, 0, 0, [(Sequence(-1, 0, 0, 0), -rows)] if rows < 0 else [], max(rows, 0), 0)
-            exchanged = self._exchanged[copy, rows] = costs.exchanged(run) or []
-        return costs.chain(label, cost, kernels, host, count, exchanged)
+        costs, pace = self.written.costs[copy], self.pace[copy]
+        _, padded = pace.sent.get(rows) or pace.sends(abs(rows), mixed=rows < 0)
+        return costs.exchanges_of(count, padded, costs.chain(label, cost, kernels, host))
 
 
 def _number(low: int, high: int) -> int:
@@ -255,10 +251,10 @@ def _number(low: int, high: int) -> int:
     return (high << 64) + low % (1 << 64)
 
 
-def _summed(sums: Words, seconds: NDArray[np.float64]) -> Iterator[tuple[tuple[int, int, int], tuple[float, int]]]:
+def _summed(sums: Words, seconds: NDArray[np.float64]) -> Iterator[tuple[tuple[int, int, int], list[Any]]]:
     times = whole(sums[:, 3:]).tolist()
     for (copy, label, cost), size, time in zip(sums[:, :3].tolist(), seconds.tolist(), times, strict=True):
-        yield (copy, label, cost), (size, time)
+        yield (copy, label, cost), [size, time]
 
 
 def words(values: list[int]) -> Words:

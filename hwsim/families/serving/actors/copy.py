@@ -23,6 +23,7 @@ from __future__ import annotations
 import heapq
 from collections import deque
 from dataclasses import field
+from functools import partial
 from typing import Final
 
 from hwsim.families.serving.actors.blocks import most_within
@@ -145,10 +146,9 @@ class Copy(Replica):
 
     def next(self, instant: int) -> Run | None:
         """The next iterations; None if there is nothing to do."""
-        settings, idle = self.settings, not (self.answers or self.partial)
+        settings, before, idle = self.settings, self.put_off, not (self.answers or self.partial)
         if idle and not (self.waiting or self.loaded):
             return None
-        before = self.put_off
         seen = instant if idle else instant - 1
         if idle or self.iterations % settings.look == 0:
             self.door = self.seen if settings.ahead and not idle else seen
@@ -161,10 +161,10 @@ class Copy(Replica):
             parts = self._parts(instant, wanted)
         elif self._refusal:
             self._refuse("")
-        if not parts and not mixes and self.answers:
-            self._makes_room(instant)
-        answers = self.answers if mixes or not parts else 0
         if not parts:
+            if not mixes and self.answers:
+                self._makes_room(instant)
+            answers = self.answers
             if not answers:
                 return self._nothing(instant, before)
             run = Run(self.iterations, instant, seen, parts, answers, self.context + answers, answers)
@@ -175,6 +175,7 @@ class Copy(Replica):
                 and (answers * settings.verified < settings.budget if mixes else settings.prompts == "before")
             )
             return run
+        answers = self.answers if mixes else 0
         run = Run(self.iterations, instant, seen, parts, answers, self.context + answers if answers else 0, answers)
         if self.slots is not None:
             run.fetched, self.slots.coming = self.slots.coming, 0
@@ -259,20 +260,21 @@ class Copy(Replica):
 
     def _joined(self, parts: list[tuple[Sequence, int]], left: int, longest: int, wanted: int, instant: int) -> None:
         settings, promised = self.settings, 0
-        while (line := self.returning.line(self.waiting, self.door)) and line[0].at <= self.door:
+        need, cache, door = self.growth.need, self.cache, self.door
+        while (line := self.returning.line(self.waiting, door)) and (sequence := line[0]).at <= door:
             if self.answers + len(self.partial) >= settings.sequences:
                 return self._refuse("seats")
             if left <= 0:
                 return self._refuse("")
             if self._hold > self.iterations:
                 return self._refuse("room")
-            sequence, is_loaded = line[0], line is self.loaded
+            is_loaded = line is self.loaded
             if self.slots is not None and not is_loaded and not self.slots.has(sequence):
                 self.slots.holds(line.popleft(), instant)
                 self.log.holds(instant, sequence.number)
                 continue
-            reused = self.cache.found(sequence) if not is_loaded else Found(sequence.blocks, sequence.keys, 0)
-            read = sequence.read if is_loaded else self.cache.spared(sequence, reused.blocks)
+            reused = cache.found(sequence) if not is_loaded else Found(sequence.blocks, sequence.keys, 0)
+            read = sequence.read if is_loaded else cache.spared(sequence, reused.blocks) if reused.blocks else 0
             rest = sequence.to_read - read
             tokens = min(left, longest, rest)
             if not settings.chunked and tokens < rest and not reused.below:
@@ -281,7 +283,7 @@ class Copy(Replica):
                         self._hold = self.iterations + 1
                     return self._refuse("")
                 tokens = rest
-            blocks = max(0, self.growth.need(sequence.to_read) - reused.blocks)
+            blocks = max(0, need(sequence.to_read) - reused.blocks)
             if not self._fits(sequence, blocks + reused.stale, rest, wanted, promised):
                 if settings.admit == "ratio" and not self.is_idle:
                     self._hold = (self.iterations // AGAIN + 1) * AGAIN
@@ -290,13 +292,13 @@ class Copy(Replica):
             if self.slots is not None and not is_loaded:
                 self.slots.takes(sequence, instant)
             if reused.below:
-                self.returning.asks(sequence, reused, self.growth.need(sequence.to_read), instant)
+                self.returning.asks(sequence, reused, need(sequence.to_read), instant)
                 continue
             promised += min(sequence.output - sequence.written, settings.promise[3]) + rest - tokens
             if not is_loaded:
-                self.cache.begins(sequence, reused)
+                cache.begins(sequence, reused)
                 sequence.read = sequence.cached = read
-            self.cache.grows(sequence, self.growth.need(read + tokens))
+            cache.grows(sequence, need(read + tokens))
             left -= tokens
             self._promises.counts(sequence, 1)
             self._order.append((sequence, sequence.put_off))
@@ -359,30 +361,30 @@ class Copy(Replica):
 
     def done(self, run: Run, end: int) -> list[Sequence]:
         """Note that the iterations of a run have ended; the requests that are answered, in order."""
-        count, answers, log, settings = run.count, run.answers, self.log, self.settings
+        count, answers, log, settings, growth = run.count, run.answers, self.log, self.settings, self.growth
         self.iterations += count
         if answers:
-            if not run.parts:
-                wanted = self.growth.wanted(count) - run.taken
-                if wanted:
-                    self.pool.take(wanted)
+            if not run.parts and (wanted := growth.wanted(count) - run.taken):
+                self.pool.take(wanted)
             if count > 1:
-                log.grows(run.begin, run.first, run.slope, self.growth.later(count))
-            self.growth.grow(count)
+                log.grows(run.begin, run.first, run.slope, growth.later(count))
+            growth.grow(count)
             self.count += count
             self.context += answers * count
-            self._promises.writes(answers * count)
-        begin, first = run.begin, 0
+            if settings.admit == "ratio":
+                self._promises.writes(answers * count)
+        begin, first, until = run.begin, 0, None
         if count > 1:
             if (self.waiting and self.waiting[-1].at > self.door) or (self.loaded and self.loaded[-1].at > self.door):
                 begin, first = self._came(run, end)
+                until = partial(run.until, first, begin)
             self.seen, self.door = run.looked(settings.ahead, settings.look, self.door)
         spent = run.spent(first, count, begin, end)
         if run.parts:
-            all_tokens = run.tokens
+            prompts, all_tokens = spent[0], run.tokens
             for sequence, tokens in run.parts:
-                log.reads(sequence.number, spent.prompts * tokens // all_tokens)
-        log.passes(self.number, begin, end, spent)
+                log.reads(sequence.number, prompts * tokens // all_tokens)
+        log.passes(self.number, begin, end, spent, until)
         log.iterated(
             self.number, run.begin, end, answers=answers, worked=answers + len(run.parts),
             blocks=self.pool.blocks - self.pool.free, count=count,
@@ -413,24 +415,21 @@ class Copy(Replica):
         return over
 
     def _came(self, run: Run, end: int) -> tuple[int, int]:
-        """Note a run up to the iterations in which requests came, and each of those; the beginning and number of what is left.
+        """Note a run up to the iteration from which on a request waits for a place; the beginning and number of what is left.
 
         A request waits for the iteration under way, and then for those after it; for a place, once it is seen and there is none.
         """
-        begin, first, settings = run.begin, 0, self.settings
-        late = self.returning.after(self.waiting, self.door)
-        numbers, seen = run.marks((at for at in late if at < end), settings.ahead, settings.look)
-        full = self.answers + len(self.partial) >= settings.sequences or settings.prompts == "alone"
-        if full:
-            numbers.add(seen)
-        for number in sorted(numbers):
-            if first < number < run.count:
-                at = run.start(number)
-                self.log.passes(self.number, begin, at, run.spent(first, number, begin, at))
-                begin, first = at, number
-            if full and number >= seen and number < run.count:
-                self._refuse("seats")
-        return begin, first
+        settings = self.settings
+        if self.answers + len(self.partial) < settings.sequences and settings.prompts != "alone":
+            return run.begin, 0
+        first = min((at for at in self.returning.after(self.waiting, self.door) if at < end), default=end)
+        number = run.sees(first, settings.ahead, settings.look)
+        if number >= run.count:
+            return run.begin, 0
+        begin = run.start(number)
+        self.log.passes(self.number, run.begin, begin, run.spent(0, number, run.begin, begin), partial(run.until, 0, run.begin))
+        self._refuse("seats")
+        return begin, number
 
     def catches_up(self, run: Run, instant: int) -> None:
         """Take the blocks of those iterations of a run that have ended, so that its cache is as it is at that instant."""

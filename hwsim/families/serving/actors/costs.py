@@ -11,7 +11,7 @@ cost is worked out for 16 numbers of tokens an octave; between them its bytes ar
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from itertools import zip_longest
 from operator import attrgetter
@@ -59,7 +59,8 @@ class Registry(Protocol):
 
 
 Phase: TypeAlias = tuple[Cost, int, float]  # (cost, fs of its latency, seconds of its body)
-Exchanged: TypeAlias = tuple[IssuedOp, int, float]  # (all such phases, number of their cost, its body)
+Piece: TypeAlias = tuple[int, int, int, float, int, int]  # an op, as of `IssuedOp`
+Exchanged: TypeAlias = tuple[IssuedOp, float, int]  # (all such phases, body of their cost, fs of the flow of all)
 
 
 class Priced(dict[tuple[str, str, tuple[str, ...], float], tuple[Phase, ...]]):
@@ -178,26 +179,28 @@ class Costs:
     _costs: dict[tuple[float, ...], int] = field(default_factory=dict)
     _drawn: dict[tuple[int, ...], int] = field(default_factory=dict)
     _phases: dict[int, int] = field(default_factory=dict)
+    _exchanged: dict[int, list[Exchanged]] = field(default_factory=dict)  # by the tokens that pass
+    _stages: int = 1
+    _answers: bool = True
     _hosted: int = -1  # the cost at whose clock the host's time goes, if its speed changes
 
     def __post_init__(self) -> None:
         first, name = self.gpus[0], self.plan.name
+        self._stages, self._answers = self.plan.stages, self.plan.answers
         cores = f"{self.exchanges.machine.host_of(first)}.cores"
         if cores in self.known.changing:
             self._hosted = self.known.cost(Cost(Demand(latency=1.0, clocks=((cores, 1.0),), start=1.0)))
         called = f"{first}.serving{self.batch or ''}"
         self.queue = self.known.queue(Queue(f"{name}:{called}" if name else called, first))
 
-    def sums(self, run: Run, chain: Sequence[IssuedOp] = ()) -> Sequence[IssuedOp]:
-        """The iterations of a run as ops that are only added up; chain: its ops, if they are made."""
-        if len(self.gpus) > 1:
-            return chain or self.ops(run)
-        if len(chain) == 1:
+    def sums(self, run: Run, chain: Sequence[Piece]) -> Sequence[Piece]:
+        """The iterations of a run as ops that are only added up; chain: its ops."""
+        if len(chain) == 1 or len(self.gpus) > 1:
             return chain
-        return [IssuedOp(self._named(run), self.queue, self._kernels(run), run.computed / FEMTO, run.host * run.count)]
+        return [(self._named(run), self.queue, self._kernels(run), run.computed / FEMTO, run.host * run.count, -1)]
 
     def _named(self, run: Run) -> int:
-        if not self.plan.answers:
+        if not self._answers:
             return self._label("batch")
         if not run.parts:
             return self._label("tokens")
@@ -207,14 +210,15 @@ class Costs:
         """Numbers of the label of a run, and of the cost of a second of its kernels."""
         return self._named(run), self._kernels(run)
 
-    def exchanged(self, run: Run) -> list[Exchanged] | None:
-        """The exchanges of an iteration of a run; None where a copy has one GPU."""
-        return None if len(self.gpus) < 2 else self._exchanged(self.pace.padded(run))
+    def exchanged(self, rows: int) -> list[Exchanged]:
+        """The exchanges of an iteration, by the tokens that they pass."""
+        made = self._exchanged[rows] = list[Exchanged]()
+        for each, (phase, _, body) in self.exchanges.of(rows):
+            op = each._replace(label=self._label("all-reduce"), queue=self.queue, cost=self._phase(phase))
+            made.append((op, body, ticks.femtoseconds(body * op.size)))
+        return made
 
-    def _exchanged(self, rows: int) -> list[Exchanged]:
-        return [(op, self._phase(phase), body) for op, (phase, _, body) in self.exchanges.of(rows)]
-
-    def ops(self, run: Run, under_way: int = 0) -> list[IssuedOp]:
+    def ops(self, run: Run, under_way: int = 0) -> list[Piece]:
         """The chain of the iterations of a run: host and kernels of all of them, then their exchanges.
 
         Where GPUs change their speed, a batch passes the stages one after another, each at the speed of its own GPUs. Other
@@ -224,55 +228,50 @@ class Costs:
         Args:
             under_way: batches of the copy that are worked on, this one among them; 0: as many as there are stages.
         """
-        chain, count, kernels, stages = list[IssuedOp](), run.count, run.computed, self.plan.stages
-        is_apart = 0 < under_way < stages and not self.known.changing.isdisjoint(f"{gpu}.compute" for gpu in self.gpus)
-        passed = stages if is_apart else 1
-        for stage in range(passed - 1):
-            part = kernels // (passed - stage)
-            chain += self.chain(self._named(run), self._kernels(run, stage, under_way), part, 0, count, None)
-            kernels -= part
-        cost = self._kernels(run, passed - 1, under_way) if chain else self._kernels(run)
-        return chain + self.chain(self._named(run), cost, kernels, run.host * count, count, self.exchanged(run))
-
-    def chain(
-        self, label: int, cost: int, kernels: int, host: int, count: int, exchanged: Sequence[Exchanged] | None
-    ) -> list[IssuedOp]:
-        """The chain of iterations that take these fs of kernels and host, all together; exchanged: by each of them."""
-        if kernels > MOST_PIECES * LONGEST:
-            size, rest = _of(kernels, 1.0)
-            chain, kernels = [IssuedOp(label, self.queue, cost, size, host + rest, self._hosted)], 0
+        chain, count, kernels, stages = list[Piece](), run.count, run.computed, self._stages
+        if 0 < under_way < stages and not self.known.changing.isdisjoint(f"{gpu}.compute" for gpu in self.gpus):
+            for stage in range(stages - 1):
+                part = kernels // (stages - stage)
+                chain += self.chain(self._named(run), self._kernels(run, stage, under_way), part, 0)
+                kernels -= part
+            cost = self._kernels(run, stages - 1, under_way)
         else:
-            chain = [IssuedOp(label, self.queue, cost, min(kernels, LONGEST) / FEMTO, host, self._hosted)]
-        while kernels > LONGEST:
-            kernels -= LONGEST
-            chain.append(IssuedOp(label, self.queue, cost, min(kernels, LONGEST) / FEMTO))
-        for op, number, body in exchanged or ():
+            cost = self._kernels(run)
+        chain += self.chain(self._named(run), cost, kernels, run.host * count)
+        return self.exchanges_of(count, run.padded, chain)
+
+    def exchanges_of(self, count: int, rows: int, chain: list[Piece]) -> list[Piece]:
+        """A chain, with the exchanges of a number of iterations that each pass so many tokens."""
+        exchanged = self._exchanged.get(rows)
+        for op, body, flowing in self.exchanged(rows) if exchanged is None else exchanged:
             if count == 1:
-                chain.append(op._replace(label=self.exchange_label, queue=self.queue, cost=number))
+                chain.append(op)
+            elif (flowing := count * flowing) <= LONGEST:
+                size, rest = _of(flowing, body)
+                chain.append((op[0], op[1], op[2], size, rest + count * op[4], -1))
             else:
-                chain += self._repeated(op, number, body, count)
+                chain += _repeated(op, body, flowing, count)
         return chain
 
-    @property
-    def exchange_label(self) -> int:
-        """Number of the label of exchanges."""
-        return self._label("all-reduce")
-
-    def _repeated(self, op: IssuedOp, cost: int, body: float, count: int) -> list[IssuedOp]:
-        """An op of `count` like this one, to the femtosecond."""
-        flowing, label, chain = count * ticks.femtoseconds(body * op.size), self.exchange_label, []
-        pieces = min(max(1, -(-flowing // LONGEST)), MOST_PIECES)
-        for number in range(pieces):
-            part = flowing // pieces + (number < flowing % pieces)
-            size, rest = _of(part, body)
-            chain.append(IssuedOp(label, self.queue, cost, size, rest + (0 if number else count * op.time)))
+    def chain(self, label: int, cost: int, kernels: int, host: int) -> list[Piece]:
+        """The chain of iterations that take these fs of kernels and host, all together, but for their exchanges."""
+        if kernels <= LONGEST:
+            return [(label, self.queue, cost, kernels / FEMTO, host, self._hosted)]
+        if kernels > MOST_PIECES * LONGEST:
+            size, rest = _of(kernels, 1.0)
+            return [(label, self.queue, cost, size, host + rest, self._hosted)]
+        chain = [(label, self.queue, cost, LONGEST / FEMTO, host, self._hosted)]
+        while kernels > LONGEST:
+            kernels -= LONGEST
+            chain.append((label, self.queue, cost, min(kernels, LONGEST) / FEMTO, 0, -1))
         return chain
 
     def _label(self, name: str) -> int:
-        if name not in self._labels:
+        label = self._labels.get(name)
+        if label is None:
             kind = "allreduce" if name == "all-reduce" else "infer"
-            self._labels[name] = self.known.label(Label(name, kind, self.gpus[0], self.plan.name or "main"))
-        return self._labels[name]
+            label = self._labels[name] = self.known.label(Label(name, kind, self.gpus[0], self.plan.name or "main"))
+        return label
 
     def _phase(self, cost: Cost) -> int:
         if id(cost) not in self._phases:
@@ -282,20 +281,22 @@ class Costs:
     def _kernels(self, run: Run, stage: int = 0, many: int = 0) -> int:
         """The cost of a second of the run's kernels, in `many` stages from one on; 0: in all."""
         answers, parts = run.answers, run.parts
-        drawn: tuple[int, ...] = (stage, many)
+        drawn: tuple[int, ...]
         if not parts:  # as at the knot before its contexts: all iterations of a run draw alike
-            drawn += answers, run.low if run.low >= 0 else knot(run.context // answers)[0]
+            drawn = stage, many, answers, run.low if run.low >= 0 else knot(run.context // answers)[0]
         else:  # iterations of about as many tokens draw alike
-            drawn += (grid(answers), grid(run.context // answers)) if answers else (0, 0)
-            drawn += (grid(run.tokens), grid(1 + sum([sequence.read for sequence, _ in parts])), len(parts))  # integers
+            before = parts[0][0].read if len(parts) == 1 else sum([sequence.read for sequence, _ in parts])  # integers
+            drawn = stage, many, grid(run.tokens), grid(1 + before), len(parts)
+            if answers:
+                drawn += grid(answers), grid(run.context // answers)
         cost = self._drawn.get(drawn)
         if cost is None:
-            cost = self._drawn[drawn] = self._cost(self.pace.taken(run), stage, many or self.plan.stages)
+            cost = self._drawn[drawn] = self._cost(self.pace.taken(run), stage, many or self._stages)
         return cost
 
     def _cost(self, taken: Taken, stage: int, many: int) -> int:
         """The cost of a second of such kernels."""
-        seconds, stages = taken.seconds, self.plan.stages
+        seconds, stages = taken.seconds, self._stages
         parts = [rounded(part / seconds) for part in (taken.compute, taken.memory, taken.flop, taken.moved)]
         if (key := (stage, many, *parts)) not in self._costs:
             gpus = tuple(gpu for at, gpu in enumerate(self.gpus) if (at * stages // len(self.gpus) - stage) % stages < many)
@@ -372,6 +373,14 @@ def rounded(value: float) -> float:
         return 0.0
     mantissa, exponent = math.frexp(value)
     return math.ldexp(round(mantissa * (1 << BITS)), exponent - BITS)
+
+
+def _repeated(op: IssuedOp, body: float, flowing: int, count: int) -> Iterator[Piece]:
+    """An op of `count` like this one, to the femtosecond, in pieces; flowing: fs of the flow of all."""
+    pieces = min(-(-flowing // LONGEST), MOST_PIECES)
+    for number in range(pieces):
+        size, rest = _of(flowing // pieces + (number < flowing % pieces), body)
+        yield op._replace(size=size, time=rest + (0 if number else count * op.time))
 
 
 def _of(part: int, body: float) -> tuple[float, int]:

@@ -85,7 +85,7 @@ class Pace:
     _around: dict[tuple[int, int, int], int] = field(default_factory=dict)
     _prompts: dict[tuple[int, ...], int] = field(default_factory=dict)
     _batches: dict[int, Taken] = field(default_factory=dict)
-    sent: dict[int, int] = field(default_factory=dict)
+    sent: dict[int, tuple[int, int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         plan, settings = self.plan, self.plan.settings
@@ -130,35 +130,30 @@ class Pace:
             alike = -((beyond - answers * line.step) // answers)
             if alike < run.most:
                 run.most = alike
-            sent = self.sent.get(line.rows)
-            run.network = self.sends(line.rows, mixed=False) if sent is None else sent
+            run.network, run.padded = self.sent.get(line.rows) or self.sends(line.rows, mixed=False)
         run.count = run.most
         run.first = run.host + run.kernels + run.network
 
     def _of_parts(self, run: Run, more: int, line: Line | None) -> None:
         """Time of an iteration with prompts."""
-        read, mixed = run.read, self.eager
-        total = run.answers * mixed.tokens + run.tokens
-        rows = total if mixed.groups == 1 else mixed.rows_of(read, run.answers)
-        around = self._around.get((rows, run.ended, total)) or self.around(rows, run.ended, total)
-        prompts, many = 0, len(read)
-        for tokens, before in read:
-            prompts += self._prompts.get((tokens, before, many)) or self.prompt(tokens, before, many)
-        run.kernels, run.slope = around + prompts, 0
-        run.most = 1
+        parts, mixed, known = run.parts, self.eager, self._prompts
+        many, read = len(parts), run.tokens
+        rows = passing = total = run.answers * mixed.tokens + read
+        if mixed.groups > 1:
+            rows = mixed.rows_of(run.read, run.answers)
+            passing = mixed.passing(rows, total)
+        kernels = self._around.get((rows, run.ended, total)) or self.around(rows, run.ended, total)
+        for sequence, tokens in parts:
+            before = sequence.read
+            kernels += known.get((tokens, before, many)) or self.prompt(tokens, before, many)
         if line is not None:
-            run.kernels += line.attention + more
+            kernels += line.attention + more
             run.answered = line.start + more
-        run.network = self.sends(mixed.passing(rows, total), mixed=True)
-        run.host = self._host(run) + self._late(run)
-
-    def padded(self, run: Run) -> int:
-        """Tokens of each group that the exchanges of an iteration pass."""
-        model = self._eager if run.parts else self._model
-        if model is None:
-            return run.rows
-        rows = model.rows_of(run.read, run.answers)
-        return model.padded(model.passing(rows, model.total_of(run.read, run.answers)) if run.parts else rows)
+        run.kernels, run.slope, run.most = kernels, 0, 1
+        run.network, run.padded = self.sent.get(-passing) or self.sends(passing, mixed=True)
+        run.host = self._host(run)
+        if self.plan.settings.kernel:
+            run.host += self._late(run)
 
     def taken(self, run: Run) -> Taken:
         """Seconds and amounts that the kernels of an iteration draw from a GPU."""
@@ -195,15 +190,13 @@ class Pace:
         made = self._prompts[tokens, before, many] = ticks.femtoseconds(taken.seconds / many * self.slower)
         return made
 
-    def sends(self, rows: int, *, mixed: bool) -> int:
-        """fs of the exchanges of an iteration."""
-        key = -rows if mixed else rows
-        sent_fs = self.sent.get(key)
-        if sent_fs is None:
-            model = self._eager if mixed else self._model
-            assert model is not None
-            sent_fs = self.sent[key] = self.exchanged(model.padded(rows))
-        return sent_fs
+    def sends(self, rows: int, *, mixed: bool) -> tuple[int, int]:
+        """fs of the exchanges of an iteration, and the tokens that they pass."""
+        model = self._eager if mixed else self._model
+        assert model is not None
+        padded = model.padded(rows)
+        sent = self.sent[-rows if mixed else rows] = self.exchanged(padded), padded
+        return sent
 
     def _host(self, run: Run) -> int:
         settings = self.plan.settings

@@ -118,15 +118,16 @@ class Pool:
 
     def uses(self, keys: Iterable[Key]) -> None:
         """Use pieces that are there."""
-        every = self._used
+        every, line, taken = self._used, self._line, 0
         for key in keys:
             used = every.get(key)
             if used is not None:
                 used[0] += 1
                 continue
-            count = self._line.pop(key)
-            self.free -= count
+            count = line.pop(key)
+            taken += count
             every[key] = [1, count]
+        self.free -= taken
 
     def keeps(self, key: Key, count: int) -> bool:
         """Note that blocks that a request took hold a piece; False if there are others that do."""
@@ -143,16 +144,18 @@ class Pool:
         if count:
             self.free += count
             self._gives(count)
-        every = self._used
+        every, line, given = self._used, self._line, 0
         for key in reversed(keys):
             used = every[key]
             if used[0] > 1:
                 used[0] -= 1
             else:
                 del every[key]
-                self._line[key] = used[1]
-                self._last = 0
-                self.free += used[1]
+                line[key] = used[1]
+                given += used[1]
+        if given:
+            self._last = 0
+            self.free += given
 
     def _gives(self, count: int) -> None:
         if self._last:
@@ -177,8 +180,9 @@ class Held(Protocol):
     put_off: int
     ids: tuple[int, ...]
     keys: list[Key]
+    listed: tuple[int, Pieces]
 
-    def pieces(self, block: int, tokens: int = 0) -> Iterable[tuple[Key, int]]: ...
+    def pieces(self, block: int, tokens: int = 0) -> Sequence[tuple[Key, int]]: ...
 
 
 class Lower(Protocol):
@@ -223,7 +227,7 @@ class Cache:
         pool, (pieces, blocks) = self.pool, self._pieces(sequence)
         keys, hit, stale = pool.beginning(pieces, whole=self.lower is not None)
         if hit < blocks:
-            return Found(hit, keys, stale, tuple(self._below(pieces[len(keys) :])))
+            return Found(hit, keys, stale, () if self.lower is None else tuple(self._below(pieces[len(keys) :])))
         own_key = (OWN, sequence.number)
         if sequence.put_off and hit == sequence.kept and (count_there := pool.held(own_key)):
             return Found(hit + count_there, [*keys, own_key], stale + count_there)
@@ -237,14 +241,17 @@ class Cache:
 
     def _pieces(self, sequence: Held) -> Pieces:
         """The pieces of a prompt, and their blocks, made once for all prompts that begin alike."""
+        block, (of_block, listed) = self.settings.block, sequence.listed
+        if of_block == block:
+            return listed
         if len(sequence.ids) * sequence.span > sequence.prompt:  # the last ones are cut short, or of its answer
-            return _listed(sequence.pieces(self.settings.block))
-        key = sequence.ids, sequence.span
-        made = self._known.get(key)
-        if made is None:
+            made: Pieces | None = _listed(sequence.pieces(block))
+        elif (made := self._known.get(key := (sequence.ids, sequence.span))) is None:
             if len(self._known) >= KNOWN:
                 self._known.clear()
-            made = self._known[key] = _listed(sequence.pieces(self.settings.block))
+            made = self._known[key] = _listed(sequence.pieces(block))
+        assert made is not None
+        sequence.listed = block, made
         return made
 
     def begins(self, sequence: Held, found: Found) -> None:
@@ -274,17 +281,22 @@ class Cache:
             pieces, blocks = self._pieces(sequence)
             if blocks <= sequence.hit + sequence.kept:
                 return
-        start = 0
+        start, had, has = 0, sequence.hit + sequence.kept, set[Key]()
         for key, count in pieces:
             start += count
             if start > full_blocks:
                 return
-            if start > sequence.hit + sequence.kept and count <= sequence.own and key not in sequence.keys:
+            if start <= had or count > sequence.own:
+                continue
+            has = has or set(sequence.keys)
+            if key not in has:
                 if not self.pool.keeps(key, count):
                     return
                 sequence.own -= count
                 sequence.kept += count
+                had += count
                 sequence.keys.append(key)
+                has.add(key)
                 if self.lower is not None and not self.late:
                     self.lower.stores(key, count)
 
@@ -316,6 +328,5 @@ class Cache:
             self.lower.stores(key, count)
 
 
-def _listed(pieces: Iterable[tuple[Key, int]]) -> Pieces:
-    made = tuple(pieces)
-    return made, sum(count for _, count in made)  # integers
+def _listed(pieces: Sequence[tuple[Key, int]]) -> Pieces:
+    return pieces, sum([count for _, count in pieces])  # integers

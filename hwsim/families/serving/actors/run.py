@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
 from dataclasses import field
 
-from hwsim.families.serving.actors.prefixes import Key
+from hwsim.families.serving.actors.prefixes import Key, Pieces
 from hwsim.families.serving.results.accounting import Spent
 from hwsim.families.serving.workload.requests import Request
 from hwsim.records import dataclass
@@ -22,7 +21,7 @@ class Sequence:
         to_read: tokens that the cache has to hold before it writes the next one; read: tokens that it held then.
         written: tokens of its answer, up to `joined`; joined: steps of decoding of its copy when it began to answer.
         hit: blocks that were there when it joined; kept: blocks that it shares; own: blocks that it does not.
-        put_off: times it lost its blocks; group: of data-parallel attention.
+        put_off: times it lost its blocks; group: of data-parallel attention. listed: (size of a block, the pieces of its prompt).
         after: (op, its end in fs) of the answer that it waited for, or of its arrival; (-1, 0) if neither is written.
     """
 
@@ -44,6 +43,7 @@ class Sequence:
     put_off: int = 0
     group: int = 0
     is_over: bool = False
+    listed: tuple[int, Pieces] = (0, ((), 0))
     after: tuple[int, int] = (-1, 0)
 
     @property
@@ -56,14 +56,24 @@ class Sequence:
         """A request that stands in the line from `at` on."""
         return cls(number, request.prompt, request.output, at, request.ids, request.span, request.prompt)
 
-    def pieces(self, block: int, tokens: int = 0) -> Iterator[tuple[Key, int]]:
-        """(key, whole blocks) of the pieces of its prompt, or of this many tokens; a piece that they cut short is another."""
-        before = 0
-        for number, piece in enumerate(self.ids, 1):
-            blocks = min(number * self.span, tokens or self.prompt) // block
+    def pieces(self, block: int, tokens: int = 0) -> list[tuple[Key, int]]:
+        """(key, whole blocks) of the pieces of its prompt, or of this many tokens; a piece that they cut short is another.
+
+        >>> Sequence(0, 40, 1, 0, ids=(7, 8, 9), span=16).pieces(8)
+        [((7, 2), 2), ((8, 2), 2), ((9, 1), 1)]
+        """
+        span, tokens = self.span, tokens or self.prompt
+        whole, each = min(tokens // span, len(self.ids)) if span % block == 0 else 0, span // block
+        made = [((piece, each), each) for piece in self.ids[:whole]]
+        before = whole * each
+        for number, piece in enumerate(self.ids[whole:], whole + 1):
+            blocks = min(number * span, tokens) // block
             if blocks > before:
-                yield (piece, blocks - before), blocks - before
+                made.append(((piece, blocks - before), blocks - before))
             before = blocks
+            if number * span >= tokens:
+                break
+        return made
 
 
 @dataclass(slots=True, eq=False)
@@ -80,6 +90,7 @@ class Run:
         first: fs of the first, of its host, kernels and network; slope: more of the kernels for each after it.
         fetched: adapters that are loaded before it. taken: blocks of the cache that its answers have so far.
         answered: fs that its answers would take without the prompts. low: the knot before its mean context; -1: not known.
+        padded: tokens of each group that the exchanges of an iteration pass.
     """
 
     index: int
@@ -101,6 +112,7 @@ class Run:
     part: int = 0
     fetched: int = 0
     low: int = -1
+    padded: int = 0
 
     @property
     def tokens(self) -> int:
@@ -121,12 +133,11 @@ class Run:
     def spent(self, first: int, last: int, begin: int, end: int) -> Spent:
         """Time of some of its iterations by its use; what others on its devices and links took is known at their end."""
         count = last - first
-        network, host = count * self.network, count * self.host
-        kernels = count * self.kernels + self.slope * ((last * (last - 1) - first * (first - 1)) // 2)
-        if not self.parts:
-            return Spent(0, kernels, network, end - begin - kernels - network - host, host)
-        answers = min(kernels, self.answered)
-        return Spent(kernels - answers, answers, network, end - begin - kernels - network - host, host)
+        network, host, kernels = count * self.network, count * self.host, count * self.kernels
+        if self.slope:
+            kernels += self.slope * ((last * (last - 1) - first * (first - 1)) // 2)
+        answers = kernels if not self.parts else min(kernels, self.answered)
+        return kernels - answers, answers, network, end - begin - kernels - network - host, host
 
     @property
     def computed(self) -> int:
@@ -169,16 +180,11 @@ class Run:
         number = max(1, self.after(at) + ahead)
         return number + -(self.index + number) % look
 
-    def marks(self, ats: Iterable[int], ahead: int, look: int) -> tuple[set[int], int]:
-        """Iterations around those in which requests come, and the first that one of them can join."""
-        numbers, seen = set[int](), self.count
-        for at in ats:
-            number = self.after(at)
-            numbers.add(number - 1)
-            numbers.add(number)
-            joins = max(1, number + ahead)
-            seen = min(seen, joins + -(self.index + joins) % look)
-        return numbers, seen
+    def until(self, first: int, begin: int, instant: int) -> tuple[int, Spent]:
+        """The end of its iteration under way just before an instant, and what all went to from the first one on, at `begin`."""
+        number = self.after(instant - 1)
+        end = self.start(number)
+        return end, self.spent(first, number, begin, end)
 
     def looked(self, ahead: int, look: int, door: int) -> tuple[int, int]:
         """Until when requests had come at its last decision; until when at the last look for them, `door` if there was none."""

@@ -26,7 +26,7 @@ from hwsim.families.serving.workload.source import Asked, Listed, Source
 from hwsim.graph.opgraph import OpGraph
 from hwsim.machine import Machine
 from hwsim.origins import CASES, Case
-from hwsim.records import dataclass
+from hwsim.records import dataclass, without_collector
 from hwsim.results.interval import COUNTS
 from hwsim.ticks import FEMTO
 
@@ -232,7 +232,7 @@ class Service:
 
     def play(self, written: Written | None = None) -> int:
         """Play it without a clock; when its last answer is written, fs."""
-        return Alone(
+        alone = Alone(
             self.copies,
             self._pace,
             self.plan.settings,
@@ -242,7 +242,9 @@ class Service:
             self._router(),
             self._lanes,
             self._scaled,
-        ).play()
+        )
+        with without_collector():
+            return alone.play()
 
     def is_alone(self, others: Iterable[Cost], drawn_by_services: Collection[str] = ()) -> bool:
         """Whether nothing else draws from its devices and links, and its copies do not slow each other: batches of stages may."""

@@ -184,7 +184,7 @@ class Guessed(Pace):
         elif line is not None:
             run.kernels, run.slope, run.host = line.start + line.slope * beyond // answers, line.slope * numerator, line.host
             run.most = min(run.most, -((beyond - answers * line.step * denominator) // (answers * numerator)))
-            run.network = self.sends(line.rows, mixed=False)
+            run.network, run.padded = self.sent.get(line.rows) or self.sends(line.rows, mixed=False)
         run.count = run.most
         run.first = run.host + run.kernels + run.network
 
@@ -222,5 +222,6 @@ class Guessed(Pace):
         if line is not None:
             run.kernels += line.attention + more
             run.answered = line.start + more
-        run.network = self.sends(mixed.passing(rows, total), mixed=True)
+        passing = mixed.passing(rows, total)
+        run.network, run.padded = self.sent.get(-passing) or self.sends(passing, mixed=True)
         run.host = self._host(run) + self._late(run)

@@ -96,7 +96,7 @@ class Static(Replica):
         self.left -= run.count
         spent = run.spent(0, run.count, run.begin, end)
         for sequence, tokens in run.parts:
-            self.log.reads(sequence.number, spent.prompts * tokens // run.tokens)
+            self.log.reads(sequence.number, spent[0] * tokens // run.tokens)
         self.log.passes(self.number, run.begin, end, spent)
         self.log.iterated(
             self.number, run.begin, end, answers=0 if run.parts else len(self.under_way),

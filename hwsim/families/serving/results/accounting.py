@@ -20,9 +20,9 @@ of places, all of that time is `room` or `seats`: the line is served in order.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from hwsim.records import dataclass
 
@@ -44,17 +44,8 @@ PARTS: Final = (
 )
 TURN, SEATS, ROOM, READING, OTHERS, ANSWERS, WRITING, NETWORK, SHARED, AGAIN, HOST, LOADING, STARTING, ADAPTER = range(len(PARTS))
 Refusal: TypeAlias = Literal["", "seats", "room"]  # why the head of the line has not joined
-_Reading: TypeAlias = tuple[int, int, int, int, int]  # fs of iterations: prompts, answers, network, shared, host
-
-
-class Spent(NamedTuple):
-    """Time of one iteration, or of a run of them, by what it went to; fs."""
-
-    prompts: int
-    answers: int
-    network: int = 0
-    shared: int = 0
-    host: int = 0
+Spent: TypeAlias = tuple[int, int, int, int, int]  # fs of iterations: prompts, answers, network, shared, host
+Until: TypeAlias = Callable[[int], tuple[int, Spent]]
 
 
 @dataclass(slots=True, eq=False)
@@ -82,7 +73,7 @@ class Stay:
     alone: int = 0
     since: int = -1
     put_off: int = -1
-    read: _Reading = (0, 0, 0, 0, 0)
+    read: Spent = (0, 0, 0, 0, 0)
     refused: tuple[int, int] | None = None
     noted: int = -1
 
@@ -101,8 +92,8 @@ class Meters:
     """
 
     end: int = 0
-    spent: _Reading = (0, 0, 0, 0, 0)
-    refused: _Reading = (0, 0, 0, 0, 0)
+    spent: Spent = (0, 0, 0, 0, 0)
+    refused: Spent = (0, 0, 0, 0, 0)
     seats: int = 0
     room: int = 0
     refusal: Refusal = ""
@@ -111,23 +102,30 @@ class Meters:
     def came(self, stay: Stay) -> None:
         """A request stands in the line."""
         if stay.seen < self.end:  # during an iteration that is counted already
-            self._starts(stay, self.end)
+            self._starts(stay, self.end, self.waited, self.seats, self.room)
         else:
             self.coming.append(stay)
 
-    def iterated(self, start: int, end: int, spent: Spent) -> None:
-        """Iterations from `start` to `end` that did this; decided upon at `start`."""
-        late: Sequence[Stay] = ()
+    def iterated(self, start: int, end: int, spent: Spent, until: Until | None = None) -> None:
+        """Iterations from `start` to `end` that did this; decided upon at `start`.
+
+        until: (end of the iteration under way just before an instant, what all went to until then); None: there is one.
+        """
         if self.coming:
-            coming = [stay for stay in self.coming if stay.begin < 0]
+            coming, self.coming = self.coming, []
             for stay in coming:
+                if stay.begin >= 0:
+                    continue
                 if stay.seen <= start:
-                    self._starts(stay, start)
-            late = [stay for stay in coming if start < stay.seen <= end]
-            self.coming = [stay for stay in coming if stay.seen > end]
-        prompts, answers, network, shared, host = self.spent
-        read, written, sent, others, step = spent
-        self.spent = prompts + read, answers + written, network + sent, shared + others, host + step
+                    self._starts(stay, start, self.waited, self.seats, self.room)
+                elif stay.seen > end:
+                    self.coming.append(stay)
+                else:
+                    at, passed = (end, spent) if until is None else until(stay.seen)
+                    seats, room = ((at - start) * (self.refusal == why) for why in ("seats", "room"))
+                    waited = self.waited if self.refusal else _sum(self.waited, passed)
+                    self._starts(stay, at, waited, self.seats + seats, self.room + room)
+        self.spent = _sum(self.spent, spent)
         if self.refusal:
             self.refused = _sum(self.refused, spent)
             if self.refusal == "room":
@@ -135,23 +133,19 @@ class Meters:
             else:
                 self.seats += end - start
         self.end = end
-        for stay in late:
-            self._starts(stay, end)
 
     @property
-    def waited(self) -> _Reading:
+    def waited(self) -> Spent:
         """fs of the iterations without a refusal."""
         (a, b, c, d, e), (p, q, r, s, t) = self.spent, self.refused
         return a - p, b - q, c - r, d - s, e - t
 
-    def _starts(self, stay: Stay, at: int) -> None:
+    def _starts(self, stay: Stay, at: int, waited: Spent, seats: int, room: int) -> None:
         """A request waits from `at` on, the end of an iteration that was under way when it came, or when it came."""
-        early = max(0, at - stay.seen)
-        if early and self.refusal:
-            stay.parts[ROOM if self.refusal == "room" else SEATS] += early
-        elif early:
-            stay.parts[TURN] += early
-        stay.since, stay.read, stay.refused = max(at, stay.seen), self.waited, (self.seats, self.room)
+        early = at - stay.seen
+        if early > 0:
+            stay.parts[(ROOM if self.refusal == "room" else SEATS) if self.refusal else TURN] += early
+        stay.since, stay.read, stay.refused = max(at, stay.seen), waited, (seats, room)
 
     def begins(self, stay: Stay, time: int) -> None:
         """An iteration that begins at `time` works on it for the first time."""
@@ -250,25 +244,15 @@ class Meters:
         parts[TURN] += rest - out
 
 
-def _sum(reading: _Reading, spent: Spent) -> _Reading:
-    return (
-        reading[0] + spent[0],
-        reading[1] + spent[1],
-        reading[2] + spent[2],
-        reading[3] + spent[3],
-        reading[4] + spent[4],
-    )
+def _sum(reading: Spent, spent: Spent) -> Spent:
+    (a, b, c, d, e), (p, q, r, s, t) = reading, spent
+    return a + p, b + q, c + r, d + s, e + t
 
 
-def _charge(parts: list[int], before: _Reading, after: _Reading, prompts: int, answers: int) -> int:
+def _charge(parts: list[int], before: Spent, after: Spent, prompts: int, answers: int) -> int:
     """Add the difference of two readings to these parts; its sum."""
-    read, written, network, shared, host = (
-        after[0] - before[0],
-        after[1] - before[1],
-        after[2] - before[2],
-        after[3] - before[3],
-        after[4] - before[4],
-    )
+    (a, b, c, d, e), (p, q, r, s, t) = after, before
+    read, written, network, shared, host = a - p, b - q, c - r, d - s, e - t
     parts[prompts] += read
     parts[answers] += written
     parts[NETWORK] += network

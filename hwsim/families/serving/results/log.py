@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hwsim import ticks
-from hwsim.families.serving.results.accounting import ADAPTER, HOST, NETWORK, PARTS, Meters, Refusal, Spent, Stay
+from hwsim.families.serving.results.accounting import ADAPTER, HOST, NETWORK, PARTS, Meters, Refusal, Spent, Stay, Until
 from hwsim.families.serving.results.course import Course
 from hwsim.families.serving.results.piles import Gaps, Pile
 from hwsim.records import dataclass
@@ -204,9 +204,9 @@ class Log:
         if stay.put_off < 0:
             stay.alone += time
 
-    def passes(self, copy: int, start: int, end: int, spent: Spent) -> None:
-        """An iteration or several, by what they went to; a run is noted in parts where requests come."""
-        self.meters[copy].iterated(start, end, spent)
+    def passes(self, copy: int, start: int, end: int, spent: Spent, until: Until | None = None) -> None:
+        """An iteration or several, by what they went to; until: as of `Meters.iterated`."""
+        self.meters[copy].iterated(start, end, spent, until)
 
     def iterated(
         self, copy: int, start: int, end: int, *,
@@ -297,9 +297,9 @@ class Log:
             return
         stays, self._ended = self._ended, []
         columns = {name: ticks.column([getattr(stay, name) for stay in stays]) for name in COLUMNS}
-        for part, name in enumerate(PARTS):
-            columns[name] = ticks.column([stay.parts[part] for stay in stays])
-            columns[f"first_{name}"] = ticks.column([stay.to_first[part] for stay in stays])
+        for first, every in (("", [stay.parts for stay in stays]), ("first_", [stay.to_first for stay in stays])):
+            for name, part in zip(PARTS, zip(*every, strict=True), strict=True):
+                columns[first + name] = ticks.column(part)
         self.settles(columns)
 
     def settles(self, columns: Columns) -> None:
