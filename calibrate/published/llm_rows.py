@@ -40,7 +40,8 @@ _H100: Final = "gen: 4, links: 18"
 _SMALL: Final = ", memory: {size: 96 GiB, bandwidth: 2.4 TB/s}, power: 500 W"
 
 
-def _plain(gpu: str, gpus: int, nvlink: str, cards: int, card: str, more: str = "") -> str:
+def plain(gpu: str, gpus: int, nvlink: str, cards: int, card: str, more: str = "") -> str:
+    """The text of a machine of two nodes of such GPUs, on one switch each, with so many cards to a fabric."""
     rate = float(card.split(maxsplit=1)[0])
     each, whole = f"{rate * min(1.0, cards):g} GB/s", f"{rate * cards:g} GB/s"
     adds = "true" if nvlink == _H100 else "false"
@@ -57,14 +58,14 @@ MACHINES: Final[Mapping[str, str]] = {
     ),
     "NVIDIA A100-SXM4-40GB, DGX A100": _NODES.format(node="dgx-a100", parts="", network="hdr200", cards=8),
     "NVIDIA H100 SXM5 80GB, DGX/EOS": _NODES.format(node="dgx-h100", parts="", network="ndr400", cards=8),
-    "NVIDIA H100 SXM5 80GB": _plain("h100-sxm", 8, _H100, 8, "50 GB/s"),
-    "NVIDIA V100-SXM3-32GB, DGX-2": _plain("v100-sxm2-32gb", 16, "gen: 2, links: 6", 8, "12.5 GB/s"),
-    "NVIDIA A100-SXM4-80GB; 1600 Gb/s": _plain("a100-sxm-80gb", 8, _A100, 8, "25 GB/s"),
-    "NVIDIA A100-SXM4-40GB; 1600 Gb/s": _plain("a100-sxm-40gb", 8, _A100, 8, "25 GB/s"),
-    "NVIDIA H100 96GB HBM2e": _plain("h100-sxm", 8, _H100, 8, "50 GB/s", _SMALL),
-    "NVIDIA A100-SXM4-80GB, 4x100Gb": _plain("a100-sxm-80gb", 8, _A100, 4, "12.5 GB/s"),
-    "NVIDIA A100-SXM4-80GB, 8 per node, 4x Omni": _plain("a100-sxm-80gb", 8, _A100, 4, "12.5 GB/s"),
-    "NVIDIA V100-SXM2-32GB, 4 per node": _plain("v100-sxm2-32gb", 4, "gen: 2, links: 6", 4, "12.5 GB/s"),
+    "NVIDIA H100 SXM5 80GB": plain("h100-sxm", 8, _H100, 8, "50 GB/s"),
+    "NVIDIA V100-SXM3-32GB, DGX-2": plain("v100-sxm2-32gb", 16, "gen: 2, links: 6", 8, "12.5 GB/s"),
+    "NVIDIA A100-SXM4-80GB; 1600 Gb/s": plain("a100-sxm-80gb", 8, _A100, 8, "25 GB/s"),
+    "NVIDIA A100-SXM4-40GB; 1600 Gb/s": plain("a100-sxm-40gb", 8, _A100, 8, "25 GB/s"),
+    "NVIDIA H100 96GB HBM2e": plain("h100-sxm", 8, _H100, 8, "50 GB/s", _SMALL),
+    "NVIDIA A100-SXM4-80GB, 4x100Gb": plain("a100-sxm-80gb", 8, _A100, 4, "12.5 GB/s"),
+    "NVIDIA A100-SXM4-80GB, 8 per node, 4x Omni": plain("a100-sxm-80gb", 8, _A100, 4, "12.5 GB/s"),
+    "NVIDIA V100-SXM2-32GB, 4 per node": plain("v100-sxm2-32gb", 4, "gen: 2, links: 6", 4, "12.5 GB/s"),
 }
 NEEDED: Final = ("layers", "hidden", "ffn", "vocab", "seq", "global_batch", "tp", "pp", "dp")
 CHUNKS: Final[Mapping[int, int]] = {2: 3, 8: 2, 64: 1}  # of the runs of Narayanan et al., whose table says only "interleaving"

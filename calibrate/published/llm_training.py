@@ -21,6 +21,7 @@ from hwsim.models.cluster import KNEE, NETWORK
 from hwsim.models.generations import THROTTLED, generation, limited
 from hwsim.origins import Case
 from published import score
+from published.llm_experts import residuals as of_experts
 from published.llm_rows import MACHINES, Row, rows
 from published.residual import Residual, misses
 from published.score import Half, Miss, Score, group_median, scored, tails
@@ -252,7 +253,7 @@ def residuals(data: Path) -> list[Residual]:
                 for index, row in enumerate(found)
                 if unit(row) == name
             ]
-    return kept
+    return [*kept, *of_experts(data)]
 
 
 def _source(row: Row) -> str:

@@ -47,15 +47,16 @@ def doubts(seconds: Mapping[str, float], gpu: Gpu, dtype: str, links: Case | Non
     return tuple(errors)
 
 
-def of_steps(dtype: str, split: int, *, transformer: bool, eager: bool = False) -> str:
-    """The kind of step whose errors were measured: of networks of convolutions, or of transformers by how they are split.
+def of_steps(dtype: str, split: int, *, transformer: bool, eager: bool = False, experts: bool = False) -> str:
+    """The kind of step whose errors were measured: of networks of convolutions, or of transformers by what they are of.
 
     Args:
         split: GPUs that hold one replica, by tensor and pipeline parallelism.
         eager: by a framework as notebooks use it, not as a container's.
+        experts: of a transformer with experts, which versions of one framework run in very different ways.
     """
     if not transformer:
         return "step/eager" if eager else "step/cnn"
-    if dtype == "fp8":
-        return "step/fp8"
+    if experts or dtype == "fp8":
+        return "experts/step" if experts else "step/fp8"
     return "step/tp" if split > 1 else "step/sharded"

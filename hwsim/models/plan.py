@@ -107,6 +107,11 @@ class Laid:
         return self.model
 
     @property
+    def routed(self) -> bool:
+        """Whether a router sends its tokens to experts."""
+        return isinstance(self.model, Transformer) and any(kind.experts > 1 for kind in self.model.kinds)
+
+    @property
     def network(self) -> Network:
         """The model, where it is a network of convolutions or a perceptron."""
         if isinstance(self.model, Transformer):

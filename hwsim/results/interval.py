@@ -33,7 +33,8 @@ CALLED: Final = 3  # functions of a recorded program, at least
 MOST: Final = 0.5  # part of the time that they take, at least
 COUNTS: Final = 0.1  # part of the variance from which on an error says how sure the answer is
 UNMEASURED: Final[frozenset[Case]] = frozenset({"generation", "outside"})
-ELSEWHERE: Final = frozenset({"step/sharded", "step/tp", "step/fp8"})  # a framework of the library, as others run it
+# A framework of the library, as others run it.
+ELSEWHERE: Final = frozenset({"step/sharded", "step/tp", "step/fp8", "experts/step"})
 Basis = Literal["measured", "composed", "stated"]
 
 

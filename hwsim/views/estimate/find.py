@@ -25,8 +25,8 @@ from hwsim.results.interval import Interval, interval
 
 def of_step(step: Step, cluster: Cluster) -> Interval:
     """The interval of a training step."""
-    plan = step.laid.plan
-    regime = of_steps(plan.dtype, plan.tp * plan.pp, transformer=step.laid.unit == "tokens")
+    laid, plan = step.laid, step.laid.plan
+    regime = of_steps(plan.dtype, plan.tp * plan.pp, transformer=laid.unit == "tokens", experts=laid.routed)
     return of_shares(step.shares, cluster.gpu, plan.dtype, step.seconds, regime, links=cluster.by_library)
 
 

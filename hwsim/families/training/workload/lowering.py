@@ -292,5 +292,7 @@ def _worth(plan: Plan, steps: Steps, name: str, start: float, written: Represent
 
 def _errors(plan: Plan) -> str:
     """The kind of steps whose measured errors its steps have."""
-    eager = not isinstance(plan.exchange, Pieces) and plan.exchange.software.eager
-    return of_steps(plan.dtype, plan.layout.tp * plan.layout.pp, transformer=isinstance(plan.exchange, Pieces), eager=eager)
+    exchange, split = plan.exchange, plan.layout.tp * plan.layout.pp
+    if isinstance(exchange, Pieces):
+        return of_steps(plan.dtype, split, transformer=True, experts=exchange.routed)
+    return of_steps(plan.dtype, split, transformer=False, eager=exchange.software.eager)

@@ -56,6 +56,7 @@ class Pieces:
         layers: blocks of the longest stage.
         bucket: bytes of weights that are gathered at once; None: all of a piece.
         disturbed: capacities beside its GPUs that events change, and GPUs that other jobs use too.
+        routed: tokens go to experts.
     """
 
     counts: Sequence[int]
@@ -65,6 +66,7 @@ class Pieces:
     layers: int
     bucket: float | None = None
     disturbed: frozenset[str] = frozenset()
+    routed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

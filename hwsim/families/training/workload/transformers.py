@@ -86,6 +86,7 @@ def planned(
             detail=keys.detail,
             layers=laid.layers,
             bucket=framework.bucket,
+            routed=laid.routed,
         ),
         network=framework.network,
         dtype=plan.dtype,
