@@ -353,3 +353,14 @@ def test_a_sum_of_more_gpus_takes_longer() -> None:
     for size in ("8 kB", "256 MB"):
         times = [all_reduced(ranks, size).makespan_s for ranks in (32, 33, 72)]
         assert times == sorted(times)
+
+
+def test_a_way_may_wait_longest_for_a_switch_that_limits_nothing() -> None:
+    """A full crossbar has no capacity of its own, and its latency is named by its name."""
+    memory = {"size": "64 GiB", "bandwidth": "1 TB/s"}
+    gpu = {"kind": "gpu", "flop": {"fp32": "10 TFLOP/s"}, "memory": memory, "count": 4}
+    parts = {"gpu": gpu, "sw": {"kind": "switch", "latency": "1 us"}}
+    links = [{"name": "w", "between": ["gpu*", "sw"], "kind": "direct", "bandwidth": "1 GB/s"}]
+    machine = {"hwsim": "machine/1", "class": "ideal", "parts": parts, "links": links}
+    run = api.simulate(machine, {"hwsim": "workload/1", "program": [{"allreduce": {"among": "gpu*", "bytes": "1 GB"}}]})
+    assert run.timeline.makespan == pytest.approx(1.5 + 6e-6)

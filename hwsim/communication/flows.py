@@ -334,21 +334,22 @@ def _latency(exchange: Exchange, stage: Round, count: int, waits: Waits) -> list
         ("overhead", precise(overhead, "s"), source_of(exchange.overheads.sources, "step")),
         ("way", precise(route, "s"), "the longest of the step's links"),
     )
-    slowest = _slowest_link(exchange, stage, waits)
-    holder = exchange.machine.capacities[slowest].holder if slowest else ""
+    slowest, holder = _slowest_link(exchange, stage, waits)
     return [Term("latency", "steps x (overhead + way)", inputs, count * (overhead + route), slowest, "latency", holder=holder)]
 
 
-def _slowest_link(exchange: Exchange, stage: Round, waits: Waits) -> str:
-    """Capacity of the link that most of a step's wait for links is due to; "" if the library takes longer."""
+def _slowest_link(exchange: Exchange, stage: Round, waits: Waits) -> tuple[str, str]:
+    """(capacity, holder) of what most of a step's wait for links is due to; "" of a full crossbar and of the library."""
     overhead, route = waits
     placed = exchange.placed
     for source, target, share in stage.pairs[:_LOOKED_AT] if route > overhead else ():
         a, b = placed.parties[source], placed.parties[target]
         moved = exchange.machine.transfer(a, b, share * exchange.size, handling(exchange.machine, placed.algorithm, a, b))
         if moved.demand.latency >= route * (1 - 1e-9):
-            return max((term for term in moved.why if term.kind == "latency"), key=lambda term: term.seconds).capacity
-    return ""
+            term = max((term for term in moved.why if term.kind == "latency"), key=lambda term: term.seconds)
+            known = exchange.machine.capacities.get(term.capacity)
+            return ("", term.holder) if known is None else (known.name, known.holder)
+    return "", ""
 
 
 def _capacity_terms(exchange: Exchange, slowest: Sequence[Line]) -> list[Term]:

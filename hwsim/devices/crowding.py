@@ -44,6 +44,22 @@ def rate_at(depth: float, one_s: float, most: float, sharpness: float) -> float:
     return min(most, float(low * inner ** (-1.0 / sharpness) / slowest))
 
 
+def moving_at(depth: float, one_s: float, most: float, sharpness: float, own_s: float) -> float:
+    """Part of the time of an access (see `rate_at`) that goes at the device's speed, where of one alone `own_s` do.
+
+    The time over the slowness as a straight line, from where nothing is slow to the knee: exact alone and at the most,
+    within 12 % between.
+
+    >>> moving_at(1, 2e-3, 1e3, 1.5, 1e-3), moving_at(1, 1e-3, 1e3, 1.5, 0.0), moving_at(1, 1e-4, 1e6, 1.5, 0.0)
+    (0.5, 1.0, 0.0)
+    """
+    if math.isinf(most):
+        return own_s / one_s if one_s > 0 else 1.0
+    slower = max(1.1, one_s * most / depth)
+    rate, then = (rate_at(depth, one_s + own_s * (x - 1.0), most / x, sharpness) for x in (1.0, slower))
+    return min(1.0, (rate / then - 1.0) / (slower - 1.0))
+
+
 @dataclass(frozen=True, slots=True)
 class Knee:
     """Chips that work side by side up to a limit: see `rate_at`. busy: seconds of the device for one access."""

@@ -103,7 +103,9 @@ class Disk(AccessTimes):
             return cost_of(name, request, [line], [], ("", 0.0, ""), crowd=streams)
         knee = Knee(alone, self.queue / alone, math.inf, self.queue, one_s)
         media = Limit("media", "times x size / bandwidth", (number(request), each(request), speed), request.bytes / rate)
-        return cost_of(name, request, [media], [replace(line, label="accesses")], ("", 0.0, ""), crowd=knee)
+        return cost_of(
+            name, request, [media], [replace(line, label="accesses", moving=request.bytes / rate)], ("", 0.0, ""), crowd=knee
+        )
 
     def _accesses(
         self,
@@ -125,7 +127,7 @@ class Disk(AccessTimes):
         amounts, moved = {media: seconds}, {media: size * times}
         why = [Term("media", "times x size / bandwidth", (number, size_input, speed), seconds, media)]
         wait = source_of(self.sources, latency[0])
-        crowd = None
+        crowd, part = None, 0.0
         if access == "sequential" or times <= 0:
             start = latency[1] if times > 0 else 0.0
             floor = 0.0
@@ -135,6 +137,7 @@ class Disk(AccessTimes):
             start, together = 0.0, min(depth, self.queue)
             one_s = latency[1] + size / rate[1]
             floor = math.ceil(times / together) * one_s
+            part = size / rate[1] / one_s if size * one_s > 0 else 0.0
             if one_s > 0:
                 crowd = Crowd(
                     media, max(1, round(min(depth, times))), Knee(one_s, self.queue / one_s, math.inf, self.queue, size / rate[1])
@@ -151,7 +154,14 @@ class Disk(AccessTimes):
         drawn = tuple(sorted((capacity, amount) for capacity, amount in amounts.items() if amount > 0))
         longest = max([seconds, *(term.seconds for term in why if term.label == "iops")])
         return Cost(
-            Demand(latency=start, amounts=drawn, floor=floor, share=longest * rate[1] or 1.0, crowd=crowd),
+            Demand(
+                latency=start,
+                amounts=drawn,
+                floor=floor,
+                share=longest * rate[1] or 1.0,
+                crowd=crowd,
+                clocks=((media, part),) if part else (),
+            ),
             moved=tuple((capacity, moved[capacity], "B" if capacity == media else "1") for capacity, _ in drawn),
             why=tuple(why),
         )

@@ -76,7 +76,8 @@ class Filesystem(AccessTimes):
             accesses.under_way(self.queue),
         )
         formula = "(waits x latency + times x size / alone) / at once"
-        floors.append(Limit("accesses", formula, terms, (waits * latency + accesses.bytes / alone) / depth))
+        moving = accesses.bytes / alone / depth if key != "client" else 0.0
+        floors.append(Limit("accesses", formula, terms, (waits * latency + accesses.bytes / alone) / depth, moving))
         return cost_of(name, accesses, limits, floors, ("first byte", start, f"{slow}: " + source_of(self.sources, slow)))
 
     def copy_bytes(self, name: str, size: float, *, leaving: bool = True) -> tuple[str, float]:

@@ -216,7 +216,8 @@ class Hdd(Storage):
             ("bytes", precise(accesses.bytes, "B"), "workload"),
             given("interface", self.interface, "B/s", self.sources, "interface"),
         )
-        return [Limit("interface", "bytes / interface", inputs, accesses.bytes / self.interface)]
+        seconds = accesses.bytes / self.interface
+        return [Limit("interface", "bytes / interface", inputs, seconds, seconds)]
 
     def _random(self, name: str, direction: Direction, accesses: Asked, part: float) -> Cost:
         write = direction == "write"

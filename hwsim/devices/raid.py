@@ -108,9 +108,10 @@ class Raid(Storage):
         where = f"RAID {self.level} of {self.members}, level: " + source_of(self.sources, "level")
         why = [*cost.why, Term("members", label, ((label, value, where),), 0.0)]
         rates = rates_of(self.capacities(name))
-        floor = cost.demand.floor
+        floor, clocks = cost.demand.floor, cost.demand.clocks
         if idle > 1:
             body = cost.demand.body(rates)
+            clocks = clocks if body <= floor else ((f"{name}.media", 1.0),)
             floor = body * idle
             line = max(cost.why, key=lambda term: term.seconds, default=Term("", "", (), 0.0))  # its numbers are as unsure
             numbers = (each for each in line.inputs if isinstance(each[2], Origin) and each[2].plain != WORKLOAD)
@@ -120,7 +121,7 @@ class Raid(Storage):
             why.append(Term("accesses", "body x idle", inputs, floor, f"{name}.media", doubts=doubts))
         moved = tuple((capacity, accesses.bytes if unit == "B" else amount, unit) for capacity, amount, unit in cost.moved)
         crowd = cost.demand.crowd and Crowd(f"{name}.media", accesses.own_depth, Members(cost.demand.crowd.each, part))
-        demand = replace(cost.demand, floor=floor, share=accesses.bytes or 1.0, crowd=crowd)
+        demand = replace(cost.demand, floor=floor, clocks=clocks, share=accesses.bytes or 1.0, crowd=crowd)
         return replace(cost, demand=demand, moved=moved, why=tuple(why))
 
     def copy_bytes(self, name: str, size: float, *, leaving: bool = True) -> tuple[str, float]:

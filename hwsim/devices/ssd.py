@@ -25,7 +25,7 @@ from dataclasses import replace
 from typing import ClassVar, Literal
 
 from hwsim.demand import Cost, Term
-from hwsim.devices.crowding import Knee, Mixture, rate_at
+from hwsim.devices.crowding import Knee, Mixture, moving_at, rate_at
 from hwsim.devices.flash import Endurance, Flash, amplification, moved_pages
 from hwsim.devices.kind import Storage
 from hwsim.devices.roofline import Input, source_of
@@ -122,6 +122,10 @@ class Ssd(Storage):
         stated = stated if stated is not None else self.latency or 0.0
         rate = self.bandwidth(direction)
         return stated + max(0.0, size - PAGE) / rate
+
+    def own(self, direction: Direction, accesses: Asked) -> float:
+        """Seconds of one random access alone that are not its latency: they go at the drive's speed."""
+        return self.one(direction, accesses.size) - self.one(direction, min(accesses.size, PAGE))
 
     def bandwidth(self, direction: Direction) -> float:
         """Sequential bytes a second, whatever the depth."""
@@ -232,10 +236,8 @@ class Ssd(Storage):
             one_s = max(start, self.one("write", PAGE), self.one("write", accesses.size) - accesses.size / steady) + self.flush
             one_input = ("one", precise(one_s, "s"), f"{self._where(key)!s}, flush: " + source_of(self.sources, "flush"))
             inputs = (number(accesses), one_input, each(accesses), ("bandwidth", precise(steady, "B/s"), self._where("write")))
-            floor = Limit(
-                "accesses", "times x (one + size / bandwidth)", inputs, accesses.times * (one_s + accesses.size / steady)
-            )
             alone = one_s + accesses.size / steady
+            floor = Limit("accesses", "times x (one + size / bandwidth)", inputs, accesses.times * alone, accesses.bytes / steady)
             crowd = Knee(alone, max(steady / max(accesses.size, 1.0), 1 / alone), self.sharpness, self.queue, 0.0)
             return cost_of(name, accesses, [], [floor], ("", 0.0, ""), errors, crowd)
         speed = ("bandwidth", precise(steady, "B/s"), self._where(direction))
@@ -247,7 +249,10 @@ class Ssd(Storage):
         if direction == "write" and self.flash is not None and self.write is None and self.cache is None:
             one_s = self.one("write", accesses.size)  # nothing answers before it is programmed: what is under way must hide it
             waits = (number(accesses), ("one", precise(one_s, "s"), self._where(key)), accesses.under_way(self.queue))
-            floor = Limit("accesses", "times x one / at once", waits, accesses.times * one_s / accesses.at_once(self.queue))
+            seconds, moving = (
+                accesses.times * each / accesses.at_once(self.queue) for each in (one_s, self.own("write", accesses))
+            )
+            floor = Limit("accesses", "times x one / at once", waits, seconds, moving)
             return cost_of(name, accesses, [limit], [floor], ("", 0.0, ""), errors)
         return cost_of(name, accesses, [limit], [], ("first access", start, self._where(key)), errors)
 
@@ -270,12 +275,14 @@ class Ssd(Storage):
         depth = accesses.at_once(self.queue)
         one_s, most = self.one(direction, accesses.size), self.most(direction, accesses.size)
         fast_one, fast_most = one_s, most
+        own = fast_own = self.own(direction, accesses)
         if write and accesses.sync:
             one_s += self.flush
         elif write and self.cache is not None:
-            fast_one = self.cache.latency if self.cache.latency is not None else one_s
+            fast_one, fast_own = (one_s, own) if self.cache.latency is None else (self.cache.latency, 0.0)
             fast_most = max(most, min(self.cache.iops or math.inf, self._capped(self.cache.write) / max(accesses.size, 1.0)))
         steady = rate_at(depth, one_s, most, self.sharpness)
+        moving = moving_at(depth, one_s, most, self.sharpness, own)
         latency = "write_latency" if write and self.write_latency is not None else "latency"
         iops = "write_iops" if write else "iops"
         amplified = (
@@ -294,7 +301,7 @@ class Ssd(Storage):
         behind = Knee(one_s, most, self.sharpness, self.queue, 1 / most)
         if fast_most <= most or accesses.size <= 0:
             limits = [Limit("media", "times / most", top, accesses.times / most)]
-            floor = Limit("accesses", formula, inputs, accesses.times / steady)
+            floor = Limit("accesses", formula, inputs, accesses.times / steady, accesses.times / steady * moving)
             return cost_of(name, accesses, limits, [floor], ("", 0.0, ""), errors, behind)
         quick = rate_at(depth, fast_one, fast_most, self.sharpness)
         stock = self.cache.size / accesses.size if self.cache is not None and not accesses.of_service else 0.0
@@ -309,6 +316,10 @@ class Ssd(Storage):
         if first is not None:
             inputs = (*rates, ("first", precise(first, "1"), f"until the cache of {room[1]} is full"))
             floor = Limit("accesses", "first / fast + (times - first) / steady", inputs, floor.seconds)
+        absorbed = accesses.times if first is None else first
+        moving *= (accesses.times - absorbed) / steady
+        moving += moving_at(depth, fast_one, fast_most, self.sharpness, fast_own) * absorbed / quick
+        floor = replace(floor, moving=moving)
         busy = drained(accesses.times, fast_most, most, stock)
         limits = [
             Limit(

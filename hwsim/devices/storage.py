@@ -120,12 +120,13 @@ def drained_after(amount: float, fast: float, steady: float, stock: float) -> fl
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A line of a derivation that says how long the device is busy at least."""
+    """A line of a derivation that says how long the device is busy at least.  moving: seconds of it at the medium's speed."""
 
     label: str
     formula: str
     inputs: tuple[Input, ...]
     seconds: float
+    moving: float = 0.0
 
 
 def number(accesses: Asked) -> Input:
@@ -176,11 +177,13 @@ def cost_of(
         )
         for each in (*limits, *floors)
     ]
+    floor = max(floors, key=lambda each: each.seconds, default=Limit("", "", (), 0.0))
     return Cost(
         Demand(
             latency=math.fsum(term.seconds for term in start),
             amounts=((media, busy),) if busy > 0 else (),
-            floor=max((floor.seconds for floor in floors), default=0.0),
+            floor=floor.seconds,
+            clocks=((media, min(1.0, floor.moving / floor.seconds)),) if floor.moving > 0 else (),
             share=accesses.bytes or 1.0,
             crowd=None if crowd is None or accesses.times <= 0 else Crowd(media, accesses.own_depth, crowd),
         ),
@@ -214,6 +217,7 @@ def mixed(device: Serves, name: str, accesses: Asked) -> Cost:
     for capacity, amount, unit in (*reads.moved, *writes.moved):
         moved[capacity] = moved.get(capacity, (0.0, unit))[0] + amount, unit
     floor = reads.demand.floor + writes.demand.floor + turns
+    moving = turns + math.fsum(part * of.floor for of in (reads.demand, writes.demand) for _, part in of.clocks)
     start = max((reads.demand, writes.demand), key=lambda demand: demand.latency).latency
     later = "the later of the first read and the first write"
     why = [latency_term("first access", start, later, media, name)] if start > 0 else []
@@ -236,8 +240,10 @@ def mixed(device: Serves, name: str, accesses: Asked) -> Cost:
     sorts = [(part, cost.demand.crowd) for part, cost in ((1 - share, reads), (share, writes))]
     curves = tuple([(part, crowd.each) for part, crowd in sorts if crowd is not None])
     crowd = Crowd(media, accesses.own_depth, Mixture(curves, turns / accesses.times)) if len(curves) == len(sorts) else None
+    clocks = ((media, min(1.0, moving / floor)),) if moving > 0 else ()
+    drawn = tuple(sorted(amounts.items()))
     return Cost(
-        Demand(latency=start, amounts=tuple(sorted(amounts.items())), floor=floor, share=accesses.bytes or 1.0, crowd=crowd),
+        Demand(latency=start, amounts=drawn, floor=floor, share=accesses.bytes or 1.0, crowd=crowd, clocks=clocks),
         moved=tuple((capacity, amount, unit) for capacity, (amount, unit) in sorted(moved.items())),
         why=tuple(why),
     )

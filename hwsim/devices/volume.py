@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import ClassVar
 
 from hwsim.demand import Cost
@@ -97,7 +98,9 @@ class Volume(AccessTimes):
             per = amount / accesses.times
             limits.append(self._bucket(label, amount, unit, fast, base, stock, base_key, stock_key))
             if base < can * per < fast:
-                floors.append(self._bucket(f"{label} at this depth", amount, unit, can * per, base, stock, base_key, stock_key))
+                floor = self._bucket(f"{label} at this depth", amount, unit, can * per, base, stock, base_key, stock_key)
+                burst = drained_after(amount, can * per, base, stock)
+                floors.append(replace(floor, moving=0.0 if burst is None else (amount - burst) / base))
         if math.isfinite(can):
             waits_inputs: tuple[Input, ...] = (
                 ("waits", precise(waits, "1"), "accesses that wait for the latency"),

@@ -267,7 +267,9 @@ def _in_turn(missed: Cost, copied: Cost, media: str) -> Cost:
         floor=floor,
         holds=missed.demand.holds,
         share=missed.demand.share + copied.demand.share,
-        clocks=tuple((name, part * copied.demand.floor / floor) for name, part in copied.demand.clocks) if floor > 0 else (),
+        clocks=tuple(
+            (name, part * of.floor / floor) for of in (missed.demand, copied.demand) for name, part in of.clocks if floor
+        ),
         crowd=missed.demand.crowd and replace(missed.demand.crowd, rest=copied.demand.floor / missed.requests.count)
         if missed.requests is not None and missed.requests.count > 0
         else missed.demand.crowd,
