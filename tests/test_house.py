@@ -12,11 +12,11 @@ from tests.test_docs import ROOT
 
 BUDGETS: Final = {  # code lines
     "cli": 1_983,
-    "communication": 3_468,
+    "communication": 3_469,
     "comparing": 2_434,
     "costs": 1_276,
-    "devices": 6_019,
-    "engine": 2_421,
+    "devices": 6_028,
+    "engine": 2_423,
     "explorer": 1_794,
     "exporters": 613,
     "failures": 661,

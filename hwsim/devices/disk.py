@@ -103,9 +103,8 @@ class Disk(AccessTimes):
             return cost_of(name, request, [line], [], ("", 0.0, ""), crowd=streams)
         knee = Knee(alone, self.queue / alone, math.inf, self.queue, one_s)
         media = Limit("media", "times x size / bandwidth", (number(request), each(request), speed), request.bytes / rate)
-        return cost_of(
-            name, request, [media], [replace(line, label="accesses", moving=request.bytes / rate)], ("", 0.0, ""), crowd=knee
-        )
+        line = replace(line, label="accesses", moving=request.bytes / rate)
+        return cost_of(name, request, [media], [line], ("", 0.0, ""), crowd=knee)
 
     def _accesses(
         self,
@@ -155,12 +154,7 @@ class Disk(AccessTimes):
         longest = max([seconds, *(term.seconds for term in why if term.label == "iops")])
         return Cost(
             Demand(
-                latency=start,
-                amounts=drawn,
-                floor=floor,
-                share=longest * rate[1] or 1.0,
-                crowd=crowd,
-                clocks=((media, part),) if part else (),
+                latency=start, amounts=drawn, floor=floor, share=longest * rate[1] or 1.0, crowd=crowd, clocks=((media, part),)
             ),
             moved=tuple((capacity, moved[capacity], "B" if capacity == media else "1") for capacity, _ in drawn),
             why=tuple(why),

@@ -123,9 +123,9 @@ class Ssd(Storage):
         rate = self.bandwidth(direction)
         return stated + max(0.0, size - PAGE) / rate
 
-    def own(self, direction: Direction, accesses: Asked) -> float:
+    def own(self, direction: Direction, size: float) -> float:
         """Seconds of one random access alone that are not its latency: they go at the drive's speed."""
-        return self.one(direction, accesses.size) - self.one(direction, min(accesses.size, PAGE))
+        return self.one(direction, size) - self.one(direction, min(size, PAGE))
 
     def bandwidth(self, direction: Direction) -> float:
         """Sequential bytes a second, whatever the depth."""
@@ -249,10 +249,8 @@ class Ssd(Storage):
         if direction == "write" and self.flash is not None and self.write is None and self.cache is None:
             one_s = self.one("write", accesses.size)  # nothing answers before it is programmed: what is under way must hide it
             waits = (number(accesses), ("one", precise(one_s, "s"), self._where(key)), accesses.under_way(self.queue))
-            seconds, moving = (
-                accesses.times * each / accesses.at_once(self.queue) for each in (one_s, self.own("write", accesses))
-            )
-            floor = Limit("accesses", "times x one / at once", waits, seconds, moving)
+            turns = accesses.times / accesses.at_once(self.queue)
+            floor = Limit("accesses", "times x one / at once", waits, turns * one_s, turns * self.own("write", accesses.size))
             return cost_of(name, accesses, [limit], [floor], ("", 0.0, ""), errors)
         return cost_of(name, accesses, [limit], [], ("first access", start, self._where(key)), errors)
 
@@ -275,7 +273,7 @@ class Ssd(Storage):
         depth = accesses.at_once(self.queue)
         one_s, most = self.one(direction, accesses.size), self.most(direction, accesses.size)
         fast_one, fast_most = one_s, most
-        own = fast_own = self.own(direction, accesses)
+        own = fast_own = self.own(direction, accesses.size)
         if write and accesses.sync:
             one_s += self.flush
         elif write and self.cache is not None:
@@ -316,20 +314,11 @@ class Ssd(Storage):
         if first is not None:
             inputs = (*rates, ("first", precise(first, "1"), f"until the cache of {room[1]} is full"))
             floor = Limit("accesses", "first / fast + (times - first) / steady", inputs, floor.seconds)
-        absorbed = accesses.times if first is None else first
-        moving *= (accesses.times - absorbed) / steady
-        moving += moving_at(depth, fast_one, fast_most, self.sharpness, fast_own) * absorbed / quick
-        floor = replace(floor, moving=moving)
-        busy = drained(accesses.times, fast_most, most, stock)
-        limits = [
-            Limit(
-                "media",
-                "times / fast, then / most",
-                (number(accesses), ("fast", precise(fast_most, "1/s"), "cache"), inputs[-1]),
-                busy,
-            )
-        ]
+        both = (number(accesses), ("fast", precise(fast_most, "1/s"), "cache"), inputs[-1])
+        limits = [Limit("media", "times / fast, then / most", both, drained(accesses.times, fast_most, most, stock))]
         into = Knee(fast_one, fast_most, self.sharpness, self.queue, 1 / fast_most)
         part = 1.0 if first is None else first / accesses.times
+        fast = moving_at(depth, fast_one, fast_most, self.sharpness, fast_own)
+        floor = replace(floor, moving=accesses.times * (part * fast / quick + (1.0 - part) * moving / steady))
         crowd = into if first is None else Mixture(((part, into), (1 - part, behind)))
         return cost_of(name, accesses, limits, [floor], ("", 0.0, ""), errors, crowd)

@@ -240,10 +240,9 @@ def mixed(device: Serves, name: str, accesses: Asked) -> Cost:
     sorts = [(part, cost.demand.crowd) for part, cost in ((1 - share, reads), (share, writes))]
     curves = tuple([(part, crowd.each) for part, crowd in sorts if crowd is not None])
     crowd = Crowd(media, accesses.own_depth, Mixture(curves, turns / accesses.times)) if len(curves) == len(sorts) else None
-    clocks = ((media, min(1.0, moving / floor)),) if moving > 0 else ()
-    drawn = tuple(sorted(amounts.items()))
+    drawn, part = tuple(sorted(amounts.items())), min(1.0, moving / floor) if floor else 0.0
     return Cost(
-        Demand(latency=start, amounts=drawn, floor=floor, share=accesses.bytes or 1.0, crowd=crowd, clocks=clocks),
+        Demand(latency=start, amounts=drawn, floor=floor, share=accesses.bytes or 1.0, crowd=crowd, clocks=((media, part),)),
         moved=tuple((capacity, amount, unit) for capacity, (amount, unit) in sorted(moved.items())),
         why=tuple(why),
     )

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import ClassVar
 
 from hwsim.demand import Cost
@@ -77,18 +76,9 @@ class Volume(AccessTimes):
         depth = accesses.at_once(self.queue)
         can = accesses.times / (waits * one_s / depth) if waits * one_s > 0 else math.inf  # accesses a second, by the latency
         limits, floors = [], []
-        for label, amount, unit, base, burst, stock, base_key, stock_key in (
-            ("iops", count, "1/s", self.base, self.burst_iops, self.credits, "iops", "credits"),
-            (
-                "bandwidth",
-                accesses.bytes,
-                "B/s",
-                self.bandwidth,
-                self.burst_bandwidth,
-                self.byte_credits,
-                "bandwidth",
-                "byte_credits",
-            ),
+        for label, amount, unit, base, burst, stock, stock_key in (
+            ("iops", count, "1/s", self.base, self.burst_iops, self.credits, "credits"),
+            ("bandwidth", accesses.bytes, "B/s", self.bandwidth, self.burst_bandwidth, self.byte_credits, "byte_credits"),
         ):
             if amount <= 0:
                 continue
@@ -96,11 +86,9 @@ class Volume(AccessTimes):
                 stock = 0.0
             fast = max(base, burst or base) if stock > 0 else base
             per = amount / accesses.times
-            limits.append(self._bucket(label, amount, unit, fast, base, stock, base_key, stock_key))
+            limits.append(self._bucket(label, amount, unit, fast, base, stock, label, stock_key))
             if base < can * per < fast:
-                floor = self._bucket(f"{label} at this depth", amount, unit, can * per, base, stock, base_key, stock_key)
-                burst = drained_after(amount, can * per, base, stock)
-                floors.append(replace(floor, moving=0.0 if burst is None else (amount - burst) / base))
+                floors.append(self._bucket(f"{label} at this depth", amount, unit, can * per, base, stock, label, stock_key))
         if math.isfinite(can):
             waits_inputs: tuple[Input, ...] = (
                 ("waits", precise(waits, "1"), "accesses that wait for the latency"),
@@ -129,4 +117,6 @@ class Volume(AccessTimes):
             return Limit(label, "amount / fast", (amount_input, quick), seconds)
         first: Input = ("first", precise(burst, plain), f"{stock_key} of {precise(stock, plain)}, used up")
         slow: Input = ("base", precise(base, unit), f"{base_key}: " + source_of(self.sources, base_key))
-        return Limit(label, "first / fast + (amount - first) / base", (first, quick, amount_input, slow), seconds)
+        return Limit(
+            label, "first / fast + (amount - first) / base", (first, quick, amount_input, slow), seconds, (amount - burst) / base
+        )

@@ -64,14 +64,10 @@ class FlowClass:
     def now(self, depth: Depths, room: Sequence[int]) -> FlowClass:
         """The same with these accesses at each device, and this room of each capacity."""
         one = self if self.crowd is None else self.among(depth[self.crowd.capacity])
-        alone = min([one.alone, *[self._paced(clock, one, room) for clock in self.clocks]])
+        at = -1 if self.crowd is None else self.crowd.capacity  # what waits for others there waits for their slow accesses
+        paces = [(clock.pace(room[clock.capacity]), one.alone if clock.capacity == at else self.alone) for clock in self.clocks]
+        alone = min([one.alone, *[pace * among // self.alone for pace, among in paces]])
         return one if alone == one.alone else FlowClass(alone, one.weights, one.holds, one.crowd, self.clocks)
-
-    def _paced(self, clock: Clock, one: FlowClass, room: Sequence[int]) -> int:
-        """The pace that a clock allows; what waits for others at a slow device waits for their slow accesses."""
-        pace = clock.pace(room[clock.capacity])
-        there = self.crowd is not None and clock.capacity == self.crowd.capacity
-        return pace * one.alone // self.alone if there else pace
 
     def held_by(self, alone: int, room: Sequence[int]) -> int:
         """The capacity that lets it have no more than this pace, full or not: of a slow clock, or of its crowd."""

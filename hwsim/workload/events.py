@@ -8,7 +8,8 @@ training begins again at its last checkpoint (`failures` of a `train`). Events o
 and what they leave multiplies: a GPU at 50 % by its heat and at 50 % by a neighbour has 25 %. A link and the switch that it
 leaves follow each other: of their events the slower counts. A switch passes on that much of its backplane, or, if it is a full
 crossbar, of what each of its links carries away from it; one that is down stalls all that passes it. A CPU or GPU at a speed
-does all of its work at it, on one core as on all: `Demand.clocks` says what of an op that is.
+does all of its work at it, on one core as on all, and of an access to a disk the transfer is slower: `Demand.clocks` says what of
+an op that is.
 Range: a route is never changed; latencies of links, disks and network cards stay, as does the start of a service's work.
 
     events: [{at: 0 s, part: gpu*, jitter: 5 %, every: 10 ms, for: 10 s, seed: 1}]

@@ -268,7 +268,7 @@ def _in_turn(missed: Cost, copied: Cost, media: str) -> Cost:
         holds=missed.demand.holds,
         share=missed.demand.share + copied.demand.share,
         clocks=tuple(
-            (name, part * of.floor / floor) for of in (missed.demand, copied.demand) for name, part in of.clocks if floor
+            (name, part * of.demand.floor / floor) for of in (missed, copied) for name, part in of.demand.clocks if floor
         ),
         crowd=missed.demand.crowd and replace(missed.demand.crowd, rest=copied.demand.floor / missed.requests.count)
         if missed.requests is not None and missed.requests.count > 0
