@@ -34,14 +34,15 @@ Shown = Literal["wanted", "says", "limits", "derived"]  # number of the run, sen
 class Family(NamedTuple):
     """A folder of `hwsim.families`.
 
-    figure: the name of its figure, which its `draw` draws. rows: its list in the document of a result, "" without one.
-    graph: the attribute of an op graph that it writes, or "".
+    figure: the name of its figure, which its `draw` draws. rows: its list in the document of a result. graph: the attribute of
+    an op graph that is not empty where it wrote ops. says: what its key is, unless `hwsim.workload.file` has it. "" without one.
     """
 
     folder: str
-    figure: str
+    figure: str = ""
     rows: str = ""
     graph: str = ""
+    says: str = ""
 
 
 FAMILIES: Final[Mapping[str, Family]] = {  # by the key of a workload file
@@ -360,8 +361,6 @@ def of_each(names: Iterable[str], wanted: Mapping[str, Dimension]) -> dict[str, 
 
 def read(timeline: Timeline, workload: Tree | None = None) -> dict[str, Told]:
     """What came of the families that wrote into the graph of a run."""
-    graph = timeline.flat.graph
-    found = {
-        key: door(key).read(timeline, workload) for key, each in FAMILIES.items() if each.graph and getattr(graph, each.graph)
-    }
+    written = [key for key, each in FAMILIES.items() if each.graph and getattr(timeline.flat.graph, each.graph)]
+    found = {key: door(key).read(timeline, workload) for key in written}
     return {key: told for key, told in found.items() if told is not None}

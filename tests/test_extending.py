@@ -1,7 +1,8 @@
-"""The examples of docs/extending.md, done: each puts its file and its line into a copy of the package and runs its commands."""
+"""The examples of docs/extending.md, done: each puts its files and its line into a copy of the package and runs its commands."""
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import shutil
@@ -66,6 +67,7 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for title, each in EXAMPLES.items():
         for path, text in each.files.items():
             assert not (copy / path).exists(), f"{title}: {path} is there already"
+            (copy / path).parent.mkdir(exist_ok=True)
             (copy / path).write_text(text, encoding="utf-8")
         for path, (above, new) in each.lines.items():
             table = (copy / path).read_text(encoding="utf-8")
@@ -75,8 +77,9 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("title", EXAMPLES)
-def test_an_example_is_one_file_and_at_most_one_line(title: str) -> None:
-    assert len(EXAMPLES[title].added) == 1
+def test_an_example_is_one_file_or_folder_and_at_most_one_line(title: str) -> None:
+    added = [Path(path) for path in EXAMPLES[title].added]
+    assert len(added) == 1 or len({path.parent for path in added if not (ROOT / path).parent.exists()}) == 1
     assert len(EXAMPLES[title].lines) <= 1
 
 
@@ -93,6 +96,18 @@ def test_an_example_does_what_the_page_shows(title: str, package: Path, update: 
         PAGE.write_text(page, encoding="utf-8")
 
 
+@pytest.mark.parametrize("every", [0, 1, 2, 4])  # ms
+def test_jobs_of_a_new_family_wait_as_by_hand(every: int, package: Path) -> None:
+    """Job j begins with its turn on its device, or as it comes: D/D/2, above what two devices can do but for the last."""
+    time, jobs, devices = 6, 10, 2
+    command = f"hwsim simulate workstation ten.yaml --set workload.batch.every={every}ms --json"
+    [found] = json.loads(run(command, package))["batches"]
+    waits = [max(0, j // devices * time + j % devices * every - j * every) for j in range(jobs)]
+    assert found["wait_mean_s"] == pytest.approx(sum(waits) / jobs / 1e3)
+    assert found["wait_p95_s"] == pytest.approx(max(waits) / 1e3)
+    assert found["makespan_s"] == pytest.approx(((jobs - 1) * every + waits[-1] + time) / 1e3)
+
+
 def run(command: str, package: Path) -> str:
     """The output of a command of the copy."""
     words = shlex.split(command)
@@ -107,5 +122,5 @@ def run(command: str, package: Path) -> str:
         check=False,
         timeout=60,
     )
-    assert done.returncode == 0, done.stdout
-    return "".join(f"{line.rstrip()}\n" for line in done.stdout.splitlines())
+    ended = f"(exit {done.returncode})\n" if done.returncode else ""
+    return "".join(f"{line.rstrip()}\n" for line in done.stdout.splitlines()) + ended

@@ -55,6 +55,6 @@ _FIGURES: Final[dict[str, Report]] = {
     "interval": report("interval.draw"),
     "latency": report("curves.draw"),
     "memory": REPORTS["memory"],
-    **{each.figure: report("draw", key) for key, each in FAMILIES.items()},
+    **{each.figure: report("draw", key) for key, each in FAMILIES.items() if each.figure},
 }
 FIGURES: Final = dict(sorted(_FIGURES.items()))

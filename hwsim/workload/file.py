@@ -27,7 +27,8 @@ from hwsim.workload.events import Event
 from hwsim.workload.groups import RankGroups
 
 FORMAT = "workload/1"
-DOORS: Final = ("program", "programs", "pipeline", "train", "infer")  # what a workload, or a job, may be written as
+# what a workload, or a job, may be written as
+DOORS: Final = ("program", "programs", "pipeline", "train", "infer", *(key for key, each in FAMILIES.items() if each.says))
 
 
 class Rules(NamedTuple):
@@ -120,8 +121,25 @@ class Each:
     do: tuple[Tree, ...] = field("the statements of every program", one_or_many=True)
 
 
+class Written:
+    """What families write: a workload or a job, with a field for each family that has none here."""
+
+    __slots__ = ()
+
+    def __init_subclass__(cls) -> None:
+        for key, each in FAMILIES.items():
+            if each.says and key not in cls.__annotations__:  # a class with slots is made twice
+                cls.__annotations__[key] = "Tree | None"
+                setattr(cls, key, field(each.says, default=None))
+
+    @property
+    def doors(self) -> dict[str, Any]:
+        """What it has of each family itself, by key."""
+        return {key: found for key in FAMILIES if (found := getattr(self, key)) is not None}
+
+
 @dataclass(frozen=True, slots=True)
-class Job:
+class Job(Written):
     """One of `jobs`: a workload of its own on the same machine; one of program, programs, pipeline, train, infer and services."""
 
     start: Seconds = field("when it begins", default=0.0, example="10 s")
@@ -142,11 +160,6 @@ class Job:
     skip: bool = field("it is left out, as if the file did not have it", default=False)
     place: Place = place_field()
 
-    @property
-    def doors(self) -> dict[str, Any]:
-        """What it has of each family, by key."""
-        return _doors(self)
-
     def on_devices(self, door: Tree, key: Literal["device", "each"] = "device") -> Tree:
         """A train, infer or service with the job's devices, if it names none; with `each`, a program or pipeline of each."""
         if not self.device or door.get(key) is not None or not (door.is_mapping or key == "each"):
@@ -157,14 +170,15 @@ class Job:
 
     def placed(self, gpus: list[str]) -> list[Tree]:
         """What it is written as, with its devices; a train or infer without any runs on all GPUs."""
-        models = [self.on_devices(each) for each in (self.train, self.infer, *(self.services or {}).values()) if each]
+        trees = (*(getattr(self, key) for key in DOORS[3:]), *(self.services or {}).values())
+        models = [self.on_devices(each) for each in trees if each]
         everywhere = [tree_of({"device": gpus}) for each in models if each.get("device") is None and self.services is None]
         programs = [each for each in (self.program, self.pipeline, *(self.programs or {}).values()) if each]
         return [*models, *everywhere, *(self.on_devices(each, "each") for each in programs)]
 
 
 @dataclass(frozen=True, slots=True)
-class Workload:
+class Workload(Written):
     """A workload as a file says it: one of program, programs, pipeline, train, infer and jobs; services with it, or alone."""
 
     hwsim: str = field("the format of the file: workload/1", default=FORMAT)
@@ -205,11 +219,6 @@ class Workload:
     place: Place = place_field()
 
     @property
-    def doors(self) -> dict[str, Any]:
-        """What it has of each family itself, by key."""
-        return _doors(self)
-
-    @property
     def parts(self) -> tuple[Workload | Job, ...]:
         """Itself, and its jobs."""
         return self, *(self.jobs or {}).values()
@@ -229,10 +238,6 @@ class Workload:
         """The jobs that are one; "" is the workload itself."""
         jobs = [name for name, job in (self.jobs or {}).items() if family in job.doors]
         return (*jobs, *([""] if family in self.doors else []))
-
-
-def _doors(part: Job | Workload) -> dict[str, Any]:
-    return {key: found for key in FAMILIES if (found := getattr(part, key)) is not None}
 
 
 def read_workload(tree: Tree, mistakes: Mistakes) -> Workload | None:
@@ -274,8 +279,6 @@ def _kept(tree: Tree) -> frozenset[str]:
 
 def _at_their_keys(workload: Workload, tree: Tree) -> Workload:
     """Every `train` where its key stands: what it leaves out stands nowhere else."""
-    if workload.train is None and not workload.jobs:
-        return workload
     jobs, inside = dict(workload.jobs or {}), tree.get("jobs")
     for name, job in jobs.items():
         around = None if inside is None else inside.get(name)

@@ -124,8 +124,7 @@ def lower(
 def _parts(workload: Workload) -> dict[str, Job]:
     """The jobs by name; "" for a workload that is one."""
     if workload.jobs is None:
-        doors = {door: getattr(workload, door) for door in DOORS}
-        return {"": Job(0.0, workload.runtime, **doors)}
+        return {"": Job(0.0, workload.runtime, **{key: getattr(workload, key) for key in DOORS})}
     return {name: workload.jobs[name] for name in sorted(workload.jobs)}
 
 
