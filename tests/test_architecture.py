@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 import subprocess
 import sys
@@ -18,11 +19,14 @@ PAGE: Final = ROOT / "docs" / "architecture.md"
 TEXT: Final = PAGE.read_text(encoding="utf-8")
 STEP: Final = re.compile(r"^(\S+\.py): (\S+)", re.MULTILINE)
 RUNS: Final = {
-    "a bandwidth": ("d2l-gpu-workstation", "d2l/copy-overlap"),
-    "an all-reduce": ("dgx-h100", "d2l/allreduce-160mb"),
-    "a training step": ("dgx-a100", "resnet50-dp"),
-    "a table": ("d2l-laptop", "d2l/async-loop"),
+    "a copy": "simulate d2l-gpu-workstation d2l/copy-overlap --no-expect",
+    "an all-reduce": "simulate dgx-h100 d2l/allreduce-160mb --no-expect",
+    "a training step": "simulate dgx-a100 resnet50-dp --no-expect",
+    "a served request": "simulate dgx-h100 llama3-8b-serving --no-expect",
+    "a plan": "plan plan.yaml",
+    "a table": "simulate d2l-laptop d2l/async-loop --no-expect",
 }
+QUESTION: Final = "{hwsim: plan/1, machine: [dgx-a100, dgx-h100], workload: bert-large, minimise: step}"
 TRACE: Final = """
 import sys
 from pathlib import Path
@@ -35,7 +39,7 @@ def profile(frame, event, _):
         seen.setdefault(name.removeprefix(base) + ": " + frame.f_code.co_qualname)
 from hwsim.cli import main
 sys.setprofile(profile)
-main(["simulate", *sys.argv[1:], "--no-expect"], standalone_mode=False)
+main(sys.argv[1:], standalone_mode=False)
 sys.setprofile(None)
 print("\\0" + "\\n".join(seen))
 """
@@ -51,10 +55,17 @@ def ways() -> dict[str, list[str]]:
     return found
 
 
+def test_the_page_is_a_page() -> None:
+    assert TEXT.count("\n") <= 200
+    assert [*ways()] == [*RUNS]
+
+
 @pytest.mark.parametrize("title", RUNS)
-def test_a_run_calls_the_functions_of_a_way_in_order(title: str) -> None:
-    code = [sys.executable, "-c", TRACE, *RUNS[title]]
-    done = subprocess.run(code, cwd=ROOT, check=True, capture_output=True, encoding="utf-8")
+def test_a_run_calls_the_functions_of_a_way_in_order(title: str, tmp_path: Path) -> None:
+    (tmp_path / "plan.yaml").write_text(QUESTION, encoding="utf-8")
+    code = [sys.executable, "-c", TRACE, *RUNS[title].split()]
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(code, cwd=tmp_path, env=env, check=True, capture_output=True, encoding="utf-8")
     called = done.stdout.rpartition("\0")[2].split("\n")
     way = ways()[title]
     assert [step for step in way if step not in called] == []
