@@ -46,7 +46,7 @@ RARER: Final = {"tREFI": "doubled"}  # seconds that are better longer: a memory 
 FELT: Final = 0.02  # gain of a number that `explain` has to name, or another that gains as much
 NEAR: Final = 0.01  # of a clock, which moves several rates and times at once
 CURVE: Final = 1e-6  # a curve through three numbers (seeks of a disk) may rise a little where one of them falls
-MANY: Final = 60  # numbers of a pair in the slow test
+MANY: Final = 30  # numbers of a pair in the slow test
 
 
 @cache

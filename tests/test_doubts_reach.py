@@ -30,7 +30,7 @@ from tests.keys.feeling import Example, put
 from tests.keys.schemas import Found
 
 ROOT: Final = Path(__file__).resolve().parent.parent
-MANY: Final = 100  # keys of each doubt in the slow test
+MANY: Final = 50  # keys of each doubt in the slow test
 DOUBTS: Final = ({"spread": "20 %"}, {"source": "guess"})
 MOST: Final = 0.01  # a range that is one of many errors' may be so much narrower with one more: the tails of all count less
 WORDS: Final = re.compile(r"(source|origin|ref)\.[a-z]|in (source|origin|ref)\b")

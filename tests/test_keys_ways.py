@@ -28,7 +28,7 @@ FEW: Final = 3  # parts to which something happens after the end
 LATE: Final = "100 day"
 PLAYED: Final = tuple(at for at, example in enumerate(EXAMPLES) if example.framework is None)
 SERVED: Final = tuple(at for at in PLAYED if "services" in repr(EXAMPLES[at].workload))  # of the others a sample is drawn
-SAMPLE: Final = int(os.environ.get("HWSIM_LAWS", "90"))  # keys of each of the parts below
+SAMPLE: Final = int(os.environ.get("HWSIM_LAWS", "40"))  # keys of each of the parts below
 PARTS: Final = 4
 
 
