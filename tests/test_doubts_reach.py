@@ -108,6 +108,27 @@ def test_a_doubt_of_a_workload_widens_the_range_or_is_refused(given: Given, doub
     assert lost(given, doubt) == ""
 
 
+WHOLE: Final = tuple(  # without models, whose numbers say where they are from
+    (example, found)
+    for example in FORMED
+    for file, found in example.given()
+    if file == "workload" and type(found.value) is int and int in (found.field.annotation, *get_args(found.field.annotation))
+    if not found.key.startswith(("model ", "runtime"))
+)
+
+
+@settings(max_examples=20, deadline=None)
+@given(given=st.sampled_from(WHOLE), doubt=st.sampled_from(DOUBTS))
+def test_a_whole_number_that_is_unsure_widens_the_range_or_is_refused(
+    given: tuple[Example, Found], doubt: dict[str, str]
+) -> None:
+    example, found = given
+    changed = put(example.workload, found.path, {"value": found.value, **doubt})
+    before, after = answered(example.machine, example.workload), answered(example.machine, changed)
+    if not isinstance(before, str) and not isinstance(after, str):
+        assert after.width > before.width * (1 + 1e-9), found.key
+
+
 @settings(max_examples=10, deadline=None)
 @given(given=st.sampled_from(OF_MACHINES))
 def test_a_spread_of_a_machine_widens_the_range_or_is_refused(given: Given) -> None:

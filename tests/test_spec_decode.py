@@ -191,10 +191,13 @@ def test_sources_stand_where_a_file_has_them() -> None:
     text += "memory: {size: 1 GB, ref: x}\n"
     assert thing(text, sourced=True).bandwidth == 16e9
     assert [each[1] for each in wrong(text)] == ["unknown key 'source' in thing", "unknown key 'ref' in memory"]
-    assert thing("bandwidth: 1 GB/s\nwidth: {value: 8, source: guess}\n").width == 8
-    unsure = wrong("bandwidth: 1 GB/s\nreturn: {value: 8 us, source: guess}\n")
-    assert unsure[0][1] == "no answer carries how unsure this number is (guess)"
-    assert thing("bandwidth: 1 GB/s\ncores: {value: 8, source: guess}\n").cores == 8
+    assert thing("bandwidth: 1 GB/s\nwidth: {value: 8, source: standard}\ncores: {value: 8, spread: 0 %}\n").width == 8
+    for unsure in (
+        "return: {value: 8 us, source: guess}",
+        "width: {value: 8, source: guess}",
+        "cores: {value: 8, source: guess}",
+    ):
+        assert wrong(f"bandwidth: 1 GB/s\n{unsure}\n")[0][1] == "no answer carries how unsure this number is (guess)"
 
 
 def test_numbers_may_come_worked_out() -> None:

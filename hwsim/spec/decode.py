@@ -384,11 +384,14 @@ def _union(shapes: tuple[Shape, ...], optional: bool) -> Shape:
             candidates = [each for each in shapes if each.takes == "scalar"] or candidates
         if len(candidates) == 1:
             return candidates[0].read(tree, context)
-        for each in candidates:
-            trial = Mistakes()
+        trials = [Mistakes() for _ in candidates]
+        for each, trial in zip(candidates, trials, strict=True):
             value = each.read(tree, dataclasses.replace(context, mistakes=trial))
             if value is not FAILED and not len(trial):
                 return value
+        if node == "mapping" and trials and len(trials[0]):  # what is wrong with it as a number
+            context.mistakes.extend(trials[0])
+            return FAILED
         context.mistakes.add(tree.place, f"{tree.what()} is not {expects}")
         return FAILED
 

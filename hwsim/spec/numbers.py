@@ -148,7 +148,7 @@ def _unsure(value: Any, tree: Tree, context: Context, *, whole: bool) -> Any:
     if spread is not None and _spread(spread, context) is None:
         return FAILED
     origin = origin_of(tree) if tree.is_mapping else tree.origin if context.doubts == "file" else None
-    if context.sourced or origin is None or not origin.doubts or (whole and not origin.spread):
+    if context.sourced or origin is None or not origin.doubts or (whole and not origin.spread and context.doubts == "file"):
         return value
     if context.doubts and not whole:
         return Unsure(value, origin)
