@@ -18,16 +18,13 @@ from hwsim.engine import Which
 from hwsim.graph.opgraph import Change, Names, OpGraph
 from hwsim.machine import Machine
 from hwsim.playing import Manner, Played, Progress, play
-from hwsim.prepare import Lowered, Source, graph_file, load_machine, load_workload, loads, prepare, with_all_ranks
+from hwsim.prepare import Lowered, Source, graph_file, load_machine, load_workload, loads, not_felt, prepare, with_all_ranks
 from hwsim.results.checks import check, notes
 from hwsim.results.expect import lacking, refuse_part_of_day, skipped_for, verdicts
 from hwsim.results.result import Result
 from hwsim.results.timeline import Timeline
 from hwsim.results.usage import of_all, usage
-from hwsim.spec import (
-    Tree,
-    different,
-)
+from hwsim.spec import Tree, different
 from hwsim.views.kit.shown import Shown, drawn
 from hwsim.workload import Workload
 from hwsim.workload.events import late
@@ -282,7 +279,8 @@ def _collected(lowered: Lowered, played: Played, *, expect: bool | Literal["auto
     for each in played.opened.values():
         used = tuple(each.usage(used, timeline.makespan))
     passed = late(lowered.workload.events, timeline.makespan) if lowered.workload and lowered.workload.events else ()
-    warnings = different(lowered.warnings, notes(timeline), *(told.warnings() for told in played.acted.values()), passed)
+    felt = not_felt(lowered.workload, lowered.machine, timeline.flat.graph, lowered.doors.values(), over=True)
+    warnings = different(lowered.warnings, notes(timeline), *(told.warnings() for told in played.acted.values()), felt, passed)
     memory = _memory(lowered, timeline, played.acted)
     return Run(
         machine=lowered.machine_name,

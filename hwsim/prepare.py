@@ -6,7 +6,7 @@ machine. The mistakes of both files come together in one `SpecError`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -140,7 +140,7 @@ def prepare(
             _totals(graph, built),
             [Warning("not-folded", f"all ranks are simulated: {graph.unfolded}")] if graph.unfolded else (),
             *(each.suspicions for each in planned.values()),
-            _unfelt(written, built, graph, planned) if written and written.events else (),
+            not_felt(written, built, graph, planned.values(), over=False),
         ),
         changes=_of_classes(disturbed, graph),
         jobs=starts,
@@ -185,10 +185,10 @@ def _drawn(graph: OpGraph) -> set[str]:
     return {name for each in graph.costs for name, _ in (*each.demand.amounts, *each.demand.holds, *each.demand.clocks)}
 
 
-def _unfelt(workload: Workload, machine: Machine, graph: OpGraph, planned: Mapping[str, Planned]) -> Iterator[Warning]:
-    """Warnings of events that nothing feels, unless ops are issued while the run goes on."""
-    if not any(each.issues for each in planned.values()):
-        yield from unfelt(workload.events, machine, _drawn(graph).union(*(each.drawn for each in planned.values())))
+def not_felt(work: Workload | None, on: Machine, graph: OpGraph, doors: Collection[Planned], *, over: bool) -> Iterator[Warning]:
+    """Warnings of events that nothing feels: once the run is over if ops are issued while it goes on, before it if none are."""
+    if work and work.events and over == any(each.issues for each in doors):
+        yield from unfelt(work.events, on, _drawn(graph).union(*(each.drawn for each in doors)))
 
 
 def _totals(graph: OpGraph, machine: Machine) -> tuple[Warning, ...]:

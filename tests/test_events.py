@@ -266,3 +266,16 @@ def test_what_slows_an_exchange_is_felt_by_layer_and_refused_by_stage() -> None:
     with pytest.raises(SpecError, match="an event slows slots:psw->gpu0, and an op of this training holds") as refused:
         took("stage", slow)
     assert "detail: layer" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("device", "parallel", "felt"), [("gpu0", {}, "gpu0 cpu0"), ("gpu0..3", {"tp": 4}, "nvs gpu0 gpu3 cpu0")]
+)
+def test_a_served_model_warns_of_the_events_that_it_does_not_feel(device: str, parallel: dict[str, int], felt: str) -> None:
+    infer = {"model": "llama-3-8b", "device": device, "parallel": parallel, "arrivals": {"poisson": "20 1/s"}, "prompt": 200}
+    work = {"hwsim": "workload/1", "infer": {**infer, "output": 20}, "requests": 20}
+    alone = hwsim.simulate("dgx-h100", work).makespan_s
+    for part in ("nvs", "nic0", "gpu0", "gpu3", "gpu7", "cpu0", "cpu1", "disk0", "psw0"):
+        run = hwsim.simulate("dgx-h100", {**work, "events": [{"at": "0 s", "part": part, "speed": "50 %"}]})
+        warned = [each.code for each in run.warnings if each.code == "no-effect"]
+        assert (run.makespan_s == alone, len(warned)) == ((False, 0) if part in felt.split() else (True, 1))

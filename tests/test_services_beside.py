@@ -39,7 +39,7 @@ def simulated(requests: int) -> hwsim.Run:
 
 def test_what_is_not_kept_has_the_same_answers_as_ops(monkeypatch: pytest.MonkeyPatch) -> None:
     found = simulated(1500)
-    monkeypatch.setattr(Driver, "keeps_all", True)
+    monkeypatch.setattr("hwsim.families.services.actors.running._is_lighter_together", lambda _: True)
     kept = simulated(1500)
     assert len(found.timeline) == 5  # the job's, and the service's from its first request to its last answer
     assert len(kept.timeline) > 3000
@@ -50,6 +50,30 @@ def test_what_is_not_kept_has_the_same_answers_as_ops(monkeypatch: pytest.Monkey
     for mine, other in zip(found.usage, kept.usage, strict=True):
         assert (mine.capacity, mine.unit) == (other.capacity, other.unit)
         assert (mine.utilisation, mine.moved) == pytest.approx((other.utilisation, other.moved), rel=1e-9)
+
+
+@pytest.mark.parametrize("reads", [0, 1])
+def test_simpy_says_the_same_of_a_service_beside_a_job_to_the_byte(reads: int) -> None:
+    """10 requests 10 ms apart of 5 ms and a read of 1 MB at 1 GB/s after 10 us: the last ends at 90 + 5 + 1.01 ms."""
+    disk = {"kind": "disk", "read": "1 GB/s", "write": "1 GB/s", "latency": "10 us"}
+    cpu = {"kind": "cpu", "cores": 2, "flop": {"fp32": "1 TFLOP/s"}, "memory": {"size": "64 GiB", "bandwidth": "100 GB/s"}}
+    links = [{"name": "d", "between": ["cpu", "disk"], "kind": "direct", "bandwidth": "10 GB/s"}]
+    machine = {"hwsim": "machine/1", "class": "ideal", "parts": {"cpu": cpu, "disk": disk}, "links": links}
+    request = [busy("5 ms"), *[{"read": {"from": "disk", "bytes": "1 MB"}}] * reads]
+    work = {"hwsim": "workload/1", "services": {"x": {"device": "cpu", "arrivals": {"every": "10 ms"}, "request": request}},
+            "requests": 10, "jobs": {"b": {"program": [busy("1 ms")]}}}  # fmt: skip
+    auto, simpy = (hwsim.simulate(machine, work, engine=engine) for engine in ("auto", "simpy"))
+    assert auto.makespan_s == pytest.approx(0.095 + reads * 0.00101)
+    assert str(auto) == str(simpy)
+
+
+@pytest.mark.parametrize(("request_", "said"), [({"compute": {"flop": "1 GFLOP"}}, "by"), (busy("1 ms"), "none:")])
+def test_a_service_beside_a_job_has_one_interval(request_: Any, said: str) -> None:
+    cpu = {"kind": "cpu", "cores": 2, "flop": {"fp32": "1 TFLOP/s"}, "memory": {"size": "64 GiB", "bandwidth": "100 GB/s"}}
+    service = {"device": "cpu", "arrivals": {"every": "10 ms"}, "request": [request_]}
+    work = {"hwsim": "workload/1", "services": {"x": service}, "requests": 10, "jobs": {"b": {"program": [busy("1 ms")]}}}
+    found = str(hwsim.simulate({"hwsim": "machine/1", "class": "ideal", "parts": {"cpu": cpu}}, work))
+    assert [line.split()[1] for line in found.splitlines() if line.split()[:1] == ["interval"]] == [said]
 
 
 def held(driver: Driver) -> int:

@@ -48,8 +48,6 @@ class Driver:
     limited: capacities that change, whose clocks are followed.
     """
 
-    keeps_all: Final = False  # it has visits
-
     def __init__(
         self, capacities: Sequence[Capacity], pools: Sequence[Pool], *, closed: bool = False, limited: Collection[str] = ()
     ) -> None:
@@ -134,8 +132,7 @@ class Driver:
         Its latency is the caller's.
         """
         flow = self._issued.flow(cost)
-        if flow is None:
-            raise ValueError("what draws on nothing needs no engine")
+        assert flow is not None
         return self._replay.fluid.extend(flow, passing=True)
 
     def visit(self, visitor: int, time: int, then: Callable[[int], None]) -> None:

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Generator, Sequence
 from dataclasses import field
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Final
 
 import numpy as np
@@ -34,6 +34,7 @@ from hwsim.engine.compile import compile_flat
 from hwsim.engine.fair import FULL, UNBOUND, fill
 from hwsim.engine.fluid import FlowClass
 from hwsim.engine.issued import Issued, IssuedOp
+from hwsim.engine.replay import VISIT
 from hwsim.graph.flat import FlatGraph, concatenate, flatten
 from hwsim.graph.opgraph import Label, OpGraph, Pool, Queue
 from hwsim.records import dataclass
@@ -89,8 +90,6 @@ class Op:
 class PlainEngine:
     """A run. Actors (SimPy processes) use it as they use `hwsim.engine.driver.Driver`."""
 
-    keeps_all: Final = True  # every work is an op
-
     def __init__(self, capacities: Sequence[Capacity], pools: Sequence[Pool], *, limited: Collection[str] = ()) -> None:
         """limited: capacities that change, whose clocks are followed."""
         self.env = simpy.Environment(initial_time=0)
@@ -123,7 +122,7 @@ class PlainEngine:
         self._waiters: dict[int, tuple[simpy.Event, set[int]]] = {}  # op -> who waits for it, and the ops that are waited for
         self._ended: list[int] = []
         self._begun: list[Op] = []
-        self._done = 0
+        self._done = self._visits = 0
 
     # ------------------------------------------------------------ what actors call
 
@@ -175,16 +174,26 @@ class PlainEngine:
         return finished, chain[-1].number
 
     def visitor(self, cost: Cost) -> int:
-        """Not here (see `keeps_all`)."""
-        raise NotImplementedError
+        """Make a cost known of work that is not kept; its number. What draws on nothing has none."""
+        flow = self._issued.flow(cost)
+        assert flow is not None
+        return self._class_number(flow)
 
     def visit(self, visitor: int, time: int, then: Callable[[int], None]) -> None:
-        """Not here (see `keeps_all`)."""
-        raise NotImplementedError
+        """Begin work now that alone takes `time` fs. It becomes no op: `then` is called with the time at which it ended."""
+        self._visits += 1
+        ended = self.env.event()
+        ended.callbacks.append(lambda _: then(int(self.env.now)))
+        self._waiters[VISIT + self._visits] = ended, {VISIT + self._visits}
+        self._ready.append(Op(VISIT + self._visits, 0, time, visitor))
+        self._call(ROUND, self._round)
 
     def past(self, ops: Sequence[IssuedOp]) -> None:
-        """Not here (see `keeps_all`)."""
-        raise NotImplementedError
+        """Keep a chain of ops of no cost that began at 0 and is over now."""
+        self._issued.append(len(self._ops), ops, ())
+        self._done += len(ops)
+        for op, end in zip(ops, accumulate(op.time for op in ops), strict=True):
+            self._ops.append(Op(len(self._ops), op.time, 0, -1, start=end - op.time, end=end))
 
     def limit(self, capacity: str, fraction: float) -> None:
         """Limit a capacity to a fraction of its rate from now on (0: a failure; 1: all of it)."""
@@ -340,7 +349,7 @@ class PlainEngine:
     def _end(self, op: Op) -> list[Op]:
         """Note the op's end; the ops that waited for nothing else."""
         op.end = int(self.env.now)
-        self._done += 1
+        self._done += op.number < VISIT
         if op.number in self._waiters:
             self._ended.append(op.number)
             self._call(TELL, self._tell)

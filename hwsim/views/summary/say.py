@@ -92,7 +92,7 @@ def facts(result: Result) -> Iterator[tuple[str, str]]:
             yield "", "limits are of parts and links at full speed"
         yield from _set(result)
         return
-    if result.sure:
+    if result.sure and (result.interval.half >= interval.EXACT or all(not each.half(0.0) for each in result.told.values())):
         yield from interval.lines(result.interval, kernels=result.of_kernels)
     shares = [(name, share) for name, _, share in families(limited_by(result.simulated))]
     shown = [f"{name} {format_share(share)}" for name, share in shares[:CAUSES]]

@@ -268,9 +268,8 @@ class _Beside:
         self._armed_for = NEVER
         self._closed = False
         self.under_way = 0  # works that the engine has
-        self.visits = not driver.keeps_all and not any(
-            _is_lighter_together(demand) for station in program.stations if station.issued for demand in station.demands
-        )
+        demands = [demand for station in program.stations if station.issued for demand in station.demands]
+        self.visits = not any(map(_is_lighter_together, demands))
 
     def begin(self, play: Play) -> None:
         """From now on."""
@@ -307,7 +306,7 @@ class _Beside:
             return
         due = play.next()
         if due >= NEVER:
-            if self.visits and not self.under_way and not self._closed:
+            if not self.under_way and not self._closed:
                 self._closed = True
                 for chain in _spans(self._driver, self._program, play):
                     self._driver.past(chain)
