@@ -13,7 +13,7 @@ from tests.test_docs import ROOT
 BUDGETS: Final = {  # code lines
     "cli": 1_983,
     "communication": 3_469,
-    "comparing": 2_434,
+    "comparing": 2_433,
     "costs": 1_276,
     "devices": 6_028,
     "engine": 2_431,
@@ -27,7 +27,7 @@ BUDGETS: Final = {  # code lines
     "hwsim_calibrate": 11_461,
     "importers": 5_340,
     "links": 429,
-    "machine": 4_774,
+    "machine": 4_775,
     "models": 5_593,
     "ops": 1_635,
     "planning": 2_953,
