@@ -190,7 +190,6 @@ def cases() -> Iterator[Case]:
 CASES: Final = {case.name: case for case in cases()}
 
 
-@lru_cache(maxsize=32)
 def planned(lowered: Lowered) -> Program:
     """The services of a workload on a machine."""
     program = lowered.doors["services"]
@@ -198,6 +197,7 @@ def planned(lowered: Lowered) -> Program:
     return program
 
 
+@lru_cache(maxsize=32)
 def program_of(name: str) -> Program:
     """A case, ready to be played."""
     case = CASES[name]
