@@ -31,7 +31,7 @@ BUDGETS: Final = {  # code lines
     "models": 5_593,
     "ops": 1_635,
     "planning": 2_953,
-    "published": 10_601,
+    "published": 10_604,
     "results": 2_670,
     "sensitivities": 694,
     "spec": 2_583,
