@@ -25,11 +25,6 @@ class Moved(NamedTuple):
     machine: Machine
     place: Place
 
-    @property
-    def left_out(self) -> str:
-        """What to do where no answer carries the doubt."""
-        return "leave out its `spread`" if self.origin.spread else "leave out its `source`, or say where the number is from"
-
 
 def moved(
     tree: Tree, resolved: Tree, mistakes: Mistakes, build: Callable[[Tree, Mistakes, Tree | None], Machine | None]
@@ -58,7 +53,9 @@ def moved(
 def unanswered(numbers: Iterable[Moved]) -> Iterator[Mistake]:
     """Mistakes of a file of which a model is asked: its answers follow no single number."""
     for number in numbers:
-        yield Mistake(number.place, "no answer of a model carries how unsure a number of the machine is", number.left_out)
+        if number.origin.spread:
+            message = "no answer of a model carries how unsure a number of the machine is"
+            yield Mistake(number.place, message, "leave out its `spread`")
 
 
 def _less(node: Tree, factor: float) -> Tree:

@@ -30,9 +30,9 @@ def doubted(op: Op, scope: Scope, lower: Callable[[Any, Scope], Placed] | None =
     lower = lower or op.__class__.lower
     placed = _of_op(op, lambda each: lower(each, scope))
     for number in scope.machine.unsure:
-        if isinstance(op, ExchangeOp):
+        if isinstance(op, ExchangeOp) and number.origin.spread:
             message = f"no answer of a collective carries how unsure a number of the machine is ({number.doubt.key})"
-            raise CannotPlace(message, number.left_out)
+            raise CannotPlace(message, "leave out its `spread`")
         placed = _with(placed, lower(op, replace(scope, machine=number.machine)), number.doubt, number.origin)
     return placed
 
