@@ -47,7 +47,7 @@ enum hwsim_served_status {
   HWSIM_SERVED_DOES_NOT_FIT,  // tokens
 };
 
-// numbers, parts: the settings, in the order of `hwsim.actors.serving.compiled`. graphs: their sizes. needs: blocks by tokens, if
+// numbers, parts: the settings, in the order of `hwsim.families.serving.actors.compiled`. graphs: their sizes. needs: blocks by tokens, if
 // they are not in proportion.
 HWSIM_CORE_API int32_t hwsim_served_new(const int64_t* numbers, const double* parts, const int64_t* graphs, const int64_t* needs,
                                         hwsim_served** served);

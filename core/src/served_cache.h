@@ -1,4 +1,4 @@
-// The blocks of a copy's cache: `hwsim.actors.serving.prefixes` and `blocks`, decision by decision.
+// The blocks of a copy's cache: `hwsim.families.serving.actors.prefixes` and `blocks`, decision by decision.
 #pragma once
 
 #include <list>

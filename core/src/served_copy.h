@@ -1,4 +1,4 @@
-// One copy of a model as its server runs it: `hwsim.actors.serving.copy.Copy`, decision by decision.
+// One copy of a model as its server runs it: `hwsim.families.serving.actors.copy.Copy`, decision by decision.
 #pragma once
 
 #include <deque>

@@ -1,4 +1,4 @@
-// A served model that has its devices to itself, without a clock: `hwsim.actors.serving.alone`, event by event.
+// A served model that has its devices to itself, without a clock: `hwsim.families.serving.actors.alone`, event by event.
 //
 // It asks for what only Python knows (the times of kernels, by their sizes), and goes on where it was once it is told.
 #pragma once

@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-SOURCES: Final = "a65b1949da5d39725f5643c580aa8c100edf153bcbdb81b4a8542e5e7ac8a96d"  # of core/src: tests/test_core.py
+SOURCES: Final = "f9610b1a318ee71074d61ae84fcf4803cbf5ac12770f6e387767b45e206eb8ee"  # of core/src: tests/test_core.py
 HOME: Final = Path(__file__).resolve().parent.parent / "_core"
 DONE, TOO_FAR, NO_MEMORY, MORE = range(4)  # what kernels return
 PATIENCE: Final = 50_000_000  # ns of a call before Python may hear an interrupt

@@ -1,4 +1,4 @@
-// Arms of hard disks: what `hwsim.actors.services.arms` says, to the femtosecond.
+// Arms of hard disks: what `hwsim.families.services.actors.arms` says, to the femtosecond.
 #include <algorithm>
 #include <cmath>
 

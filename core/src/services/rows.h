@@ -1,4 +1,4 @@
-// Columns of a program of services and of its run, by name. `hwsim.actors.services.rows` has the same names and numbers.
+// Columns of a program of services and of its run, by name. `hwsim.families.services.actors.rows` has the same names and numbers.
 #pragma once
 
 #include <cstdint>

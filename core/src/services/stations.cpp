@@ -1,4 +1,4 @@
-// Stations: what `hwsim.actors.services.stations` says, to the femtosecond. Paces of classes are shared out as in
+// Stations: what `hwsim.families.services.actors.stations` says, to the femtosecond. Paces of classes are shared out as in
 // `hwsim.engine.fair`, on one capacity or on several that works tie together.
 #include "../heaps.h"
 #include "run.h"
