@@ -86,7 +86,8 @@ def compile_core(sources: Path, home: Path) -> None:
             list(pool.map(lambda path: _run(*words, "-c", path, "-o", made[path]), made))
         whole = Path(folder, LIBRARY)
         _run(*words, "-shared", *made.values(), "-o", whole)
-        shutil.copy(whole, library)
+        shutil.copy(whole, library.with_suffix(".new"))
+    library.with_suffix(".new").replace(library)  # at once: a process that runs keeps the one it has loaded
     hashes.write_text(f"{made_of[0]} {_of_file(library)} {made_of[1]}\n", "ascii")
 
 
