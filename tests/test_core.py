@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 import re
 from collections.abc import Iterator
 from ctypes import ArgumentError
@@ -11,10 +13,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from hypothesis import given, settings
 
 import hatch_build as built
-from hwsim import ticks
+from hwsim import cli, ticks
+from hwsim.cli import main
 from hwsim.engine import core, fast, inorder, simulate
 from hwsim.engine.compile import compile_flat
 from hwsim.engine.fast import plays
@@ -170,3 +174,29 @@ def test_names_of_columns_are_those_of_the_library() -> None:
         assert {name: names.get(name) for name in mine if name not in ("FARTHEST", "LARGEST")} == {
             name: number for name, number in mine.items() if name not in ("FARTHEST", "LARGEST")
         }
+
+
+# ---------------------------------------------------------------- saying whether it is there
+
+
+@pytest.mark.usefixtures("found_anew")
+def test_doctor_says_whether_it_is_there_and_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert ("compiled core: loaded" in CliRunner().invoke(main, ["doctor"]).output) == core.is_there()
+    core.found.cache_clear()
+    monkeypatch.setattr(core, "HOME", tmp_path)
+    said = CliRunner().invoke(main, ["doctor"])
+    assert said.exit_code == 0
+    assert "compiled core: none" in said.output
+    assert "hint: install a C++ compiler" in said.output
+    told = json.loads(CliRunner().invoke(main, ["doctor", "--json"]).output)
+    assert (told["compiled_core"], told["compiled_core_missing"]) == (False, core.found())
+
+
+@pytest.mark.usefixtures("found_anew")
+@pytest.mark.parametrize(("long", "is_said"), [(0.0, True), (math.inf, False)])
+def test_a_long_run_without_it_says_so(long: float, is_said: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(core, "HOME", tmp_path)
+    monkeypatch.setattr(cli, "LONG", long)
+    said = CliRunner().invoke(main, ["simulate", "d2l-laptop", "d2l/async-loop"])
+    assert said.exit_code == 0
+    assert said.stderr.count("see `hwsim doctor`") == is_said

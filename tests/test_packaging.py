@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 import hwsim
+from hwsim.cli.doctor import EXTRAS
 from hwsim.engine import core
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -205,6 +206,7 @@ def test_every_extra_for_users_is_imported_somewhere() -> None:
             module = MODULES.get(name, name)
             found = any(is_imported(module, text) for folder in folders for text in texts[folder])
             assert found, f"[{extra}] installs {name}, and nothing imports it"
+    assert set(EXTRAS) == extras.keys() - {"test", "docs", "gpu13"}, "hwsim doctor"
     said = (ROOT / "README.md").read_text(encoding="utf-8")
     named = set(re.findall(r"`\[([a-z0-9]+)\]`", said[said.index("Extras:") : said.index("None is", said.index("Extras:"))]))
     assert named == extras.keys() - {"test"}

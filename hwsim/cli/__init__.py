@@ -107,7 +107,8 @@ class Commands(click.Group):
         _speak_utf8()
         try:
             found = super().invoke(ctx)
-            _say_what_was_slow()
+            if ctx.invoked_subcommand != "doctor":  # which says it itself
+                _say_what_was_slow()
             return found
         except KeyboardInterrupt as interrupt:
             click.echo("interrupted", err=True)
