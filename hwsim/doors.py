@@ -115,15 +115,15 @@ class Facts(Protocol):
     billed: bool = False
     undrawn: str = ""
 
-    def rows(self, result: Result, *, early: bool) -> Iterable[tuple[str, str]]:  # noqa: ARG002
+    def rows(self, result: Result, *, early: bool) -> Iterable[tuple[str, str]]:
         """(title, sentence) of the summary; early: those before jobs and memory."""
         return ()
 
-    def table(self, result: Result) -> Iterable[str]:  # noqa: ARG002
+    def table(self, result: Result) -> Iterable[str]:
         """Lines below the summary."""
         return ()
 
-    def during(self, result: Result) -> str:  # noqa: ARG002
+    def during(self, result: Result) -> str:
         """What the time of the run is for: ` for 10 steps`."""
         return ""
 
@@ -131,75 +131,75 @@ class Facts(Protocol):
         """Entries of the document of a result; rows: with those of single requests."""
         ...
 
-    def explained(self, result: Result, place: Place) -> Iterable[str]:  # noqa: ARG002
+    def explained(self, result: Result, place: Place) -> Iterable[str]:
         """A section of the explanation, where it has one at that place."""
         return ()
 
-    def explained_entries(self, result: Result) -> Mapping[str, Any]:  # noqa: ARG002
+    def explained_entries(self, result: Result) -> Mapping[str, Any]:
         """Entries of the document of an explanation."""
         return {}
 
-    def measure(self, result: Result, like: Any, arrivals: float) -> Any:  # noqa: ARG002
+    def measure(self, result: Result, like: Any, arrivals: float) -> Any:
         """As `hwsim.views.explain.measure`; None where the time of the run is its measure."""
         return None
 
-    def title(self, result: Result) -> str:  # noqa: ARG002
+    def title(self, result: Result) -> str:
         """The finding of a Gantt chart; "" for that of any run."""
         return ""
 
-    def measures(self, result: Result) -> Iterable[tuple[str, float]]:  # noqa: ARG002
+    def measures(self, result: Result) -> Iterable[tuple[str, float]]:
         """(column of `hwsim.studies.measures`, value in SI units), of the first of its jobs."""
         return ()
 
-    def grows(self, result: Result) -> bool:  # noqa: ARG002
+    def grows(self, result: Result) -> bool:
         """Whether numbers of the first of its jobs grow with the run."""
         return False
 
-    def work(self, result: Result) -> Iterable[tuple[str, float, float]]:  # noqa: ARG002
+    def work(self, result: Result) -> Iterable[tuple[str, float, float]]:
         """(unit, amount, rate per second) of its work."""
         return ()
 
-    def states(self, result: Result) -> Iterable[Any]:  # noqa: ARG002
+    def states(self, result: Result) -> Iterable[Any]:
         """`hwsim.studies.states.State` of each of its services."""
         return ()
 
-    def load(self, result: Result) -> Iterable[tuple[str, float | None, bool]]:  # noqa: ARG002
+    def load(self, result: Result) -> Iterable[tuple[str, float | None, bool]]:
         """(limit, its utilisation as asked, whether it is a capacity) of what bounds its requests, the lowest first."""
         return ()
 
-    def numbers(self, result: Result) -> Mapping[str, float]:  # noqa: ARG002
+    def numbers(self, result: Result) -> Mapping[str, float]:
         """Numbers of a plan, by `hwsim.planning.wants.MEASURES`."""
         return {}
 
-    def at_ends(self, result: Result) -> Sequence[Mapping[str, float]]:  # noqa: ARG002
+    def at_ends(self, result: Result) -> Sequence[Mapping[str, float]]:
         """The same at the ends of the interval."""
         return ()
 
-    def sure(self, result: Result) -> bool:  # noqa: ARG002
+    def sure(self, result: Result) -> bool:
         """Whether errors of measured runs bound its numbers."""
         return False
 
-    def settling(self, result: Result) -> bool:  # noqa: ARG002
+    def settling(self, result: Result) -> bool:
         """Whether the run is too short to tell a steady state of the first of its jobs."""
         return False
 
-    def part_on(self, result: Result, *, at_most: bool) -> float:  # noqa: ARG002
+    def part_on(self, result: Result, *, at_most: bool) -> float:
         """Part of the GPU-hours that is paid for; at_most: while the most is on."""
         return 1.0
 
-    def whole(self, result: Result) -> tuple[float, float] | None:  # noqa: ARG002
+    def whole(self, result: Result) -> tuple[float, float] | None:
         """(seconds, spare machines for each node) of the entire job that the run is the beginning of."""
         return None
 
-    def unused(self, result: Result) -> Iterable[str]:  # noqa: ARG002
+    def unused(self, result: Result) -> Iterable[str]:
         """What is paid for beside it, in words."""
         return ()
 
-    def counts(self, result: Result) -> Iterable[tuple[str, float, float, float]]:  # noqa: ARG002
+    def counts(self, result: Result) -> Iterable[tuple[str, float, float, float]]:
         """(name, number, times as many as a job that goes on does, part of the cost) of each thing that it did."""
         return ()
 
-    def page(self, result: Result, what: Shown) -> Any:  # noqa: ARG002
+    def page(self, result: Result, what: Shown) -> Any:
         """What the explorer shows instead of what it takes from the timeline; None: nothing else."""
         return None
 
@@ -211,7 +211,7 @@ class Open(Protocol):
         """The graph with what needs no clock, and actors for the rest; clocked: something else happens while they run."""
         ...
 
-    def usage(self, rows: Sequence[Usage], makespan_s: float) -> Sequence[Usage]:  # noqa: ARG002
+    def usage(self, rows: Sequence[Usage], makespan_s: float) -> Sequence[Usage]:
         """The use of each capacity, with what it drew beside the timeline."""
         return rows
 
@@ -254,7 +254,7 @@ class Planned(Protocol):
         """Its part in one run; slower: times as long as expected that its work takes."""
         ...
 
-    def holds(self, told: Told | None) -> Iterable[Any]:  # noqa: ARG002
+    def holds(self, told: Told | None) -> Iterable[Any]:
         """Values that it keeps in the memory of devices."""
         return ()
 
@@ -280,7 +280,7 @@ class Door(Protocol):
         """Put the JSON Schema of its keys into that of workload files."""
         ...
 
-    def kept(self, tree: Tree) -> frozenset[str]:  # noqa: ARG002
+    def kept(self, tree: Tree) -> frozenset[str]:
         """Names after a $ that are known only later, in a file."""
         return frozenset()
 
@@ -288,31 +288,31 @@ class Door(Protocol):
         """Note every mistake that needs no machine to be seen."""
         ...
 
-    def suspicions(self, workload: Any) -> Iterable[Warning]:  # noqa: ARG002
+    def suspicions(self, workload: Any) -> Iterable[Warning]:
         """What is valid but probably not meant, on any machine."""
         return ()
 
-    def idle(self, workload: Any, machine: Machine) -> Iterable[Warning]:  # noqa: ARG002
+    def idle(self, workload: Any, machine: Machine) -> Iterable[Warning]:
         """Keys of it that change nothing on a machine."""
         return ()
 
-    def ops(self, tree: Tree) -> tuple[Collection[str], list[Tree]]:  # noqa: ARG002
+    def ops(self, tree: Tree) -> tuple[Collection[str], list[Tree]]:
         """(devices of which each runs it, the ops that it writes as programs do)."""
         return (), []
 
-    def wanted(self, workload: Any) -> Mapping[str, Dimension]:  # noqa: ARG002
+    def wanted(self, workload: Any) -> Mapping[str, Dimension]:
         """Quantities that `expect:` may have, by their full names."""
         return {}
 
-    def write(self, part: Any, ground: Any) -> None:  # noqa: ARG002
+    def write(self, part: Any, ground: Any) -> None:
         """Write the ops of a job into the graph; ground: as of `hwsim.workload.lower`."""
         return
 
-    def read(self, timeline: Timeline, workload: Tree | None) -> Told | None:  # noqa: ARG002
+    def read(self, timeline: Timeline, workload: Tree | None) -> Told | None:
         """What came of what it wrote into the graph; workload: the file, for the places of mistakes."""
         return None
 
-    def plan(self, workload: Any, machine: Machine, mistakes: Mistakes, beside: Beside) -> Planned | None:  # noqa: ARG002
+    def plan(self, workload: Any, machine: Machine, mistakes: Mistakes, beside: Beside) -> Planned | None:
         """The family on a machine, where it acts while the run goes on; None also once mistakes are noted."""
         return None
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import random
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +16,6 @@ from hypothesis import strategies as st
 from hwsim import api
 from hwsim.demand import Capacity, Cost, Demand, Term
 from hwsim.engine import Deadlock, simulate
-from hwsim.formats import family
 from hwsim.graph.builder import GraphBuilder
 from hwsim.graph.flat import flatten
 from hwsim.graph.opgraph import Label, OpGraph
@@ -26,14 +24,11 @@ from hwsim.results.critical import critical_path, pieces
 from hwsim.results.invariants import printed
 from hwsim.results.result import Result
 from hwsim.results.usage import usage
-from hwsim.spec.library import find, names
-from hwsim.spec.reading import read
 from hwsim.ticks import FEMTO
 from hwsim.units import parse
 from hwsim.views.explain.derivation import derivations, put_in
 from hwsim.views.explain.explanation import Explanation, NoSuchOp, explain
 from hwsim.views.explain.say import text
-from hwsim.views.explain.sentences import WORDS
 from hwsim.views.explain.what_if import LARGEST, MOST
 from tests.explain_cases import MACHINE, STATEMENTS, workload
 from tests.strategies import graphs
@@ -255,7 +250,6 @@ def test_every_kind_of_op_is_derived_in_a_golden_file() -> None:
 
 @pytest.mark.parametrize("kind", STATEMENTS)
 def test_the_text_reads_as_it_did(kind: str, root: Path, update: bool) -> None:
-
     run = api.simulate(MACHINE, workload(kind))
     found = text(run, explain(run))
     golden = root / "tests" / "golden" / f"explain-{kind}.txt"
@@ -461,42 +455,3 @@ def test_a_run_with_a_service_can_be_flattened_again_but_nothing_is_tried_on_its
     found = explain(run)
     assert found.what_if
     assert not [one for one in found.what_if if one.hypothetical]
-
-
-def pairs() -> list[tuple[str, str]]:
-    """Workloads of the library on the machines of their expectations."""
-    named = [(tree.get("expect"), name) for name in names("workload") if (tree := read(find("workload", name))).is_mapping]
-    found = [(expect.text("machine"), name) for expect, name in named if expect is not None and expect.is_mapping]
-    return [(machine, name) for machine, name in found if machine]
-
-
-def first_sentence_is_about_ops(machine: str, name: str) -> None:
-    """An op or two with its device, its share of the run, and what binds it."""
-    run = api.simulated(machine, name)
-    if run.only_requests:
-        title, line = text(run, explain(replace(run, again=None))).split("\n\n", 1)[1].splitlines()[:2]
-        assert title.startswith("where the time of an answer of ")
-        assert re.match(r"  Answers above p99 take \S+ \w+ in the mean, \S+ % of it (its own work|waits for )", line), line
-        return
-    first = explain(replace(run, again=None)).sentences[0]
-    said = re.fullmatch(r"(.+?) takes? (all|nearly all|\S+ \w+ of) \S+ \w+( \([\d.]+ %\))?(, bound (mostly )?by (.+))?\.", first)
-    assert said, first
-    assert said[4] or said[1].startswith("Waiting for "), first
-    assert (said[2] == "all") == (said[3] is None)
-    ops = {family(label.name) for label in run.simulated.flat.graph.labels} | {
-        label.name for label in run.simulated.flat.graph.labels
-    }
-    assert first.startswith(("Waiting for ", *(word.capitalize() for word in WORDS.values()))) or any(
-        said[1].startswith((op, f"'{op}'")) for op in ops if op
-    ), first
-
-
-@pytest.mark.parametrize(("machine", "name"), random.Random(3).sample(pairs(), 8))
-def test_the_first_sentence_names_an_op_its_share_and_what_binds_it(machine: str, name: str) -> None:
-    first_sentence_is_about_ops(machine, name)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("machine", "name"), pairs())
-def test_the_first_sentence_of_every_pair_of_the_library_does(machine: str, name: str) -> None:
-    first_sentence_is_about_ops(machine, name)

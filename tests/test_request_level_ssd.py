@@ -6,6 +6,7 @@ import math
 import random
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -173,3 +174,12 @@ def test_simulation_and_closed_form_agree_on_one_read() -> None:
     drive = Ssd(flash=FLASH, interface=3e9, controller=2e-6)
     served = serve(ssd_play(drive).simulation, columns([0], 4096))
     assert served.finish[0] == pytest.approx(drive.one("read", 4096.0), rel=0.02)
+
+
+@pytest.mark.parametrize(("state", "erased"), [("fresh", 0.0), ("steady", 1.0)])
+def test_writes_in_sequence_move_no_page_twice_and_erase_what_they_fill(state: Any, erased: float) -> None:
+    """16 dies on 4 channels of 1 GB/s: a page of 16 KiB is sent in 16.4 us and programmed in 600 us; 64 share an erase."""
+    flash = Flash(channels=4, chips=4, page=16384.0, read=60e-6, program=600e-6, erase=6.4e-3, pages_per_block=64, channel=1e9)
+    drive = Ssd(flash=flash, size=1e12, state=state)
+    a_page = 600e-6 + 16.384e-6 + erased * 6.4e-3 / 64
+    assert drive.bandwidth("write") == pytest.approx(16 / a_page * 16384)

@@ -495,12 +495,3 @@ def test_an_array_whose_members_idle_is_as_unsure_as_one_of_them(members: int) -
     read = {"read": {"from": "disk", "bytes": "16 KiB", "times": 1000, "access": "random", "depth": 4}}
     found = api.simulate(machine, {"hwsim": "workload/1", "program": [read]}).interval
     assert found.low < 0.8 * found.value < 1.2 * found.value < found.high
-
-
-@pytest.mark.parametrize(("state", "erased"), [("fresh", 0.0), ("steady", 1.0)])
-def test_writes_in_sequence_move_no_page_twice_and_erase_what_they_fill(state: Any, erased: float) -> None:
-    """16 dies on 4 channels of 1 GB/s: a page of 16 KiB is sent in 16.4 us and programmed in 600 us; 64 share an erase."""
-    flash = Flash(channels=4, chips=4, page=16384.0, read=60e-6, program=600e-6, erase=6.4e-3, pages_per_block=64, channel=1e9)
-    drive = Ssd(flash=flash, size=1e12, state=state)
-    a_page = 600e-6 + 16.384e-6 + erased * 6.4e-3 / 64
-    assert drive.bandwidth("write") == pytest.approx(16 / a_page * 16384)

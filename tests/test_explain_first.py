@@ -1,0 +1,55 @@
+"""The first sentence of an explanation names what takes longest, its share and what binds it, for every pair of the library."""
+
+from __future__ import annotations
+
+import random
+import re
+from dataclasses import replace
+
+import pytest
+
+from hwsim import api
+from hwsim.formats import family
+from hwsim.spec import find, names, read
+from hwsim.views.explain.explanation import explain
+from hwsim.views.explain.say import text
+from hwsim.views.explain.sentences import WORDS
+
+
+def pairs() -> list[tuple[str, str]]:
+    """Workloads of the library on the machines of their expectations."""
+    named = [(tree.get("expect"), name) for name in names("workload") if (tree := read(find("workload", name))).is_mapping]
+    found = [(expect.text("machine"), name) for expect, name in named if expect is not None and expect.is_mapping]
+    return [(machine, name) for machine, name in found if machine]
+
+
+def first_sentence_is_about_ops(machine: str, name: str) -> None:
+    """An op or two with its device, its share of the run, and what binds it."""
+    run = api.simulated(machine, name)
+    if run.only_requests:
+        title, line = text(run, explain(replace(run, again=None))).split("\n\n", 1)[1].splitlines()[:2]
+        assert title.startswith("where the time of an answer of ")
+        assert re.match(r"  Answers above p99 take \S+ \w+ in the mean, \S+ % of it (its own work|waits for )", line), line
+        return
+    first = explain(replace(run, again=None)).sentences[0]
+    said = re.fullmatch(r"(.+?) takes? (all|nearly all|\S+ \w+ of) \S+ \w+( \([\d.]+ %\))?(, bound (mostly )?by (.+))?\.", first)
+    assert said, first
+    assert said[4] or said[1].startswith("Waiting for "), first
+    assert (said[2] == "all") == (said[3] is None)
+    ops = {family(label.name) for label in run.simulated.flat.graph.labels} | {
+        label.name for label in run.simulated.flat.graph.labels
+    }
+    assert first.startswith(("Waiting for ", *(word.capitalize() for word in WORDS.values()))) or any(
+        said[1].startswith((op, f"'{op}'")) for op in ops if op
+    ), first
+
+
+@pytest.mark.parametrize(("machine", "name"), random.Random(3).sample(pairs(), 8))
+def test_the_first_sentence_names_an_op_its_share_and_what_binds_it(machine: str, name: str) -> None:
+    first_sentence_is_about_ops(machine, name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("machine", "name"), pairs())
+def test_the_first_sentence_of_every_pair_of_the_library_does(machine: str, name: str) -> None:
+    first_sentence_is_about_ops(machine, name)
