@@ -277,7 +277,7 @@ def _collected(lowered: Lowered, played: Played, *, expect: bool | Literal["auto
     for told in (*played.acted.values(), *written.values()):
         values |= told.expected()
     for each in played.opened.values():
-        used = tuple(each.usage(used, timeline.makespan))
+        used = tuple(each.usage(used, timeline.makespan_fs))
     passed = late(lowered.workload.events, timeline.makespan) if lowered.workload and lowered.workload.events else ()
     felt = not_felt(lowered.workload, lowered.machine, timeline.flat.graph, lowered.doors.values(), over=True)
     warnings = different(lowered.warnings, notes(timeline), *(told.warnings() for told in played.acted.values()), felt, passed)

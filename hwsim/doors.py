@@ -211,7 +211,7 @@ class Open(Protocol):
         """The graph with what needs no clock, and actors for the rest; clocked: something else happens while they run."""
         ...
 
-    def usage(self, rows: Sequence[Usage], makespan_s: float) -> Sequence[Usage]:
+    def usage(self, rows: Sequence[Usage], makespan_fs: int) -> Sequence[Usage]:
         """The use of each capacity, with what it drew beside the timeline."""
         return rows
 

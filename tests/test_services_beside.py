@@ -144,3 +144,16 @@ def test_visits_of_one_request_have_numbers_of_their_own() -> None:
         visit = mixed(mixed(visit, key), number % 2)
         assert visit not in seen
         seen.add(visit)
+
+
+@pytest.mark.parametrize("clients", [1, 3])
+def test_a_core_that_a_service_never_leaves_is_busy_for_all_of_the_run_and_no_longer(clients: int) -> None:
+    """Answers of 100 ms on one core, of which a job takes 700 ms."""
+    one = {"kind": "cpu", "cores": 1, "flop": {"fp32": "1 TFLOP/s"}, "memory": {"size": "64 GiB", "bandwidth": "100 GB/s"}}
+    service = {"device": "cpu", "arrivals": {"clients": clients}, "request": [busy("100 ms")]}
+    run = hwsim.simulate(
+        {"hwsim": "machine/1", "class": "ideal", "parts": {"cpu": one}},
+        {"hwsim": "workload/1", "services": {"s": service}, "for": "10 s",
+         "jobs": {"j": {"program": [busy("700 ms")]}}},
+    )  # fmt: skip
+    assert run.usage[0].busy_fs == run.timeline.makespan_fs

@@ -56,6 +56,16 @@ def test_writes_of_several_statements_to_one_cache_count_together() -> None:
     assert run(SSD, write).warnings == ()
 
 
+def test_one_cache_and_one_store_of_credits_serve_ops_of_every_shape() -> None:
+    [warning] = run(SSD, *({"write": {"to": "disk", "bytes": "25 GB", "depth": depth}} for depth in (1, 2, 3, 4, 5, 6))).warnings
+    assert "6 writes to disk finds its cache empty: 37.5 s together" in warning.text
+    write = {"to": "disk", "bytes": "4 KiB", "times": 3000, "access": "random", "depth": 64}
+    [warning] = run(VOLUME, random(3000), {"write": write}).warnings
+    assert (
+        "2 accesses of disk finds its credits full: 2.00 s together; in one op of all the bytes it takes 4.00 s" in warning.text
+    )
+
+
 def test_sequential_reads_of_a_hard_disk_that_start_at_its_edge_are_told_and_a_region_answers() -> None:
     read = {"from": "disk", "bytes": "400 GB"}
     [warning] = run(HDD, times(10, {"read": read})).warnings

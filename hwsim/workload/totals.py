@@ -2,13 +2,14 @@
 
 A model answers for one op and forgets it: the next op finds an empty cache and full credits. Here equal ops on one disk are
 added up and asked for as one op. If that takes longer than the single ops, the run warns.
-Range: ops of other sizes count at their mean size; reads and writes apart. Pauses between the ops, in which a cache empties
-and credits come back, are ignored: with them the time is between the two times of the warning.
+Range: ops of other sizes count at their mean size; reads and writes apart, but for credits, which they share. Pauses between the
+ops, in which a cache empties and credits come back, are ignored: with them the time is between the two times of the warning.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -57,7 +58,7 @@ def _together(graph: OpGraph, machine: Machine) -> dict[Requests, _Total]:
             continue
         if isinstance(machine.devices[requests.device].model, Storage):
             ops *= _ranks(cost, {each.name for each in graph.capacities if each.device == requests.device})
-            total = by_sort.setdefault(_sort(requests), _Total())
+            total = by_sort.setdefault(replace(requests, count=0, size=0, stride=0, seed=0), _Total())
             total.ops += ops
             total.times += ops * requests.count
             total.bytes += ops * requests.count * requests.size
@@ -71,45 +72,47 @@ def _ranks(cost: Cost, own: Collection[str]) -> int:
     return max((times for name, _, times in drawn if name in own), default=1)
 
 
-def _sort(requests: Requests) -> Requests:
-    return Requests(
-        device=requests.device,
-        count=0,
-        size=0,
-        pattern=requests.pattern,
-        span=requests.span,
-        write_share=requests.write_share,
-        depth=requests.depth,
-        sync=requests.sync,
-    )
-
-
 def _forgotten(by_sort: dict[Requests, _Total], machine: Machine) -> Iterator[Warning]:
     if not by_sort:
         return
     from hwsim.devices.storage import Asked
 
     rates = machine.rates()
+    pools: dict[Requests | tuple[str, str], list[tuple[Requests, _Total]]] = {}
     for sort, total in by_sort.items():
-        if total.ops <= 1 or total.bytes <= 0:
+        if total.bytes <= 0:
             continue
-        together = Asked(
-            size=total.bytes / total.times,
-            times=total.times,
-            access="sequential" if sort.pattern == "sequential" else "random",
-            depth=sort.depth or 1,
-            region=sort.span or None,
-            sync=sort.sync,
-            written=sort.write_share if sort.write_share < 1 else 0.0,
-        )
-        once = machine.serve(sort.device, "write" if sort.write_share >= 1 else "read", together).demand.alone(rates)
-        if once > LEAST * total.seconds:
-            kind = machine.device(sort.device).kind
+        kind = machine.device(sort.device).kind
+        shared = kind == "volume" or (kind == "ssd" and sort.write_share > 0 and not sort.sync)
+        pools.setdefault((sort.device, kind) if shared else sort, []).append((sort, total))
+    for pool in pools.values():
+        sort, _ = pool[0]
+        kind = machine.device(sort.device).kind
+        ops, seconds = sum(total.ops for _, total in pool), sum(total.seconds for _, total in pool)
+        used = [total.bytes * (each.write_share if kind == "ssd" and each.write_share else 1.0) for each, total in pool]
+        if ops <= 1:
+            continue
+        once = 0.0
+        for (each, total), own in zip(pool, used, strict=True):
+            more = sum(used) / own  # of the cache or the credits the ops of other shapes have a part, too
+            together = Asked(
+                size=total.bytes / total.times,
+                times=total.times * more,
+                access="sequential" if each.pattern == "sequential" else "random",
+                depth=each.depth or 1,
+                region=each.span or None,
+                sync=each.sync,
+                written=each.write_share if each.write_share < 1 else 0.0,
+            )
+            served = machine.serve(each.device, "write" if each.write_share >= 1 else "read", together)
+            once += served.demand.alone(rates) / more
+        if once > LEAST * seconds:
             anew = kind == "hdd" and sort.pattern == "sequential"
+            alike = len({each.write_share for each, _ in pool}) == 1
             yield Warning(
                 "faster-apart",
-                f"each of the {total.ops:,.0f} {_noun(sort)} {sort.device} "
-                f"{_OUTSIDE if anew else _FINDS.get(kind, 'finds it as new')}: {format_quantity(total.seconds, 's')} together; "
+                f"each of the {ops:,.0f} {_noun(sort) if alike else 'accesses of'} {sort.device} "
+                f"{_OUTSIDE if anew else _FINDS.get(kind, 'finds it as new')}: {format_quantity(seconds, 's')} together; "
                 f"in one op of all the bytes it takes {format_quantity(once, 's')}{_REGION if anew else ''}",
             )
 
@@ -140,13 +143,8 @@ def _too_large(graph: OpGraph, machine: Machine) -> Iterator[Warning]:
         if cost.requests is not None and cost.requests.device in machine.devices:
             largest[cost.requests.device] = max(largest.get(cost.requests.device, 0.0), cost.requests.span)
     for name, span in largest.items():
-        match machine.device(name).model:
-            case Cpu(memory=memory) | Gpu(memory=memory):
-                size = memory.size
-            case Memory(size=own):
-                size = own
-            case _:
-                size = None
+        model = machine.device(name).model
+        size = model.memory.size if isinstance(model, Cpu | Gpu) else model.size if isinstance(model, Memory) else None
         if size is not None and span > size:
             yield Warning(
                 "working-set-too-large",

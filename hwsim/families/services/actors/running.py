@@ -158,10 +158,10 @@ class Running:
     def _notes(self) -> Sequence[ServiceNotes]:
         return self.play.notes if self.play is not None else [ServiceNotes(0, 0) for _ in self.program.services]
 
-    def usage(self, rows: Sequence[Usage], makespan_s: float) -> tuple[Usage, ...]:
+    def usage(self, rows: Sequence[Usage], makespan_fs: int) -> tuple[Usage, ...]:
         """The use of each capacity with what the services drew; in use as long as all of it would have been."""
         seconds, moved = self._seconds(), self._moved()
-        return tuple(self._added(row, seconds.get(row.capacity, 0.0), moved.get(row.capacity, {}), makespan_s) for row in rows)
+        return tuple(self._added(row, seconds.get(row.capacity, 0.0), moved.get(row.capacity, {}), makespan_fs) for row in rows)
 
     def _moved(self) -> dict[str, dict[Unit, float]]:
         """Amounts that the services moved through each capacity, by unit, without the amounts of ops of the run."""
@@ -200,8 +200,8 @@ class Running:
     def _is_kept(self, served: Served) -> bool:
         return self._kept and served.station >= 0 and self.program.stations[served.station].issued
 
-    def _added(self, row: Usage, seconds: float, moved: Mapping[Unit, float], makespan_s: float) -> Usage:
-        if seconds <= 0 or makespan_s <= 0:
+    def _added(self, row: Usage, seconds: float, moved: Mapping[Unit, float], makespan_fs: int) -> Usage:
+        if seconds <= 0 or makespan_fs <= 0:
             return row
         capacity = self._capacities[row.capacity]
         units = set(moved) | ({row.unit} if row.moved else set())
@@ -213,9 +213,9 @@ class Running:
         return replace(
             row,
             unit=unit,
-            busy_fs=min(row.busy_fs + round(seconds * FEMTO), round(makespan_s * FEMTO)),
+            busy_fs=min(row.busy_fs + round(seconds * FEMTO), makespan_fs),
             moved=row.moved + amount,
-            utilisation=row.utilisation + seconds / makespan_s,
+            utilisation=row.utilisation + seconds / (makespan_fs / FEMTO),
         )
 
 
