@@ -44,12 +44,9 @@ class Served:
     """One run.
 
     Args:
-        is_even: whether requests were sent one after another, each as long after the one before; else at random.
         rate: requests a second that were sent; 0: all at once.
         together: requests at once that the client allowed; 0: any.
         prompt, output: tokens in the mean; lengths: those of each request, or how they were drawn, where the log says.
-        tp: GPUs of a copy; 0: not said.
-        dtype: number format of the weights; "": not said.
         figures: by the name of `expect:`.
         left: what was not taken, and why.
     """
@@ -61,20 +58,17 @@ class Served:
     together: int
     prompt: float
     output: float
-    tp: int
     figures: Mapping[str, Figure]
     left: tuple[str, ...] = ()
-    dtype: str = ""
     lengths: tuple[Any, Any] = (None, None)
     framework: str = ""
-    is_even: bool = False
 
     @property
     def settings(self) -> dict[str, float | str]:
         """Settings that runs must have in common."""
         return {
             "the model": self.model, "the requests": self.requests, "the rate": self.rate, "the requests at once": self.together,
-            "the GPUs of a copy": self.tp, "the tokens of a prompt": round(self.prompt), "the number format": self.dtype,
+            "the tokens of a prompt": round(self.prompt),
         }  # fmt: skip
 
 
@@ -105,12 +99,10 @@ def workload_of(tool: str, framework: str, runs: Sequence[Served], ask: Ask) -> 
         "requests": first.requests,
     }  # fmt: skip
     clients = {"arrivals": {"clients": first.together}} if limited else {}
-    sent = {"every": quantity(1 / first.rate, "s")} if first.rate and first.is_even else {"poisson": quantity(first.rate, "1/s")}
-    infer |= {"arrivals": sent} if first.rate else clients
+    infer |= {"arrivals": {"poisson": quantity(first.rate, "1/s")}} if first.rate else clients
     for name, lengths, mean in zip(("prompt", "output"), first.lengths, (first.prompt, first.output), strict=True):
         infer[name] = lengths or max(round(mean), 1)
     infer |= {"batch": first.together} if limited and first.rate else {}
-    infer |= {"dtype": first.dtype} if first.dtype else {}
     expect: dict[str, Any] = {}
     rows = []
     for name, figure in first.figures.items():
@@ -127,11 +119,10 @@ def workload_of(tool: str, framework: str, runs: Sequence[Served], ask: Ask) -> 
         raise first.log.wrong(0, f"{tool}: no figure in it that a simulated service has", f"it has {', '.join(first.figures)}")
     content = {
         "hwsim": "workload/1", "name": f"as {tool} measured {first.model or 'it'}",
-        "source": f"{tool}, {len(runs)} run{'s' if len(runs) > 1 else ''}", "let": {"tp": first.tp or 1}, "infer": infer,
+        "source": f"{tool}, {len(runs)} run{'s' if len(runs) > 1 else ''}", "let": {"tp": 1}, "infer": infer,
         "expect": expect,
     }  # fmt: skip
-    if not first.tp:
-        left.insert(0, "how many GPUs served: the log does not say; 1 is taken (simulate it with --set tp=8)")
+    left.insert(0, "how many GPUs served: the log does not say; 1 is taken (simulate it with --set tp=8)")
     return Result(tool, content, tuple(rows), tuple(left))
 
 

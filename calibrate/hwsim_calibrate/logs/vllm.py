@@ -42,11 +42,7 @@ def fit(logs: Sequence[Log], ask: Ask) -> Result:
 def _entries(log: Log) -> list[Entry]:
     if tables := log.sections(_OPENS, _ROW):
         return [_table(log, table.lines) for table in tables]
-    entries = log.jsons("request_throughput", "output_throughput", tool="vllm bench serve", hint=_HINT)
-    if isinstance(entries[0].need("request_throughput", "output_throughput").value, dict):
-        message = "blocks with a unit for each figure: aiperf writes them"
-        raise log.wrong(0, message, "read it as aiperf's: hwsim import aiperf FILE")
-    return entries
+    return log.jsons("request_throughput", "output_throughput", tool="vllm bench serve", hint=_HINT)
 
 
 def _table(log: Log, lines: Sequence[tuple[int, str]]) -> Entry:
@@ -110,7 +106,7 @@ def _served(log: Log, entry: Entry) -> Served:
     model = entry.get("model_id") or entry.get("model")
     called = model.text() if model is not None else ""
     return Served(
-        log, called, completed, rate, int(together), prompt, output, 0, figures, tuple(left),
+        log, called, completed, rate, int(together), prompt, output, figures, tuple(left),
         lengths=(lengths[0], lengths[1]), framework=framework,
     )  # fmt: skip
 
