@@ -78,10 +78,6 @@ def call_of(row: Row) -> Call | None:
     if row.suite in ("memory", "allocation"):
         call = IN_MEMORY.get((row.suite, row.op))
         return call(_int(params.get("bytes", 0))) if call else None
-    if row.suite == "torch":
-        from hwsim_calibrate.torch_cases import call_of_case
-
-        return call_of_case(row.op, str(params["inputs"]), _int(params.get("after", 0))) if "inputs" in params else None
     if "function" in params:
         from hwsim_calibrate.snippet_calls import call_of_params
 

@@ -77,16 +77,6 @@ def _case(kind: str, inner: Tree) -> Case:
     return kernel_case(*kernel, suite=SUITE)
 
 
-def heard(kind: str, keys: Mapping[str, Any]) -> Call | None:
-    """The call of a library that an op with these keys is; None if it is none."""
-    mistakes = Mistakes()
-    op: Any = decode(tree_of(keys), OPS[kind], mistakes)
-    mistakes.raise_if_any()
-    calls: list[Call] = []
-    op.lower(_Hearing(_machine(), host="cpu", heard=calls))
-    return calls[0] if calls else None
-
-
 def _like(call: Call, case: Case) -> Case:
     """The case, if it makes such a call.
 

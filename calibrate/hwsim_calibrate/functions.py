@@ -68,7 +68,7 @@ def calibrate(
     Args:
         output: the machine file to write, such as here.yaml.
         budget: seconds to measure (default: as the command takes).
-        suites: what is measured (default: all but torch).
+        suites: what is measured (default: all).
         workload: measure the ops of this one, and what a machine file needs, in addition to `suites`: the option `--for`.
         folder: where the suite `storage` makes its file.
         gpu: number of the GPU that is measured.
@@ -86,14 +86,12 @@ def calibrate(
     from hwsim.views.kit.writing import write
     from hwsim_calibrate.demanded import cases_for
     from hwsim_calibrate.fit import fit
-    from hwsim_calibrate.session import APART_BUDGET, RUN_BUDGET, Plan, measure
-    from hwsim_calibrate.suites import APART
+    from hwsim_calibrate.session import RUN_BUDGET, Plan, measure
 
     output = Path(output)
     _refuse_replacing((output,), replace=replace)
-    usual = APART_BUDGET if set(suites) & set(APART) else RUN_BUDGET
     more = cases_for(workload)[0] if workload else ()
-    plan = Plan(suites, more, needed=bool(workload), budget=usual if budget is None else budget, seed=seed,
+    plan = Plan(suites, more, needed=bool(workload), budget=RUN_BUDGET if budget is None else budget, seed=seed,
                 folder=str(folder) if folder else None, gpu=gpu)  # fmt: skip
     store = output.with_name(output.name.removesuffix(".yaml") + ".measurements.json.gz")
     if fresh:

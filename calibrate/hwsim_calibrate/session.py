@@ -18,15 +18,13 @@ from hwsim_calibrate.case import Case
 from hwsim_calibrate.clocks import Clocks
 from hwsim_calibrate.environment import differences
 from hwsim_calibrate.store import Measurements, Row, load
-from hwsim_calibrate.suites import APART, SUITES, MiB, Scope, missing, suite
+from hwsim_calibrate.suites import SUITES, MiB, Scope, missing, suite
 
 BUDGET: Final = 120.0  # seconds; with fit and validation a calibration takes less than three minutes
 RUN_BUDGET: Final = 80.0  # seconds of `run`, which fits and validates as well
-APART_BUDGET: Final = 240.0  # seconds of a suite that is measured only where it is named
 LARGEST: Final = 31 * MiB  # freed before anything is measured; see suites/allocation.py
 
 KiB: Final = 1024
-USUAL: Final = tuple(name for name in SUITES if name not in APART)
 # Ops by suite, and their sizes: bytes, elements, or the sides of a product.
 NEEDED: Final[dict[str, dict[str, tuple[int, ...]]]] = {
     "kernels": {"pass": (), "mixed": (), "matmul": (64, 256, 512), "add": (1, 1024, 65536, 1 << 20, 1 << 22)},
@@ -152,9 +150,7 @@ def _cases(plan: Plan, scope: Scope) -> tuple[list[Case], dict[str, str]]:
     cases, skipped = list(plan.more), {}
     if plan.needed and not plan.suites:
         cases += needed(scope)
-    if plan.suites and set(plan.suites) <= set(APART):
-        cases += needed(scope)
-    for name in plan.suites or (() if plan.more else USUAL):
+    for name in plan.suites or (() if plan.more else SUITES):
         reason = missing(name)
         if reason:
             skipped[name] = reason

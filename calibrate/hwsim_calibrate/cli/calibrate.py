@@ -36,8 +36,7 @@ def measuring_options(function: F) -> F:
                           "instead of all suites or in addition to those of --suite."),
         click.option("--budget", type=click.FloatRange(min=1), metavar="SECONDS", help="How long to measure."),
         click.option("--suite", "suites", multiple=True, metavar="NAME",
-                     help="kernels, allocation, memory, storage, gpu or torch; several add up "
-                          "(default: all but torch)."),
+                     help="kernels, allocation, memory, storage or gpu; several add up (default: all)."),
     ):  # fmt: skip
         function = option(function)
     return function
@@ -54,8 +53,7 @@ def run(output: Path, budget: float | None, seed: int, fresh: bool, **options: A
     interrupted goes on from there.
     """
     from hwsim_calibrate import text
-    from hwsim_calibrate.session import APART_BUDGET, RUN_BUDGET
-    from hwsim_calibrate.suites import APART
+    from hwsim_calibrate.session import RUN_BUDGET
 
     store = output.with_name(output.name.removesuffix(".yaml") + ".measurements.json.gz")
     steps.refuse_unwritable(output, store)
@@ -65,8 +63,7 @@ def run(output: Path, budget: float | None, seed: int, fresh: bool, **options: A
         store.unlink(missing_ok=True)
     elif store.exists():
         click.echo(f"going on from {store}; --fresh measures anew", err=True)
-    usual = APART_BUDGET if set(options["suites"]) & set(APART) else RUN_BUDGET
-    measurements = steps.measured(store, budget=usual if budget is None else budget, seed=seed, **options)
+    measurements = steps.measured(store, budget=RUN_BUDGET if budget is None else budget, seed=seed, **options)
     machine, report = steps.reported(measurements, output.stem, seed, steps.VALIDATION)
     click.echo(text.validated(report), nl=False)
     steps.written(machine.yaml(), output)

@@ -12,20 +12,17 @@ Path("here.yaml").write_text(fitted.yaml())
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from hwsim.spec import SpecError
 from hwsim_calibrate.fit.gpu import fit_gpu
 from hwsim_calibrate.fit.heldout import HeldOut, held_out
-from hwsim_calibrate.fit.kernels import FittedKernels, Interval, among_others, capacities_of, fit_kernels, page_faults, timed
-from hwsim_calibrate.fit.model import Capacities, Name
+from hwsim_calibrate.fit.kernels import FittedKernels, among_others, capacities_of, fit_kernels, page_faults, timed
 from hwsim_calibrate.fit.parts import cpu_part, disk_part
 from hwsim_calibrate.fit.writing import text
 from hwsim_calibrate.store import Measurements
 
-TORCH: Final = "torch"
-LEAST: Final = 100  # calls of a library from which on it has a table
 BUS: Final = {"value": "100 GB/s", "source": "guess", "ref": "so that the disk, as it was measured, is what limits"}
 BUS_NOTE: Final = "what the disk hangs on was not measured apart from it"
 
@@ -65,8 +62,7 @@ def fit(measurements: Measurements, *, name: str, seed: int = 0) -> Fitted:
     kernels = among_others(fit_kernels(rows, capacities, library=library(measurements), seed=seed), measurements, seed=seed)
     kernels = page_faults(kernels, measurements)
     heldout = held_out(rows, capacities, seed=seed)
-    libraries = of_libraries(measurements, capacities, kernels, seed)
-    parts: dict[str, Any] = {"cpu": cpu_part(kernels, measurements, ref, libraries)}
+    parts: dict[str, Any] = {"cpu": cpu_part(kernels, measurements, ref)}
     links: list[dict[str, Any]] = []
     disk, gpu = disk_part(measurements, ref), fit_gpu(measurements, ref, seed)
     if disk:
@@ -78,25 +74,8 @@ def fit(measurements: Measurements, *, name: str, seed: int = 0) -> Fitted:
     load = measurements.environment.get("load", {}).get("average", [])
     busy = f"; load average {load[0]:g}" if load else ""
     accuracy = f"{len(rows)} calls of numpy on one thread{busy}. Sizes held out: {heldout}"
-    if TORCH in libraries:
-        accuracy += f"; {len(libraries[TORCH].timed)} calls of PyTorch"
     machine: dict[str, Any] = {"hwsim": "machine/1", "name": name, "notes": accuracy, "parts": parts}
     return Fitted(name, machine | ({"links": links} if links else {}), kernels, heldout, gpu.heldout)
-
-
-def of_libraries(
-    measurements: Measurements, capacities: Capacities, numpys: FittedKernels, seed: int = 0
-) -> dict[str, FittedKernels]:
-    """The tables of further libraries that were measured.  numpys: the tables of numpy, whose caches and pages hold for all."""
-    rows = timed(measurements, (TORCH,))
-    if len(rows) < LEAST:
-        return {}
-    version = str(measurements.environment.get("software", {}).get("packages", {}).get(TORCH, ""))
-    library, levels = f"PyTorch {version}".strip(), numpys.kernels.levels
-    fitted = fit_kernels(rows, capacities, library=library, seed=seed, levels=levels)
-    pages: dict[Name, Interval] = {("pages",): numpys.intervals["pages",]}
-    fitted = replace(fitted, kernels=replace(fitted.kernels, pages=numpys.kernels.pages), intervals={**fitted.intervals, **pages})
-    return {TORCH: page_faults(fitted, measurements)}
 
 
 def library(measurements: Measurements) -> str:

@@ -16,7 +16,7 @@ from hwsim.devices.stand_in import stand_in, usual
 from hwsim.devices.work import Call
 from hwsim_calibrate.calls import GENERAL, SORTED, SUITES, call_of
 from hwsim_calibrate.fit.corrections import correct
-from hwsim_calibrate.fit.model import SHARPEST, Capacities, Model, Name, entry_of, product_of, work_of
+from hwsim_calibrate.fit.model import SHARPEST, Capacities, Model, Name, entry_of, work_of
 from hwsim_calibrate.fit.solve import Floats, Problem, solve
 from hwsim_calibrate.store import Measurements, Row, quiet
 
@@ -108,23 +108,21 @@ def fit_kernels(
     library: str = "",
     seed: int = 0,
     bootstraps: int = BOOTSTRAPS,
-    levels: Mapping[str, Tier] | None = None,
 ) -> FittedKernels:
     """The table that fits these calls.
 
     Args:
         bootstraps: refits for the intervals, with rounds and weights drawn anew.
-        levels: caches and memory as calls of another library have shown them.
     """
     from hwsim_calibrate import blas
 
     with blas.using(1):  # small systems of equations: threads only get in each other's way
         core, rest = parted(rows)
-        return _fit(core, rest, Model([row.call for row in core], capacities, levels), library, seed, bootstraps)
+        return _fit(core, rest, Model([row.call for row in core], capacities), library, seed, bootstraps)
 
 
 def _fit(core: Sequence[Timed], rest: Sequence[Timed], model: Model, library: str, seed: int, bootstraps: int) -> FittedKernels:
-    rows = [row for row in (*core, *rest) if row.call.idle <= 0]
+    rows = [*core, *rest]
     measured = np.array([row.quiet for row in core])
     weights = np.array([row.weight for row in core])
     x = solve(Problem(model.times, measured, model.start, model.spread, weights))
@@ -152,9 +150,7 @@ def parted(rows: Sequence[Timed]) -> tuple[list[Timed], list[Timed]]:
     core = [
         row
         for row in rows
-        if row.call.product is not None
-        or row.call.idle > 0
-        or (_tells(row.call) and many[entry_of(row.call), row.call.dtype] >= enough)
+        if row.call.product is not None or (_tells(row.call) and many[entry_of(row.call), row.call.dtype] >= enough)
     ]
     chosen = {id(row) for row in core}
     return (core, [row for row in rows if id(row) not in chosen]) if core else (list(rows), [])
@@ -332,7 +328,6 @@ def _table(model: Model, x: Floats, corrections: Corrections, library: str) -> K
         overlap=min(values["overlap",], 1.0),
         pages=1.0 / values["pages",],
         lookup=values["lookup",],
-        code={name[1]: value for name, value in values.items() if name[0] == "code"},
         levels={level: _tier(values, level) for level in model.levels},
         functions=with_plain(functions),
         forms=_forms(functions),
@@ -402,7 +397,7 @@ def _products(model: Model, values: Mapping[Name, float]) -> dict[str, ProductTi
     sizes: dict[str, list[float]] = {}
     for call in model.calls:
         if call.product is not None:
-            sizes.setdefault(product_of(call), []).append(float(call.product.m) * call.product.n * call.product.k)
+            sizes.setdefault(call.dtype, []).append(float(call.product.m) * call.product.n * call.product.k)
     products = {}
     for entry, counts in sorted(sizes.items()):
         numbers = {name[2]: value for name, value in values.items() if name[:2] == ("products", entry)}

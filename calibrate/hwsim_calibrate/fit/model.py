@@ -14,7 +14,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hwsim.devices.kernels import Tier
 from hwsim.devices.work import Call
 from hwsim_calibrate.calls import SORTED
 from hwsim_calibrate.fit.solve import Floats
@@ -33,15 +32,11 @@ _PER_BYTE: Final[Mapping[str, Mapping[str, float]]] = {
     "memory": {"read": 50e-12, "write": 80e-12, "update": 50e-12},
 }
 _LOOKUP: Final[Mapping[str, float]] = {"L2": 1e-9, "L3": 3e-9, "memory": 15e-9}
-_CODE: Final = {"L2": (0.5e-6, 1.0), "L3": (3e-6, 1.0), "memory": (25e-6, 1.0)}
 _PRODUCT: Final = {"left": 0.1e-9, "right": 0.1e-9, "result": 0.1e-9, "edge": 1e-9, "depth": 0.1e-9}
 SHARPNESS: Final = (3.0, 1.0)
 SHARPEST: Final = 10.0
 OVERLAP: Final = (0.5, 0.5)
 NEAREST: Final = 0.02
-KNOWN: Final = 0.1  # spread of caches and memory that calls of another library have shown
-NOTHING: Final = 1e-14  # seconds of a byte that takes no longer
-BATCHED: Final = "batched"  # form of many products at once, where a library has other code for them
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,30 +52,16 @@ def entry_of(call: Call) -> str:
     return f"{call.function} {call.form}" if call.form else call.function
 
 
-def product_of(call: Call) -> str:
-    """The entry of a product: its number format for matrix products, all forms together; with name and form for others.
-
-    >>> product_of(Call(function="matmul", form="b", dtype="fp32"))
-    'fp32'
-    >>> product_of(Call(function="matmul", form="batched", dtype="fp32"))
-    'matmul batched fp32'
-    """
-    if call.function == "matmul" and BATCHED not in call.form.split():
-        return call.dtype
-    return f"{entry_of(call)} {call.dtype}"
-
-
 class Model:
     """The numbers of these calls, and their times for given numbers."""
 
-    def __init__(self, calls: Sequence[Call], capacities: Capacities, levels: Mapping[str, Tier] | None = None) -> None:
+    def __init__(self, calls: Sequence[Call], capacities: Capacities) -> None:
         self.calls = tuple(calls)
         self.levels = tuple(capacities.sizes)
         self.names: dict[Name, int] = {}
         self._start: list[float] = []
         self._spread: list[float] = []
         self._name(calls, capacities)
-        self._know(levels or {})
         self.start, self.spread = np.array(self._start), np.array(self._spread)
         self._fixed = self._columns()
         self._apart = np.array([not call.overlaps for call in calls])
@@ -91,7 +72,6 @@ class Model:
         self._bytes = np.array([operand.bytes for _, operand in entries], np.float64)
         self._since = np.array([operand.since or calls[row].moved + calls[row].span for row, operand in entries], np.float64)
         self._role = np.array([ROLES.index(operand.role) for _, operand in entries], np.int64)
-        self._idle = np.array([call.idle for call in calls], np.float64)
         self._lookups = np.array([call.lookups for call in calls], np.float64)
         self._span = np.array([call.span for call in calls], np.float64)
 
@@ -105,7 +85,7 @@ class Model:
         for call in calls:
             entry = entry_of(call)
             if call.product is not None:
-                at = ("products", product_of(call))
+                at = ("products", call.dtype)
                 self._put((*at, "call"), *_CALL)
                 self._put((*at, "flop"), 1e-11 if call.dtype == "fp32" else 2e-11, 3.0)
                 for key, value in _PRODUCT.items():
@@ -121,9 +101,6 @@ class Model:
         self._put(("pages",), 4e-11, 1.0)
         self._put(("lookup",), 0.5e-9, 1.0)
         self._put(("overlap",), *OVERLAP)
-        if any(call.idle > 0 for call in calls):
-            for level in capacities.sizes:
-                self._put(("code", level), *_CODE.get(level, (3e-6, 1.5)))
         for level, size in capacities.sizes.items():
             nearest = level == self.levels[0]  # the start of a call hides it: the reported size is taken
             self._put(("levels", level, "beyond"), size, NEAREST if nearest else capacities.spread)
@@ -131,16 +108,6 @@ class Model:
             self._put(("levels", level, "sharpness"), *SHARPNESS)
             for role in ROLES:
                 self._put(("levels", level, role), _PER_BYTE[level][role], 1.5)
-
-    def _know(self, levels: Mapping[str, Tier]) -> None:
-        """Start from the caches and the memory as another library has them, and stay near."""
-        for level, tier in levels.items():
-            values = {role: 1.0 / (tier.rate(role) or 1.0 / NOTHING) for role in ROLES}
-            values |= {"beyond": tier.beyond, "lookup": max(tier.lookup, NOTHING), "sharpness": tier.sharpness or SHARPNESS[0]}
-            for key, value in values.items():
-                at = self.names.get(("levels", level, key))
-                if at is not None:
-                    self._start[at], self._spread[at] = math.log(value), KNOWN
 
     def _columns(self) -> Floats:
         """The terms that no capacity changes."""
@@ -157,7 +124,7 @@ class Model:
         if call.product is not None:
             (m, n, k, batch), at = (
                 (call.product.m, call.product.n, call.product.k, call.product.batch),
-                ("products", product_of(call)),
+                ("products", call.dtype),
             )
             yield (*at, "call"), 1.0
             amounts = {"flop": 2.0 * m * n * k, "left": m * k, "right": k * n, "result": m * n, "edge": m + n, "depth": k}
@@ -215,14 +182,12 @@ class Model:
         sharpness = [min(math.exp(x[self.names["levels", level, "sharpness"]]), SHARPEST) for level in self.levels]
         where = [math.exp(x[self.names["levels", level, "beyond"]]) for level in self.levels]
         moved: dict[Name, Floats] = {}
-        near, far, idle = (_parts(self.levels, where, sharpness, each) for each in (self._since, self._span, self._idle))
+        near, far = (_parts(self.levels, where, sharpness, each) for each in (self._since, self._span))
         for level in self.levels:
             for number, role in enumerate(ROLES):
                 role_bytes = np.where(self._role == number, self._bytes * near[level], 0.0)
                 moved["levels", level, role] = np.bincount(self._row, role_bytes, count).astype(np.float64)
             moved["levels", level, "lookup"] = self._lookups * far[level]
-            if ("code", level) in self.names:
-                moved["code", level] = idle[level]
         return moved
 
 

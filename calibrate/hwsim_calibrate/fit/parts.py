@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from statistics import median
-from types import MappingProxyType
 from typing import Any, Final
 
 from hwsim.devices.kernels import Kernels
@@ -26,9 +25,7 @@ UNKNOWN: Final = 10e9  # B/s of a core without a measured addition: a guess
 LEVELS: Final = {"L2": "L1", "L3": "L2", "memory": "L3"}  # the cache before each level
 
 
-def cpu_part(
-    fitted: FittedKernels, measurements: Measurements, ref: str, libraries: Mapping[str, FittedKernels] = MappingProxyType({})
-) -> dict[str, Any]:
+def cpu_part(fitted: FittedKernels, measurements: Measurements, ref: str) -> dict[str, Any]:
     """All keys of the part."""
     kernels, environment = fitted.kernels, measurements.environment.get("cpu", {})
     cpu = environment if isinstance(environment, Mapping) else {}
@@ -58,7 +55,6 @@ def cpu_part(
             }
         },
         "kernels": kernels_block(fitted),
-        **({"libraries": {name: kernels_block(table) for name, table in libraries.items()}} if libraries else {}),
     }
 
 

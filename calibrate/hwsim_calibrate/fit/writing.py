@@ -44,7 +44,6 @@ def kernels_block(fitted: FittedKernels) -> dict[str, Any]:
         "into": {into: number(at["into", into], "s") for into in kernels.into},
         **({"among_others": _plain(at["among_others",])} if ("among_others",) in at else {}),
         **({"overlap": _plain(at["overlap",])} if ("overlap",) in at else {}),
-        **({"code": {level: number(at["code", level], "s") for level in kernels.code}} if kernels.code else {}),
         "pages": number(at["pages",], "B/s", inverse=True),
         **({"fault": number(at["fault",], "s")} if kernels.fault > 0 else {}),
         "lookup": number(at["lookup",], "s"),

@@ -12,7 +12,6 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -23,7 +22,6 @@ from hwsim_calibrate.clocks import Usage, usage_reader
 from hwsim_calibrate.recording.operands import Array, Recency, dtype_of, identity, is_tensor, root, span
 
 _SILENT: Final = (str(Path(np.__file__).parent), str(Path(__file__).parent), "<")  # files whose lines are not the user's
-CODE: Final = 64 * 1024  # bytes of a function's code and tables that a call of it goes through, about
 _PROBES: Final = 200
 _ROWS: Final = 5
 
@@ -52,7 +50,6 @@ class Described:
         since: bytes used since the last use of each operand.
         reason: why the kind is `busy`.
         call: the call that the op lowers to; None if hwsim has no such call.
-        idle: bytes used since this function was called last; 0 if that is not counted.
     """
 
     kind: str
@@ -60,7 +57,6 @@ class Described:
     since: tuple[float, ...] = ()
     reason: str = ""
     call: Call | None = None
-    idle: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +68,6 @@ class Performed:
         args, options: its arguments.
         result: what it returned.
         since: marks arrays as used; returns the bytes used since the last use of each.
-        idle: marks the function's code as used; returns the bytes used since its last use.
     """
 
     name: str
@@ -80,7 +75,6 @@ class Performed:
     options: Mapping[str, Any]
     result: Any
     since: Callable[..., tuple[float, ...]]
-    idle: Callable[[], float] = float
 
     def option(self, key: str, place: int, otherwise: Any = None) -> Any:
         """An argument by its keyword, or by its place."""
@@ -166,7 +160,6 @@ class Tape:
     _numbers: dict[int, tuple[int, weakref.ref[Array] | None]] = field(
         default_factory=dict
     )  # by the memory that an array lies in
-    _codes: dict[str, int] = field(default_factory=dict)
     _count: int = 0
     _thread: int = field(default_factory=threading.get_ident)
     _overhead: tuple[float, float] = field(default_factory=_overhead)
@@ -198,7 +191,7 @@ class Tape:
         try:
             result, took = self._time(name, function, args, options, clock)
             given = [*_arrays(args), *_arrays(tuple(value for key, value in options.items() if key != "out"))]
-            op = _described(describe, Performed(name, args, options, result, self._since, partial(self._idle, name)))
+            op = _described(describe, Performed(name, args, options, result, self._since))
             if self.issued and clock is not None and op.kind == "busy":
                 op = replace(op, keys={"device": "gpu"})
             self._write(name, op, given, changed, _arrays(result), took)
@@ -240,11 +233,6 @@ class Tape:
 
     def _since(self, *arrays: Array) -> tuple[float, ...]:
         return tuple(self.recent.touch(*span(each)) for each in arrays)
-
-    def _idle(self, name: str) -> float:
-        """A function's code stands for a place of its own in memory, which no array has."""
-        number = self._codes.setdefault(name, len(self._codes) + 1)
-        return self.recent.touch(-number * CODE, CODE) - CODE
 
     def forget(self, array: Array) -> None:
         """Know nothing of the memory of an array that no recorded call made."""

@@ -182,10 +182,7 @@ def _spread(keys: dict[str, Any], recording: Recording, steps: Sequence[Step], b
     if op.kind == "copy" or "device" in op.keys:  # a GPU's
         return
     keys["cores"] = recording.threads if op.kind == "matmul" else 1
-    idle = median(step.op.idle for step in steps)
-    if idle > 0:
-        keys["idle"] = f"{idle:.3g} B"
-    elif steps[0].name != before and "library" not in op.keys:
+    if steps[0].name != before and op.call is not None:
         keys["among_others"] = True
     if op.kind in PAGED and (paged := new_pages(steps)) is not None:
         pages, part = paged

@@ -25,7 +25,6 @@
 #   pattern         sequential, random, dependent
 #   threads         threads that work on it (1 if it is not said)
 #   depth           requests under way at once
-#   inputs          of the suite torch: the inputs of an operator, in the words of `torch_cases`
 
 from __future__ import annotations
 
@@ -45,9 +44,7 @@ SUITES: Final[dict[str, str]] = {
     "memory": "caches and memory: copies over growing arrays, random reads, a chain of pointers",
     "storage": "files in the temporary folder past the page cache: in a row and anywhere, one access and several under way",
     "gpu": "a GPU through cupy: launches, copies, memory, matrix products",
-    "torch": "operators of PyTorch, one thread: products, convolutions, attention, norms, element by element, optimizers",
 }
-APART: Final = ("torch",)  # measured only where they are named
 MiB: Final = 1 << 20
 
 
