@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import ExitStack
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, Final
 
@@ -14,10 +14,8 @@ from hwsim.devices.kernels import Function, Kernels, ProductTime, Tier
 from hwsim_calibrate.calls import call_from
 from hwsim_calibrate.case import Timer
 from hwsim_calibrate.clocks import Call, Sample
-from hwsim_calibrate.device import Device
 from hwsim_calibrate.fit.gpu_rows import machine_of, seconds_of
 from hwsim_calibrate.store import Amounts, Measurements, Param, Row
-from hwsim_calibrate.suites import Scope
 from hwsim_calibrate.suites.arrays import DTYPES
 from hwsim_calibrate.suites.gpu import Bench, cases_of
 
@@ -46,7 +44,6 @@ TRUTH = Kernels(
         "fp64": ProductTime(flop=60e9, call=1e-6, left=0.2e-9, right=0.2e-9, result=0.2e-9),
     },
 )
-CLOCK: Final = 1.6e9  # Hz
 COPIES: Final = {
     "setup": "1.45 us", "fetch": "600 ns", "fill": "8 kB", "waited": "12 us", "pageable": "9 GB/s", "local_setup": "4.8 us",
     "local": "77 %",
@@ -94,7 +91,87 @@ def made_up(*, noise: float = 0.02, rounds: int = 5, spoilt: float = 0.0, seed: 
     return Measurements({"cpu": cpu, "software": {"numpy": "2"}, "date": "2026-01-01"}, tuple(rows))
 
 
-class Imagined(Device):
+class HostStream:
+    """A list of calls in order; each is done at once."""
+
+    def __enter__(self) -> HostStream:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+    def synchronize(self) -> None:
+        """Wait for all calls."""
+
+
+class StandIn:
+    """A GPU as the suite times it, on numpy: its times mean nothing."""
+
+    products: tuple[str, ...] = ("fp64", "fp32")
+    dtypes: tuple[str, ...] = ("fp32", "fp64")
+    vectors: tuple[str, ...] = ("fp32", "fp64", "int32")
+
+    def free(self) -> int:
+        return 64 << 20
+
+    def tidy(self) -> None:
+        """Give memory back that no array uses."""
+
+    def synchronize(self) -> None:
+        """Wait for everything."""
+
+    def stream(self) -> Any:
+        return HostStream()
+
+    def timer(self, stream: Any) -> Timer:
+        """The time of calls on a stream, by the device's clock."""
+
+        def sample(call: Call, loops: int) -> Sample:
+            began = time.perf_counter()
+            with stream:
+                for _ in range(loops):
+                    call()
+            seconds = (time.perf_counter() - began) / loops
+            return Sample(seconds, seconds, device=seconds)
+
+        return sample
+
+    def array(self, dtype: str, *shape: int) -> Any:
+        return np.ones(shape, DTYPES[dtype])
+
+    def host(self, size: int, *, pinned: bool) -> Any:
+        return np.ones(size, np.uint8)
+
+    def copy(self, to: Any, source: Any, stream: Any) -> None:
+        np.copyto(to, source)
+
+    def kernel(self) -> Call:
+        return lambda: None
+
+    def graph(self, call: Call, times: int) -> Call:
+        return lambda: [call() for _ in range(times)]
+
+    def moving(self, op: str) -> Callable[[Any, Any, Any], object]:
+        functions: dict[str, Callable[[Any, Any, Any], object]] = {
+            "copy": lambda _, source, to: np.copyto(to, source),
+            "triad": lambda one, two, to: np.add(one, two, out=to),
+            "read": lambda one, _, __: one.sum(),
+            "write": lambda _, __, to: to.fill(3),
+        }
+        return functions[op]
+
+    def arithmetic(self, dtype: str) -> tuple[Call, float]:
+        array = np.ones(1024, DTYPES[dtype])
+        return (lambda: array * array + array), 2.0 * array.size
+
+    def product(self, kind: str, m: int, k: int, n: int, *, stored: bool = False) -> Call:
+        left, right, to = self.array(kind, m, k), self.array(kind, n, k).T, self.array(kind, m, n)
+        if not stored:
+            right = self.array(kind, k, n)
+        return lambda: np.matmul(left, right, out=to)
+
+
+class Imagined(StandIn):
     """A device that is never asked for a time: only its cases count."""
 
     def __init__(self, products: tuple[str, ...]) -> None:
@@ -119,6 +196,11 @@ class Imagined(Device):
         return sample
 
 
+def bench_of(device: Any) -> Bench:
+    """A stand-in in the place of a GPU."""
+    return Bench(device, device.stream())
+
+
 def made_up_gpu(
     part: str = "h100-sxm", *, products: tuple[str, ...] = ("fp32", "fp16"), gen: int = 5, noise: float = 0.02, seed: int = 0
 ) -> Measurements:
@@ -132,15 +214,12 @@ def made_up_gpu(
     gpu = machine.devices["gpu"].model
     assert isinstance(gpu, Gpu)
     rows = []
-    with ExitStack() as session:
-        for case in cases_of(Bench(device, None), Scope(session)):
-            row = Row("gpu", case.name, case.op, case.params, case.work, (1.0,), case.clock)
-            seconds = seconds_of(machine, row)
-            if case.op == "clock":
-                seconds = case.work.flop / CLOCK
-            elif case.op == "duplex":
-                seconds = case.work.reads / (1.6 * machine.links[0].bandwidth)
-            factor = float(np.exp(noise * draw.standard_normal()))
-            rows.append(replace(row, seconds=((seconds or 1e-6) * factor,)))
+    for case in cases_of(bench_of(device)):
+        row = Row("gpu", case.name, case.op, case.params, case.work, (1.0,), case.clock)
+        seconds = seconds_of(machine, row)
+        if case.op == "duplex":
+            seconds = case.work.reads / (1.6 * machine.links[0].bandwidth)
+        factor = float(np.exp(noise * draw.standard_normal()))
+        rows.append(replace(row, seconds=((seconds or 1e-6) * factor,)))
     properties = {"name": part, "multiprocessors": gpu.sms, "memory": int(gpu.memory.size or 0), "pcie": [gen, 16]}
     return Measurements({"gpu": properties | ({"l2": int(gpu.l2.size)} if gpu.l2 else {})}, tuple(rows))

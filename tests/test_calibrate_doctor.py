@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -87,8 +85,6 @@ def test_what_is_unusual_about_a_machine_is_said_and_nothing_else(part: str, cha
         (Seen(QUIET, stretch=2.0), "other programs want the cores: load 0.1 on 8, a busy thread ran 50 % of the time"),
         (Seen(QUIET, stolen=0.05), "the hypervisor took 5 % of the time"),
         (Seen(QUIET, plugged=False), "running on battery"),
-        (Seen(QUIET, free=100 << 20), "100 MiB left in the temporary folder"),
-        (Seen(QUIET, files="tmpfs"), "the temporary folder is tmpfs"),
         (Seen(QUIET, missing={"gpu": "no GPU"}), "suite gpu cannot be measured: no GPU"),
         (Seen(QUIET, chain="no compiler"), "the latency of caches and memory cannot be measured"),
         (Seen(QUIET, debug_build=True), "this Python is a debug build"),
@@ -113,11 +109,11 @@ def test_findings_are_of_what_was_seen_and_of_nothing_that_is_here(monkeypatch: 
     def read(*_: object, **__: object) -> None:
         raise AssertionError("reads this machine")
 
-    ways = ((os, "getloadavg cpu_count"), (shutil, "disk_usage"), (tempfile, "gettempdir"), (time, "get_clock_info"))
+    ways = ((os, "getloadavg cpu_count"), (time, "get_clock_info"))
     own = ((Path, "read_text"), (environment, "fingerprint"), (doctor, "stolen chaser suite plugged_in"))
     for owner, name in ((owner, name) for owner, names in (*ways, *own) for name in names.split()):
         monkeypatch.setattr(owner, name, read, raising=False)
-    assert "though the CPU has" in said(Seen(with_("cpu", instructions=["avx512f"]), stolen=0.5, files="tmpfs"))
+    assert "though the CPU has" in said(Seen(with_("cpu", instructions=["avx512f"]), stolen=0.5))
 
 
 def test_the_stated_machine_has_the_keys_of_a_real_one() -> None:

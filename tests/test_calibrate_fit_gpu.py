@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from dataclasses import replace
 from functools import cache
 
@@ -18,11 +17,9 @@ from hwsim.devices.gpu_memory import Launch
 from hwsim_calibrate.fit import fit
 from hwsim_calibrate.fit.gpu import FittedGpu, fit_gpu
 from hwsim_calibrate.fit.gpu_products import NAMES, Chip, Products, Timed
-from hwsim_calibrate.fit.gpu_rows import FEEDS, machine_of
+from hwsim_calibrate.fit.gpu_rows import machine_of
 from hwsim_calibrate.store import Measurements
-from hwsim_calibrate.suites import Scope
-from hwsim_calibrate.suites.gpu import Bench, cases_of
-from tests.calibrate_cases import CLOCK, Imagined, made_up, made_up_gpu
+from tests.calibrate_cases import made_up, made_up_gpu
 
 PARTS = (
     ("h100-sxm", "fp16", 5),
@@ -50,7 +47,6 @@ def test_a_gpu_comes_back_from_its_rows(part: str, dtype: str, gen: int) -> None
     found, tiling = gpu_of(fitted), truth.matmul[dtype]
     assert found.sms == truth.sms
     assert found.memory.size == pytest.approx(truth.memory.size, rel=1e-3)
-    assert found.clock == pytest.approx(CLOCK, rel=0.05)  # one row
     assert found.flop[dtype] == pytest.approx(truth.flop[dtype] * truth.efficiency.matmul * tiling.efficiency, rel=0.03)
     for kind in ("fp32", "int32"):
         peak = (truth.vector or truth.flop).get(kind) or truth.vector.get("fp32") or truth.flop["fp32"]
@@ -66,13 +62,6 @@ def test_a_gpu_comes_back_from_its_rows(part: str, dtype: str, gen: int) -> None
         assert isinstance(found.launch, Launch)
         assert found.launch.stream == pytest.approx(truth.launch.stream, rel=0.03)
         assert found.launch.graph == pytest.approx(truth.launch.graph, rel=0.05)
-    if truth.l2 is not None and truth.l2.latency:
-        assert found.l1 is not None
-        assert found.l2 is not None
-        assert truth.l1 is not None
-        assert found.l1.latency == pytest.approx(truth.l1.latency, rel=0.03)
-        for key in ("latency", "far", "miss"):
-            assert getattr(found.l2, key) == pytest.approx(getattr(truth.l2, key), rel=0.04)
     assert found.copies.setup == pytest.approx(1.45e-6, rel=0.03)
     assert found.copies.fetch == pytest.approx(600e-9, rel=0.12)
     assert found.copies.pageable == pytest.approx(9e9, rel=0.03)
@@ -105,11 +94,6 @@ def test_rows_held_out_are_predicted(part: str, dtype: str, gen: int) -> None:
     assert products.p90 <= 0.08
     for group in ("memory", "host copies, pinned", "host copies, pageable", "copies inside"):
         assert errors[group].median <= 0.05, group
-
-
-def test_every_case_feeds_a_number() -> None:
-    with ExitStack() as session:
-        assert {case.op for case in cases_of(Bench(Imagined(("fp32", "fp16", "int8")), None), Scope(session))} == set(FEEDS)
 
 
 def test_the_fit_s_products_are_the_simulator_s() -> None:

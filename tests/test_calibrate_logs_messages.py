@@ -1,4 +1,4 @@
-"""What other tools print becomes parts: sizes and times of nccl-tests, fio and OSU, and straight pieces of messages."""
+"""What other tools print becomes parts: sizes and times of nccl-tests, fio and OSU."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import math
 import pytest
 
 from hwsim.spec import SpecError
-from hwsim_calibrate.fit.piecewise import pieces_of
 from hwsim_calibrate.logs import Ask, Log, Result, fit_logs
 from hwsim_calibrate.logs.knee import knee_of
 
@@ -96,18 +95,3 @@ def test_a_disk_comes_out_of_fio() -> None:
 def test_anything_else_is_refused_in_words(tool: str) -> None:
     with pytest.raises(SpecError, match="nothing in it was printed by"):
         read(tool, "hello\n1 2 3\n")
-
-
-def test_pieces_are_cut_where_a_protocol_changes() -> None:
-    sizes = [float(2**power) for power in range(23)]
-    points = [(size, 5e-6 + size / 1e9 if size < 65536 else 60e-6 + size / 5e9) for size in sizes]
-    found = pieces_of(points)
-    assert len(found.pieces) == 2
-    assert found.start == pytest.approx(5e-6, rel=0.01)
-    assert found.rate == pytest.approx(5e9, rel=0.01)
-    assert all(found.seconds(size) == pytest.approx(time, rel=0.01) for size, time in points)
-
-
-def test_noise_does_not_make_pieces() -> None:
-    points = [(float(2**power), (5e-6 + 2**power / 1e9) * (1 + 0.02 * math.sin(7 * power))) for power in range(23)]
-    assert len(pieces_of(points).pieces) <= 2

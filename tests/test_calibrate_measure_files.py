@@ -24,7 +24,6 @@ from hwsim.spec import SpecError
 from hwsim_calibrate import environment, text
 from hwsim_calibrate.case import Case
 from hwsim_calibrate.demanded import cases_for
-from hwsim_calibrate.diff import diff
 from hwsim_calibrate.session import Plan, measure
 from hwsim_calibrate.store import Amounts, Measurements, Row, load
 from hwsim_calibrate.suites import suite
@@ -207,10 +206,10 @@ def test_a_file_of_another_machine_is_not_gone_on_from(tmp_path: Path) -> None:
 
 
 def test_a_suite_that_a_machine_lacks_is_named_with_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hwsim_calibrate.suites.storage.missing", lambda: "no files here")
-    found = measure(Plan(("storage",), budget=5.0), tmp_path / "m.json")
-    assert found.skipped == {"storage": "no files here"}
-    assert "no files here" in text.measured(found)
+    monkeypatch.setattr("hwsim_calibrate.suites.gpu.missing", lambda: "no GPU here")
+    found = measure(Plan(("gpu",), budget=5.0), tmp_path / "m.json")
+    assert found.skipped == {"gpu": "no GPU here"}
+    assert "no GPU here" in text.measured(found)
 
 
 def test_what_the_budget_does_not_reach_is_named() -> None:
@@ -260,7 +259,7 @@ def test_a_wrong_workload_is_a_mistake_with_its_place(tmp_path: Path) -> None:
         (("run", "-o", "nowhere/here.yaml"), "there is no folder 'nowhere'"),
         (("measure", "--budget", "0"), "0"),
         (("show", "epyc-zen3-vm-2cor"), "did you mean 'epyc-zen3-vm-2core'?"),
-        (("diff", "nothing.json", "nothing.yaml"), "there is no file 'nothing.json'"),
+        (("show", "nothing.json"), "there is no file 'nothing.json'"),
         (("fit",), "FILES"),
         (("validate",), "FILES"),
         (("cure",), "No such command"),
@@ -328,24 +327,6 @@ def test_of_several_files_the_last_counts(tmp_path: Path, stages: list[str]) -> 
     result = hwsim("fit", *names)
     assert result.output == "hwsim: machine/1\nclass: ideal\nname: a\n"
     assert stages == ["fitted 1 rows"]
-
-
-def test_what_changed_is_said_by_group_and_by_number(tmp_path: Path) -> None:
-    one = Row("kernels", "a", "add", {}, Amounts(), (1.0, 1.1))
-    Measurements({"cpu": {"model": "Abacus"}}, (one, ROW)).save(tmp_path / "a.json")
-    two = Row("kernels", "a", "add", {}, Amounts(), (1.2,))
-    new = Row("memory", "b", "copy", {}, Amounts(), (1.2,))
-    Measurements({"cpu": {"model": "Quipu"}}, (two, ROW, new)).save(tmp_path / "b.json")
-    found = diff(tmp_path / "a.json", tmp_path / "b.json")
-    assert [round(each.ratio, 3) for each in found.changes] == [1.2, 1.0]
-    assert [each.name for each in found.unstable] == ["kernels: a"]
-    assert (found.only_before, found.only_after) == ((), ("memory: b",))
-    result = hwsim("diff", str(tmp_path / "a.json"), str(tmp_path / "b.json"))
-    assert result.exit_code == 0
-    assert "cpu model: Abacus, now Quipu" in result.output
-    assert "1 -> 1.2, +20.0 %" in result.output
-    shown = json.loads(hwsim("diff", "--json", str(tmp_path / "a.json"), str(tmp_path / "b.json")).output)
-    assert shown["median_change"] == pytest.approx(0.1)
 
 
 @pytest.mark.usefixtures("heard")

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from hwsim_calibrate import blas, device, environment, harness, native
+from hwsim_calibrate import blas, environment, harness, native
 from hwsim_calibrate.calls import call_of
 from hwsim_calibrate.case import CannotMeasure, Case
 from hwsim_calibrate.kernels import KERNELS, Params, kernel_case
 from hwsim_calibrate.store import Row
-from hwsim_calibrate.suites import SUITES, Scope, gpu, missing, storage, suite
+from hwsim_calibrate.suites import SUITES, Scope, gpu, missing, suite
 from hwsim_calibrate.suites.arrays import DTYPES, numbers
+from tests.calibrate_cases import StandIn, bench_of
 
 MiB = 1 << 20
 PACKAGE = Path(environment.__file__).parent
@@ -30,9 +30,8 @@ SMALL: dict[str, Params] = {
 
 
 @pytest.fixture
-def scope() -> Iterator[Scope]:
-    with ExitStack() as session:
-        yield Scope(session, memory=MiB, file=MiB)
+def scope() -> Scope:
+    return Scope(memory=MiB)
 
 
 def once(cases: list[Case]) -> None:
@@ -73,7 +72,7 @@ def test_a_suite_runs_its_smallest_cases(name: str, scope: Scope) -> None:
 
 @pytest.mark.parametrize("name", SUITES)
 def test_names_of_cases_are_unique_and_within_the_scope(name: str, scope: Scope) -> None:
-    found = list(gpu.cases_of(stand_in(), scope) if name == "gpu" else suite(name).cases(scope))
+    found = list(gpu.cases_of(bench_of(StandIn())) if name == "gpu" else suite(name).cases(scope))
     assert len({case.key for case in found}) == len(found) > 0
     assert {case.suite for case in found} == {name}
     if name in ("kernels", "memory"):
@@ -184,30 +183,16 @@ def test_a_chain_is_followed_where_there_is_a_compiler() -> None:
     assert follow(table, 1, follow(table, 63, 0)) == 0
 
 
-def test_the_file_of_storage_is_gone_afterwards(tmp_path: Path) -> None:
-    with ExitStack() as session:
-        scope = Scope(session, file=MiB, folder=str(tmp_path))
-        with ExitStack() as stack, suppress(CannotMeasure):  # a file system without O_DIRECT
-            next(storage.cases(scope)).make(stack)()
-        assert len(list(tmp_path.iterdir())) == 1
-    assert not list(tmp_path.iterdir())
-
-
-def stand_in() -> gpu.Bench:
-    found = device.Device()
-    return gpu.Bench(found, found.stream())
-
-
-def test_the_suite_of_a_gpu_runs_on_the_stand_in(scope: Scope) -> None:
-    cases = list(gpu.cases_of(stand_in(), scope))
+def test_the_suite_of_a_gpu_runs_on_the_stand_in() -> None:
+    cases = list(gpu.cases_of(bench_of(StandIn())))
     ops = {case.op for case in cases}
     assert {"launch", "graph", "h2d", "d2h", "d2d", "duplex", "triad", "matmul"} <= ops
     small = [case for case in cases if case.work.reads <= MiB and case.work.flop <= 1e8]
     once([next(case for case in small if case.op == op) for op in sorted({case.op for case in small})])
 
 
-def test_a_gpu_s_rows_are_by_its_own_clock_unless_the_host_waits(scope: Scope) -> None:
-    clocks = {case.op: case.clock for case in gpu.cases_of(stand_in(), scope) if case.params.get("pinned", True)}
+def test_a_gpu_s_rows_are_by_its_own_clock_unless_the_host_waits() -> None:
+    clocks = {case.op: case.clock for case in gpu.cases_of(bench_of(StandIn())) if case.params.get("pinned", True)}
     assert {clocks[op] for op in ("h2d", "d2d", "triad", "matmul", "graph")} == {"device"}
     assert clocks["duplex"] == "wall"
 
@@ -258,14 +243,13 @@ def test_how_many_threads_blas_has_is_put_back() -> None:
     assert library.core()
 
 
-# What a fit reads besides single calls of numpy: `among_others`, the host's own time of a call, latencies, new pages, the disk.
+# What a fit reads besides single calls of numpy: `among_others`, the host's own time of a call, latencies, new pages.
 READ = {
-    ("kernels", "mixed"), ("kernels", "pass"), ("memory", "chase"), ("allocation", "mapped"), ("storage", "read"),
-    ("storage", "write"),
+    ("kernels", "mixed"), ("kernels", "pass"), ("memory", "chase"), ("allocation", "mapped"),
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", [each for each in SUITES if each not in ("gpu", "torch")])
+@pytest.mark.parametrize("name", [each for each in SUITES if each != "gpu"])
 def test_nothing_is_measured_that_no_fit_reads(name: str, scope: Scope) -> None:
     rows = [Row(name, case.name, case.op, case.params, case.work, (1e-6,), case.clock) for case in suite(name).cases(scope)]
     assert {(row.suite, row.op) for row in rows if call_of(row) is None} <= READ

@@ -164,14 +164,3 @@ def test_chains_of_reads_say_what_an_access_takes() -> None:
     levels = {"L1": 32768.0, "L2": 524288.0, "L3": 2.0**25}
     assert latencies(Measurements({}, rows), levels) == {"L1": 1e-9, "L2": 4e-9, "L3": 15e-9, "memory": 120e-9}
     assert latencies(Measurements({}, rows[:2]), levels) == {}
-
-
-def test_files_that_have_nothing_in_common_are_a_mistake(tmp_path: Path) -> None:
-    for name in ("a", "b"):
-        Measurements({}, (Row("kernels", name, "add", {}, Amounts(), (1.0,)),)).save(tmp_path / f"{name}.json")
-    done = cli("calibrate", "diff", tmp_path / "a.json", tmp_path / "b.json")
-    assert (done.exit_code, "have nothing in common" in done.stderr) == (2, True)
-    (tmp_path / "data.csv").write_text("1,2\n")
-    for other in (tmp_path / "data.csv", machine(tmp_path / "m.yaml")):
-        done = cli("calibrate", "diff", other, tmp_path / "a.json")
-        assert (done.exit_code, "it is what `hwsim calibrate measure` has written" in done.stderr) == (2, True)

@@ -427,7 +427,6 @@ def test_mistakes_of_a_table_have_their_place(tmp_path: Path, content: str, mess
         (["dgx-a100", "dgx-h1000", "bert-large"], "did you mean 'dgx-h100'?"),
         (["dgx-a100", "dgx-h100", "bert-large", "--by", "speed"], "no number 'speed'"),
         (["dgx-a100", "dgx-h100", "bert-large", "--set-a", "nothing"], "is not of the form PATH=VALUE"),
-        (["dgx-a100", "dgx-h100", "bert-large", "--clock", "cpu"], "--clock goes with a recorded workload"),
         (["dgx-a100", "dgx-h100", "bert-large", "--all"], "--all goes with measurements"),
         (["none.json", "none.json"], "there is no file 'none.json'"),
         (["dgx-a100", "dgx-h100", "bert-large", "--plot", "x.txt"], "a figure is written as"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -12,15 +13,15 @@ import pytest
 import yaml
 
 import hwsim
+from hwsim.comparing.measured import against, read_table
 from hwsim.spec import SpecError
-from hwsim_calibrate.compare import compare
 from hwsim_calibrate.recording.arrays import TracedArray
 from hwsim_calibrate.recording.folding import fold
 from hwsim_calibrate.recording.nodes import Loop
 from hwsim_calibrate.recording.patching import recording
 from hwsim_calibrate.recording.script import NothingRecorded, Recording, ScriptFailed, record_script
 from hwsim_calibrate.recording.tape import Step, Tape
-from hwsim_calibrate.recording.writing import document
+from hwsim_calibrate.recording.writing import document, packed
 
 MLP = """
 import numpy as np
@@ -418,28 +419,23 @@ def test_it_runs_on_a_cpu_of_another_name_if_told(tmp_path: Path) -> None:
     assert {row.device for row in run.ops} == {"server"}
 
 
-def test_comparing_sorts_by_the_share_of_the_error(tmp_path: Path) -> None:
+def test_a_recording_is_a_table_of_measurements(tmp_path: Path) -> None:
     found = recorded(tmp_path, MLP + "u = np.trace(x.T @ x + np.eye(20))\n")
     text, measured = document(found)
-    path = tmp_path / "written.yaml"
+    path, table = tmp_path / "written.yaml", tmp_path / "written.measured.json.gz"
     path.write_text(text, encoding="utf-8")
-    compared = compare("laptop", path, measured)
-    assert [each.missed for each in compared.ops] == sorted((each.missed for each in compared.ops), reverse=True)
-    assert compared.measured == pytest.approx(found.inside)
-    assert compared.predicted == pytest.approx(hwsim.simulate("laptop", path).makespan_s)
+    table.write_bytes(packed(measured))
+    compared = against({"machine": "laptop", "workload": path}, "", read_table(table))
+    assert math.fsum(each.measured_s for each in compared.ops) == pytest.approx(found.inside)
+    assert math.fsum(each.predicted_s for each in compared.ops) == pytest.approx(hwsim.simulate("laptop", path).makespan_s)
     assert sum(each.times for each in compared.ops) == len(found.steps)
-    trace = next(each for each in compared.ops if each.function == "trace")
-    assert trace.standing == "recorded"
+    assert not compared.missing
+    trace = next(each for each in compared.ops if each.name.startswith("trace@"))
+    assert trace.known_by == "stated"
     assert trace.error == pytest.approx(0.0, abs=1e-3)
-    assert 0 < compared.uncalibrated < 1
-
-
-def test_a_recording_of_another_workload_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "written.yaml"
     path.write_text(document(recorded(tmp_path, TEXT))[0], encoding="utf-8")
-    other = document(recorded(tmp_path, MLP))[1]
-    with pytest.raises(SpecError, match="was not recorded"):
-        compare("laptop", path, other)
+    with pytest.raises(SpecError, match="the run has no op"):
+        against({"machine": "laptop", "workload": path}, "", read_table(table))
 
 
 def test_a_recording_says_where_cupy_was_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,7 +42,6 @@ def test_a_script_is_recorded_checked_and_compared(script: Path) -> None:
     assert hwsim("check", "out.yaml").exit_code == 0
     compared = hwsim("compare", "laptop", "out.yaml")
     assert compared.exit_code == 0
-    assert "uncalibrated: 0.0 % of the measured time" in compared.stdout
     assert "of the error" in compared.stdout
 
 
@@ -58,7 +57,7 @@ def test_all_numbers_and_a_figure(script: Path, tmp_path: Path) -> None:
     assert found["hwsim"] == "comparison/1"
     assert sum(row["times"] for row in found["ops"]) == 11
     assert sum(row["share_of_error"] for row in found["ops"]) == pytest.approx(1.0)
-    assert found["known_by"]["formula"] == pytest.approx(1.0)
+    assert {row["known_by"] for row in found["ops"]} == {"formula"}
     assert (tmp_path / "c.svg").read_text().startswith("<?xml")
 
 
@@ -104,7 +103,7 @@ def test_mistakes_of_compare_are_mistakes(script: Path, tmp_path: Path) -> None:
     hwsim("record", script)
     (tmp_path / "bad.json").write_text("{}")
     assert hwsim("compare", "laptop", "step.yaml", "none.json").exit_code == 2
-    assert "no recording" in hwsim("compare", "laptop", "step.yaml", "bad.json").stderr
+    assert "no measurements" in hwsim("compare", "laptop", "step.yaml", "bad.json").stderr
     assert hwsim("compare", "laptop", "step.yaml", "--plot", "x.txt").exit_code == 2
     assert hwsim("compare", "no-such-machine", "step.yaml").exit_code == 2
 
@@ -147,9 +146,6 @@ def test_a_loop_that_stays_written_out_is_said_and_shown_as_a_line(script: Path)
     done = hwsim("record", script, "--runs", "1")
     assert "sum@4 is written 12 times, not as a `repeat`: its shapes change from call to call" in done.stderr
     assert "sum@4 is written 12 times" in Path("step.yaml").read_text(encoding="utf-8")
-    shown = hwsim("compare", "laptop", "step.yaml").stdout
-    assert "sum@4 and 11 like it" in shown
-    assert "sum@4.7" not in shown
     assert "sum@4.7" in hwsim("compare", "laptop", "step.yaml", "--all").stdout
 
 

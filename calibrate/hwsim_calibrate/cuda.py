@@ -8,17 +8,14 @@ from __future__ import annotations
 import ctypes
 import time
 from collections.abc import Callable, Mapping
-from functools import cached_property
 from typing import Any, Final
 
 import cupy
 import cupyx
 import numpy as np
 
-from hwsim_calibrate import cublaslt
 from hwsim_calibrate.case import CannotMeasure, Timer
 from hwsim_calibrate.clocks import Call, Sample
-from hwsim_calibrate.device import LINE, Device, chain
 from hwsim_calibrate.suites.arrays import DTYPES, numbers
 
 # Number format: (type of the factors, of the result, of the arithmetic: cublasComputeType_t, their arrays, the scalars).
@@ -33,12 +30,6 @@ _PRODUCTS: Final[Mapping[str, tuple[int, int, int, Any, Any, Any]]] = {
 _ENQUEUING: Final = 24_000  # cycles in which the host enqueues one more call, as a first guess
 _SPIN: Final = 400_000_000  # cycles, at most
 _TRIES: Final = 4  # samples until the device has spun for as long as the host was enqueuing
-_HEATING: Final = 0.3  # seconds of products before the clock is read
-_CHASE: Final = """extern "C" __global__ void chase(const unsigned int* next, unsigned int* last, int steps) {
-    unsigned int at = 0;
-    for (int step = 0; step < steps; step++) at = next[at];
-    *last = at;
-}"""
 
 
 _ARITHMETIC: Final = """extern "C" __global__ void arithmetic(KIND* last, KIND by, int steps) {
@@ -56,11 +47,16 @@ _CHAINS: Final = 8  # multiply-adds of a thread that do not wait for each other
 _STEPS: Final = {"fp32": 8192, "fp64": 1024, "int32": 4096}
 
 
-class Cuda(Device):
-    """One device, which becomes the current one."""
+class Cuda:
+    """One device, which becomes the current one.
 
-    products: tuple[str, ...] = (*_PRODUCTS, "fp8")
+    products, dtypes: number formats of matrix products, and of everything else.
+    vectors: number formats of arithmetic outside the matrix units.
+    """
+
+    products: tuple[str, ...] = tuple(_PRODUCTS)
     dtypes: tuple[str, ...] = ("fp32", "fp16", "fp64")
+    vectors: tuple[str, ...] = tuple(_NUMBERS)
 
     def __init__(self, number: int = 0) -> None:
         cupy.cuda.Device(number).use()
@@ -68,25 +64,29 @@ class Cuda(Device):
         self._null = cupy.RawKernel('extern "C" __global__ void nothing() {}', "nothing")
         code = 'extern "C" __global__ void spin(long long cycles) { long long t = clock64(); while (clock64() - t < cycles); }'
         self._spin = cupy.RawKernel(code, "spin")
-        self._chase = cupy.RawKernel(_CHASE, "chase")
         self._write = cupy.ElementwiseKernel("", "T to", "to = (T)3", "hwsim_write")
         self._copy = cupy.ElementwiseKernel("T one", "T to", "to = one", "hwsim_copy")
         self._triad = cupy.ElementwiseKernel("T one, T two", "T to", "to = one + (T)3 * two", "hwsim_triad")
 
     def free(self) -> int:
+        """Bytes of memory that are free."""
         return int(cupy.cuda.runtime.memGetInfo()[0])
 
     def tidy(self) -> None:
+        """Give memory back that no array uses."""
         cupy.get_default_memory_pool().free_all_blocks()
         cupy.get_default_pinned_memory_pool().free_all_blocks()
 
     def synchronize(self) -> None:
+        """Wait for everything."""
         cupy.cuda.Device().synchronize()
 
     def stream(self) -> Any:
+        """A new stream; `with stream:` enqueues calls to it."""
         return cupy.cuda.Stream(non_blocking=True)
 
     def timer(self, stream: Any) -> Timer:
+        """The time of calls on a stream, by the device's clock."""
         first, last = cupy.cuda.Event(), cupy.cuda.Event()
 
         def sample(call: Call, loops: int) -> Sample:
@@ -110,40 +110,18 @@ class Cuda(Device):
 
         return sample
 
-    def clock(self, stream: Any, cycles: int) -> Timer:
-        first, last = cupy.cuda.Event(), cupy.cuda.Event()
-
-        def sample(call: Call, _: int) -> Sample:
-            with stream:
-                began = time.perf_counter()
-                while time.perf_counter() - began < _HEATING:
-                    call()
-                    stream.synchronize()
-                call()
-                first.record(stream)
-                self.spin(cycles)
-                last.record(stream)
-                last.synchronize()
-            device = cupy.cuda.get_elapsed_time(first, last) * 1e-3
-            return Sample(device, device, device=device)
-
-        return sample
-
-    def chase(self, size: int, steps: int) -> Call:
-        following = np.zeros((max(size // LINE, 1), LINE // 4), np.uint32)
-        following[:, 0] = chain(size) * (LINE // 4)
-        following, last = cupy.asarray(following), cupy.zeros(1, np.uint32)
-        return lambda: self._chase((1,), (1,), (following, last, np.int32(steps)))
-
     def array(self, dtype: str, *shape: int) -> Any:
+        """Ones in the device's memory."""
         return cupy.ones(shape, DTYPES[dtype])
 
     def host(self, size: int, *, pinned: bool) -> Any:
+        """Bytes in the host's memory; pinned: they cannot be swapped out."""
         array = cupyx.empty_pinned(size, np.uint8) if pinned else np.empty(size, np.uint8)
         array.fill(1)
         return array
 
     def copy(self, to: Any, source: Any, stream: Any) -> None:
+        """Copy between host and device, or within one."""
         runtime = cupy.cuda.runtime
         ends = [(each.data.ptr, True) if isinstance(each, cupy.ndarray) else (each.ctypes.data, False) for each in (to, source)]
         (target, to_device), (origin, from_device) = ends
@@ -155,12 +133,15 @@ class Cuda(Device):
         runtime.memcpyAsync(target, origin, source.nbytes, kinds[to_device, from_device], stream.ptr)
 
     def kernel(self) -> Call:
+        """An empty kernel."""
         return lambda: self._null((1,), (1,), ())
 
     def spin(self, cycles: int) -> None:
+        """Keep the device busy."""
         self._spin((1,), (1,), (np.int64(cycles),))
 
     def graph(self, call: Call, times: int) -> Call:
+        """A recorded list of calls."""
         call()  # compiled and loaded, which cannot be captured
         self.synchronize()
         stream = cupy.cuda.Stream(non_blocking=True)
@@ -172,6 +153,7 @@ class Cuda(Device):
         return lambda: graph.launch(cupy.cuda.get_current_stream())
 
     def moving(self, op: str) -> Callable[[Any, Any, Any], object]:
+        """`copy`, `triad`, `read` or `write` as a function of two arrays to read and one to write."""
         functions: dict[str, Callable[[Any, Any, Any], object]] = {
             "copy": lambda _, source, to: self._copy(source, to),
             "triad": self._triad,
@@ -181,30 +163,15 @@ class Cuda(Device):
         return functions[op]
 
     def arithmetic(self, dtype: str) -> tuple[Call, float]:
+        """A kernel of multiply-adds in registers alone, and its operations."""
         kernel = cupy.RawKernel(_ARITHMETIC.replace("KIND", _NUMBERS[dtype]), "arithmetic")
         last, by, steps = cupy.zeros(1, DTYPES[dtype]), DTYPES[dtype](1), _STEPS[dtype]
         blocks = _BLOCKS * int(cupy.cuda.Device().attributes["MultiProcessorCount"])
         flop = 2.0 * _CHAINS * steps * blocks * _THREADS
         return (lambda: kernel((blocks,), (_THREADS,), (last, by, np.int32(steps)))), flop
 
-    def lacks(self, kind: str) -> str:
-        return cublaslt.lacking(int(cupy.cuda.Device().compute_capability)) if kind == "fp8" else ""
-
-    @cached_property
-    def _eight_bit(self) -> cublaslt.Products:
-        codes = np.random.default_rng(0).integers(*cublaslt.CODES, 1 << 20, dtype=np.uint8)
-        return cublaslt.Products(cublaslt.loaded(), lambda size: cupy.asarray(np.resize(codes, size)))
-
     def product(self, kind: str, m: int, k: int, n: int, *, stored: bool = False) -> Call:
         """C = A B with rows stored one after another, which to cuBLAS is C' = B' A' with columns; stored: B as n x k."""
-        if kind == "fp8":
-            if reason := self.lacks(kind):
-                raise CannotMeasure(reason)
-            scale = cupy.ones(1, np.float32)
-            eight_bit = self._eight_bit.product(m, k, n, scale, lambda: int(cupy.cuda.get_current_stream().ptr))
-            eight_bit()
-            self.synchronize()
-            return eight_bit
         cublas = _cublas()
         factor, result, arithmetic, element, made, scalar = _PRODUCTS[kind]
         turned, leading = (1, k) if stored else (0, n)

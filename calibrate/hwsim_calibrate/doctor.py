@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 import sysconfig
-import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -17,7 +15,7 @@ from hwsim_calibrate import environment
 from hwsim_calibrate.case import CannotMeasure
 from hwsim_calibrate.clocks import SystemClocks, stolen, take
 from hwsim_calibrate.native import chaser
-from hwsim_calibrate.suites import SUITES, MiB, missing
+from hwsim_calibrate.suites import SUITES, missing
 
 Level = Literal["well", "note", "warning"]
 _SPIN: Final = 0.3  # seconds of watching how the machine is disturbed
@@ -45,7 +43,6 @@ class Seen:
         stretch: wall over CPU time of a busy thread.
         stolen: part of the time that a hypervisor took.
         plugged: whether a notebook has its charger; None if unknown.
-        free, files: bytes left in the temporary folder, and its kind of file system.
         missing: suite -> why it cannot be measured.
         chain: why a chain of reads cannot be measured.
         step: seconds in which CPU time is counted.
@@ -55,8 +52,6 @@ class Seen:
     stretch: float = 1.0
     stolen: float = 0.0
     plugged: bool | None = None
-    free: int = 1 << 40
-    files: str = "ext4"
     missing: Mapping[str, str] = field(default_factory=dict)
     chain: str = ""
     debug_build: bool = False
@@ -67,14 +62,11 @@ class Seen:
 def look() -> Seen:
     """This machine as it is during half a second."""
     stretch, gone = _disturbance()
-    folder = tempfile.gettempdir()
     return Seen(
         environment.fingerprint(),
         stretch,
         gone,
         plugged_in(),
-        shutil.disk_usage(folder).free,
-        environment.file_system(folder),
         {name: reason for name in SUITES if (reason := missing(name))},
         _chain(),
         bool(sysconfig.get_config_var("Py_DEBUG")),
@@ -112,7 +104,7 @@ def _of_time(seen: Seen) -> Iterator[Finding]:
     cpus, running = cpu["usable"], f"{percent(1 / seen.stretch, '.0f')} of the time"
     if seen.stretch > 1.05 or load > 0.5 * cpus:
         fact = f"other programs want the cores: load {load:g} on {cpus}, a busy thread ran {running}"
-        why = "wall times of files come out too long; times of one thread are CPU times and suffer less"
+        why = "wall times come out too long; times of one thread are CPU times and suffer less"
         yield Finding("warning", fact, why, "stop them, or measure when they are done")
     else:
         yield Finding("well", f"quiet: load {load:g} on {cpus} CPUs, a busy thread had its core {running}")
@@ -122,7 +114,7 @@ def _of_time(seen: Seen) -> Iterator[Finding]:
         yield Finding("warning", fact, why, "measure at another hour, or on a dedicated host")
     if cpu["virtual"]:
         why = "caches and memory are shared with machines that cannot be seen, and the clock is not reported"
-        yield Finding("note", "this is a virtual machine", why, "repeat the measurement and compare: hwsim calibrate diff")
+        yield Finding("note", "this is a virtual machine", why, "look at the spread of the rounds: hwsim calibrate show")
     if cpu["governor"] not in ("none", "performance"):
         why = "short samples run at a lower clock than long ones"
         yield Finding("note", f"the clock's governor is '{cpu['governor']}'", why, "an administrator can set it to performance")
@@ -159,14 +151,8 @@ def _of_the_machine(fingerprint: Mapping[str, Any]) -> Iterator[Finding]:
 
 
 def _of_software(seen: Seen) -> Iterator[Finding]:
-    """The temporary folder, BLAS, the suites, Python."""
+    """BLAS, the suites, Python."""
     software, core = seen.here["software"], seen.here["software"]["blas_core"]
-    if seen.free < 512 * MiB:
-        fact = f"{seen.free // MiB} MiB left in the temporary folder"
-        yield Finding("warning", fact, "`storage` writes 128 MiB", "--folder names another")
-    if seen.files in ("tmpfs", "ramfs"):
-        fact = f"the temporary folder is {seen.files}"
-        yield Finding("warning", fact, "`storage` would measure memory", "--folder names one on a disk")
     if "avx512f" in seen.here["cpu"]["instructions"] and core not in ("unknown", *_WIDE_CORES):
         fact = f"{software['blas']} runs kernels for {core}, though the CPU has avx512f"
         hint = "setting OPENBLAS_CORETYPE=SkylakeX before `hwsim calibrate` measures what the other kernels would do"

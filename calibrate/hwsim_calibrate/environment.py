@@ -171,17 +171,6 @@ def _without_threads(values: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in values.items() if not name.endswith("_NUM_THREADS")}
 
 
-def file_system(folder: str | Path) -> str:
-    """The kind of file system of a folder, such as ext4 or tmpfs, without its name and place."""
-    best = ("", "unknown")
-    path = f"{Path(folder).resolve()}/"
-    for line in _read(Path("/proc/mounts")).splitlines():
-        _, place, kind, *_ = line.split()
-        if path.startswith(place.rstrip("/") + "/") and len(place) >= len(best[0]):
-            best = (place, kind)
-    return best[1]
-
-
 def _fields(text: str) -> dict[str, str]:
     """`key: value` by line; of a key that comes again, the first."""
     pairs = [line.partition(":") for line in text.splitlines() if ":" in line]

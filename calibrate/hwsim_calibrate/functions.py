@@ -54,7 +54,6 @@ def calibrate(
     budget: float | None = None,
     suites: Sequence[str] = (),
     workload: str | None = None,
-    folder: str | Path | None = None,
     gpu: int = 0,
     seed: int = 0,
     fresh: bool = False,
@@ -70,7 +69,6 @@ def calibrate(
         budget: seconds to measure (default: as the command takes).
         suites: what is measured (default: all).
         workload: measure the ops of this one, and what a machine file needs, in addition to `suites`: the option `--for`.
-        folder: where the suite `storage` makes its file.
         gpu: number of the GPU that is measured.
         seed: start of the random order in which cases are measured.
         fresh: measure anew instead of going on from an earlier run.
@@ -91,8 +89,7 @@ def calibrate(
     output = Path(output)
     _refuse_replacing((output,), replace=replace)
     more = cases_for(workload)[0] if workload else ()
-    plan = Plan(suites, more, needed=bool(workload), budget=RUN_BUDGET if budget is None else budget, seed=seed,
-                folder=str(folder) if folder else None, gpu=gpu)  # fmt: skip
+    plan = Plan(suites, more, needed=bool(workload), budget=RUN_BUDGET if budget is None else budget, seed=seed, gpu=gpu)
     store = output.with_name(output.name.removesuffix(".yaml") + ".measurements.json.gz")
     if fresh:
         store.unlink(missing_ok=True)

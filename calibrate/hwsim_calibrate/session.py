@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -46,7 +44,7 @@ class Plan:
         more: cases that come first, instead of all suites or in addition to the named ones.
         needed: measure also what a machine file needs.
         budget: seconds for all runs of the same cases that go into one file together.
-        memory, file, folder, gpu: see `Scope`.
+        memory, gpu: see `Scope`.
         keep: whether a case is measured.
     """
 
@@ -57,8 +55,6 @@ class Plan:
     seed: int = 0
     rounds: int = harness.MOST
     memory: int = 256 * MiB
-    file: int = 128 * MiB
-    folder: str | None = None
     gpu: int = 0
     keep: Callable[[Case], bool] = field(default=lambda _: True)
 
@@ -86,9 +82,8 @@ def measure(
         settings = {**earlier.settings, "spent": round(spent + time.monotonic() - began, 1)}
         return replace(earlier.with_rows(rows), settings=settings)
 
-    with ExitStack() as session:
-        scope = Scope(session, memory=plan.memory, file=plan.file, folder=plan.folder, gpu=plan.gpu)
-        session.enter_context(blas.using(1))
+    with blas.using(1):
+        scope = Scope(memory=plan.memory, gpu=plan.gpu)
         cases, skipped = _cases(plan, scope)
         np.empty(LARGEST, np.uint8).fill(0)  # the allocator of a program that has run for a while; see suites/allocation.py
         rows, failed = harness.run(
@@ -122,7 +117,6 @@ def _begin(plan: Plan, path: str | Path | None) -> Measurements:
         from hwsim_calibrate.suites.gpu import describe
 
         fingerprint |= {"gpu": properties} if (properties := describe(plan.gpu)) else {}
-    fingerprint["storage"] = {"file_system": environment.file_system(plan.folder or tempfile.gettempdir())}
     settings: dict[str, Any] = {"seed": plan.seed, "suites": list(plan.suites), "budget": plan.budget, "spent": 0.0}
     settings |= {"more": sorted(case.name for case in plan.more)} if plan.more else {}
     if path is None or not Path(path).exists():

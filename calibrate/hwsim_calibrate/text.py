@@ -1,4 +1,4 @@
-"""Measurements, differences, findings and errors as text for a terminal."""
+"""Measurements, findings and errors as text for a terminal."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 
 from hwsim.formats import format_quantity, percent
 from hwsim.views.kit.table import Column, aligned
-from hwsim_calibrate.diff import Change, Difference
 from hwsim_calibrate.doctor import Finding
 from hwsim_calibrate.flags import FLAGS
 from hwsim_calibrate.store import Measurements, Row
@@ -17,7 +16,6 @@ from hwsim_calibrate.store import Measurements, Row
 if TYPE_CHECKING:
     from hwsim_calibrate.validate import Report
 
-SHOWN: Final = 10  # of a list that may be long
 WORST: Final = 5  # programs
 
 
@@ -64,36 +62,6 @@ def _machine(measurements: Measurements) -> str:
 def _frequent_flags(rows: Sequence[Row]) -> str:
     counts = Counter(flag for row in rows for flag in row.flags).most_common(3)
     return ", ".join(f"{flag} {count}" for flag, count in counts)
-
-
-def changed(difference: Difference, *, every: bool = False) -> str:
-    """By group, then the numbers that moved most; `every`: all numbers."""
-    changes, unstable = difference.changes, difference.unstable
-    lines = [f"these differ: {each}" for each in difference.machines]
-    moved = f"{len(unstable)} moved by more than 5 %"
-    lines += [f"{len(changes)} numbers in both; median change {percent(difference.median)}, {moved}", ""]
-    if every:
-        lines += [_change(each) for each in changes]
-    else:
-        groups: dict[str, list[float]] = {}
-        for each in changes:
-            groups.setdefault(each.group, []).append(each.size)
-        lines += aligned([
-            Column("group", list(groups), right=False),
-            Column("numbers", [str(len(sizes)) for sizes in groups.values()]),
-            Column("median", [percent(median(sizes)) for sizes in groups.values()]),
-            Column("most", [percent(max(sizes)) for sizes in groups.values()]),
-        ], indent=0)  # fmt: skip
-        lines += ["", "moved most", *(_change(each) for each in unstable[:SHOWN])] if unstable else []
-    for word, names in (("before", difference.only_before), ("after", difference.only_after)):
-        more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-        lines += ["", f"only {word}: {'; '.join(names[:SHOWN])}{more}"] if names else []
-    return "\n".join(lines) + "\n"
-
-
-def _change(change: Change) -> str:
-    flags = f"  ({', '.join(change.flags)})" if change.flags else ""
-    return f"  {change.name}  {change.before:.4g} -> {change.after:.4g}, {percent(change.ratio - 1, '+.1f')}{flags}"
 
 
 def examined(findings: tuple[Finding, ...]) -> str:

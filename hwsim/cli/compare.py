@@ -24,7 +24,7 @@ FORMS: Final = (
     "MACHINE WORKLOAD [MEASURED], a workload of `hwsim record`", "MACHINE WORKLOAD TRACE", "RUN.json TRACE", "TRACE TRACE",
     "STEP.npz, written by `hwsim import`",
 )  # fmt: skip
-Kind = Literal["machine", "workload", "run", "recording", "table", "trace", "step"]
+Kind = Literal["machine", "workload", "run", "table", "trace", "step"]
 
 
 class Given(NamedTuple):
@@ -46,18 +46,12 @@ class Given(NamedTuple):
 @click.option("--orders", type=click.IntRange(min=2), metavar="N",
               help="Draw so many orders of more than eight changes (default: 64); fewer runs, less sure shares.")  # fmt: skip
 @click.option("--interval", is_flag=True, help="Find the ends of the intervals with more runs; of services, too.")
-@click.option(
-    "--clock", type=click.Choice(["cpu", "wall"]), help="Of a recorded workload: CPU time or wall time (default: as recorded)."
-)
 @click.option("--all", "every", is_flag=True, help="Print every op of a run and its measurements, or its trace.")
 @paying_options
 @click.option("--json", "as_json", is_flag=True, help="Print all numbers as JSON (hwsim: compare/1, comparison/1).")
 @click.option("--report", type=FILE, metavar="FILE", help="Write a page for a browser (.html); not of measurements.")
 @click.option("--plot", type=FILE, metavar="FILE", help="Write a figure (.png, .svg or .pdf).")
-@click.pass_context
 def command(
-    ctx: click.Context,
-    /,
     files: tuple[str, ...],
     settings: dict[str, str],
     set_a: dict[str, str],
@@ -67,7 +61,6 @@ def command(
     attribute: bool,
     orders: int | None,
     interval: bool,
-    clock: str | None,
     every: bool,
     as_json: bool,
     report: Path | None,
@@ -89,7 +82,7 @@ def command(
     if {"trace", "step"} & set(kinds):
         from hwsim.cli.traces import compared
 
-        for option, is_given in (("--set-a, --set-b", set_a or set_b), ("--by", by), ("--orders", orders), ("--clock", clock),
+        for option, is_given in (("--set-a, --set-b", set_a or set_b), ("--by", by), ("--orders", orders),
                                  ("--interval", interval), ("--report", report)):  # fmt: skip
             if is_given:
                 raise click.UsageError(f"{option} does not go with a trace")
@@ -101,17 +94,14 @@ def command(
             write_files([(plot, with_trace.plot)])
         return
     is_changed = bool(set_a or set_b)
-    if report is not None and ("table" in kinds or (_is_recorded(given) and not is_changed)):
-        raise click.UsageError("--report does not go with measurements")
-    if _is_recorded(given) and not is_changed:
-        for option, is_given in (("--by", by), ("--orders", orders), ("--interval", interval)):
-            if is_given:
-                raise click.UsageError(f"{option} does not go with a recorded workload")
-        _of_recording(ctx, given, settings, clock=clock, every=every, as_json=as_json, plot=plot)
-        return
-    if clock is not None:
-        raise click.UsageError("--clock goes with a recorded workload")
+    if kinds == ["machine", "workload"] and not is_changed:
+        with in_words():
+            given.append(_recorded(given))
+        kinds.append("table")
     if "table" in kinds:
+        for option, is_given in (("--by", by), ("--orders", orders), ("--interval", interval), ("--report", report)):
+            if is_given:
+                raise click.UsageError(f"{option} does not go with measurements")
         _of_table(given, settings, every=every, as_json=as_json, plot=plot)
         return
     if every:
@@ -141,13 +131,6 @@ def command(
 def _is_pair(machines: int, workloads: int, *, own: bool) -> bool:
     """Whether these numbers of machines and workloads make two runs."""
     return 1 <= machines <= 2 and 1 <= workloads <= 2 and (machines + workloads > 2 or own)
-
-
-def _is_recorded(given: Sequence[Given]) -> bool:
-    kinds = [each.kind for each in given]
-    if kinds == ["machine", "workload", "recording"]:
-        return True
-    return kinds == ["machine", "workload"]
 
 
 def _no_form(given: Sequence[Given]) -> str:
@@ -185,10 +168,9 @@ def kind_of(name: str) -> Given:
         form = content.get("hwsim") if isinstance(content, Mapping) else None
         if form == "result/1":
             return Given("run", name, content)
-        if form is not None or not content:
-            kind: Kind = "recording" if str(form).startswith("recording/") or not content else "run"
-            return Given(kind, name, content)
-        return Given("table", name, read_table(path))
+        if form is None or str(form).startswith("recording/"):
+            return Given("table", name, read_table(path))
+        return Given("run", name, content)
     if name == "-":
         tree = read(name)
         return Given("machine" if (tree.text("hwsim") or "").startswith("machine/") else "workload", name, tree)
@@ -231,22 +213,15 @@ def _unknown(name: str) -> tuple[Kind, str, Any]:
     raise SpecError.of(None, f"there is no machine or workload '{name}', and no file of that name", hint)
 
 
-def _of_recording(
-    ctx: click.Context, given: Sequence[Given], settings: Mapping[str, str], *, clock: str | None, every: bool, as_json: bool,
-    plot: Path | None,
-) -> None:  # fmt: skip
-    """A recorded workload and its measured times: the comparison of calibration, which is a product of its own."""
+def _recorded(given: Sequence[Given]) -> Given:
+    """The times that were recorded with a workload, from the file next to it."""
     from importlib import import_module
 
-    machine, workload, *measured = (each.name for each in given)
-    recording: Path = import_module("hwsim_calibrate.recording.writing").measured_path(workload)
-    if not measured and not recording.is_file():
-        raise click.UsageError(f"{_no_form(given)}\n'{workload}' was not recorded: there is no {recording}")
-    recorded: click.Command = import_module("hwsim_calibrate.cli.compare").command
-    ctx.invoke(
-        recorded, machine=machine, workload=workload, measured=Path(measured[0]) if measured else None, settings=dict(settings),
-        clock=clock, every=every, as_json=as_json, plot=plot,
-    )  # fmt: skip
+    workload = given[1].name
+    path: Path = import_module("hwsim_calibrate.recording.writing").measured_path(workload)
+    if not path.is_file():
+        raise click.UsageError(f"{_no_form(given)}\n'{workload}' was not recorded: there is no {path}")
+    return kind_of(str(path))
 
 
 def _of_table(given: Sequence[Given], settings: Mapping[str, str], *, every: bool, as_json: bool, plot: Path | None) -> None:

@@ -84,7 +84,7 @@ class AgainstTable:
 
     Args:
         whole_s: measured time of the run as a whole; None if the table has none.
-        missing: ops of the run that the table has not.
+        missing: ops of the run that take time and are not in the table.
     """
 
     side: Side
@@ -314,7 +314,7 @@ def against(
         pairs.append(Pair(row.name, op.times, measured, op.total_s, sources_of.get(row.name, "")))
     whole_s = next((row.total_s if row.each_s is None else row.each_s for row in rows if row.name == WHOLE), None)
     names = {row.name for row in timed}
-    missing = tuple(op.name for op in side.ops if op.times and op.name not in names)
+    missing = tuple(op.name for op in side.ops if op.total_s and op.name not in names)
     pairs.sort(key=lambda pair: (-pair.missed_s, pair.name))
     return AgainstTable(side, tuple(pairs), whole_s, missing, side.warnings)
 

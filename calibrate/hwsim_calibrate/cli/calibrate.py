@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 import click
 
 from hwsim.cli.arguments import FILE, WORKLOAD, refuse_replacing
 from hwsim_calibrate.cli import steps
 
-FOLDER: Final = click.Path(path_type=Path, file_okay=False, exists=True)
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -29,14 +28,13 @@ def measuring_options(function: F) -> F:
     for option in (
         click.option("--gpu", type=click.IntRange(min=0), default=0, show_default=True, metavar="NUMBER",
                      help="The GPU that `gpu` measures, counted from 0."),
-        click.option("--folder", type=FOLDER, metavar="FOLDER", help="Where `storage` makes its file."),
         click.option("--seed", type=int, default=0, show_default=True, help="Seed of the order in which cases are measured."),
         click.option("--for", "workload", type=WORKLOAD, metavar="WORKLOAD",
                      help="Measure the ops of this workload and the few cases that a machine file needs, "
                           "instead of all suites or in addition to those of --suite."),
         click.option("--budget", type=click.FloatRange(min=1), metavar="SECONDS", help="How long to measure."),
         click.option("--suite", "suites", multiple=True, metavar="NAME",
-                     help="kernels, allocation, memory, storage or gpu; several add up (default: all)."),
+                     help="kernels, allocation, memory or gpu; several add up (default: all)."),
     ):  # fmt: skip
         function = option(function)
     return function
@@ -75,7 +73,7 @@ def run(output: Path, budget: float | None, seed: int, fresh: bool, **options: A
 @measuring_options
 @click.option("--cases", is_flag=True, help="Print a line for each case.")
 def measure(output: Path | None, budget: float | None, cases: bool, **options: Any) -> None:
-    """Time kernels, memory, files and a GPU, in rounds spread over the whole run."""
+    """Time kernels, memory and a GPU, in rounds spread over the whole run."""
     from hwsim_calibrate import text
     from hwsim_calibrate.session import BUDGET
 
@@ -129,23 +127,6 @@ def validate(files: tuple[str, ...], programs: bool, budget: float, seed: int, a
         click.echo(f"no programs are timed: {elsewhere[0]} (as --no-programs)", err=True)
     report = steps.reported(measurements, _stem(files[0]), seed, budget if programs and not elsewhere else 0.0)[1]
     click.echo(json.dumps(report.to_json(), indent=1) + "\n" if as_json else text.validated(report), nl=False)
-
-
-@command.command("diff")
-@click.argument("before")
-@click.argument("after")
-@click.option("--all", "every", is_flag=True, help="Print every number.")
-@click.option("--json", "as_json", is_flag=True, help="Print all of it as JSON (hwsim: difference/1).")
-def diff(before: str, after: str, every: bool, as_json: bool) -> None:
-    """Changes between two files of measurements, case by case."""
-    from hwsim.cli.errors import in_words
-    from hwsim_calibrate import text
-    from hwsim_calibrate.diff import diff as compare
-
-    with in_words():
-        changes = compare(before, after)
-    shown = json.dumps(changes.to_json(), indent=1, allow_nan=False) + "\n" if as_json else text.changed(changes, every=every)
-    click.echo(shown, nl=False)
 
 
 @command.command("show")

@@ -100,7 +100,7 @@ def refuse_nothing(suites: tuple[str, ...], more: Sequence[Case], workload: str 
 
 
 def measured(
-    path: Path | None, suites: tuple[str, ...], budget: float, workload: str | None, seed: int, folder: Path | None, gpu: int
+    path: Path | None, suites: tuple[str, ...], budget: float, workload: str | None, seed: int, gpu: int
 ) -> Measurements:
     """Measure; an interruption leaves what is measured in the file."""
     from hwsim.cli.errors import in_words
@@ -111,9 +111,7 @@ def measured(
     with in_words():
         more, left = cases_for(workload) if workload else ((), {})
         refuse_nothing(suites, more, workload, left)
-        plan = Plan(
-            suites, more, needed=bool(workload), budget=budget, seed=seed, folder=str(folder) if folder else None, gpu=gpu
-        )
+        plan = Plan(suites, more, needed=bool(workload), budget=budget, seed=seed, gpu=gpu)
         total = round(budget)
         with interruptible():
             try:

@@ -1,9 +1,8 @@
 """Measurements -> a machine file, each number with its interval and how many measured calls it rests on.
 
 - kernels: the table `kernels` of the cpu from calls of numpy; model: its formula, solve: the solver, corrections: the rest.
-- parts: the cpu; a disk: time of an access, bandwidth, concurrent accesses (piecewise: times by size, in pieces).
+- parts: the cpu.
 - gpu: a GPU and its error at rows held out; gpu_rows: its rows as the models predict them; gpu_memory, gpu_copies, gpu_products.
-- tables: parts from the output of other tools: nccl-tests, fio, OSU.
 
 fitted = fit(measurements, name="here")
 Path("here.yaml").write_text(fitted.yaml())
@@ -19,12 +18,11 @@ from hwsim.spec import SpecError
 from hwsim_calibrate.fit.gpu import fit_gpu
 from hwsim_calibrate.fit.heldout import HeldOut, held_out
 from hwsim_calibrate.fit.kernels import FittedKernels, among_others, capacities_of, fit_kernels, page_faults, timed
-from hwsim_calibrate.fit.parts import cpu_part, disk_part
+from hwsim_calibrate.fit.parts import cpu_part
 from hwsim_calibrate.fit.writing import text
 from hwsim_calibrate.store import Measurements
 
-BUS: Final = {"value": "100 GB/s", "source": "guess", "ref": "so that the disk, as it was measured, is what limits"}
-BUS_NOTE: Final = "what the disk hangs on was not measured apart from it"
+BUS: Final = {"value": "100 GB/s", "source": "guess", "ref": "so that the GPU, as it was measured, is what limits"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +48,7 @@ class Fitted:
 
 
 def fit(measurements: Measurements, *, name: str, seed: int = 0) -> Fitted:
-    """A machine from its measurements: a cpu with its kernels; a disk, a network card and a gpu where those were measured.
+    """A machine from its measurements: a cpu with its kernels, and a gpu where one was measured.
 
     Raises:
         SpecError: the file has no calls of numpy.
@@ -64,10 +62,7 @@ def fit(measurements: Measurements, *, name: str, seed: int = 0) -> Fitted:
     heldout = held_out(rows, capacities, seed=seed)
     parts: dict[str, Any] = {"cpu": cpu_part(kernels, measurements, ref)}
     links: list[dict[str, Any]] = []
-    disk, gpu = disk_part(measurements, ref), fit_gpu(measurements, ref, seed)
-    if disk:
-        parts["disk"] = disk
-        links.append({"name": "bus", "between": ["cpu", "disk"], "kind": "direct", "bandwidth": BUS, "notes": BUS_NOTE})
+    gpu = fit_gpu(measurements, ref, seed)
     if gpu.part:
         parts["gpu"] = gpu.part
         links.append(gpu.link or {"name": "pcie", "between": ["cpu", "gpu"], "kind": "direct", "bandwidth": BUS})

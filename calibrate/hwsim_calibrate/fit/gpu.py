@@ -1,21 +1,20 @@
-"""A GPU from the suite `gpu`: launches, memory behind its caches, copies, and the tiles of its matrix products.
+"""A GPU from the suite `gpu`: launches, memory behind its L2, copies, and the tiles of its matrix products.
 
-Each number is fitted with the model that simulates it; `gpu_rows.FEEDS` names the rows behind each. The error is taken at
-rows held out: every other size of each group, predicted by a fit of the others.
+Each number is fitted with the model that simulates it. The error is taken at rows held out: every other size of each group,
+predicted by a fit of the others.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from itertools import pairwise
 from typing import Any, Final
 
 from hwsim.devices.gpu_matmul import Alignment
 from hwsim.devices.gpu_memory import Sustained
 from hwsim.formats import percent
 from hwsim_calibrate.fit.gpu_copies import copies_of
-from hwsim_calibrate.fit.gpu_memory import FittedMemory, Level, fit_latency, fit_memory
+from hwsim_calibrate.fit.gpu_memory import FittedMemory, fit_memory
 from hwsim_calibrate.fit.gpu_products import Chip, Timed, fit_tiles
 from hwsim_calibrate.fit.gpu_rows import MOVING, errors, group_of, machine_of, product_work, size_of
 from hwsim_calibrate.fit.heldout import HeldOut
@@ -95,18 +94,11 @@ def _fitted(rows: Sequence[Row], properties: Mapping[str, Any], ref: str) -> tup
     }
     if isinstance(properties.get("multiprocessors"), int):
         part["sms"] = properties["multiprocessors"]
-    clocks = [(row.work.flop / row.quiet, len(row.seconds)) for row in rows if row.op == "clock"]
-    if clocks:
-        part["clock"] = {
-            "value": quantity(clocks[0][0], "Hz"),
-            "points": clocks[0][1],
-            "ref": "after products, not the boost clock",
-        }
     part["memory"] = {"bandwidth": _key(bandwidth, "B/s", memory.points)}
     if isinstance(properties.get("memory"), int):
         part["memory"]["size"] = quantity(properties["memory"], "B")
     part["sustained"] = {key: _percent(value, memory.points) for key, value in sustained.items()}
-    part |= _caches(memory, capacity, fit_latency([(size_of(row), row.quiet) for row in rows if row.op == "chase"], capacity))
+    part |= _cache(memory, capacity)
     part["launch"] = {"stream": _key(memory.start, "s", memory.points)}
     for key, at in LAUNCHES.items():
         if at in launches:
@@ -131,25 +123,15 @@ def _sustained(rates: Mapping[str, float], best: float) -> dict[str, float]:
     return parts
 
 
-def _caches(memory: FittedMemory, capacity: float, levels: Sequence[Level]) -> dict[str, Any]:
-    """`l1` and `l2`: bandwidth from streams, latencies from chains of reads."""
+def _cache(memory: FittedMemory, capacity: float) -> dict[str, Any]:
+    """`l2`: its size, and its bandwidth where streams show it."""
     best = max(memory.l2.values())
     l2: dict[str, Any] = {"size": quantity(capacity, "B")}
     if memory.l2["copy"] > memory.memory["copy"]:  # else nothing was seen of it
         l2["bandwidth"] = _key(best, "B/s", memory.points)
         l2["sustained"] = {key: _percent(value, memory.points) for key, value in _sustained(memory.l2, best).items()}
         l2["ramp"] = _ramp(memory.full, memory.none, capacity)
-    if not levels or any(near.latency > far.latency for near, far in pairwise(levels)):
-        return {"l2": l2}
-    first, *middle, last = levels
-    size = (first.full * first.none) ** 0.5
-    l2 |= {"latency": quantity(middle[0].latency, "s"), "miss": quantity(last.latency, "s")}
-    l2["chase"] = _ramp(middle[-1].full, middle[-1].none, capacity)
-    if len(middle) > 1:
-        l2 |= {"near": quantity(capacity / 2, "B"), "near_chase": _ramp(middle[0].full, middle[0].none, capacity / 2)}
-        l2["far"] = quantity(middle[1].latency, "s")
-    chase = _ramp(first.full, first.none, size)
-    return {"l1": {"size": quantity(size, "B"), "latency": quantity(first.latency, "s"), "chase": chase}, "l2": l2}
+    return {"l2": l2}
 
 
 def _ramp(full: float, none: float, size: float) -> dict[str, float]:

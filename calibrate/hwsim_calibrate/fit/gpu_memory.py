@@ -1,4 +1,4 @@
-"""Memory and caches of a GPU, fitted to arrays that are read or written repeatedly, and to chains of reads.
+"""Memory and L2 of a GPU, fitted to arrays that are read or written repeatedly.
 
     seconds = start + hits x traffic / L2 + (1 - hits) x traffic / memory
 
@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -22,7 +21,6 @@ from hwsim_calibrate.store import Row
 STEP: Final = 1e-4  # of a derivative
 FEWEST: Final = 6  # sizes of a fit
 KINDS: Final = ("read", "copy", "write")
-FAR: Final = 0.9  # of the error without a far half of the L2: with one, it has to fall below this
 
 
 def numeric(seconds: Callable[[Floats], Floats]) -> Callable[[Floats], tuple[Floats, Floats]]:
@@ -97,51 +95,3 @@ def fit_memory(rows: Sequence[Row], empty: float) -> FittedMemory | None:
     away, near = ({kind: rates[kind] for kind in present} for rates in rate)
     error = float(np.median(np.abs(seconds(x)[:-1] / measured - 1.0)))
     return FittedMemory(away, near, value[6], value[6] * (1.0 + value[7]), value[8], len(rows), error)
-
-
-@dataclass(frozen=True, slots=True)
-class Level:
-    """Seconds of a read that it serves; bytes at which its hits begin to fall, and end (0: the last)."""
-
-    latency: float
-    full: float = 0.0
-    none: float = 0.0
-
-
-def fit_latency(points: Sequence[tuple[float, float]], l2: float) -> tuple[Level, ...]:
-    """L1, L2 (near and far, if it has two halves) and memory from (bytes of the set, seconds of a read); empty with too few.
-
-    Args:
-        l2: bytes of the L2.
-    """
-    size, time = (np.array(each, np.float64) for each in zip(*sorted(points), strict=True)) if points else (np.empty(0),) * 2
-    if len(size) < 3 * FEWEST or size[-1] < 3 * l2:
-        return ()
-    first, last = time[0], time[-1]
-    middle = float(np.median(time[(size > 0.05 * l2) & (size < 0.25 * l2)])) if l2 > 4e6 else math.sqrt(first * last)
-    edge = float(size[time > math.sqrt(first * middle)][0])
-
-    def trial(middles: Sequence[float], edges: Sequence[float]) -> tuple[float, tuple[Level, ...]]:
-        levels = len(edges)
-
-        def seconds(x: Floats) -> Floats:
-            value = np.exp(x)
-            total = np.full(len(size), value[levels])
-            for at in reversed(range(levels)):
-                full = value[levels + 1 + at]
-                held = hits(size, full, full * (1.0 + value[2 * levels + 1 + at]))
-                total = held * value[at] + (1.0 - held) * total
-            return total
-
-        start = np.log([first, *middles, last, *(0.85 * each for each in edges), *[0.4] * levels])
-        spread = np.array([*[0.3] * (levels + 1), *[0.4] * levels, *[0.7] * levels])
-        x = solve(Problem(numeric(seconds), time, start, spread, np.ones(len(size))), steps=100)
-        value = [float(each) for each in np.exp(x)]
-        served = [Level(value[at], value[levels + 1 + at], value[levels + 1 + at] * (1.0 + value[2 * levels + 1 + at]))
-                 for at in range(levels)]  # fmt: skip
-        return float(np.abs(np.log(seconds(x) / time)).mean()), (*served, Level(value[levels]))
-
-    single = trial([middle], [edge, l2])
-    halves = trial([middle, math.sqrt(middle * last)], [edge, 0.5 * l2, l2])
-    ordered = all(a.latency < b.latency for a, b in pairwise(halves[1]))
-    return halves[1] if ordered and halves[0] < FAR * single[0] else single[1]

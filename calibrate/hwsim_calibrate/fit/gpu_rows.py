@@ -1,4 +1,4 @@
-"""Predictions of the rows of the suite `gpu`, by the models that simulate a machine, and the use of each row.
+"""Predictions of the rows of the suite `gpu`, by the models that simulate a machine.
 
 The fit is the inverse of these predictions, and its error at rows held out is measured with them.
 """
@@ -10,7 +10,6 @@ from typing import Any, Final
 
 from hwsim import api
 from hwsim.devices import Gpu, Product, Work
-from hwsim.devices.accesses import Accesses
 from hwsim.devices.gpu_memory import Stream
 from hwsim.devices.roofline import CannotCompute
 from hwsim.machine import Handling, Machine
@@ -18,22 +17,6 @@ from hwsim_calibrate.fit.heldout import HeldOut, Predicted, score
 from hwsim_calibrate.store import Row
 
 # Op of a row: the keys of the gpu or of its link that are fitted to it.
-FEEDS: Final[Mapping[str, str]] = {
-    "launch": "launch.stream, launch.host",
-    "graph": "launch.graph",
-    "copy": "launch.stream, memory.bandwidth, sustained.copy, l2",
-    "triad": "launch.stream, sustained.read, sustained.copy, l2",
-    "read": "sustained.read, l2",
-    "write": "sustained.write, l2",
-    "chase": "l1.latency, l1.chase, l2.latency, l2.far, l2.miss, l2.chase",
-    "matmul": "flop, matmul",
-    "arithmetic": "vector",
-    "h2d": "copies.setup, copies.fetch, copies.fill, copies.pageable, link: fetches",
-    "d2h": "copies.setup, copies.pageable, link: bandwidth",
-    "d2d": "copies.local, copies.local_setup",
-    "duplex": "link: two_way",
-    "clock": "clock",
-}
 MOVING: Final = ("copy", "triad", "read", "write")
 HOST: Final = {
     "kind": "cpu", "name": "a host that never limits", "source": "guess", "ref": "so that the GPU and its link limit",
@@ -67,7 +50,6 @@ def group_of(row: Row) -> str:
     return {
         "arithmetic": "arithmetic",
         "d2d": "copies inside",
-        "chase": "latency",
         "graph": "launches",
         "launch": "launches",
     }.get(row.op, "")
@@ -105,8 +87,6 @@ def seconds_of(machine: Machine, row: Row) -> float | None:
             cost = None if product is None else gpu.compute("gpu", product)
         case "arithmetic":
             cost = gpu.compute("gpu", Work(flop=work.flop, dtype=str(params["dtype"])))
-        case "chase":
-            return gpu.access("gpu", Accesses(count=1.0, pattern="dependent", working_set=size_of(row))).demand.floor
         case "h2d" | "d2h" | "d2d":
             ends = {"h2d": ("cpu", "gpu"), "d2h": ("gpu", "cpu"), "d2d": ("gpu", "gpu")}[row.op]
             cost = machine.transfer(*ends, size_of(row), _HANDLING[bool(params.get("pinned", True))])

@@ -1,24 +1,18 @@
-"""The CPU and the disk of a fitted machine.
-
-The CPU has its kernels, and the numbers of the plain formulas for every op that is none of them. The disk has what the operating
-system gives a program.
-"""
+"""The CPU of a fitted machine: its kernels, and the numbers of the plain formulas for every op that is none of them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from statistics import median
 from typing import Any, Final
 
 from hwsim.devices.kernels import Kernels
 from hwsim.devices.work import elementwise_call
-from hwsim.formats import percent
 from hwsim.units import BYTES
 from hwsim_calibrate.fit.gpu import reached
 from hwsim_calibrate.fit.kernels import FittedKernels, reported_sizes
-from hwsim_calibrate.fit.piecewise import Pieces, pieces_of
 from hwsim_calibrate.fit.writing import kernels_block, quantity
-from hwsim_calibrate.store import Measurements, Row
+from hwsim_calibrate.store import Measurements
 
 LARGE: Final = 1 << 25  # elements of the addition that shows memory's bandwidth: 768 MiB together
 UNKNOWN: Final = 10e9  # B/s of a core without a measured addition: a guess
@@ -96,56 +90,3 @@ def bandwidth(kernels: Kernels) -> float:
         return UNKNOWN
     time = kernels.time(call)
     return call.moved / (time.body / time.ratio)
-
-
-def disk_part(measurements: Measurements, ref: str) -> dict[str, Any]:
-    """Past the page cache (O_DIRECT): bandwidth of long sequential reads, time of a small random one, IOPS of several at once."""
-    rows = [row for row in measurements.of("storage") if row.params.get("cache") == "direct"]
-    reads = _by_size(rows, "read", "sequential")
-    if len(reads) < 2:
-        return {}
-    writes, rate = _by_size(rows, "write", "sequential"), _long_rate(reads)
-    size, seconds = (_by_size(rows, "read", "random") or reads)[0]
-    part: dict[str, Any] = {
-        "kind": "disk",
-        "source": "measured",
-        "ref": f"{ref}; O_DIRECT, wall clock; in a virtual machine the host's cache may lie behind it",
-        "notes": _in_words("reads in a row", reads),
-        "read": {"value": quantity(rate, "B/s"), "points": len(reads)},
-    }
-    if len(writes) >= 2:
-        part["write"] = {"value": quantity(_long_rate(writes), "B/s"), "points": len(writes)}
-    part["latency"] = {"value": quantity(max(seconds - size / rate, 1e-9), "s"), "points": 1}
-    deep = [(depth, 1.0 / row.quiet) for row in rows if row.op == "read" and (depth := _int(row.params.get("depth"))) > 1]
-    if deep:
-        depth, most = max(deep, key=lambda each: each[1])
-        part |= {"iops": {"value": quantity(max(most, 1.0 / seconds), "1/s"), "points": len(deep)}, "queue": depth}
-    return part
-
-
-def _by_size(rows: Sequence[Row], op: str, pattern: str) -> list[tuple[float, float]]:
-    return sorted(
-        (float(_int(row.params.get("bytes"))), row.quiet)
-        for row in rows
-        if row.op == op and row.params.get("pattern") == pattern and _int(row.params.get("depth", 1)) <= 1
-    )
-
-
-def _long_rate(points: Sequence[tuple[float, float]]) -> float:
-    """Bytes per second of long accesses: of the last piece, or of the fastest size if that is more."""
-    fastest = max(size / seconds for size, seconds in points)
-    return min(max(pieces_of(points).rate, fastest), 4.0 * fastest)
-
-
-def _in_words(name: str, points: Sequence[tuple[float, float]]) -> str:
-    pieces: Pieces = pieces_of(points)
-    errors = sorted(abs(pieces.seconds(size) / seconds - 1.0) for size, seconds in points)
-    parts = [
-        f"from {quantity(max(each.least, 1.0), 'B')} on {quantity(each.start, 's')} and {quantity(each.rate, 'B/s')}"
-        for each in pieces.pieces
-    ]
-    return f"{name}: {', '.join(parts)}; median error {percent(errors[len(errors) // 2], '.1f')}"
-
-
-def _int(value: object) -> int:
-    return int(value) if isinstance(value, int | float) else 1

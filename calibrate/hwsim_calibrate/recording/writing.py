@@ -73,13 +73,13 @@ def _measured(recording: Recording, folded: Folded) -> dict[str, Any]:
         "notes": list(recording.notes),
         "environment": fingerprint(),
         "written_out": list(folded.notes),
-        "ops": [_row(recording.steps, leaf) for leaf in folded.leaves()],
+        "ops": [_row(recording, leaf) for leaf in folded.leaves()],
     }
 
 
-def _row(steps: Sequence[Step], leaf: Leaf) -> dict[str, Any]:
-    """One statement: how often it was executed, the time of one (median) and of all together."""
-    calls = [steps[call] for call in leaf.calls]
+def _row(recording: Recording, leaf: Leaf) -> dict[str, Any]:
+    """One statement: how often it was executed, the time of one (median) and, by the clock that counts, of all together."""
+    calls = [recording.steps[call] for call in leaf.calls]
     return {
         "name": leaf.name,
         "function": calls[0].name,
@@ -88,8 +88,7 @@ def _row(steps: Sequence[Step], leaf: Leaf) -> dict[str, Any]:
         "times": len(calls),
         "wall_s": median(each.wall for each in calls),
         "cpu_s": median(each.cpu for each in calls),
-        "wall_total_s": sum(each.wall for each in calls),
-        "cpu_total_s": sum(each.cpu for each in calls),
+        "total_s": sum(recording.seconds(each) for each in calls),
         "uncalibrated": calls[0].op.reason,
     }
 

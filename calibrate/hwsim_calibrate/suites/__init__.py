@@ -19,18 +19,15 @@
 #   source          of a copy that changes the type: the type it is read in
 #   groups          of `bincount`
 #   pages           of `mapped`: small
-#   cache           of a file: direct (past the page cache)
 #   pinned          of the suite gpu: memory of the host that cannot be swapped
 #   bytes           of a transfer, an access, a message; of the working set together for `memory`
 #   pattern         sequential, random, dependent
 #   threads         threads that work on it (1 if it is not said)
-#   depth           requests under way at once
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Final, Protocol, cast
@@ -42,7 +39,6 @@ SUITES: Final[dict[str, str]] = {
     "kernels": "kernels of numpy, one thread: element by element, reductions, products, sorting, random numbers",
     "allocation": "fresh memory: empty arrays, pages met for the first time",
     "memory": "caches and memory: copies over growing arrays, random reads, a chain of pointers",
-    "storage": "files in the temporary folder past the page cache: in a row and anywhere, one access and several under way",
     "gpu": "a GPU through cupy: launches, copies, memory, matrix products",
 }
 MiB: Final = 1 << 20
@@ -53,17 +49,11 @@ class Scope:
     """The extent of a suite.
 
     Args:
-        session: closes resources at the end of the whole run.
         memory: bytes of the largest working set.
-        file: bytes of the file of `storage`.
-        folder: place of files; default: the system's temporary folder.
         gpu: number of the GPU.
     """
 
-    session: ExitStack
     memory: int = 256 * MiB
-    file: int = 128 * MiB
-    folder: str | None = None
     gpu: int = 0
 
 

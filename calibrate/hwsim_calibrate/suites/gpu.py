@@ -13,17 +13,19 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from hwsim.spec import SpecError
 from hwsim_calibrate.case import Case
 from hwsim_calibrate.clocks import Call
-from hwsim_calibrate.device import Device
 from hwsim_calibrate.store import Amounts, Param
 from hwsim_calibrate.suites import MiB, Scope
 from hwsim_calibrate.suites.arrays import width
+
+if TYPE_CHECKING:
+    from hwsim_calibrate.cuda import Cuda
 
 COPIED: Final = (4, 1024, 16384, 65536, 262144, MiB, 4 * MiB, 16 * MiB, 64 * MiB, 256 * MiB)
 BOTH_WAYS: Final = (64 * MiB, 128 * MiB, 256 * MiB)
@@ -31,10 +33,6 @@ BOTH_WAYS: Final = (64 * MiB, 128 * MiB, 256 * MiB)
 MEMORY: Final = tuple(sorted([*(1 << power for power in range(12, 32)), *(3 << power for power in range(18, 27))]))
 # Arrays read, arrays written, FLOP an element.
 MOVED: Final = {"copy": (1, 1, 0), "triad": (2, 1, 2), "read": (1, 0, 0), "write": (0, 1, 0)}
-CHASED: Final = tuple(round(2 ** (quarter / 4)) // 128 * 128 for quarter in range(4 * 12, 4 * 28 + 1))  # bytes of a chain
-NEAREST: Final = 256 * 1024  # bytes: more than any L1, which begins empty in every kernel
-STEPS: Final = {True: 65536, False: 8192}  # reads of a chain, by whether an L1 may hold it
-CYCLES: Final = 1_000_000  # that show the clock
 SQUARES: Final = (64, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 2304, 2560, 3072, 4096, 5120, 6144, 8192)
 # m, k, n: few rows; few columns; a short k, which shows how tiles begin and end; a long one, which is cut into pieces; odd rows.
 OBLONGS: Final = (
@@ -48,8 +46,7 @@ OBLONGS: Final = (
 )  # fmt: skip
 # The second factor stored as n x k.
 STORED: Final = ((16, 4096, 4096), (64, 4096, 4096), (128, 4096, 11008), (1024, 1024, 1024), (4096, 4096, 4096))
-ONLY_STORED: Final = ("int8", "fp8")  # formats whose matrix units take the second factor in no other way
-MULTIPLES: Final = {"int8": (4, 4, 4), "fp8": (1, 16, 16)}  # m, k, n have to be multiples of these
+ONLY_STORED: Final = ("int8",)  # formats whose matrix units take the second factor in no other way, and sides of whole words
 HOT: Final = 1e11  # FLOP from which on a product is measured at the clock that a busy GPU keeps
 HEATING: Final = 0.1  # seconds of products before that
 GRAPH: Final = 100  # kernels
@@ -60,10 +57,10 @@ _MOST_FLOP: Final = 1.2e12
 class Bench:
     """A device and the stream that everything is timed on."""
 
-    device: Device
+    device: Cuda
     stream: Any
 
-    def case(self, op: str, params: dict[str, Param], work: Amounts, make: Callable[[], Call], loop: int = 1) -> Case:
+    def case(self, op: str, params: dict[str, Param], work: Amounts, make: Callable[[], Call]) -> Case:
         """A case by the device's events."""
 
         def made(stack: ExitStack) -> Call:
@@ -71,7 +68,7 @@ class Bench:
             with self.stream:
                 return make()
 
-        return Case("gpu", op, params, work, made, "device", 5, 2e-3, self.device.timer(self.stream), loop, most=400)
+        return Case("gpu", op, params, work, made, "device", 5, 2e-3, self.device.timer(self.stream), most=400)
 
     def waited(self, op: str, params: dict[str, Param], work: Amounts, make: Callable[[], Call]) -> Case:
         """A case by the wall clock, whose call waits for the device itself."""
@@ -119,14 +116,14 @@ def cases(scope: Scope) -> Iterator[Case]:
     from hwsim_calibrate.cuda import Cuda
 
     device = Cuda(scope.gpu)
-    yield from cases_of(Bench(device, device.stream()), scope)
+    yield from cases_of(Bench(device, device.stream()))
 
 
-def cases_of(bench: Bench, _: Scope) -> Iterator[Case]:
+def cases_of(bench: Bench) -> Iterator[Case]:
     """The cases of any device."""
     room = bench.device.free() // 4
     yield from _launches(bench)
-    for part in (_copies, _memory, _chains, _products):
+    for part in (_copies, _memory, _products):
         yield from part(bench, room)
     yield from _arithmetic(bench)
 
@@ -140,10 +137,6 @@ def _launches(bench: Bench) -> Iterator[Case]:
 
     yield bench.case("launch", {"measured": "device"}, Amounts(), lambda: null)
     yield bench.waited("launch", {"measured": "wait"}, Amounts(), lambda: and_wait)
-    timer = device.clock(bench.stream, CYCLES)
-    kind, side = "fp16" if "fp16" in device.products else "fp32", 8192 if device.free() > 4096 * MiB else 64
-    busy = partial(device.product, kind, side, side, side)
-    yield Case("gpu", "clock", {"after": "products"}, Amounts(CYCLES), lambda _: busy(), "device", 3, 0.0, timer)
     yield bench.case("graph", {"n": GRAPH}, Amounts(calls=GRAPH), lambda: device.graph(null, GRAPH))
 
 
@@ -165,7 +158,7 @@ def _copies(bench: Bench, room: int) -> Iterator[Case]:
         yield bench.waited("duplex", {"bytes": size}, Amounts(0, 2 * size, 2 * size), partial(_both_ways, bench.device, size))
 
 
-def _bytes(device: Device, size: int) -> Any:
+def _bytes(device: Cuda, size: int) -> Any:
     return device.array("int8", size).view(np.uint8)
 
 
@@ -183,7 +176,7 @@ def _copy(bench: Bench, op: str, size: int, *, pinned: bool = True) -> Call:
     return call
 
 
-def _both_ways(device: Device, size: int) -> Call:
+def _both_ways(device: Cuda, size: int) -> Call:
     """A copy in each direction at the same time."""
     on_host = [device.host(size, pinned=True) for _ in range(2)]
     on_device = [_bytes(device, size) for _ in range(2)]
@@ -209,32 +202,22 @@ def _memory(bench: Bench, room: int) -> Iterator[Case]:
                 yield bench.case(op, {"bytes": size, "dtype": dtype}, work, partial(_moving, device, op, dtype, size))
 
 
-def _moving(device: Device, op: str, dtype: str, size: int) -> Call:
+def _moving(device: Cuda, op: str, dtype: str, size: int) -> Call:
     one, two, to = (device.array(dtype, size // width(dtype)) for _ in range(3))
     function = device.moving(op)
     return lambda: function(one, two, to)
 
 
-def _chains(bench: Bench, room: int) -> Iterator[Case]:
-    """A chain of reads through lines of 128 bytes, by one thread."""
-    for size in (each for each in CHASED if each <= room):
-        steps = STEPS[size <= NEAREST]
-        make = partial(bench.device.chase, size, steps)
-        yield bench.case("chase", {"bytes": size, "pattern": "dependent"}, Amounts(0, 4), make, loop=steps)
-
-
 def _products(bench: Bench, room: int) -> Iterator[Case]:
     squares = [(side, side, side) for side in SQUARES]
     for kind in bench.device.products:
-        size = {"tf32": 4, "bf16": 2, "fp8": 1}.get(kind) or width(kind)
-        made = {"int8": 4, "fp8": 2}.get(kind, size)
+        size = {"tf32": 4, "bf16": 2}.get(kind) or width(kind)
+        made = 4 if kind == "int8" else size
         only = kind in ONLY_STORED
         shapes = [(shape, only) for shape in (*squares, *OBLONGS)] + [(shape, True) for shape in STORED if not only]
-        if bench.device.lacks(kind):  # one case says why
-            shapes = shapes[:1]
         for (m, k, n), stored in dict.fromkeys(shapes):
             flop = 2.0 * m * k * n
-            unaligned = any(side % step for side, step in zip((m, k, n), MULTIPLES.get(kind, (1, 1, 1)), strict=True))
+            unaligned = only and bool((m | k | n) % 4)
             if (m * k + k * n + m * n) * 8 > room or unaligned or flop > _MOST_FLOP:
                 continue
             work = Amounts(flop, (m * k + k * n) * size, m * n * made)
@@ -243,7 +226,7 @@ def _products(bench: Bench, room: int) -> Iterator[Case]:
             yield bench.case("matmul", params | ({"transposed": "b"} if stored else {}), work, make)
 
 
-def _product(device: Device, kind: str, shape: tuple[int, int, int], *, stored: bool) -> Call:
+def _product(device: Cuda, kind: str, shape: tuple[int, int, int], *, stored: bool) -> Call:
     """A product; a large one after products that leave the GPU as warm as long work does."""
     m, k, n = shape
     call = device.product(kind, m, k, n, stored=stored)
