@@ -8,6 +8,9 @@ from typing import Final
 FOLDER: Final = Path(__file__).parent / "data" / "logs"
 LOGS: Final = {
     "nccl-tests": "nccl-tests.txt", "osu": "osu.txt", "fio": "fio.json", "stream": "stream-56.txt",
-    "babelstream": "babelstream.txt", "ib-write-bw": "ib_write_bw.txt", "iperf3": "iperf3.json", "vllm": "vllm.json",
+    "babelstream": "babelstream.txt", "mlc": "mlc.txt", "ib-write-bw": "ib_write_bw.txt",
+    "iperf3": "iperf3.json", "vllm": "vllm.json",
+    "sysbench": "sysbench.txt", "aiperf": "aiperf.json", "guidellm": "guidellm.json", "inference-perf": "inference-perf.json",
 }  # fmt: skip
-PARTS: Final = {"stream": "xeon-8480", "babelstream": "h100-sxm"}
+MODELS: Final = {"inference-perf": "llama-3-8b"}
+PARTS: Final = {"stream": "xeon-8480", "babelstream": "h100-sxm", "mlc": "xeon-8480"}

@@ -19,7 +19,7 @@ from hwsim.results.interval import spread_of
 from hwsim_calibrate.logs import TOOLS, Ask, Log, Result, fit_logs, read_log
 from hwsim_calibrate.logs.base import base_of
 from hwsim_calibrate.logs.result import REPEATS, number_of
-from tests.calibrate_logs import FOLDER, LOGS, PARTS
+from tests.calibrate_logs import FOLDER, LOGS, MODELS, PARTS
 
 
 def fitted(tool: str, *names: str, part: str = "", sockets: int = 0, model: str = "") -> Result:
@@ -39,6 +39,7 @@ def cpu_of(result: Result, folder: Path) -> Cpu:
 def test_every_tool_s_log_becomes_a_file_that_is_accepted(tool: str, tmp_path: Path) -> None:
     output = tmp_path / "made.yaml"
     part = ["--part", PARTS[tool]] if tool in PARTS else []
+    part += ["--model", MODELS[tool]] if tool in MODELS else []
     shown = CliRunner().invoke(main, ["import", tool, str(FOLDER / LOGS[tool]), *part, "-o", str(output)])
     assert shown.exit_code == 0, shown.output
     checked = CliRunner().invoke(main, ["check", str(output)])
@@ -95,6 +96,15 @@ def test_a_link_fitted_to_iperf3_carries_as_much(tmp_path: Path) -> None:
     assert 30e9 / run.makespan_s == pytest.approx(24.31e9 / 8, rel=0.002)
 
 
+def test_two_sockets_are_told_from_one() -> None:
+    found = fitted("mlc", "mlc.txt", part="xeon-8480").content()
+    assert found["numa"]["efficiency"]["value"] == "88.07 %"  # 541 GB/s of two sockets with 307 GB/s each
+    assert found["numa"]["remote_latency"]["value"] == "81.30 ns"
+    assert found["memory"]["latency"]["value"] == "112.9 ns"
+    with pytest.raises(hwsim.SpecError, match=r"541\.1 GB/s of a socket, but xeon-8480 has 307\.2 GB/s"):
+        fitted("mlc", "mlc.txt", part="xeon-8480", sockets=1)
+
+
 def test_both_directions_are_counted_apart() -> None:
     one, both = (fitted("ib-write-bw", name).numbers() for name in ("ib_write_bw.txt", "ib_write_bw-both.txt"))
     assert one["bandwidth"].value == pytest.approx(48.9e9, rel=0.005)  # MiB/s
@@ -123,6 +133,16 @@ def test_a_server_s_figures_are_expectations_of_a_workload() -> None:
     assert limited.content()["infer"]["arrivals"] == {"clients": 32}
     figures = {"requests_per_s", "tokens_per_s", "tpot_p50", "ttft_mean", "ttft_p50", "ttft_p99"}  # a mean of 0, a p99 of N/A
     assert set(limited.content()["expect"]) == figures
+
+
+def test_clients_of_other_tools_say_the_same() -> None:
+    found = {tool: fitted(tool, LOGS[tool], model="llama-3-8b").content() for tool in ("aiperf", "guidellm", "inference-perf")}
+    assert found["aiperf"]["infer"]["arrivals"] == {"clients": 32}
+    assert found["aiperf"]["expect"]["ttft_mean"] == "412.0 ms +- 7.9 %"
+    for tool in ("guidellm", "inference-perf"):
+        assert found[tool]["infer"]["arrivals"] == ({"every": "200.0 ms"} if tool == "guidellm" else {"poisson": "5 1/s"})
+        assert found[tool]["expect"]["tpot_p99"] == "11.00 ms +- 21 %"
+        assert found[tool]["expect"]["latency_mean"].startswith("1.200 s")
 
 
 def test_lengths_are_each_request_s_where_the_log_has_them() -> None:
@@ -163,11 +183,12 @@ def test_the_spread_of_runs_is_the_one_that_intervals_assume() -> None:
 
 
 def test_output_as_json_has_the_residuals(tmp_path: Path) -> None:
-    shown = CliRunner().invoke(main, ["import", "stream", str(FOLDER / "stream-56.txt"), "--part", "xeon-8480", "--json"])
+    shown = CliRunner().invoke(main, ["import", "mlc", str(FOLDER / "mlc.txt"), "--part", "xeon-8480", "--json"])
     document = json.loads(shown.output)
-    assert document["tool"] == "STREAM"
-    assert {row["what"] for row in document["rows"]} >= {"copy, 56 threads", "triad, 56 threads"}
-    assert max(abs(row["error"]) for row in document["rows"]) < 0.02
+    assert document["tool"] == "MLC"
+    assert {row["what"] for row in document["rows"]} >= {"latency, node 0", "1:1 reads to writes"}
+    assert max(abs(row["error"]) for row in document["rows"]) < 0.01
+    assert any("under load" in each for each in document["left"])
 
 
 def test_a_part_of_one_s_own_is_used_from_the_output_s_folder(tmp_path: Path) -> None:
@@ -243,3 +264,39 @@ def test_a_copy_of_the_library_is_left_out() -> None:
     found = fit_logs("babelstream", [Log("a", printed("babelstream", rows, 268.4e6))], Ask(sockets=2))
     assert any("copy is 1.43 times as fast as mul" in sentence for sentence in found.left)
     assert found.numbers()["bandwidth"].value == pytest.approx(310e9 / 2, rel=0.05)
+
+
+def test_published_tables_of_mlc() -> None:
+    """MLC v3.10 on two sockets with spaces for tabs, sequential latencies and noise under load (a page on its use)."""
+    text = """Intel(R) Memory Latency Checker - v3.10
+Measuring idle latencies for sequential access (in ns)...
+                Numa node
+Numa node            0       1
+       0          69.6   141.4
+       1         139.4    70.7
+
+Measuring Peak Injection Memory Bandwidths for the system
+ALL Reads        :      163473.8
+3:1 Reads-Writes :      152508.1
+2:1 Reads-Writes :      149002.1
+1:1 Reads-Writes :      139576.5
+Stream-triad like:      141400.2
+
+Measuring Loaded Latencies for the system
+ 00000  448.15   162864.7
+ 00050  199.32   156131.6
+ 00500   93.19    53571.3
+ 20000   80.18     2201.6
+
+Measuring cache-to-cache transfer latency (in ns)...
+Writer Numa Node     0       1
+            0        -   116.0
+            1    116.1       -
+"""
+    found = fit_logs("mlc", [Log("a", text)], Ask(base_of("xeon-6248", ("cpu",), Path())))
+    numbers = found.numbers()
+    assert numbers["memory.latency"].value == pytest.approx(70.15e-9)
+    assert numbers["numa.remote_latency"].value == pytest.approx(70.25e-9, rel=0.03)
+    assert numbers["numa.write_cost"].value == pytest.approx(1.32, rel=0.03)
+    assert "sequential latencies" in found.content()["ref"]
+    assert any("448.1 ns at the peak" in sentence for sentence in found.left)

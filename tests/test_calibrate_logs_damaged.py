@@ -152,6 +152,8 @@ def test_line_breaks_and_encodings_of_other_systems(tmp_path: Path) -> None:
         ("stream", [("166512.3", "16651.23")], r"19:1: 16651.2 MB/s, but arrays of 3.2e\+09 B"),
         ("stream", [("Solution Validates", "Failed Validation on array")], "computed wrong values"),
         ("stream", [("400000000 (elements), O", "400000 (elements), O")], "two logs in one file"),
+        ("mlc", [("       1\t 194.5\t 113.1\t\n", "")], "a table of 2 nodes has 1 rows"),
+        ("mlc", [(" 194.5\t 113.1", " 194.5")], "row 1 with 1 numbers in a table of 2 nodes"),
         ("ib-write-bw", [("peak[MiB/sec]", "peak[Gb/sec]")], "another unit"),
         ("ib-write-bw", [("peak[MiB/sec]", "peak[Furlongs/sec]")], "unknown unit Furlongs/sec"),
         ("iperf3", [('"sum_received"', '"sum_lost"')], "no `sum_received`"),

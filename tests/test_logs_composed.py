@@ -18,7 +18,7 @@ from hwsim.spec import SpecError, read_text
 from hwsim_calibrate.logs import TOOLS, Ask, Log, Result, fit_logs, parts_of
 from hwsim_calibrate.logs.base import base_of
 from hwsim_calibrate.logs.knee import knee_of
-from tests.calibrate_logs import FOLDER, LOGS, PARTS
+from tests.calibrate_logs import FOLDER, LOGS, MODELS, PARTS
 
 PREFIXES: Final = (  # of mpirun, srun -l, kubectl logs --prefix, MPICH, torchrun, journalctl, pdsh, docker; one inside of another
     "[prterun-node1-77@1,0]<stdout>: ", "[default0]:", "Aug 01 10:00:00 node1 bench[77]: ", "[2026-08-01 10:00:00] ", "    ",
@@ -40,7 +40,7 @@ COLLECTIVES: Final = {"all_reduce": "all-reduce", "alltoall": "all-to-all", "all
 
 
 def fitted(tool: str, text: str, *, model: str = "", name: str = "a") -> Result:
-    return fit_logs(tool, [Log(name, text)], Ask(None, 0, model))
+    return fit_logs(tool, [Log(name, text)], Ask(None, 0, model or MODELS.get(tool, "")))
 
 
 def osu(title: str, start: float, rate: float) -> str:
@@ -346,6 +346,24 @@ def test_a_fit_that_is_far_off_is_refused_with_its_residuals() -> None:
     assert fitted("osu", noisy).numbers()["curves.send.bandwidth"].spread > 0.04
 
 
+def test_nodes_of_a_socket_are_no_sockets() -> None:
+    """Two sockets of two nodes each: a node near to another is of its socket."""
+    table = [[118.0 if at == to else 125.0 if at // 2 == to // 2 else 195.0 for to in range(4)] for at in range(4)]
+    lines = ["Measuring idle latencies for random access (in ns)...", "Numa node     0     1     2     3"]
+    lines += [f"       {at} " + " ".join(map(str, row)) for at, row in enumerate(table)]
+    text = "\n".join([*lines, "", "Measuring Peak Injection Memory Bandwidths for the system", "ALL Reads        : 469542.5", ""])
+    result = fitted("mlc", text)
+    assert result.numbers()["bandwidth"].value == pytest.approx(469.5425e9 / 2)
+    assert any("--sockets" in each for each in result.left)
+    with pytest.raises(SpecError, match="--sockets 2"):
+        fitted(
+            "mlc",
+            text[text.index("Measuring Peak") :]
+            + "Measuring Memory Bandwidths between nodes within system\n"
+            + "\n".join(lines[1:]),
+        )
+
+
 def test_runs_at_a_limit_measure_no_link() -> None:
     content = json.loads((FOLDER / "iperf3.json").read_text().partition("\n")[2])
     content["start"]["test_start"] |= {"target_bitrate": 24_310_000_000 / 4, "num_streams": 4}
@@ -377,7 +395,7 @@ Mean TTFT (ms):                          74.09
 
 
 @settings(max_examples=60)
-@given(st.sampled_from(["osu", "stream", "nccl-tests", "ib-write-bw"]), st.floats(0.05, 0.999))
+@given(st.sampled_from(["osu", "mlc", "stream", "nccl-tests", "ib-write-bw", "sysbench"]), st.floats(0.05, 0.999))
 def test_a_log_that_is_cut_off_says_no_other_number(tool: str, share: float) -> None:
     """What a log says up to any character of it: its own numbers, ranges that hold them, or nothing."""
     part = Ask(base_of(PARTS[tool], TOOLS[tool].into, Path()) if tool in PARTS else None)

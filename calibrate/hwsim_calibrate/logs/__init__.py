@@ -23,7 +23,7 @@ class Tool(NamedTuple):
     """A tool whose logs are read.
 
     Args:
-        called: its name; becomes: what its logs become; module: its reader, the function `fit` in it.
+        called: its name; becomes: what its logs become; module: its reader, by default the function `fit` in it.
         into: kinds of parts that its numbers go into (`--part`).
         asks: what else its logs leave open: sockets, model, collective.
     """
@@ -39,19 +39,26 @@ TOOLS: Final = {
     "nccl-tests": Tool("nccl-tests and rccl-tests", "overheads of a communication library", "nccl_tests", asks=("collective",)),
     "osu": Tool("the OSU benchmarks", "curves of MPI", "osu"),
     "fio": Tool("fio, JSON", "a disk", "fio", ("disk",)),
+    "sysbench": Tool("sysbench", "a disk, or what a cpu's memory sustains", "sysbench", ("cpu", "disk"), ("sockets",)),
     "stream": Tool("STREAM", "a memory, or what a cpu's sustains", "stream", ("cpu",), ("sockets",)),
     "babelstream": Tool(
         "BabelStream", "a memory, or what a gpu's or cpu's sustains", "babelstream", ("gpu", "cpu"), ("sockets",)
     ),
+    "mlc": Tool("Intel MLC", "a memory, or latencies, bandwidths and NUMA of a cpu", "mlc", ("cpu",), ("sockets",)),
     "ib-write-bw": Tool("perftest's bandwidth tests", "a network card", "perftest", ("nic",)),
     "iperf3": Tool("iperf3 -J", "an Ethernet link", "iperf3", ("ethernet", "wifi")),
     "vllm": Tool("vllm bench serve, or SGLang's", "a workload that expects what was measured", "vllm", asks=("model",)),
+    "aiperf": Tool("aiperf", "a workload that expects what was measured", "clients:aiperf", asks=("model",)),
+    "guidellm": Tool("guidellm", "a workload that expects what was measured", "clients:guidellm", asks=("model",)),
+    "inference-perf": Tool(
+        "inference-perf", "a workload that expects what was measured", "clients:inference_perf", asks=("model",)
+    ),
 }
 NAMED: Final = 3  # files in the source of a number
 MEDIAN: Final = 0.15  # of a row that the fit is off by, above which it is none; and at worst
 WORST: Final = 2.0
 _READERS: Final = Kinds[Callable[[Sequence[Log], Ask], Result]](
-    {name: f"hwsim_calibrate.logs.{tool.module}:fit" for name, tool in TOOLS.items()}
+    {name: f"hwsim_calibrate.logs.{tool.module}{'' if ':' in tool.module else ':fit'}" for name, tool in TOOLS.items()}
 )
 
 

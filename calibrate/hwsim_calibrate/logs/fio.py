@@ -84,7 +84,7 @@ def fit(logs: Sequence[Log], ask: Ask) -> Result:
     for (_, end, one), (start, _, other) in pairwise(spans):
         if start < end - LATE:
             raise other.wrong(0, f"its jobs ran while those of {one.name} did", "runs that shared a disk measure none of it")
-    return disk_of(logs[0], runs, left, ask)
+    return disk_of("fio", logs[0], runs, left, ask, "a run of `rw=read bs=1m`")
 
 
 def _spans(log: Log) -> Iterator[tuple[float, float, Log]]:
@@ -96,13 +96,13 @@ def _spans(log: Log) -> Iterator[tuple[float, float, Log]]:
             yield end.number() / 1e3 - lasted, end.number() / 1e3, log
 
 
-def disk_of(log: Log, runs: Sequence[Run], left: list[str], ask: Ask) -> Result:
-    """The disk that these runs measure; left: what they leave out.
+def disk_of(tool: str, log: Log, runs: Sequence[Run], left: list[str], ask: Ask, more: str) -> Result:
+    """The disk that these runs measure; left: what they leave out. more: the run that measures the bandwidth of reading.
 
     Raises:
         SpecError: they measure none, and no part was named.
     """
-    base = ask.part.as_a(Disk, "fio") if ask.part is not None else None
+    base = ask.part.as_a(Disk, tool) if ask.part is not None else None
     keys: dict[str, Any] = {}
     rows: list[Row] = []
     for direction, latency, most in (("read", "latency", "iops"), ("write", "write_latency", "write_iops")):
@@ -141,12 +141,11 @@ def disk_of(log: Log, runs: Sequence[Run], left: list[str], ask: Ask) -> Result:
     left += [f"{run}: direct=1 is not among its options: the page cache may have answered" for run in runs if run.cached]
     if not keys or (base is None and "read" not in keys):
         had = "; ".join(f"{name} {quantity(each.value, each.unit)}" for name, each in keys.items() if isinstance(each, Number))
-        why = "no run of fio in it measures the bandwidth of reading" + (f": it has {had}" if had else "")
-        into = f"--part NAME: the disk that {'they go' if had else 'it goes'} into, or add a run of `rw=read bs=1m`"
-        hint = "; ".join([into, *left])
+        why = f"no run of {tool} in it measures the bandwidth of reading" + (f": it has {had}" if had else "")
+        hint = "; ".join([f"--part NAME: the disk that {'they go' if had else 'it goes'} into, or add {more}", *left])
         raise log.wrong(0, why, hint)
     use = ask.part.use if ask.part else ""
-    return part("fio", "disk", f"fio, {len({run.job for run in runs})} jobs", keys, use=use, rows=rows, left=left)
+    return part(tool, "disk", f"{tool}, {len({run.job for run in runs})} jobs", keys, use=use, rows=rows, left=left)
 
 
 def _rate(keys: Mapping[str, Any], direction: str, base: Disk | None) -> float:

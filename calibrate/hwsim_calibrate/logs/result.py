@@ -59,7 +59,9 @@ class Number:
         return shown | ({"note": self.note} if self.note else {})
 
     def _quantity(self, value: float) -> str | float:
-        return percent(value, ".4g") if self.unit == "%" else quantity(value, self.unit)
+        if self.unit == "%":
+            return percent(value, ".4g")
+        return float(f"{value:.4g}") if self.unit == "1" else quantity(value, self.unit)
 
 
 def number_of(values: Sequence[float], unit: str, note: str = "", *, apart: bool = False) -> Number:

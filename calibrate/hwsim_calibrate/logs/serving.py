@@ -44,6 +44,7 @@ class Served:
     """One run.
 
     Args:
+        is_even: whether requests were sent one after another, each as long after the one before; else at random.
         rate: requests a second that were sent; 0: all at once.
         together: requests at once that the client allowed; 0: any.
         prompt, output: tokens in the mean; lengths: those of each request, or how they were drawn, where the log says.
@@ -62,6 +63,7 @@ class Served:
     left: tuple[str, ...] = ()
     lengths: tuple[Any, Any] = (None, None)
     framework: str = ""
+    is_even: bool = False
 
     @property
     def settings(self) -> dict[str, float | str]:
@@ -99,7 +101,8 @@ def workload_of(tool: str, framework: str, runs: Sequence[Served], ask: Ask) -> 
         "requests": first.requests,
     }  # fmt: skip
     clients = {"arrivals": {"clients": first.together}} if limited else {}
-    infer |= {"arrivals": {"poisson": quantity(first.rate, "1/s")}} if first.rate else clients
+    sent = {"every": quantity(1 / first.rate, "s")} if first.rate and first.is_even else {"poisson": quantity(first.rate, "1/s")}
+    infer |= {"arrivals": sent} if first.rate else clients
     for name, lengths, mean in zip(("prompt", "output"), first.lengths, (first.prompt, first.output), strict=True):
         infer[name] = lengths or max(round(mean), 1)
     infer |= {"batch": first.together} if limited and first.rate else {}

@@ -28,6 +28,7 @@ from hwsim_calibrate.logs.result import REPEATS, Number, Result, Row, part, scal
 
 LOOPS: Final = {  # arrays read, arrays written
     "copy": (1, 1), "scale": (1, 1), "mul": (1, 1), "add": (2, 1), "triad": (2, 1), "dot": (2, 0), "nstream": (3, 1),
+    "reading": (1, 0),
 }  # fmt: skip
 STREAMING: Final = 1.08  # add over copy up to which nothing is fetched: writes cost up to 1.6 times a read
 FETCHING: Final = 1.1  # from which it is; between them it may be either
@@ -71,8 +72,13 @@ class Loop:
         return (self.read + self.written * fetched + cost * self.written) / (self.read + self.written)
 
 
-def memory_of(tool: str, logs: Sequence[Log], read: Callable[[Log], Sequence[Loop]], hint: str, ask: Ask) -> Result:
+def memory_of(
+    tool: str, logs: Sequence[Log], read: Callable[[Log], Sequence[Loop]], hint: str, ask: Ask, rest: Sequence[str] = ()
+) -> Result:
     """The memory of the part that was named, or one of its own, by the loops that `read` finds in every log.
+
+    Args:
+        rest: what else the logs measured.
 
     Raises:
         SpecError: a log has none.
@@ -86,6 +92,7 @@ def memory_of(tool: str, logs: Sequence[Log], read: Callable[[Log], Sequence[Loo
     if ask.part is not None and ask.part.kind == "gpu":
         return _gpu(tool, loops, ask)
     loops, left = _without_copies(loops)
+    left += rest
     if ask.part is not None:
         return _cpu(tool, loops, ask, left)
     most, sockets = max(loop.threads for loop in loops), ask.sockets or 1
@@ -277,4 +284,5 @@ def _runs(loops: Sequence[Loop]) -> str:
     threads = sorted({loop.threads for loop in loops if loop.threads})
     slower = max(loop.slower for loop in loops) - 1.0
     said = f"best of the repetitions, the mean up to {percent(slower, '.1f')} slower"
+    said = "in the mean of a run" if loops[0].name == "reading" else said
     return f"{' and '.join(map(str, threads))} threads, {said}" if threads else said

@@ -42,7 +42,11 @@ def fit(logs: Sequence[Log], ask: Ask) -> Result:
 def _entries(log: Log) -> list[Entry]:
     if tables := log.sections(_OPENS, _ROW):
         return [_table(log, table.lines) for table in tables]
-    return log.jsons("request_throughput", "output_throughput", tool="vllm bench serve", hint=_HINT)
+    entries = log.jsons("request_throughput", "output_throughput", tool="vllm bench serve", hint=_HINT)
+    if isinstance(entries[0].need("request_throughput", "output_throughput").value, dict):
+        message = "blocks with a unit for each figure: aiperf writes them"
+        raise log.wrong(0, message, "read it as aiperf's: hwsim import aiperf FILE")
+    return entries
 
 
 def _table(log: Log, lines: Sequence[tuple[int, str]]) -> Entry:
