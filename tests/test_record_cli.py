@@ -115,7 +115,7 @@ def test_only_a_recording_is_replaced(script: Path, tmp_path: Path, name: str) -
     before = (tmp_path / name).read_text(encoding="utf-8")
     done = hwsim("record", script, "-o", name)
     assert done.exit_code == 2
-    assert ("is the script itself" if name == "step.py" else "is there and no recorded workload") in done.stderr
+    assert ("is read by this command" if name == "step.py" else "is there, and no recorded workload") in done.stderr
     assert (tmp_path / name).read_text(encoding="utf-8") == before
     assert hwsim("record", script, "-o", "out.yaml").exit_code == 0
     assert hwsim("record", script, "-o", "out.yaml").exit_code == 0

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from hwsim.devices.work import Call, Into, elementwise_call, lookup_call, product_call, reduce_call
 from hwsim.units import BYTES
-from hwsim_calibrate.store import Param, Row
+from hwsim_calibrate.store import Amounts, Param, Row
 
 REDUCTIONS: Final = (
     "all", "any", "argmax", "argmin", "cummax", "cummin", "cumprod", "cumsum", "max", "mean", "min", "prod", "std", "sum", "var",
@@ -133,6 +133,11 @@ def call_from(op: str, params: Mapping[str, Param]) -> Call | None:
         rows=rows if layout or second in ("row", "column") else 1.0, into=into,
         result=result_of(op, dtype),
     )  # fmt: skip
+
+
+def amounts_of(call: Call) -> Amounts:
+    """What a call does, as a row says it."""
+    return Amounts(call.count, sum(each.bytes for each in call.operands if each.role == "read"), call.written)
 
 
 def measured_as(call: Call) -> tuple[str, dict[str, Param]] | None:

@@ -13,11 +13,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from hwsim_calibrate.calls import REDUCTIONS, TWO, result_of
+from hwsim_calibrate.calls import REDUCTIONS, TWO, amounts_of, call_from, result_of
 from hwsim_calibrate.case import CannotMeasure, Case
 from hwsim_calibrate.clocks import Call
 from hwsim_calibrate.store import Amounts, Param
-from hwsim_calibrate.suites.arrays import DTYPES, Array, blank, indices, numbers, width
+from hwsim_calibrate.suites.arrays import DTYPES, Array, blank, indices, numbers
 
 Params = Mapping[str, Param]
 ONE: Final = (
@@ -43,7 +43,6 @@ DRAWN: Final[Mapping[str, Callable[[np.random.Generator, tuple[int, ...], Any], 
 }
 WITHIN: Final = ("arccos", "arcsin", "arctanh")
 TURNING: Final = ("cos", "sin", "tan")
-INDEX: Final = 8  # bytes of an index
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +75,6 @@ class Words:
         """Number format; fp64 if not given."""
         return self.word("dtype", "fp64")
 
-    @property
-    def size(self) -> float:
-        """Bytes of the array."""
-        return float(self.count * width(self.dtype))
-
     def word(self, key: str, otherwise: str, *accepted: str) -> str:
         """A word, or `otherwise` if it is not given."""
         value = str(self.params.get(key, otherwise))
@@ -96,30 +90,19 @@ class Words:
         return value
 
 
-Kernel = tuple[Amounts, Callable[[], Call]]  # what one call does, and how it is prepared
-
-
-def _elementwise(words: Words) -> Kernel:
+def _elementwise(words: Words) -> Call:
     """A ufunc: one operand or two, into a new array, a given one, or in place."""
-    op, count, size = words.op, words.count, width(words.dtype)
-    into = words.word("into", "new", "new", "out", "self")
-    operand = words.word("other", "array") if op in TWO else ""
-    second = {"array": count, "row": words.shape[-1], "column": words.shape[0], "mask": count / size}.get(operand, 0)
-    result = result_of(op, words.dtype) or words.dtype
-
-    def call() -> Call:
-        function: Any = getattr(np, op)
-        first = _first(words)
-        operands = (first, *(_second(words, first) if operand else ()))
-        if into != "new":
-            to = blank(result, *first.shape) if into == "out" else first
-            return lambda: function(*operands, out=to)
-        if len(operands) == 1:  # called without unpacking a tuple, as in a program
-            return lambda: function(first)
-        left, right = operands
-        return lambda: function(left, right)
-
-    return Amounts(count, (count + second) * size, count * width(result)), call
+    op, into = words.op, words.word("into", "new", "new", "out", "self")
+    function: Any = getattr(np, op)
+    first = _first(words)
+    operands = (first, *(_second(words, first) if op in TWO else ()))
+    if into != "new":
+        to = blank(result_of(op, words.dtype) or words.dtype, *first.shape) if into == "out" else first
+        return lambda: function(*operands, out=to)
+    if len(operands) == 1:  # called without unpacking a tuple, as in a program
+        return lambda: function(first)
+    left, right = operands
+    return lambda: function(left, right)
 
 
 def _first(words: Words) -> Array:
@@ -149,156 +132,103 @@ def _second(words: Words, first: Array) -> tuple[Any]:
     return (operand,)
 
 
-def _reduction(words: Words) -> Kernel:
+def _reduction(words: Words) -> Call:
     """An array to a number, or to one per row or column; `method`: as `a.sum(1, keepdims=True)`, which goes through Python."""
-    op, shape = words.op, words.shape
-    axis = {"none": None, "0": 0, "1": 1}[words.word("axis", "none")]
-    if axis is not None and axis >= len(shape):
-        raise ValueError(f"axis {axis} of {len(shape)}")
-    results = words.count if op == "cumsum" else 1 if axis is None else words.count // shape[axis]
-
-    def call() -> Call:
-        array, function = numbers(words.dtype, *shape), getattr(np, op)
-        if words.params.get("method"):
-            method: Any = getattr(array, op)
-            return (lambda: method(axis)) if op in ("cumsum", "cumprod") else lambda: method(axis, keepdims=True)
-        return lambda: function(array, axis)
-
-    return Amounts(words.count, words.size, results * width("int64" if op in ("argmax", "argmin") else words.dtype)), call
+    op, axis = words.op, {"none": None, "0": 0, "1": 1}[words.word("axis", "none")]
+    array, function = numbers(words.dtype, *words.shape), getattr(np, op)
+    if words.params.get("method"):
+        method: Any = getattr(array, op)
+        return (lambda: method(axis)) if op in ("cumsum", "cumprod") else lambda: method(axis, keepdims=True)
+    return lambda: function(array, axis)
 
 
-def _product(words: Words) -> Kernel:
+def _product(words: Words) -> Call:
     """(m x k) by (k x n), `batch` times; shape is [m, k, n]."""
     (m, k, n), dtype, batch = words.shape, words.dtype, words.whole("batch") if "batch" in words.params else 1
-    turned = words.word("transposed", "none", "none", "a", "b")
-    outer, size = (batch,) if batch > 1 else (), width(dtype)
-
-    def call() -> Call:
-        left = numbers(dtype, *outer, k, m).swapaxes(-1, -2) if turned == "a" else numbers(dtype, *outer, m, k)
-        right = numbers(dtype, *outer, n, k).swapaxes(-1, -2) if turned == "b" else numbers(dtype, *outer, k, n)
-        if words.word("into", "new") == "new":
-            return lambda: left @ right
-        result = blank(dtype, *outer, m, n)
-        return lambda: np.matmul(left, right, result)
-
-    return Amounts(2.0 * m * k * n * batch, float((m * k + k * n) * batch * size), float(m * n * batch * size)), call
+    turned, outer = words.word("transposed", "none", "none", "a", "b"), (batch,) if batch > 1 else ()
+    left = numbers(dtype, *outer, k, m).swapaxes(-1, -2) if turned == "a" else numbers(dtype, *outer, m, k)
+    right = numbers(dtype, *outer, n, k).swapaxes(-1, -2) if turned == "b" else numbers(dtype, *outer, k, n)
+    if words.word("into", "new") == "new":
+        return lambda: left @ right
+    result = blank(dtype, *outer, m, n)
+    return lambda: np.matmul(left, right, result)
 
 
-def _view(words: Words) -> Kernel:
-    return Amounts(), lambda: VIEWS[words.op](numbers("fp64", 8, 8))
+def _view(words: Words) -> Call:
+    return VIEWS[words.op](numbers("fp64", 8, 8))
 
 
-def _drawn(words: Words) -> Kernel:
-    size = words.count * (8.0 if words.op in ("normal", "uniform") else width(words.dtype))
-    return Amounts(words.count, 0, size), lambda: DRAWN[words.op](np.random.default_rng(0), words.shape, DTYPES[words.dtype])
+def _drawn(words: Words) -> Call:
+    return DRAWN[words.op](np.random.default_rng(0), words.shape, DTYPES[words.dtype])
 
 
-def _copyto(words: Words) -> Kernel:
+def _copyto(words: Words) -> Call:
     """From another type (`source`), from a transposed array (`layout: columns`), or into rows with gaps (`strided`)."""
     shape, dtype, layout = words.shape, words.dtype, words.word("layout", "flat")
     source = words.word("source", dtype)
-
-    def call() -> Call:
-        given = numbers(source, *shape[::-1]).T if layout == "columns" else numbers(source, *shape)
-        to = blank(dtype, *shape[:-1], shape[-1] + 2)[..., 1:-1] if layout == "strided" else blank(dtype, *shape)
-        return lambda: np.copyto(to, given, casting="unsafe")
-
-    return Amounts(0, words.count * width(source), words.size), call
+    given = numbers(source, *shape[::-1]).T if layout == "columns" else numbers(source, *shape)
+    to = blank(dtype, *shape[:-1], shape[-1] + 2)[..., 1:-1] if layout == "strided" else blank(dtype, *shape)
+    return lambda: np.copyto(to, given, casting="unsafe")
 
 
-def _copy(words: Words) -> Kernel:
-    return Amounts(0, words.size, words.size), lambda: numbers(words.dtype, *words.shape).copy
+def _copy(words: Words) -> Call:
+    return numbers(words.dtype, *words.shape).copy
 
 
-def _astype(words: Words) -> Kernel:
-    source, to = words.word("source", "fp32"), DTYPES[words.dtype]
-    work = Amounts(0, words.count * width(source), words.size)
-
-    def call() -> Call:
-        given = numbers(source, *words.shape)
-        return lambda: given.astype(to)
-
-    return work, call
+def _astype(words: Words) -> Call:
+    given, to = numbers(words.word("source", "fp32"), *words.shape), DTYPES[words.dtype]
+    return lambda: given.astype(to)
 
 
-def _fill(words: Words) -> Kernel:
-    def call() -> Call:
-        to = blank(words.dtype, *words.shape)
-        return lambda: to.fill(1)
-
-    return Amounts(0, 0, words.size), call
+def _fill(words: Words) -> Call:
+    to = blank(words.dtype, *words.shape)
+    return lambda: to.fill(1)
 
 
-def _take(words: Words) -> Kernel:
+def _take(words: Words) -> Call:
     """Elements of a flat array of `n`, at `index` random places."""
-    count, dtype, n = words.whole("index"), words.dtype, words.whole("n")
-
-    def call() -> Call:
-        table, at, to = numbers(dtype, n), indices(count, n), blank(dtype, count)
-        return lambda: np.take(table, at, out=to, mode="clip")
-
-    return Amounts(0, count * (width(dtype) + INDEX), count * width(dtype)), call
+    count, n = words.whole("index"), words.whole("n")
+    table, at, to = numbers(words.dtype, n), indices(count, n), blank(words.dtype, count)
+    return lambda: np.take(table, at, out=to, mode="clip")
 
 
-def _takerows(words: Words) -> Kernel:
+def _takerows(words: Words) -> Call:
     """Rows of an array by a random index: a[i]."""
-    (rows, columns), count, dtype = words.shape, words.whole("index"), words.dtype
-    size = float(count * columns * width(dtype))
-
-    def call() -> Call:
-        table, at = numbers(dtype, rows, columns), indices(count, rows)
-        return lambda: table[at]
-
-    return Amounts(0, size + count * INDEX, size), call
+    rows, columns = words.shape
+    table, at = numbers(words.dtype, rows, columns), indices(words.whole("index"), rows)
+    return lambda: table[at]
 
 
-def _bincount(words: Words) -> Kernel:
+def _bincount(words: Words) -> Call:
     """Weights added up by group, `groups` of them."""
     n, groups = words.whole("n"), words.whole("groups")
-
-    def call() -> Call:
-        group, weights = indices(n, groups), numbers("fp64", n)
-        return lambda: np.bincount(group, weights, groups)
-
-    return Amounts(n, 16.0 * n, 8.0 * groups), call
+    group, weights = indices(n, groups), numbers("fp64", n)
+    return lambda: np.bincount(group, weights, groups)
 
 
-def _sort(words: Words) -> Kernel:
+def _sort(words: Words) -> Call:
     """Sorted along the last axis: from a copy each time, because sorting a sorted array takes another time."""
     function: Callable[[Array], Any] = np.argsort if words.op == "argsort" else np.sort
-
-    def call() -> Call:
-        drawn = np.random.default_rng(1).random(words.shape).astype(DTYPES[words.dtype])
-        return lambda: function(drawn)
-
-    return Amounts(words.count, words.size, float(words.count * INDEX) if words.op == "argsort" else words.size), call
+    drawn = np.random.default_rng(1).random(words.shape).astype(DTYPES[words.dtype])
+    return lambda: function(drawn)
 
 
-def _window(words: Words) -> Kernel:
+def _window(words: Words) -> Call:
     """im2col: every side x side window of an image of channels x height x width, copied out."""
     (channels, height, wide, side), dtype = words.shape, words.word("dtype", "fp32")
-    size = float(channels * (height - side + 1) * (wide - side + 1) * side * side * width(dtype))
-
-    def call() -> Call:
-        image = numbers(dtype, channels, height, wide)
-        windows = np.lib.stride_tricks.sliding_window_view(image, (side, side), (1, 2)).transpose(0, 3, 4, 1, 2)
-        to = blank(dtype, *windows.shape)
-        return lambda: np.copyto(to, windows)
-
-    return Amounts(0, size, size), call
+    image = numbers(dtype, channels, height, wide)
+    windows = np.lib.stride_tricks.sliding_window_view(image, (side, side), (1, 2)).transpose(0, 3, 4, 1, 2)
+    to = blank(dtype, *windows.shape)
+    return lambda: np.copyto(to, windows)
 
 
-def _concatenate(words: Words) -> Kernel:
-    def call() -> Call:
-        parts = [numbers(words.dtype, *words.shape) for _ in range(2)]
-        return lambda: np.concatenate(parts)
-
-    return Amounts(0, 2 * words.size, 2 * words.size), call
+def _concatenate(words: Words) -> Call:
+    parts = [numbers(words.dtype, *words.shape) for _ in range(2)]
+    return lambda: np.concatenate(parts)
 
 
-def _mixed(words: Words) -> Kernel:
-    side = words.whole("side")
-    return Amounts(calls=20.0), lambda: mixed_step(side)
+def _mixed(words: Words) -> Call:
+    return mixed_step(words.whole("side"))
 
 
 def mixed_step(side: int) -> Call:
@@ -334,7 +264,7 @@ def mixed_step(side: int) -> Call:
 
 
 # What prepares a call of each op. A new op is a function and a line here.
-KERNELS: Final[Mapping[str, Callable[[Words], Kernel]]] = {
+KERNELS: Final[Mapping[str, Callable[[Words], Call]]] = {
     **dict.fromkeys((*ONE, *TWO), _elementwise),
     **dict.fromkeys((op for op in REDUCTIONS if hasattr(np, op)), _reduction),
     **dict.fromkeys(VIEWS, _view),
@@ -349,13 +279,21 @@ def kernel_case(op: str, params: Params, suite: str = "kernels", *, brief: bool 
     """The case of one call; brief: timed for a third as long, where it is one of many alike.
 
     Raises:
-        CannotMeasure: no such op, or params that it does not take.
+        CannotMeasure: no such op, or params that it does not take; of some not before it is prepared.
     """
     if op not in KERNELS:
         raise CannotMeasure(f"no kernel is called '{op}'")
-    try:
-        work, prepare = KERNELS[op](Words(op, params))
-    except (KeyError, TypeError, ValueError) as error:
-        raise CannotMeasure(f"{op}: {error!r} among {dict(params)}") from error
-    samples, seconds = (3, 6e-4) if brief else (4, 1.5e-3)
-    return Case(suite, op, dict(params), work, lambda _: prepare(), samples=samples, seconds=seconds)
+    if (dtype := str(params.get("dtype", "fp64"))) not in DTYPES:
+        raise CannotMeasure(f"{op}: numpy has no {dtype}")
+
+    def tried(function: Callable[[], Any]) -> Any:
+        try:
+            return function()
+        except (KeyError, TypeError, ValueError) as error:
+            raise CannotMeasure(f"{op}: {error!r} among {dict(params)}") from error
+
+    call, samples, seconds = tried(lambda: call_from(op, params)), *((3, 6e-4) if brief else (4, 1.5e-3))
+    return Case(
+        suite, op, dict(params), amounts_of(call) if call else Amounts(), lambda _: tried(lambda: KERNELS[op](Words(op, params))),
+        samples=samples, seconds=seconds,
+    )  # fmt: skip

@@ -11,11 +11,12 @@ import numpy as np
 
 from hwsim.devices.work import Call as Modelled
 from hwsim.devices.work import Operand, Product, Role
+from hwsim_calibrate.calls import amounts_of
 from hwsim_calibrate.case import CannotMeasure, Case
 from hwsim_calibrate.clocks import Call
 from hwsim_calibrate.sizes import Size
 from hwsim_calibrate.snippets import SNIPPETS
-from hwsim_calibrate.store import Amounts, Param
+from hwsim_calibrate.store import Param
 from hwsim_calibrate.suites.arrays import DTYPES
 
 
@@ -32,9 +33,8 @@ def snippet_case(name: str, size: Size, suite: str = "kernels") -> Case:
     words: dict[str, Param] = {"n": size.n, "dtype": size.dtype}
     words |= {"words": " ".join(size.words)} if size.words else {}
     words |= {"table": size.table} if size.table != Size.__dataclass_fields__["table"].default else {}
-    work = Amounts(call.count, sum(each.bytes for each in call.operands if each.role == "read"), call.written)
     case = f"{name} " + " ".join(f"{key}={value}" for key, value in words.items())
-    return Case(suite, name, words | params_of(call), work, lambda _: build(size), samples=3, seconds=6e-4, name=case)
+    return Case(suite, name, words | params_of(call), amounts_of(call), lambda _: build(size), samples=3, seconds=6e-4, name=case)
 
 
 def recorded(make: Callable[[], Call]) -> Modelled:

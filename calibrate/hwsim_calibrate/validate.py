@@ -84,34 +84,6 @@ class Report:
         figures += [(TEXT.name, abs(each.time.error), TEXTS) for each in self.programs if each.program.name == TEXT.name]
         return [(name, value, bound, value <= bound) for name, value, bound in figures]
 
-    def to_json(self) -> dict[str, Any]:
-        """All numbers."""
-        return {
-            "hwsim": "validation/1",
-            "machine": self.machine,
-            "bounds": [{"what": name, "found": value, "bound": bound, "met": met} for name, value, bound, met in self.bounds()],
-            "sizes": _as_dict(self.sizes),
-            "itself": _as_dict(self.itself),
-            "blind": _as_dict(self.blind),
-            "development": _as_dict(self.development),
-            "programs": [
-                {
-                    "name": each.program.name,
-                    "blind": each.program.blind,
-                    "measured_s": each.time.measured,
-                    "predicted_s": each.time.predicted,
-                    "error": each.time.error,
-                    "calls": each.calls,
-                    "uncalibrated": each.uncalibrated,
-                    "related": each.related,
-                    "recorded": each.recorded,
-                }
-                for each in self.programs
-            ],
-            "gpu": {name: _as_dict(each) for name, each in self.gpu.items()},
-            "notes": list(self.notes),
-        }
-
 
 def validate(
     machine: Fitted | str | Path,
@@ -197,15 +169,3 @@ def formula_alone(fitted: FittedKernels) -> HeldOut:
     """Errors of every measured call by the formula without its corrections, with which it would be what was measured."""
     kernels = without_corrections(fitted.kernels)
     return score([Predicted(row.case, row.quiet, kernels.time(row.call).seconds) for row in fitted.timed])
-
-
-def _as_dict(errors: HeldOut | None) -> dict[str, Any] | None:
-    if errors is None or not errors.cases:
-        return None
-    return {
-        "median": errors.median,
-        "ci95": list(errors.ci95),
-        "p90": errors.p90,
-        "mean": errors.mean,
-        "cases": [{"case": each.case, "measured_s": each.measured, "predicted_s": each.predicted} for each in errors.cases],
-    }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import secrets
 import shutil
 import sys
 import textwrap
@@ -124,6 +125,19 @@ def refuse_unwritable(
         raise click.BadParameter(f"a {thing} is written as {accepted}, not as '{path.name}'", param_hint=option)
     if path is not None and any(_is_same(path, each) for each in _arguments()):
         raise click.BadParameter(f"'{path}' is read by this command: write another file", param_hint=option)
+    if path is not None and (path.is_file() or not path.exists()):  # permissions are not enough to know: /proc, or a full disk
+        trial = path.resolve().with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+        try:
+            trial.open("xb").close()
+            trial.unlink()
+        except OSError as error:
+            raise click.BadParameter(f"'{path}' cannot be written: {error.strerror}", param_hint=option) from None
+
+
+def refuse_unwritable_outputs(*outputs: Path | None) -> None:
+    """The same of what a command writes to --output, under any name."""
+    for output in outputs:
+        refuse_unwritable(output, "--output", "file", ())
 
 
 def _arguments() -> Iterator[str]:

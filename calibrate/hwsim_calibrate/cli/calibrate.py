@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
-from hwsim.cli.arguments import FILE, WORKLOAD, refuse_replacing
+from hwsim.cli.arguments import FILE, WORKLOAD, refuse_replacing, refuse_unwritable_outputs
 from hwsim_calibrate.cli import steps
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -54,7 +54,7 @@ def run(output: Path, budget: float | None, seed: int, fresh: bool, **options: A
     from hwsim_calibrate.session import RUN_BUDGET
 
     store = output.with_name(output.name.removesuffix(".yaml") + ".measurements.json.gz")
-    steps.refuse_unwritable(output, store)
+    refuse_unwritable_outputs(output, store)
     if not store.exists():
         refuse_replacing(output, "fitted file", steps.is_fitted)
     if fresh:
@@ -77,7 +77,7 @@ def measure(output: Path | None, budget: float | None, cases: bool, **options: A
     from hwsim_calibrate import text
     from hwsim_calibrate.session import BUDGET
 
-    steps.refuse_unwritable(output)
+    refuse_unwritable_outputs(output)
     measurements = steps.measured(output, budget=BUDGET if budget is None else budget, **options)
     click.echo(text.measured(measurements, every=cases), nl=False)
 
@@ -94,7 +94,7 @@ def fit(files: tuple[str, ...], output: Path | None, name: str | None, seed: int
     """
     from hwsim.cli.errors import in_words
 
-    steps.refuse_unwritable(output)
+    refuse_unwritable_outputs(output)
     refuse_replacing(output, "fitted file", steps.is_fitted)
     with in_words():
         import hwsim_calibrate.fit as fitting
@@ -115,8 +115,7 @@ def _stem(path: str | Path) -> str:
 @click.option("--budget", type=click.FloatRange(min=1), default=steps.VALIDATION, show_default=True, metavar="SECONDS",
               help="How long to time programs.")  # fmt: skip
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the resampling behind the intervals.")
-@click.option("--json", "as_json", is_flag=True, help="Print all numbers as JSON (hwsim: validation/1).")
-def validate(files: tuple[str, ...], programs: bool, budget: float, seed: int, as_json: bool) -> None:
+def validate(files: tuple[str, ...], programs: bool, budget: float, seed: int) -> None:
     """Errors of predictions from FILES of measurements: at sizes held out, and of programs that no fit has seen."""
     from hwsim_calibrate import text
     from hwsim_calibrate.environment import differences, fingerprint
@@ -126,7 +125,7 @@ def validate(files: tuple[str, ...], programs: bool, budget: float, seed: int, a
     if elsewhere:
         click.echo(f"no programs are timed: {elsewhere[0]} (as --no-programs)", err=True)
     report = steps.reported(measurements, _stem(files[0]), seed, budget if programs and not elsewhere else 0.0)[1]
-    click.echo(json.dumps(report.to_json(), indent=1) + "\n" if as_json else text.validated(report), nl=False)
+    click.echo(text.validated(report), nl=False)
 
 
 @command.command("show")

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import click
 
-from hwsim.cli.arguments import FILE, refuse_replacing
+from hwsim.cli.arguments import FILE, refuse_replacing, refuse_unwritable_outputs
 from hwsim_calibrate.logs import TOOLS, Ask, Result, parts_of, read_log
 
 TABLE: Final = click.Path(path_type=Path, dir_okay=False, exists=True)
@@ -47,7 +47,7 @@ def answered(tool: str, files: tuple[Path, ...], output: Path | None, *, as_json
     from hwsim.cli.errors import in_words
     from hwsim_calibrate.cli import steps
 
-    steps.refuse_unwritable(output)
+    refuse_unwritable_outputs(output)
     with in_words():
         results = fitted(tool, files, output, **asked)
     if as_json and len(results) > 1:

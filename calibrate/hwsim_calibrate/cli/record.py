@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import gzip
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 import click
 
 from hwsim.cli import EXIT_FAILED
-from hwsim.cli.arguments import FILE
-from hwsim_calibrate.cli.steps import refuse_unwritable
+from hwsim.cli.arguments import FILE, refuse_replacing, refuse_unwritable_outputs
 
 SCRIPT: Final = click.Path(path_type=Path, dir_okay=False, exists=True, readable=True)
 HEAD: Final = 4096  # bytes at the start of a file that show its kind
@@ -53,9 +54,9 @@ def command(script: Path, arguments: tuple[str, ...], output: Path | None, runs:
     from hwsim_calibrate.recording import writing
 
     times = writing.measured_path(output)
-    refuse_unwritable(output, times)
-    _refuse_replacing(script, output, "workload", "workload/1", "recorded from a script")
-    _refuse_replacing(script, times, "recording", '"hwsim": "recording/1"')
+    refuse_unwritable_outputs(output, times)
+    refuse_replacing(output, "recorded workload", _has("workload/1", "recorded from a script"))
+    refuse_replacing(times, "recording", _has('"hwsim": "recording/1"'))
     from hwsim_calibrate.recording.script import NothingRecorded, ScriptFailed, record_script
 
     try:
@@ -85,27 +86,12 @@ def _refuse_binary(script: Path) -> None:
             raise click.BadParameter(f"'{script}' is no Python script", param_hint="SCRIPT")
 
 
-def _refuse_replacing(script: Path, path: Path, kind: str, *words: str) -> None:
-    """Raise if the path is the script, or a file that does not say that it is an earlier recording."""
-    if not path.exists():
-        return
-    if path.samefile(script):
-        raise click.BadParameter(f"'{path}' is the script itself", param_hint="--output")
-    if not _contains(path, words):
-        recorded = f"no recorded {kind}" if kind == "workload" else f"no {kind}"
-        raise click.BadParameter(f"'{path}' is there and {recorded}; remove it, or write another file", param_hint="--output")
+def _has(*words: str) -> Callable[[Path], bool]:
+    """Whether a file contains all of these words: a workload in its first lines."""
 
-
-def _contains(path: Path, words: tuple[str, ...]) -> bool:
-    """Whether a file is empty, or contains all of these words: a workload in its first lines."""
-    import gzip
-    import zlib
-
-    if not path.is_file():  # such as /dev/null: nothing can be lost
-        return True
-    raw = path.read_bytes()
-    try:
+    def look(path: Path) -> bool:
+        raw = path.read_bytes()
         text = gzip.decompress(raw).decode() if raw[:2] == b"\x1f\x8b" else raw[:HEAD].decode("utf-8", "replace")
-    except (OSError, EOFError, UnicodeDecodeError, zlib.error):
-        return False
-    return not text.strip() or all(word in text for word in words)
+        return all(word in text for word in words)
+
+    return look

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import secrets
-import signal
 import sys
-import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 
-from hwsim.cli import EXIT_INTERRUPTED, EXIT_MISTAKE
+from hwsim.cli import EXIT_MISTAKE
 
 if TYPE_CHECKING:
     from hwsim_calibrate.case import Case
@@ -21,56 +17,8 @@ if TYPE_CHECKING:
     from hwsim_calibrate.store import Measurements
     from hwsim_calibrate.validate import Report
 
-ENDING: Final = {signal.SIGINT: EXIT_INTERRUPTED, signal.SIGTERM: 143}  # exit code by signal, as a shell reports it
 AFTER: Final = 2.0  # seconds before progress is shown
 VALIDATION: Final = 25.0  # seconds of timing programs
-
-
-class Ended(KeyboardInterrupt):
-    """A signal ends the run; `code` is the exit code of the process."""
-
-    def __init__(self, code: int) -> None:
-        super().__init__()
-        self.code = code
-
-
-@contextmanager
-def interruptible() -> Iterator[None]:
-    """End the block at the first SIGINT or SIGTERM, and ignore further ones until the process has ended."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def end(number: int, _: object) -> None:
-        for ending in ENDING:
-            signal.signal(ending, signal.SIG_IGN)
-        raise Ended(ENDING[signal.Signals(number)])
-
-    before = {ending: signal.signal(ending, end) for ending in ENDING}
-    try:
-        yield
-    finally:
-        for ending, handler in before.items():
-            if signal.getsignal(ending) is not signal.SIG_IGN:
-                signal.signal(ending, signal.SIG_DFL if handler is None else handler)
-
-
-def refuse_unwritable(*outputs: Path | None) -> None:
-    """Raise, before the work is done, if an output could not be written after it."""
-    for output in outputs:
-        if output is None:
-            continue
-        if not output.absolute().parent.is_dir():
-            raise click.BadParameter(f"there is no folder '{output.parent}'", param_hint="--output")
-        target = output.resolve()
-        if target.exists() and not target.is_file():
-            continue
-        trial = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
-        try:  # the folder's permissions are not enough to know: /proc, or a disk that is read only
-            trial.open("xb").close()
-            trial.unlink()
-        except OSError as error:
-            raise click.BadParameter(f"'{output}' cannot be written: {error.strerror}", param_hint="--output") from None
 
 
 def is_fitted(path: Path) -> bool:
@@ -105,6 +53,7 @@ def measured(
     """Measure; an interruption leaves what is measured in the file."""
     from hwsim.cli.errors import in_words
     from hwsim.cli.progress import progress
+    from hwsim.cli.studies import ended_by_signals
     from hwsim_calibrate.demanded import cases_for
     from hwsim_calibrate.session import Plan, measure
 
@@ -113,17 +62,14 @@ def measured(
         refuse_nothing(suites, more, workload, left)
         plan = Plan(suites, more, needed=bool(workload), budget=budget, seed=seed, gpu=gpu)
         total = round(budget)
-        with interruptible():
-            try:
-                with progress(shown=sys.stderr.isatty(), unit="seconds", after=AFTER) as tell:
-                    report = None if tell is None else lambda now: tell(min(total, round(total - now.left)), total)
-                    return measure(plan, path, report=report)
-            except KeyboardInterrupt as end:
-                kept = path is not None and path.exists()
-                hint = f"; what is measured is in {path}, and the same command goes on from there" if kept else ""
-                click.echo(f"interrupted{hint}", err=True)
-                click.get_current_context().exit(end.code if isinstance(end, Ended) else EXIT_INTERRUPTED)
-                raise
+        try:
+            with ended_by_signals(), progress(shown=sys.stderr.isatty(), unit="seconds", after=AFTER) as tell:
+                report = None if tell is None else lambda now: tell(min(total, round(total - now.left)), total)
+                return measure(plan, path, report=report)
+        except KeyboardInterrupt:
+            if path is not None and path.exists():
+                click.echo(f"what is measured is in {path}, and the same command goes on from there", err=True)
+            raise
 
 
 def merged(files: tuple[str, ...]) -> Measurements:
