@@ -180,7 +180,7 @@ def test_what_hides_is_bounded_by_what_it_hides_behind() -> None:
     plan = Plan(2, 8, "llama-2-7b", 1, 1, 1, 1, "zero-1")
     machine = machine_of(plan)
     model, cluster, framework = load_transformer(plan.model), cluster_of(machine), load_framework(plan.framework)
-    slow = replace(cluster, across=cluster.across / 50, pair=cluster.pair / 50)
+    slow = replace(cluster, across=cluster.across / 50, pair=cluster.pair / 50, named=())
     laid = ParallelPlan(global_batch=16, sharding="zero-1", sequence=512)
     exchanges = (
         (model.parameters * (framework.gradient + 2.0) * 15 / 16) / (slow.across * slow.network * framework.network / 8) / 8
@@ -210,6 +210,34 @@ PLACES = {
     "pod": "hwsim: machine/1\nuse: scale/dgx-a100-pod\nlet: {nodes: 4, per_leaf: 8}\n",
     "meshes": "hwsim: machine/1\nparts: {node: {kind: machine, use: p3dn.24xlarge, count: 2}, switch: {kind: switch}}\n"
     "links: [{between: [node*.nic*, switch], kind: ethernet, rate: 100 Gb/s}]\n",
+    "slots": "hwsim: machine/1\nparts: {node: {kind: machine, use: l40s-8, count: 2}, switch: {kind: switch}}\n"
+    "links: [{between: [node*.nic*, switch], kind: infiniband, use: ndr400}]\n",
+    "halves": """
+hwsim: machine/1
+parts:
+  node:
+    kind: machine
+    count: 4
+    parts:
+      gpu: {kind: gpu, use: h100-sxm, count: 4}
+      nvs: {kind: switch}
+      psw: {kind: switch, use: pex89144, count: 2}
+      nic: {kind: nic, use: connectx-7-ndr400, count: 2}
+    links:
+      - {between: [gpu*, nvs], kind: nvlink, use: nvlink4, links: 18}
+      - {between: [psw*, gpu*], per: 2, kind: pcie, use: pcie5-x16}
+      - {between: [psw*, nic*], per: 1, kind: pcie, use: pcie5-x16}
+  leaf: {kind: switch}
+links: [{between: [node*.nic*, leaf], kind: infiniband, use: ndr400}]
+""",
+    "single": """
+hwsim: machine/1
+parts:
+  node: {kind: machine, count: 8, parts: {gpu: {kind: gpu, use: h100-sxm}, nic: {kind: nic, use: connectx-7-ndr400}},
+    links: [{between: [gpu, nic], kind: pcie, use: pcie5-x16}]}
+  leaf: {kind: switch}
+links: [{between: [node*.nic, leaf], kind: infiniband, use: ndr400}]
+""",
 }  # fmt: skip
 LENGTHS = {
     "gpt2": (128, 1024),
@@ -229,14 +257,12 @@ def place(name: str) -> tuple[Machine, Cluster]:
 def drawn(chance: random.Random) -> tuple[str, str, str, dict[str, Any]]:
     where, model = chance.choice(sorted(PLACES)), chance.choice(sorted(LENGTHS))
     plan: dict[str, Any] = {
-        "tp": chance.choice((1, 1, 2, 4, 8)), "pp": chance.choice((1, 1, 2, 4)), "cp": chance.choice((1, 1, 1, 2)),
+        "tp": chance.choice((1, 1, 2, 4, 8)), "pp": chance.choice((1, 1, 2, 4, 8)), "cp": chance.choice((1, 1, 1, 2)),
         "ep": chance.choice((1, 2, 4)) if model == "mixtral-8x7b" else 1, "microbatch": chance.choice((1, 2, 4)),
         "sharding": chance.choice(("zero-0", "zero-1", "zero-2", "zero-3", "fsdp")),
         "recompute": chance.choice(("none", "selective", "full")), "sequence": chance.choice(LENGTHS[model]),
     }  # fmt: skip
     plan["sequence_parallel"] = plan["tp"] > 1 and chance.random() < 0.6
-    if where == "meshes":
-        plan["pp"] = 1  # eight GPUs share a card, and stages exchange at once: see the range of `hwsim.models.cluster`
     if plan["pp"] > 1:
         plan["schedule"] = chance.choice(("1f1b", "gpipe", "interleaved"))
         plan["chunks"] = chance.choice((2, 3, 4)) if plan["schedule"] == "interleaved" else 1
@@ -265,7 +291,7 @@ def judged(where: str, name: str, called: str, keys: dict[str, Any]) -> tuple[In
     return of_step(step, cluster), run.interval.of(run.trainings[0].step_s)
 
 
-@pytest.mark.parametrize(("seed", "count"), [(1, 60), *(pytest.param(seed, 60, marks=pytest.mark.slow) for seed in (2, 4, 9))])
+@pytest.mark.parametrize(("seed", "count"), [(1, 50), *(pytest.param(seed, 150, marks=pytest.mark.slow) for seed in (2, 4, 9))])
 def test_random_plans_are_judged_alike(seed: int, count: int) -> None:
     chance, ratios, apart = random.Random(seed), list[float](), list[tuple[Any, ...]]()
     while len(ratios) < count:
@@ -279,15 +305,20 @@ def test_random_plans_are_judged_alike(seed: int, count: int) -> None:
             apart.append((ratios[-1], *plan))
     assert not apart
     assert statistics.median(ratios) == pytest.approx(1.0, abs=0.01)
-    assert statistics.median(abs(ratio - 1.0) for ratio in ratios) < NEAR
+    assert statistics.median(abs(ratio - 1.0) for ratio in ratios) < 0.01
+    assert 0.7 < min(ratios) < max(ratios) < 1.3
 
 
 @pytest.mark.parametrize("where", ["meshes", "pod"])
 @pytest.mark.parametrize("operation", ["all-gather", "reduce-scatter", "all-reduce"])
 @pytest.mark.parametrize("stride", [1, 2, 8])
 def test_groups_that_leave_a_node_at_once_share_its_cards_alike(where: str, operation: Any, stride: int) -> None:
-    """A ring of all GPUs, two of every second, eight of one GPU of each node: over one card of a node, or over eight."""
-    machine, cluster = place(where)
+    """A ring of all GPUs, two of every second, eight of one GPU of each node: over one card of a node, or over eight.
+
+    The closed form that is left for more nodes than the machine has.
+    """
+    machine, whole = place(where)
+    cluster = replace(whole, named=whole.named[:1])
     gpus = machine.devices_of("gpu")
     groups = [range(offset, len(gpus), stride) for offset in range(stride)]
     for at_once in (groups, groups[: stride // 2]):  # all of them, those of one of two stages

@@ -19,10 +19,12 @@ from hwsim.models import (
     stage_of,
     training_memory,
 )
+from hwsim.models.layer import Exchange
 from hwsim.models.layer import kernels as kernels_of
 from hwsim.models.memory import Footprint, cache_room, in_flight
 from hwsim.models.server import PLAIN
-from tests.model_cases import run
+from hwsim.models.step import collective
+from tests.model_cases import run, small
 
 
 @pytest.mark.parametrize("tensor", [1, 8])
@@ -124,7 +126,8 @@ def test_recompute_that_stops_leaves_out_the_last_product() -> None:
 
 def test_weights_in_buckets_cost_a_round_each() -> None:
     cluster = Cluster(Gpu(flop={"fp32": 1e12}, memory=LocalMemory(1e12)), 64, 8, {8: 1e11}, 1e11, 1e11, knee=0.0)
-    whole, cut = cluster.gathered(1e9, [range(64)]), replace(cluster, bucket=1e8).gathered(1e9, [range(64)])
+    laid, weights = lay(small(), ParallelPlan(global_batch=64), 64), Exchange("weights", "all-gather", "dp", 1e9)
+    whole, cut = (collective(weights, laid, replace(cluster, bucket=bucket)) for bucket in (None, 1e8))
     assert cut - whole == pytest.approx(9 * cluster.seconds("all-gather", 1e-9, 64), rel=1e-6)
 
 

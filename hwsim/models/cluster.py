@@ -8,9 +8,10 @@ messages that all GPUs of two nodes exchange at once. NICs that GPUs share are c
     ring in a node      = steps x step + share x bytes / rate
     ring across nodes   = as slow as the slower of the rings in a node and the links out of it
 
-**Range**: equal nodes, and a fabric that carries between all nodes what it carries between two of them. If its upper levels
-are oversubscribed, the simulation shows it and the estimate does not. Nor does it show that the replicas of several pipeline
-stages exchange gradients through the same card at once: with fewer cards than stages in a node it is too fast, up to 2 times.
+Among no more than FEW GPUs of the machine, exchanges take what they take in a simulation, with the links that they share.
+
+**Range**: equal nodes. Among more GPUs, or more nodes than the machine has: a fabric that carries between all nodes what it
+carries between two of them; if its upper levels are oversubscribed, the simulation shows it and the estimate does not.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
+from functools import cache, partial
 from typing import Final
 
 from hwsim.communication import ALGORITHMS, Overheads, cost, placing, timing
@@ -31,6 +33,8 @@ from hwsim.records import dataclass
 from hwsim.spec.mistakes import Hinted, SpecError
 
 _LONG: Final = 1e9
+Names = tuple[str, ...]
+Sized = tuple[tuple[Names, ...], float]  # groups, bytes of one rank's whole array
 Groups = Sequence[Sequence[int]]  # by group the places of its GPUs in the order of the machine
 # Seconds of a collective's start, of a step in a node and of one between nodes: NCCL's own table, rings, protocol simple.
 # Source: NVIDIA NCCL, src/graph/tuning.cc at commit 5067397c2676 (2026).
@@ -41,6 +45,7 @@ HOP: Final = 14e-6
 # Source: fitted to published training throughput, see `calibrate/published/llm_training.py`.
 NETWORK: Final = 0.633
 KNEE: Final = 8e6
+FEW: Final = 512  # GPUs whose exchanges are looked at one by one; among more, only those in a node
 PRICED: Final = 4  # 2**4 sizes an octave have an all-reduce worked out; between them it is straight
 
 
@@ -59,7 +64,9 @@ class Cluster:
         network, knee: what collectives make of it, see NETWORK and KNEE.
         bucket: bytes of weights that are gathered at once; None: however many there are.
         reducing: seconds of an all-reduce (bytes, GPUs, own kernels) among the first GPUs, as the machine's library does it.
-        timed: seconds of a collective (bytes, GPUs of each group) inside a node, of all groups at once, as they are simulated.
+        named: by node the names of its GPUs, where exchanges among them take as long as they do in a simulation.
+        timed: seconds of the first of collectives at the same time (operation; groups and bytes of each; the part of a card's
+            rate that the framework reaches), as they are simulated.
         by_library: rates inside are what a library reaches of long messages over PCIe, all of its losses included: how well it is
             known; None of other links.
     """
@@ -74,7 +81,8 @@ class Cluster:
     knee: float = KNEE
     bucket: float | None = None
     reducing: Callable[[float, int, str], float] | None = field(default=None, compare=False, repr=False)
-    timed: Callable[[Operation, float, Groups], float] | None = field(default=None, compare=False, repr=False)
+    named: Sequence[Names] = field(default=(), compare=False, repr=False)
+    timed: Callable[[Operation, Sequence[Sized], float], float] | None = field(default=None, compare=False, repr=False)
     by_library: Case | None = None
 
     def reduced(self, size: float, ranks: int, framework: str = "") -> float:
@@ -89,47 +97,54 @@ class Cluster:
             return self.seconds("all-reduce", size, ranks)
         return self.reducing(size, ranks, framework) if ranks > 1 and size > 0 else 0.0
 
-    def gathered(self, size: float, groups: Groups) -> float:
-        """Seconds to gather weights, bucket by bucket: each goes round all ranks, and its steps do not get shorter."""
-        many = buckets(size, self.bucket)
-        return many * self.among("all-gather", size / many, groups)
-
     def seconds(self, operation: Operation, size: float, ranks: int, stride: int = 1) -> float:
         """Seconds of a collective among every `stride`-th of GPUs in order, while the other such groups do the same."""
         inside = 1 if operation == "send" else max(1, self.per_node // (ranks * stride))
         begins = [tile * ranks * stride + offset for tile in range(inside) for offset in range(stride)]
-        return self.among(operation, size, [range(begin, begin + ranks * stride, stride) for begin in begins])
+        groups = [range(begin, begin + (ranks - 1) * stride + 1, stride) for begin in begins]
+        return self.among(operation, size, [group for group in groups if group[-1] < self.gpus] or groups)
 
-    def among(self, operation: Operation, size: float, groups: Groups) -> float:
+    def among(self, operation: Operation, size: float, groups: Groups, beside: Sequence[tuple[Groups, float]] = ()) -> float:
         """Seconds of a collective in the first of the groups, while the others do the same.
+
+        beside: groups and bytes of further collectives at the same time, which share links and nothing else.
 
         size: bytes of one rank's whole array, as nccl-tests count; for send, of the message.
         """
         first, ranks = groups[0], len(groups[0])
         if ranks < 2 or size <= 0:
             return 0.0
+        if self.timed is not None and max(map(max, groups)) < self.per_node * len(self.named):
+            names = self.named
+            several = [
+                (tuple([tuple([names[at // self.per_node][at % self.per_node] for at in group]) for group in each]), amount)
+                for each, amount in ((groups, size), *beside)
+            ]
+            return self.timed(operation, several, self.network / NETWORK)
         node = first[0] // self.per_node
         local = sum(place // self.per_node == node for place in first)  # integers
         nodes = -(-ranks // local)
-        if self.timed is not None and nodes == 1:
-            begin = node * self.per_node
-            near = [[place - begin for place in group] for group in groups]
-            return self.timed(operation, size, [group for group in near if group[-1] < self.per_node])
         if operation == "send":
-            rate = self.inside_rate(2) if nodes == 1 else self.sharing()
+            rate = self.inside_rate(2) if nodes == 1 else min(self.pair, self.across / self.per_node) * self.network
             return START + (STEP if nodes == 1 else HOP) + size / rate
         turns = 2 if operation == "all-reduce" else 1
         share = turns * (ranks - 1) / ranks
         steps = turns * ((ranks - nodes) * STEP + (nodes - 1) * HOP if nodes > 1 else (ranks - 1) * STEP)
         rate = self.inside_rate(local) if local > 1 else float("inf")
         if nodes > 1:
-            leaving = sum(any(place // self.per_node == node for place in group) for group in groups)
+            leaving, *others = [
+                sum(any(place // self.per_node == node for place in group) for group in each)
+                for each in (groups, *(each for each, _ in beside))
+            ]
             cards = self.across / self.pair  # of a node; groups that have to share them do so at the rate that one would reach
             sharing = max(1.0, leaving * (local if operation == "all-to-all" else min(local, cards)) / cards)
             out = self.pair * self.network
             if operation == "all-to-all":
                 return START + HOP + softened(sharing * size * (ranks - local) / ranks, self.knee) / out
             size, rate = sharing * size, min(sharing * rate, out * min(local, cards))
+            crossing = math.fsum(amount * many for (_, amount), many in zip(beside, others, strict=True))
+            at_once = share * (leaving * size / sharing + crossing) / self.across if crossing else 0.0
+            return START + steps + max(softened(share * size, self.knee) / rate, at_once)
         if operation == "all-to-all":
             return START + STEP + size * (ranks - 1) / ranks / rate
         return START + steps + softened(share * size, self.knee) / rate
@@ -141,10 +156,6 @@ class Cluster:
             near = min(self.inside, key=lambda each: (abs(each - ranks), each), default=None)
             rate = float("inf") if near is None else self.inside[near]
         return rate
-
-    def sharing(self) -> float:
-        """B/s of one GPU's message to another node while the other GPUs of its node send too."""
-        return min(self.pair, self.across / self.per_node) * self.network
 
 
 def buckets(size: float, bucket: float | None) -> float:
@@ -186,25 +197,15 @@ def cluster_of(machine: Machine, devices: tuple[str, ...] | None = None) -> Clus
     if any(len(each) != len(held[0]) for each in held):
         raise NotAlike("the nodes do not all have as many gpus")
     first, far = held[0], held[-1]
-    inside = {}
-    ranks = 2
-    while ranks <= len(first):
-        inside[ranks] = _bus(machine, first[:ranks])
-        ranks *= 2
-    if len(first) > 1 and len(first) not in inside:
-        inside[len(first)] = _bus(machine, first)
+    sizes = {len(first), *(2**n for n in range(1, len(first).bit_length()))} - {1}
+    inside = {ranks: _bus(machine, first[:ranks]) for ranks in sorted(sizes)}
     across = pair = float("inf")
     if len(held) > 1:
         across, pair = _leaving(machine, first, far)
 
-    reduced: dict[tuple[float, int, str], float] = {}
-
+    @cache
     def at(size: float, ranks: int, own: str) -> float:
-        seconds = reduced.get((size, ranks, own))
-        if seconds is None:
-            flows = timing.timed(machine, timing.own_kernel(own), "all-reduce", first[:ranks], size)
-            seconds = reduced[size, ranks, own] = flows.alone(machine.rates())
-        return seconds
+        return timing.timed(machine, timing.own_kernel(own), "all-reduce", first[:ranks], size).alone(machine.rates())
 
     def reducing(size: float, ranks: int, own: str) -> float:
         step = 2.0 ** (math.frexp(size)[1] - 1 - PRICED)
@@ -213,23 +214,19 @@ def cluster_of(machine: Machine, devices: tuple[str, ...] | None = None) -> Clus
         return at(low, ranks, own) if part == 0 else (1 - part) * at(low, ranks, own) + part * at(low + step, ranks, own)
 
     from hwsim.models.exchanges import Exchanges  # which take the constants above
+    from hwsim.models.numbered import Rows, largest
 
-    exchanges = Exchanges(machine)
+    exchanging = cache(partial(Exchanges, machine))
 
-    def exchanged(operation: Operation, size: float, groups: Groups) -> float:
-        named = [tuple([first[place] for place in group]) for group in groups]
-        return exchanges.numbered(named, operation, size).rest.demand.alone({})
+    def exchanged(operation: Operation, several: Sequence[Sized], part: float) -> float:
+        exchanges = exchanging(part)
+        costs = [exchanges.numbered(groups, operation, size) for groups, size in several]
+        rows, demand = Rows.joined([cost.rows for cost in costs]).summed(), costs[0].rest.demand
+        return demand.latency + max(demand.floor, largest(rows.amounts / exchanges.known.rates(rows.numbers)))
 
+    named, known = tuple(map(tuple, held if len(names) <= FEW else held[:1])), timing.over_pcie(machine, first)
     return Cluster(
-        gpus[0],
-        len(names),
-        len(first),
-        inside,
-        across,
-        pair,
-        reducing=reducing,
-        timed=exchanged,
-        by_library=timing.over_pcie(machine, first),
+        gpus[0], len(names), len(first), inside, across, pair, reducing=reducing, named=named, timed=exchanged, by_library=known
     )
 
 

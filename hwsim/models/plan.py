@@ -127,16 +127,17 @@ class Laid:
         """By axis the distance of neighbours."""
         return strides_of(self.plan.order, tp=self.plan.tp, cp=self.plan.cp, pp=self.plan.pp, ep=self.plan.ep, dp=self.dp)
 
-    def sharing(self, copies: int, stage: int) -> list[tuple[int, ...]]:
-        """Places of the GPUs that exchange gradients or weights of a stage: those of the first `copies`, once for each part."""
-        strides, ep = self.strides, self.plan.ep
+    def sharing(self, copies: int, stage: int) -> tuple[tuple[int, ...], ...]:
+        """Places of the GPUs that exchange gradients or weights of a stage: each `copies` that follow, once for each part."""
+        plan, strides = self.plan, self.strides
+        splits = [part * strides["cp"] for part in range(plan.cp)]
+        copied = [copy % plan.ep * strides["ep"] + copy // plan.ep * strides["dp"] for copy in range(self.dp)]
         begin = stage * strides["pp"]
-        places = sorted(
-            begin + copy % ep * strides["ep"] + copy // ep * strides["dp"] + part * strides["cp"]
-            for copy in range(copies)
-            for part in range(self.plan.cp)
+        return tuple(
+            tuple([begin + part * strides["tp"] + copy + split for copy in copied[first : first + copies] for split in splits])
+            for first in range(0, self.dp, copies)
+            for part in range(plan.tp)
         )
-        return [tuple([place + part * strides["tp"] for place in places]) for part in range(self.plan.tp)]
 
     def layers_of(self, stage: int) -> int:
         """Layers of a stage."""

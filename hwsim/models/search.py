@@ -32,7 +32,6 @@ from hwsim.models.architectures import Model, Transformer
 from hwsim.models.cluster import Cluster
 from hwsim.models.framework import Framework, Software
 from hwsim.models.kernel_times import KernelTimes
-from hwsim.models.layer import Exchange
 from hwsim.models.memory import SPREAD
 from hwsim.models.plan import Laid, ParallelPlan, Recompute, Sharding, WrongPlan, lay, replicas
 from hwsim.models.stages import blocks_of, largest
@@ -173,7 +172,7 @@ class Search:
                    *(laid.stride(axis) for axis in ("tp", "cp", "ep")))  # fmt: skip
             passed = passes_of.get(key)
             if passed is None:
-                seconds = seconds_by(times, partial(_alone, laid, faster))
+                seconds = seconds_by(times, partial(collective, laid=laid, cluster=faster))
                 passed = passes_of[key] = math.fsum(
                     layer.times * Passes.of(layer, seconds).seconds for layer in blocks_of(laid, framework)
                 )
@@ -262,10 +261,6 @@ def search(
         WrongPlan: no plan is possible; the mistakes of the given one.
     """
     return Search(model, plan, framework, frozenset(fixed)).on(cluster, margin=margin, few=few)
-
-
-def _alone(laid: Laid, cluster: Cluster, item: Exchange) -> float:
-    return collective(item, laid, cluster)
 
 
 def order_of(found: Step) -> tuple[float, float, int, int, int]:

@@ -15,8 +15,10 @@ The GPU waits if the host takes longer to issue the kernels of a network than th
 
 **Source**: buckets: Li et al., "PyTorch Distributed", arXiv:2006.15704, section 3.2.3.
 **Error**: see `docs/validation/models.md`.
-**Range**: equal GPUs; collectives that share no link with others at the same time and do not slow the kernels next to them;
-the fabric as `Cluster` sees it.
+**Range**: equal GPUs; collectives that do not slow the kernels next to them. Stages exchange gradients at once over the links
+that they share, each from the end of its last backward pass; sends between stages share no link with anything else. Over 1,200
+random plans on nine machines, steps are 0.85 to 1.2 times as long as simulated, half of them within 0.3 %. The fabric is as
+`Cluster` sees it.
 """
 
 from __future__ import annotations
@@ -29,11 +31,11 @@ from typing import Final
 from hwsim.devices.roofline import peak_of
 from hwsim.models import hiding
 from hwsim.models.architectures import Model, Network
-from hwsim.models.cluster import Cluster
+from hwsim.models.cluster import Cluster, buckets
 from hwsim.models.framework import Framework, Software
 from hwsim.models.kernel_times import KernelTimes
 from hwsim.models.layer import Exchange, Item, Kernel, Layer, exchanges, kernels
-from hwsim.models.memory import Footprint
+from hwsim.models.memory import Footprint, stage_parameters
 from hwsim.models.plan import Laid, ParallelPlan, lay
 from hwsim.models.stages import Load, Stage, network_load, transformer_load
 from hwsim.records import dataclass
@@ -176,16 +178,21 @@ def by_kind(items: Iterable[Item], seconds: Seconds) -> dict[str, float]:
 
 
 def collective(exchange: Exchange, laid: Laid, cluster: Cluster, stage: int = 0) -> float:
-    """Seconds of an exchange while the other groups do the same; the machine's library sums a network's gradients.
+    """Seconds of an exchange while the other groups do the same, and the stages before, which end later.
+
+    The machine's library sums a network's gradients.
 
     stage: whose gradients or weights it exchanges.
     """
     if isinstance(laid.model, Network) and exchange.axis == "dp":
         return cluster.reduced(exchange.size, laid.dp)
     if exchange.axis == "dp":
-        if exchange.name == "weights":
-            return cluster.gathered(exchange.size, laid.sharing(laid.shards, stage))
-        return cluster.among(exchange.operation, exchange.size, laid.sharing(laid.dp, stage))
+        copies = laid.shards if exchange.name == "weights" else laid.dp
+        many = buckets(exchange.size, cluster.bucket) if exchange.name == "weights" else 1.0
+        size = exchange.size / many
+        parameters = [stage_parameters(laid.transformer, laid.plan, number) for number in range(stage + 1)]
+        before = [(laid.sharing(copies, number), size * each / parameters[-1]) for number, each in enumerate(parameters[:-1])]
+        return many * cluster.among(exchange.operation, size, laid.sharing(copies, stage), before)
     sizes = {"tp": laid.plan.tp, "cp": laid.plan.cp, "ep": laid.plan.ep, "pp": 2}
     most = exchange.size * max(exchange.received, exchange.sent)  # the fullest GPU has it on its links
     return cluster.seconds(exchange.operation, most, sizes[exchange.axis], laid.stride(exchange.axis))
