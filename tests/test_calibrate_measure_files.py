@@ -292,7 +292,7 @@ def stages(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         found.save(path)
         return found
 
-    def fitted(found: Measurements, *, name: str, seed: int) -> Made:
+    def fitted(found: Measurements, *, name: str, seed: int = 0) -> Made:
         done.append(f"fitted {len(found.rows)} rows")
         return Made(name)
 

@@ -24,7 +24,6 @@ SMALL: dict[str, Params] = {
     "window": {"shape": (2, 6, 6, 3)},
     "take": {"n": 16, "index": 8},
     "takerows": {"shape": (8, 4), "index": 5},
-    "bincount": {"n": 32, "groups": 4},
     "mixed": {"side": 4},
 }
 

@@ -222,7 +222,7 @@ def describe(number: int = 0) -> Mapping[str, Any]:
 
 
 def _management() -> dict[str, Any]:
-    """Clocks, power limit and bus, where NVIDIA's management library is installed."""
+    """Generation and lanes of the bus, where NVIDIA's management library is installed."""
     try:
         import pynvml
     except ImportError:
@@ -231,11 +231,7 @@ def _management() -> dict[str, Any]:
         pynvml.nvmlInit()
         handle = pynvml.nvmlDeviceGetHandleByPciBusId(cupy.cuda.Device().pci_bus_id.encode())
         return {
-            "power_limit_w": pynvml.nvmlDeviceGetEnforcedPowerLimit(handle) / 1000,
-            "sm_mhz": pynvml.nvmlDeviceGetMaxClockInfo(handle, pynvml.NVML_CLOCK_SM),
-            "memory_mhz": pynvml.nvmlDeviceGetMaxClockInfo(handle, pynvml.NVML_CLOCK_MEM),
             "pcie": [pynvml.nvmlDeviceGetMaxPcieLinkGeneration(handle), pynvml.nvmlDeviceGetCurrPcieLinkWidth(handle)],
-            "throttled": pynvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle),
         }
     except pynvml.NVMLError:
         return {}

@@ -136,11 +136,6 @@ def _of_the_machine(fingerprint: Mapping[str, Any]) -> Iterator[Finding]:
     tuned = [name for name in fingerprint["variables"] if name.startswith(("MALLOC_", "GLIBC_TUNABLES"))]
     if tuned:
         yield Finding("note", f"{', '.join(tuned)} set", "fresh arrays come from elsewhere than usual", _LEAVE)
-    for level, size in cpu["caches_libc"].items():
-        listed = cpu["caches"].get(level, {}).get("bytes", size)
-        if listed != size:
-            fact = f"{level} is {listed // 1024} KiB as the system says, {size // 1024} KiB as the C library does"
-            yield Finding("note", fact, "libraries choose how they copy by the second", "the fit finds the size that counts")
     if share is not None and share < cpu["usable"]:
         why = "threads are stopped in the middle once their share is used up"
         yield Finding("warning", f"a container may use {share:g} of {cpu['usable']} CPUs", why, "ask for whole CPUs")

@@ -1,8 +1,4 @@
-"""The fingerprint of a machine: what of it changes a measurement; no names of hosts, users or folders.
-
-Caches are listed by the system's files and by the C library. In virtual machines the two differ, and the fit finds a third size,
-which is the one that counts.
-"""
+"""The fingerprint of a machine: what of it changes a measurement; no names of hosts, users or folders."""
 
 from __future__ import annotations
 
@@ -10,7 +6,6 @@ import os
 import platform
 import time
 from collections.abc import Mapping
-from importlib import metadata
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,7 +20,6 @@ VARIABLES: Final = (  # beginnings of names
     "BLIS_", "CUPY_", "GLIBC_TUNABLES", "GOTO_", "MALLOC_", "MKL_", "NPY_", "NVIDIA_TF32", "OMP_", "OPENBLAS_", "PYTHONMALLOC",
 )  # fmt: skip
 WIDE: Final = ("sse4_2", "avx", "avx2", "fma", "avx512f", "avx512_bf16", "amx_tile", "asimd", "sve", "sve2", "v")
-PACKAGES: Final = ("cupy", "cupy-cuda12x", "cupy-cuda13x", "scipy", "threadpoolctl", "torch")
 # Two measurements may go into one file if these agree: (part of the fingerprint, key)
 SAME: Final = (
     ("cpu", "model"), ("cpu", "usable"), ("cpu", "caches"), ("memory", "thp"), ("software", "system"), ("software", "python"),
@@ -35,7 +29,6 @@ SAME: Final = (
 _SYS: Final = Path("/sys/devices/system/cpu")
 _CGROUP: Final = Path("/sys/fs/cgroup")
 _UNITS: Final = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
-_LIBC_CACHES: Final = {"L1d": 188, "L2": 191, "L3": 194}  # numbers of glibc's unistd.h, which Python has no names for
 
 
 def fingerprint() -> dict[str, Any]:
@@ -52,7 +45,7 @@ def fingerprint() -> dict[str, Any]:
 
 
 def cpu() -> dict[str, Any]:
-    """Model, instructions, cores, caches by two sources, clock and its governor."""
+    """Model, instructions, cores, caches, and the governor of the clock."""
     info = _fields(_read(Path("/proc/cpuinfo")))
     flags = (info.get("flags") or info.get("Features") or info.get("isa") or "").split()
     return {
@@ -65,12 +58,9 @@ def cpu() -> dict[str, Any]:
         "cpus": os.cpu_count() or 1,
         "usable": usable_cpus(),
         "threads_per_core": len(_numbers(_read(_SYS / "cpu0/topology/thread_siblings_list"))) or 1,
-        "numa_domains": len(_numbers(_read(Path("/sys/devices/system/node/online")))) or 1,
-        "mhz": _as_float(info.get("cpu MHz", "")),
         "governor": _read(_SYS / "cpu0/cpufreq/scaling_governor") or "none",
         "boost": {"1": "on", "0": "off"}.get(_read(_SYS / "cpufreq/boost"), "unknown"),
         "caches": caches(),
-        "caches_libc": _caches_of_libc(),
     }
 
 
@@ -118,13 +108,11 @@ def limits() -> dict[str, Any]:
 
 
 def load() -> dict[str, Any]:
-    """Load average, part of the time stolen, and per cent of the last ten seconds in which a program waited for a core."""
+    """Load average, and part of the time stolen."""
     gone, ticks = stolen()
-    averages = [word for word in _read(Path("/proc/pressure/cpu")).split() if word.startswith("avg10=")]
     return {
         "average": [round(each, 2) for each in os.getloadavg()] if hasattr(os, "getloadavg") else [],
         "stolen": round(gone / ticks, 4) if ticks else None,
-        "pressure": _as_float(averages[0][6:]) if averages else None,
     }
 
 
@@ -141,7 +129,6 @@ def software() -> dict[str, Any]:
         "blas": blas.built_with(),
         "blas_core": library.core() if library else "unknown",
         "blas_threads": library.threads() if library else None,
-        "packages": {name: version for name in PACKAGES if (version := _version(name))},
     }
 
 
@@ -177,24 +164,11 @@ def _fields(text: str) -> dict[str, str]:
     return {key.strip(): value.strip() for key, _, value in reversed(pairs)}
 
 
-def _caches_of_libc() -> dict[str, int]:
-    if platform.libc_ver()[0] != "glibc":
-        return {}
-    return {level: size for level, number in _LIBC_CACHES.items() if (size := _sysconf(number))}
-
-
-def _sysconf(name: str | int) -> int:
+def _sysconf(name: str) -> int:
     try:
         return max(os.sysconf(name), 0) if hasattr(os, "sysconf") else 0
     except (OSError, ValueError):
         return 0
-
-
-def _version(package: str) -> str:
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return ""
 
 
 def _read(path: Path) -> str:
@@ -202,13 +176,6 @@ def _read(path: Path) -> str:
         return path.read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
         return ""
-
-
-def _as_float(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None
 
 
 def _numbers(text: str) -> list[int]:

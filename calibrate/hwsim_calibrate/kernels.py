@@ -199,13 +199,6 @@ def _takerows(words: Words) -> Call:
     return lambda: table[at]
 
 
-def _bincount(words: Words) -> Call:
-    """Weights added up by group, `groups` of them."""
-    n, groups = words.whole("n"), words.whole("groups")
-    group, weights = indices(n, groups), numbers("fp64", n)
-    return lambda: np.bincount(group, weights, groups)
-
-
 def _sort(words: Words) -> Call:
     """Sorted along the last axis: from a copy each time, because sorting a sorted array takes another time."""
     function: Callable[[Array], Any] = np.argsort if words.op == "argsort" else np.sort
@@ -270,7 +263,7 @@ KERNELS: Final[Mapping[str, Callable[[Words], Call]]] = {
     **dict.fromkeys(VIEWS, _view),
     **dict.fromkeys(DRAWN, _drawn),
     **dict.fromkeys(("sort", "argsort"), _sort),
-    "astype": _astype, "bincount": _bincount, "concatenate": _concatenate, "copy": _copy, "copyto": _copyto, "fill": _fill,
+    "astype": _astype, "concatenate": _concatenate, "copy": _copy, "copyto": _copyto, "fill": _fill,
     "matmul": _product, "mixed": _mixed, "take": _take, "takerows": _takerows, "window": _window,
 }  # fmt: skip
 

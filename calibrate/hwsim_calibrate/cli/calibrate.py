@@ -86,8 +86,7 @@ def measure(output: Path | None, budget: float | None, cases: bool, **options: A
 @click.argument("files", nargs=-1, required=True)
 @click.option("-o", "--output", type=FILE, metavar="FILE", help="Write the machine file (default: print it).")
 @click.option("--name", metavar="NAME", help="Name of the machine (default: the file's).")
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the resampling behind the intervals.")
-def fit(files: tuple[str, ...], output: Path | None, name: str | None, seed: int) -> None:
+def fit(files: tuple[str, ...], output: Path | None, name: str | None) -> None:
     """Fit the parameters of a machine to FILES of measurements; a row of a later file replaces the same row of an earlier one.
 
     A file is a path, or the name of measurements that come with hwsim. Logs of other benchmarks become parts by `hwsim import`.
@@ -99,7 +98,7 @@ def fit(files: tuple[str, ...], output: Path | None, name: str | None, seed: int
     with in_words():
         import hwsim_calibrate.fit as fitting
 
-        text = fitting.fit(steps.merged(files), name=name or _stem(output or files[0]), seed=seed).yaml()
+        text = fitting.fit(steps.merged(files), name=name or _stem(output or files[0])).yaml()
     steps.written(text, output)
 
 
@@ -114,8 +113,7 @@ def _stem(path: str | Path) -> str:
 )
 @click.option("--budget", type=click.FloatRange(min=1), default=steps.VALIDATION, show_default=True, metavar="SECONDS",
               help="How long to time programs.")  # fmt: skip
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the resampling behind the intervals.")
-def validate(files: tuple[str, ...], programs: bool, budget: float, seed: int) -> None:
+def validate(files: tuple[str, ...], programs: bool, budget: float) -> None:
     """Errors of predictions from FILES of measurements: at sizes held out, and of programs that no fit has seen."""
     from hwsim_calibrate import text
     from hwsim_calibrate.environment import differences, fingerprint
@@ -124,7 +122,7 @@ def validate(files: tuple[str, ...], programs: bool, budget: float, seed: int) -
     elsewhere = differences(measurements.environment, fingerprint()) if programs else ()
     if elsewhere:
         click.echo(f"no programs are timed: {elsewhere[0]} (as --no-programs)", err=True)
-    report = steps.reported(measurements, _stem(files[0]), seed, budget if programs and not elsewhere else 0.0)[1]
+    report = steps.reported(measurements, _stem(files[0]), 0, budget if programs and not elsewhere else 0.0)[1]
     click.echo(text.validated(report), nl=False)
 
 

@@ -47,7 +47,6 @@ def command(script: Path, arguments: tuple[str, ...], output: Path | None, runs:
     recording; calls that hwsim has no op for are written as `busy` with the time they took, and listed.
     """
     output = Path(f"{script.stem}.yaml") if output is None else output
-    _refuse_binary(script)
     _refuse_fake_without(fake)
     from hwsim.cli.progress import progress
     from hwsim.views.kit.writing import write
@@ -78,12 +77,6 @@ def _refuse_fake_without(fake: bool) -> None:
 
     if fake and find_spec("torch") is None:
         raise click.UsageError("--fake needs PyTorch, which is not installed")
-
-
-def _refuse_binary(script: Path) -> None:
-    with script.open("rb") as file:
-        if b"\0" in file.read(HEAD):
-            raise click.BadParameter(f"'{script}' is no Python script", param_hint="SCRIPT")
 
 
 def _has(*words: str) -> Callable[[Path], bool]:

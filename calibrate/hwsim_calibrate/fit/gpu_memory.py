@@ -42,7 +42,7 @@ def hits(size: Floats, full: float, none: float) -> Floats:
 class FittedMemory:
     """B/s of memory and of the L2 by what is written (`KINDS`); bytes at which hits begin to fall, and end; seconds to start.
 
-    points: rows behind it. error: their median relative error.
+    points: rows behind it.
     """
 
     memory: dict[str, float]
@@ -51,7 +51,6 @@ class FittedMemory:
     none: float
     start: float
     points: int
-    error: float
 
 
 def fit_memory(rows: Sequence[Row], empty: float) -> FittedMemory | None:
@@ -93,5 +92,4 @@ def fit_memory(rows: Sequence[Row], empty: float) -> FittedMemory | None:
     rate = [dict(zip(KINDS, (1.0 / each for each in value[low : low + 3]), strict=True)) for low in (0, 3)]
     present = [kind for at, kind in enumerate(KINDS) if kinds[:, at].any()]
     away, near = ({kind: rates[kind] for kind in present} for rates in rate)
-    error = float(np.median(np.abs(seconds(x)[:-1] / measured - 1.0)))
-    return FittedMemory(away, near, value[6], value[6] * (1.0 + value[7]), value[8], len(rows), error)
+    return FittedMemory(away, near, value[6], value[6] * (1.0 + value[7]), value[8], len(rows))

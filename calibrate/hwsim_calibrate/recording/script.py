@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 import numpy as np
 
@@ -21,7 +21,6 @@ from hwsim_calibrate import blas
 from hwsim_calibrate.recording.patching import recording
 from hwsim_calibrate.recording.tape import Step, Tape
 
-FAILED: Final = 1  # exit code of a command that cannot do what it is asked
 _COARSE: Final = 1e-5  # seconds: a CPU clock with longer steps times nothing
 
 
@@ -40,9 +39,7 @@ class Recording:
     Args:
         wall, cpu: time of the whole script, its calls included.
         clock: the clock that counts for a call, `wall` or `cpu`.
-        dispatch: seconds of the host for each call: in which it issues one of a GPU (median), or, of PyTorch's on a CPU,
-        that pass
-            between them; 0 where the calls themselves have it, as numpy's.
+        dispatch: seconds of the host between two calls of PyTorch's; 0 where the calls themselves have it, as numpy's.
         libraries: whose calls were recorded.
         fake: arrays had shapes and no memory; nothing was computed or timed.
     """
@@ -60,8 +57,8 @@ class Recording:
     fake: bool = False
 
     def seconds(self, step: Step) -> float:
-        """Seconds of a call, by the clock that counts."""
-        return step.cpu if self.clock == "cpu" else step.wall
+        """Seconds of a call, by the clock that counts; none where nothing was computed."""
+        return 0.0 if self.fake else step.cpu if self.clock == "cpu" else step.wall
 
     @property
     def inside(self) -> float:
@@ -109,9 +106,8 @@ def record_script(path: str | Path, arguments: Sequence[str] = (), *, runs: int 
     threads = _threads(of_torch)
     clock = "cpu" if threads == 1 and time.get_clock_info("thread_time").resolution < _COARSE else "wall"
     wall, cpu = (float(np.median([each[place] for each in spent[1:] or spent])) for place in (0, 1))
-    issued = [each for tape in tapes[1:] or tapes for each in tape.issued]
-    dispatch = float(np.median(issued)) if issued else 0.0
-    if of_torch and not issued and len(tapes) > 1:
+    dispatch = 0.0
+    if of_torch and len(tapes) > 1:
         dispatch = _between(path, arguments, sum(step.cpu if clock == "cpu" else step.wall for step in steps), clock) / len(steps)
     libraries = ("numpy", *(("PyTorch",) if of_torch else ()))
     return Recording(path.stem, steps, wall, cpu, len(tapes), threads, clock, tuple(notes), dispatch, libraries, fake)
@@ -169,7 +165,7 @@ def _together(tapes: Sequence[Tape]) -> tuple[tuple[Step, ...], int]:
 
 
 def _run(path: Path, arguments: Sequence[str]) -> None:
-    with _as_main(path, arguments), _ending_said(path):
+    with _as_main(path, arguments):
         try:
             runpy.run_path(str(path), run_name="__main__")
         except SystemExit as end:
@@ -179,23 +175,6 @@ def _run(path: Path, arguments: Sequence[str]) -> None:
             raise
         except BaseException as error:  # noqa: BLE001 (whatever a script may raise)
             raise ScriptFailed(_traceback(error, path)) from None
-
-
-@contextlib.contextmanager
-def _ending_said(path: Path) -> Iterator[None]:
-    """Inside, `os._exit`, which ends this process at once, says so first and ends it with FAILED: other codes are hwsim's own."""
-    exit_at_once, process = os._exit, os.getpid()  # children that were forked end as they like
-
-    def said(status: int) -> NoReturn:
-        if os.getpid() == process:
-            os.write(2, f"{path.name} ended with os._exit({status})\nnothing is written\n".encode())
-        exit_at_once(FAILED if os.getpid() == process else status)
-
-    os._exit = said
-    try:
-        yield
-    finally:
-        os._exit = exit_at_once
 
 
 @contextlib.contextmanager

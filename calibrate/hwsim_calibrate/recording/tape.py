@@ -11,7 +11,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -105,9 +105,6 @@ class Step:
 
 
 Describe = Callable[[Performed], Described]
-Clock = Callable[
-    [Callable[[], Any]], tuple[Any, float, float]
-]  # (result, seconds, seconds in which the host issued it) of a call
 
 
 def _overhead() -> tuple[float, float]:
@@ -155,7 +152,6 @@ class Tape:
     recent: Recency = field(default_factory=Recency)
     inside: int = 0  # recorded calls in progress; calls inside them are part of them
     elsewhere: int = 0  # calls of other threads, which are not recorded
-    issued: list[float] = field(default_factory=list)  # seconds in which the host issued each call of a GPU
     silent: tuple[str, ...] = _SILENT
     _numbers: dict[int, tuple[int, weakref.ref[Array] | None]] = field(
         default_factory=dict
@@ -181,19 +177,16 @@ class Tape:
         options: Mapping[str, Any],
         *,
         changes: Iterable[Array] = (),
-        clock: Clock | None = None,
     ) -> Any:
-        """Make a call on plain arrays, and record it; `changes` are arrays that it changes in place; clock: of a GPU."""
+        """Make a call on plain arrays, and record it; `changes` are arrays that it changes in place."""
         if self.only_times:
-            return self._time(name, function, args, options, clock)[0]
+            return self._time(name, function, args, options)[0]
         changed = [*_arrays(options.get("out")), *changes]
         self.inside += 1
         try:
-            result, took = self._time(name, function, args, options, clock)
+            result, took = self._time(name, function, args, options)
             given = [*_arrays(args), *_arrays(tuple(value for key, value in options.items() if key != "out"))]
             op = _described(describe, Performed(name, args, options, result, self._since))
-            if self.issued and clock is not None and op.kind == "busy":
-                op = replace(op, keys={"device": "gpu"})
             self._write(name, op, given, changed, _arrays(result), took)
         finally:
             self.inside -= 1
@@ -205,19 +198,9 @@ class Tape:
         function: Callable[..., Any],
         args: tuple[Any, ...],
         options: Mapping[str, Any],
-        clock: Clock | None = None,
     ) -> tuple[Any, Timing]:
         """Make the call, and nothing else between two looks at the clocks."""
         self.inside += 1
-        if clock is not None:
-            try:
-                result, seconds, issued = clock(lambda: function(*args, **options))
-            finally:
-                self.inside -= 1
-            self.issued += [issued] if issued else []
-            took = Timing(name, getattr(result, "shape", ()), seconds, seconds)
-            self.times.append(took)
-            return result, took
         before = self._usage().faults
         try:
             cpu, wall = time.thread_time_ns(), time.perf_counter_ns()

@@ -1,15 +1,13 @@
 """Calls of PyTorch while a script is recorded: every operator that it dispatches, forward, backward and of the optimizer.
 
-A dispatch mode sees them below autograd, on whatever thread they are made. On a CPU each is timed by the thread's own time; on
-a GPU alone two events of its stream. Views and empty arrays are no calls: what they take is the host's.
-It is imported only for scripts that import PyTorch.
+A dispatch mode sees them below autograd, on whatever thread they are made. Each is timed by the thread's own time. Views and
+empty arrays are no calls: what they take is the host's. It is imported only for scripts that import PyTorch.
 """
 
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -19,10 +17,11 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from hwsim_calibrate.recording.tape import Tape
-from hwsim_calibrate.recording.torch_calls import READ_BACK, changed, described, free, tensors
+from hwsim_calibrate.recording.torch_calls import changed, described, free, tensors
 
 FOLDER: Final = str(Path(torch.__file__).parent)
 THREADS: Final = "OMP_NUM_THREADS"
+ELSEWHERE: Final = "hwsim records PyTorch on a CPU, or its shapes with --fake; on a GPU profile it, and `hwsim import kineto`"
 
 
 class Recorder(TorchDispatchMode):
@@ -39,36 +38,16 @@ class Recorder(TorchDispatchMode):
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
         options, tape = dict(kwargs or {}), self.tape
-        given = tensors([*args, *options.values()])
-        on_gpu = any(each.device.type == "cuda" for each in given)
-        name = func._schema.name  # noqa: SLF001 (the only place that names it)
-        if tape.inside or (free(func) and not (on_gpu and name.endswith(READ_BACK))):
+        if not self.fake and any(each.device.type == "cuda" for each in tensors([*args, *options.values()])):
+            raise NotImplementedError(ELSEWHERE)
+        if tape.inside or free(func):
             result = func(*args, **options)
             for each in () if tape.inside or func.is_view else tensors(result):
                 tape.forget(each)
             return result
-        clock = untimed if self.fake else timed if on_gpu else None
+        name = func._schema.name.removeprefix("aten::")  # noqa: SLF001 (the only place that names it)
         changes = () if tape.only_times else changed(func, args, options)
-        return tape.perform(described(func), name.removeprefix("aten::"), func, args, options, changes=changes, clock=clock)
-
-
-def untimed(call: Callable[[], Any]) -> tuple[Any, float, float]:
-    """The result of a call that computes nothing."""
-    return call(), 0.0, 0.0
-
-
-def timed(call: Callable[[], Any]) -> tuple[Any, float, float]:
-    """(result, seconds of the GPU, seconds in which the host issued it): after everything before it has ended."""
-    stream = torch.cuda.current_stream()
-    first, last = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-    stream.synchronize()
-    first.record(stream)
-    began = time.perf_counter()
-    result = call()
-    issued = time.perf_counter() - began
-    last.record(stream)
-    last.synchronize()
-    return result, max(first.elapsed_time(last) * 1e-3, 1e-9), issued
+        return tape.perform(described(func), name, func, args, options, changes=changes)
 
 
 @contextmanager

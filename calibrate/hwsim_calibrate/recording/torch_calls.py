@@ -6,15 +6,12 @@ Nothing here imports PyTorch: tensors are asked for their shape, format and stri
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 from hwsim.importers.aten import FREE, meaning, plain
 from hwsim.importers.recording import Facts
 from hwsim_calibrate.recording.operands import is_tensor
 from hwsim_calibrate.recording.tape import Described, NoOp, Performed
-
-DEVICE: Final = "gpu"
-READ_BACK: Final = ("_local_scalar_dense",)
 
 
 def free(func: Any) -> bool:
@@ -70,13 +67,7 @@ def described(func: Any) -> Callable[[Performed], Described]:
     name = func._schema.name  # noqa: SLF001
 
     def describe(done: Performed) -> Described:
-        given = [each for each in tensors([*done.args, *done.options.values()]) if each.numel()]
-        made = tensors(done.result)
-        if (copied := _between(plain(name), given, made)) is not None:
-            return copied
-        kind, keys = statement_of(name, facts_of(func, done.args, done.options))
-        on_gpu = any(each.device.type == "cuda" for each in (*given, *made))
-        return Described(kind, keys | ({"device": DEVICE} if on_gpu else {}))
+        return Described(*statement_of(name, facts_of(func, done.args, done.options)))
 
     return describe
 
@@ -92,29 +83,3 @@ def statement_of(name: str, facts: Facts) -> tuple[str, dict[str, Any]]:
         raise NoOp(read.why or "no work")
     ((kind, keys),) = read.statement.items()
     return kind, dict(keys)
-
-
-def _between(name: str, given: Sequence[Any], made: Sequence[Any]) -> Described | None:
-    """A copy between host and GPU; None for anything else."""
-    if name in READ_BACK and given:
-        return _copy(given[0], "cpu")
-    if name not in ("_to_copy", "copy_", "copy") or not made:
-        return None
-    source = given[-1] if name != "_to_copy" and len(given) > 1 else given[0] if given else None
-    if source is None or source.device.type == made[0].device.type:
-        return None
-    return _copy(source, made[0].device.type)
-
-
-def _copy(source: Any, to: str) -> Described:
-    ends = {"cuda": DEVICE}
-    size = source.numel() * source.element_size()
-    keys = {"from": ends.get(source.device.type, "cpu"), "to": ends.get(to, "cpu"), "bytes": f"{size} B"}
-    return Described("copy", {**keys, "memory": "pinned" if _pinned(source) else "pageable"})
-
-
-def _pinned(source: Any) -> bool:
-    try:
-        return bool(source.is_pinned())
-    except RuntimeError:  # there is no GPU to be pinned for
-        return False

@@ -178,8 +178,6 @@ def _statement(recording: Recording, folded: Folded, leaf: Leaf, indent: str, be
 def _spread(keys: dict[str, Any], recording: Recording, steps: Sequence[Step], before: str) -> None:
     """Add the cores, the call before it, new pages, and the age of its operands (median of all turns)."""
     op = steps[0].op
-    if op.kind == "copy" or "device" in op.keys:  # a GPU's
-        return
     keys["cores"] = recording.threads if op.kind == "matmul" else 1
     if steps[0].name != before and op.call is not None:
         keys["among_others"] = True
