@@ -197,7 +197,7 @@ def test_reading_through_a_link_is_bound_by_the_narrower_of_both() -> None:
     rates = of.rates()
     assert of.read("disk", 4e9).demand.alone(rates) == pytest.approx(1.001)
     assert of.read("disk", 4e9, to="cpu").demand.alone(rates) == pytest.approx(2.001, rel=1e-6)
-    assert of.write("disk", 4e9, of="cpu").demand.alone(rates) == pytest.approx(2.001, rel=1e-6)
+    assert of.transfer("cpu", "disk", 4e9).demand.alone(rates) == pytest.approx(2.001, rel=1e-6)
     assert of.read("disk", 4e3, 1000, "random", to="cpu").demand.alone(rates) == pytest.approx(1.001)
     assert of.read("loose", 4e9, to="cpu").demand.alone(rates) == pytest.approx(1.0)
     assert dict(of.read("disk", 4e9, to="cpu").demand.amounts)["disk.media"] == pytest.approx(1.0)

@@ -19,7 +19,7 @@ from typing import ClassVar
 
 from hwsim.demand import Capacity, Cost, Crowd, Demand, Term
 from hwsim.devices.crowding import Knee, Streams
-from hwsim.devices.kind import AccessTimes
+from hwsim.devices.kind import Storage
 from hwsim.devices.roofline import WORKLOAD, CannotCompute, Input, latency_term, source_of
 from hwsim.devices.storage import Access, Asked, Direction, Limit, cost_of, each, given, number
 from hwsim.formats import precise
@@ -32,7 +32,7 @@ __all__ = ["Access", "Disk"]
 
 
 @dataclass(frozen=True, slots=True)
-class Disk(AccessTimes):
+class Disk(Storage):
     """Reads and writes share the media; a number for writing left out is that for reading."""
 
     kind: ClassVar[str] = "disk"
@@ -78,14 +78,6 @@ class Disk(AccessTimes):
         latency = ("latency", self.latency) if self.write_latency is None else ("write_latency", self.write_latency)
         iops = ("iops", self.iops) if self.write_iops is None else ("write_iops", self.write_iops)
         return self._accesses(name, size, times, access, depth, rate, latency, iops)
-
-    def copy_bytes(self, name: str, size: float, *, leaving: bool = True) -> tuple[str, float]:
-        """Media time drawn by a transfer that reads the disk (or, reaching it, writes), in one sequence."""
-        return f"{name}.media", size / (self.read_bandwidth if leaving or self.write_bandwidth is None else self.write_bandwidth)
-
-    def copy_key(self, *, leaving: bool = True) -> tuple[str, str]:
-        speed = "read" if leaving or self.write_bandwidth is None else "write"
-        return speed, "latency" if leaving or self.write_latency is None else "write_latency"
 
     def _stream(self, name: str, direction: Direction, request: Asked) -> Cost:
         """Accesses in sequence of a request among others: the latency is the device's time, as of one at random."""

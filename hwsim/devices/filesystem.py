@@ -16,7 +16,7 @@ import math
 from typing import ClassVar
 
 from hwsim.demand import Cost
-from hwsim.devices.kind import AccessTimes
+from hwsim.devices.kind import Storage
 from hwsim.devices.roofline import Input, source_of
 from hwsim.devices.storage import Asked, Direction, Limit, cost_of, each, given, number
 from hwsim.formats import precise
@@ -26,7 +26,7 @@ from hwsim.units import Bytes, BytesPerSecond, PerSecond, Seconds
 
 
 @dataclass(frozen=True, slots=True)
-class Filesystem(AccessTimes):
+class Filesystem(Storage):
     """Bandwidths of all clients together, of one client and of one stream; a number for writing left out is that for reading."""
 
     kind: ClassVar[str] = "filesystem"
@@ -58,8 +58,9 @@ class Filesystem(AccessTimes):
         if self.client is not None:
             inputs_client = (number(accesses), each(accesses), given("client", self.client, "B/s", self.sources, "client"))
             floors.append(Limit("client", "times x size / client", inputs_client, accesses.bytes / self.client))
-        latency = self.copy_latency(leaving=direction == "read")
-        slow = self.copy_key(leaving=direction == "read")[1]
+        latency, slow = self.latency, "latency"
+        if direction == "write" and self.write_latency is not None:
+            latency, slow = self.write_latency, "write_latency"
         sequential = accesses.access == "sequential"
         start = latency if sequential else 0.0  # read ahead, written behind, unless `sync`
         waits = max(0.0, accesses.times - 1) if sequential and accesses.sync else 0.0 if sequential else accesses.times
@@ -79,13 +80,6 @@ class Filesystem(AccessTimes):
         moving = accesses.bytes / alone / depth if key != "client" else 0.0
         floors.append(Limit("accesses", formula, terms, (waits * latency + accesses.bytes / alone) / depth, moving))
         return cost_of(name, accesses, limits, floors, ("first byte", start, f"{slow}: " + source_of(self.sources, slow)))
-
-    def copy_bytes(self, name: str, size: float, *, leaving: bool = True) -> tuple[str, float]:
-        """Shared media time drawn by a transfer."""
-        return f"{name}.media", size / self._rate(leaving)[1]
-
-    def copy_key(self, *, leaving: bool = True) -> tuple[str, str]:
-        return self._rate(leaving)[0], "latency" if leaving or self.write_latency is None else "write_latency"
 
     def _rate(self, reading: bool) -> tuple[str, float]:
         if reading or self.write_bandwidth is None:

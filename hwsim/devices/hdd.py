@@ -122,16 +122,6 @@ class Hdd(Storage):
             return self._sequential(name, direction, accesses, part)
         return self._random(name, direction, accesses, part)
 
-    def copy_bytes(self, name: str, size: float, *, leaving: bool = True) -> tuple[str, float]:  # noqa: ARG002 (as of any disk)
-        """Media time drawn by a transfer that reads or writes it: at the rate of the outer edge."""
-        return f"{name}.media", size / self._through(self.rate(0.0))
-
-    def copy_latency(self, *, leaving: bool = True) -> float:  # noqa: ARG002 (as of any disk)
-        return self.overhead + self.position()
-
-    def copy_key(self, *, leaving: bool = True) -> tuple[str, str]:  # noqa: ARG002 (as of any disk)
-        return "outer", "seek"
-
     @property
     def _told(self) -> Origin:
         """Source of the rate."""

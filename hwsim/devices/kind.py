@@ -12,7 +12,7 @@ from hwsim.origins import Origin
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
 from hwsim.spec.mistakes import Problem
-from hwsim.units import Seconds, Watts
+from hwsim.units import Watts
 
 if TYPE_CHECKING:
     from hwsim.devices.storage import Asked, Direction
@@ -58,26 +58,3 @@ class Storage(Device):
     def serve(self, name: str, direction: Direction, asked: Asked) -> Cost:
         """Reads or writes of one op."""
         raise NotImplementedError
-
-    def copy_bytes(self, name: str, size: float, *, leaving: bool = True) -> tuple[str, float]:
-        """(capacity, amount) drawn by a transfer that leaves the device, or reaches it."""
-        raise NotImplementedError
-
-    def copy_latency(self, *, leaving: bool = True) -> float:
-        """Seconds before the first byte of a transfer: one access."""
-        raise NotImplementedError
-
-    def copy_key(self, *, leaving: bool = True) -> tuple[str, str]:
-        """Keys of a file behind `copy_bytes` and `copy_latency`."""
-        raise NotImplementedError
-
-
-class AccessTimes(Storage):
-    """Storage whose accesses have one time, and those that write may have another."""
-
-    __slots__ = ()
-    latency: Seconds
-    write_latency: Seconds | None
-
-    def copy_latency(self, *, leaving: bool = True) -> float:
-        return self.latency if leaving or self.write_latency is None else self.write_latency

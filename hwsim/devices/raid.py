@@ -124,18 +124,6 @@ class Raid(Storage):
         demand = replace(cost.demand, floor=floor, clocks=clocks, share=accesses.bytes or 1.0, crowd=crowd)
         return replace(cost, demand=demand, moved=moved, why=tuple(why))
 
-    def copy_bytes(self, name: str, size: float, *, leaving: bool = True) -> tuple[str, float]:
-        """Draw of a transfer: its part of the bytes of each member."""
-        return self.member.copy_bytes(name, size / self.width("read" if leaving else "write"), leaving=leaving)
-
-    def copy_latency(self, *, leaving: bool = True) -> float:
-        return self.member.copy_latency(leaving=leaving)
-
-    def copy_key(self, *, leaving: bool = True) -> tuple[str, str]:
-        key = next(key for key, each in self._given() if each is not None)
-        speed, slow = self.member.copy_key(leaving=leaving)
-        return f"{key}.{speed}", f"{key}.{slow}"
-
     def _given(self) -> tuple[tuple[str, Disk | Hdd | Ssd | Volume | None], ...]:
         return ("hdd", self.hdd), ("ssd", self.ssd), ("disk", self.disk), ("volume", self.volume)
 

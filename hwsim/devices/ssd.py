@@ -190,17 +190,6 @@ class Ssd(Storage):
         source = f"endurance.{key}: " + source_of(self.sources, f"endurance.{key}")
         return replace(cost, why=(*cost.why, Term("wear", label, ((label, format_quantity(lasts, "s"), source),), 0.0)))
 
-    def copy_bytes(self, name: str, size: float, *, leaving: bool = True) -> tuple[str, float]:
-        """Media time drawn by a transfer that reads or writes it, in one sequence."""
-        return f"{name}.media", size / self.bandwidth("read" if leaving else "write")
-
-    def copy_latency(self, *, leaving: bool = True) -> float:
-        return self.sequential_latency if self.sequential_latency is not None else self.one("read" if leaving else "write", PAGE)
-
-    def copy_key(self, *, leaving: bool = True) -> tuple[str, str]:
-        slow = "latency" if leaving or self.write_latency is None else "write_latency"
-        return "read" if leaving else "write", slow if self.sequential_latency is None else "sequential_latency"
-
     # ---- derivations ----
 
     def _capped(self, rate: float) -> float:

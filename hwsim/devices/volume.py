@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from hwsim.demand import Cost
-from hwsim.devices.kind import AccessTimes
+from hwsim.devices.kind import Storage
 from hwsim.devices.roofline import Input, source_of
 from hwsim.devices.storage import Asked, Direction, Limit, cost_of, drained, drained_after
 from hwsim.formats import precise
@@ -30,7 +30,7 @@ _GIB = 2.0**30
 
 
 @dataclass(frozen=True, slots=True)
-class Volume(AccessTimes):
+class Volume(Storage):
     """Base and burst, in accesses and in bytes a second; reads and writes count alike."""
 
     kind: ClassVar[str] = "volume"
@@ -97,13 +97,6 @@ class Volume(AccessTimes):
             )
             floors.append(Limit("accesses", "waits x latency / at once", waits_inputs, waits * one_s / depth))
         return cost_of(name, accesses, limits, floors, ("first access", start, f"{key}: " + source_of(self.sources, key)))
-
-    def copy_bytes(self, name: str, size: float, *, leaving: bool = True) -> tuple[str, float]:  # noqa: ARG002 (as of any disk)
-        """Media time drawn by a transfer: at the rate it keeps up, in accesses of one chunk."""
-        return f"{name}.media", size / min(self.bandwidth, self.base * self.chunk)
-
-    def copy_key(self, *, leaving: bool = True) -> tuple[str, str]:
-        return "bandwidth", "latency" if leaving or self.write_latency is None else "write_latency"
 
     def _bucket(
         self, label: str, amount: float, unit: str, fast: float, base: float, stock: float, base_key: str, stock_key: str

@@ -153,6 +153,8 @@ class Bulk:
         if (route.a, route.b) == (a, b):
             return None
         like = self._transfers.made(route.a, route.b, size, handling)
+        if like.requests or like.demand.clocks:
+            return None  # a disk, or a core, that has more to say than what it draws
         names = [self._called(row, h if row[0] in (FROM, OUT) else k) for row in kind.rows]
         demand = like.demand
         amounts = sorted([(name, amount) for name, (_, amount) in zip(names, demand.amounts, strict=False)])

@@ -37,7 +37,7 @@ class Handling:
     """Options of a copy or a message.
 
     protocol: None is the network card's own. messages: equal parts it is sent in. pages: of the host's memory.
-    by: who moves them. waited: the program waits for it.
+    by: who moves them. waited: the program waits for it. of_service: as of `hwsim.devices.storage.Asked`, for a disk at an end.
     """
 
     protocol: Protocol | None = None
@@ -45,6 +45,7 @@ class Handling:
     pages: Pages = "pinned"
     by: Mover = "dma"
     waited: bool = False
+    of_service: bool = False
 
 
 PLAIN: Final = Handling()

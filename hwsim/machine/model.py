@@ -285,15 +285,6 @@ class Machine:
         request = Asked(size=size, times=times, access=access, depth=depth)
         return self.serve(disk, "read", request, to)
 
-    def write(
-        self, disk: str, size: float, times: float = 1, access: Access = "sequential", depth: float = 1, of: str = ""
-    ) -> Cost:
-        """`times` writes of `size` bytes each to a disk, coming from `of`; otherwise as `read`."""
-        from hwsim.devices.storage import Asked
-
-        request = Asked(size=size, times=times, access=access, depth=depth)
-        return self.serve(disk, "write", request, of)
-
     def serve(self, disk: str, direction: Direction, request: Asked, partner: str = "") -> Cost:
         """Cost of an op on a disk, with its bytes moved on to `partner` (or, written, coming from it).
 

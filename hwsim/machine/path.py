@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 
 from hwsim.demand import Term
-from hwsim.devices import Cpu, Gpu, Memory, Nic, Storage, Switch
+from hwsim.devices import Cpu, Gpu, Memory, Nic, Switch
 from hwsim.devices.doubts import doubts
 from hwsim.devices.roofline import WORKLOAD, latency_term, source_of
 from hwsim.formats import precise
@@ -147,27 +147,23 @@ class Collector:
         drawn = tuple(map(tuple, by_capacity.values()))
         return Path(tuple(stops), links, self.protocol, tuple(self.latencies), tuple(draws), drawn, latency, passes)
 
-    def end(self, name: str, *, leaving: bool, inside: bool) -> None:
-        """Add the memory (or disk) at one end; `inside`: the other end is the same."""
-        self._once((name, leaving, inside), lambda alone: alone.end_anew(name, leaving=leaving, inside=inside))
+    def end(self, name: str, *, inside: bool) -> None:
+        """Add the memory at one end; `inside`: the other end is the same. A disk is asked as by an op of its own."""
+        self._once((name, inside), lambda alone: alone.end_anew(name, inside=inside))
 
-    def end_anew(self, name: str, *, leaving: bool, inside: bool) -> None:
+    def end_anew(self, name: str, *, inside: bool) -> None:
         """As `end`, whatever is known."""
         model, inner = self.devices[name].model, None
-        if isinstance(model, Storage):
-            (capacity, seconds), wait = model.copy_bytes(name, 1.0, leaving=leaving), model.copy_latency(leaving=leaving)
-            kind, (key, slow) = "media", model.copy_key(leaving=leaving)
-        elif isinstance(model, Cpu | Gpu | Memory):
-            (capacity, seconds), wait = model.copy_bytes(name, 1.0), model.copy_latency()
-            kind, prefix = "memory", "" if isinstance(model, Memory) else "memory."
-            key, slow = f"{prefix}bandwidth", f"{prefix}latency"
-            if inside and isinstance(model, Gpu):
-                inner = _reached_inside(model)
-        else:
+        if not isinstance(model, Cpu | Gpu | Memory):
             return
+        (capacity, seconds), wait = model.copy_bytes(name, 1.0), model.copy_latency()
+        prefix = "" if isinstance(model, Memory) else "memory."
+        key, slow = f"{prefix}bandwidth", f"{prefix}latency"
+        if inside and isinstance(model, Gpu):
+            inner = _reached_inside(model)
         rate = ("bandwidth", precise(1 / seconds, "B/s"), source_of(model.sources, key))
         part, reached = inner or (1.0, None)
-        self.draws.append(Draw(capacity, seconds / part, seconds / part, f"{kind} {name}", rate, inner=reached))
+        self.draws.append(Draw(capacity, seconds / part, seconds / part, f"memory {name}", rate, inner=reached))
         if wait > 0:
             self.latencies.append(latency_term(f"first access at {name}", wait, source_of(model.sources, slow), capacity, name))
 

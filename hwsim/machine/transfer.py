@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
@@ -17,6 +18,7 @@ from hwsim.machine.placed import NoRoute, PlacedDevice, UnknownName
 from hwsim.machine.routes import Routes
 
 if TYPE_CHECKING:
+    from hwsim.devices.storage import Direction
     from hwsim.machine.bulk import Bulk
 
 _CACHED: Final = 200_000
@@ -34,7 +36,7 @@ class Transfers:
         backplanes: Backplanes,
     ) -> None:
         self._devices, self._groups, self.routes, self.backplanes = devices, groups, routes, backplanes
-        self._paths: dict[tuple[str, str, bool, Protocol | None], Path] = {}
+        self._paths: dict[tuple[str, str, Protocol | None], Path] = {}
         self._passed: dict[object, Passed] = {}
         self._costs: dict[tuple[str, str, float, bool, Handling], Cost] = {}
 
@@ -65,7 +67,7 @@ class Transfers:
         return cost or self.made(a, b, size, handling)
 
     def made(self, a: str, b: str, size: float, handling: Handling = PLAIN, *, ends: bool = True) -> Cost:
-        """The same by a search for its route; `ends=False` leaves out what it draws of a disk at either end."""
+        """The same by a search for its route; `ends=False` leaves out what a disk at either end takes."""
         key = (a, b, size, ends, handling)
         cost = self._costs.get(key)
         if cost is None:
@@ -92,16 +94,22 @@ class Transfers:
 
     def plain_path(self, a: str, b: str, handling: Handling) -> Path | None:
         """See `Machine.plain_path`."""
-        if len(self._paths) >= _FEW and (a, b, True, handling.protocol) not in self._paths:
+        if len(self._paths) >= _FEW and (a, b, handling.protocol) not in self._paths:
             return None
-        path, tally = self._beyond(a, b, 1.0, True, handling)
-        return path if tally == Tally() else None
+        path, tally = self._beyond(a, b, 1.0, handling)
+        return path if tally == Tally() and not self._disks(a, b) else None
 
-    def _beyond(self, a: str, b: str, size: float, ends: bool, handling: Handling) -> tuple[Path, Tally]:
+    def _disks(self, a: str, b: str) -> list[tuple[str, Storage, Direction]]:
+        """The disks among both ends, and what is done there."""
+        ends: tuple[tuple[str, Direction], ...] = (a, "read"), (b, "write")
+        found = ((name, way, self._devices.get(name)) for name, way in ends)
+        return [(name, each.model, way) for name, way, each in found if each is not None and isinstance(each.model, Storage)]
+
+    def _beyond(self, a: str, b: str, size: float, handling: Handling) -> tuple[Path, Tally]:
         """The path of a transfer, and what it takes in addition: lines that do not depend on the size, if there is one."""
-        path = self._paths.get((a, b, ends, handling.protocol))
+        path = self._paths.get((a, b, handling.protocol))
         if path is None:
-            path = self._paths[a, b, ends, handling.protocol] = self._path(*self.ends(a, b), ends, handling.protocol)
+            path = self._paths[a, b, handling.protocol] = self._path(*self.ends(a, b), handling.protocol)
         tally = Tally()
         start, end = self._devices.get(path.stops[0]), self._devices.get(path.stops[-1])
         if start is not None and end is not None:
@@ -111,7 +119,14 @@ class Transfers:
         return path, tally
 
     def _make(self, a: str, b: str, size: float, ends: bool, handling: Handling) -> Cost:
-        path, tally = self._beyond(a, b, size, ends, handling)
+        if disks := self._disks(a, b) if ends else ():
+            from hwsim.devices.storage import Asked  # few runs copy to a disk
+
+            cost, asked = self._make(a, b, size, False, handling), Asked(size=size, of_service=handling.of_service)
+            for name, disk, way in disks:  # as an op that reads it, or writes to it
+                cost = replace(join(disk.serve(name, way, asked), cost), requests=asked.requests(name, way))
+            return cost
+        path, tally = self._beyond(a, b, size, handling)
         latency = path.latency + math.fsum([term.seconds for term in tally.latencies])
         if size <= 0:
             return Cost(Demand(latency=latency), why=(*path.latencies, *tally.latencies))
@@ -138,20 +153,19 @@ class Transfers:
             why=Later(_derivation, path, size, messages, tally),
         )
 
-    def _path(self, a: str, b: str, ends: bool, protocol: Protocol | None) -> Path:
+    def _path(self, a: str, b: str, protocol: Protocol | None) -> Path:
         if a == b and a in self._groups:  # a copy within a group of sockets
             members = self._members(a)
             collector = Collector(self._devices, self.backplanes, None)
-            for leaving in (True, False):
-                collector.end(members[0], leaving=leaving, inside=True)
+            for _ in range(2):
+                collector.end(members[0], inside=True)
             collector.draws = shared_by_sockets(collector.draws, members)
             return collector.path((a,), ())
         route = self.routes.route(a, b)
         stops = route.stops(a)
         collector = Collector(self._devices, self.backplanes, protocol_on(self._devices, stops, protocol), self._passed)
-        for name, leaving in ((a, True), (b, False)):
-            if ends or not isinstance(self._devices[name].model, Storage):
-                collector.end(name, leaving=leaving, inside=not route.links)
+        for name in (a, b):
+            collector.end(name, inside=not route.links)
         if route.shares:
             collector.spread(stops, route)
         else:

@@ -49,7 +49,7 @@ class Copy(Op):
             raise CannotPlace(f"`by: {self.by}` needs a {mover} at one end", f"from {source} to {target} there is none")
         if self.memory == "pageable" and kinds <= {"gpu"}:
             raise CannotPlace("`memory: pageable` is of the host, but both ends are GPUs", "leave it out")
-        handling = Handling(pages=self.memory, by=self.by, waited=self.block)
+        handling = Handling(pages=self.memory, by=self.by, waited=self.block, of_service=scope.of_service)
         cost = scope.machine.transfer(source, target, self.bytes, handling)
         return Placed(device, self.queue or queue, cost, output=self.bytes, home=target)
 
@@ -87,6 +87,6 @@ class Send(Op):
         source = scope.one(self.source) if self.source else scope.own
         target = scope.one(self.target)
         size = self.bytes * self.messages
-        handling = Handling(protocol=self.protocol, messages=self.messages)
+        handling = Handling(protocol=self.protocol, messages=self.messages, of_service=scope.of_service)
         cost = scope.machine.transfer(source, target, size, handling)
         return Placed(source, self.queue or "send", cost, output=size, home=target)

@@ -8,6 +8,7 @@ from hwsim.devices import Storage
 from hwsim.devices.disk import Disk
 from hwsim.devices.hdd import Hdd
 from hwsim.devices.ssd import Ssd
+from hwsim.devices.storage import Asked
 from hwsim.formats import precise
 from hwsim.machine import Machine
 from hwsim.views.latency.probe import LINE, MEGABYTE, PAGE, Lacks, Timed
@@ -69,6 +70,5 @@ def _random(machine: Machine, sort: Sort, way: Literal["read", "write"]) -> Time
     name = find(machine, sort)
     size = LINE if sort == "persistent memory" else PAGE
     host = machine.host_of(name, linked=True)
-    read = way == "read"
-    cost = machine.read(name, size, access="random", to=host) if read else machine.write(name, size, access="random", of=host)
+    cost = machine.serve(name, way, Asked(size=size, access="random"), host)
     return Timed(cost.demand.alone(machine.rates()), name, f"one {way} of {size:g} B, nothing else under way", cost.why)

@@ -103,7 +103,7 @@ class Lane:
         """Seconds in which a number of blocks is stored in a tier, if nothing slows that."""
         size, rates = 1024 * self.block_bytes, self.machine.rates()
         if level:
-            request = Asked(size=size * len(self.gpus))
+            request = Asked(size=size * len(self.gpus), of_service=True)
             return blocks / 1024 * self.machine.serve(self.disk, "write", request, self.host).demand.body(rates)
         return blocks / 1024 * max(self.machine.transfer(gpu, self.host, size).demand.body(rates) for gpu in self.gpus)
 
