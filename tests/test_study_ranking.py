@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from hwsim.cli import main
 from hwsim.results.interval import Interval
+from hwsim.results.work import Work
 from hwsim.spec import SpecError
 from hwsim.studies import Sweep, sweep
 from hwsim.studies.csv_file import earlier_points
@@ -19,7 +20,6 @@ from hwsim.studies.curves import curves
 from hwsim.studies.measures import measure
 from hwsim.studies.point import Outcome, read_source, run_point
 from hwsim.studies.ranking import differing
-from hwsim.studies.work import Work
 
 MACHINE = """\
 hwsim: machine/1

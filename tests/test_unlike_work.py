@@ -5,8 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 import hwsim
+from hwsim.comparing import of_document, of_run, of_sides
+from hwsim.comparing.alike import UNLIKE
 from hwsim.comparing.simulating import compare
 from hwsim.costs import Amount, Paying, load_prices
 from hwsim.devices.offers import Way
@@ -14,8 +18,10 @@ from hwsim.planning import plan, read_question
 from hwsim.planning.choosing import against
 from hwsim.planning.options import Option
 from hwsim.planning.variants import Point
+from hwsim.results.work import UNCOUNTED
 from hwsim.sensitivities import sensitivity
-from hwsim.spec import SpecError
+from hwsim.spec import SpecError, names
+from hwsim.studies.ranking import differing
 
 MACHINE = "dgx-h100"
 TRAIN = {"model": "d2l-resnet-18", "gpus": 2, "global_batch": "$batch", "steps": "$steps", "dtype": "fp32"}
@@ -157,7 +163,7 @@ def test_a_plan_and_a_comparison_have_one_judgement_of_prices_of_other_kinds(oth
     answer = plan(
         {"machine": list(machines), "workload": train, "failures": "none", "rent": way, "minimise": "cost", "simulate": 0}
     )
-    unlike = [each.unlike for each in answer.ratios.values() if "GPU" not in each.unlike]
+    unlike = [each.unlike for each in answer.ratios.values() if each.unlike != UNLIKE]
     if not answer.ratios:  # the other has no plan that fits
         return
     assert bool(unlike and unlike[0]) == (" against " in both.why)
@@ -182,3 +188,56 @@ def test_what_its_machine_cannot_do_is_no_answer() -> None:
     answer = plan({**question, "set": {"workload.let.size": "100 TB"}})
     assert answer.best is None
     assert "which holds 3.84 TB" in str(answer)
+
+
+@given(st.sampled_from(sorted(WORKLOADS)), st.sampled_from(sorted(WORKLOADS)), st.integers(1, 3))
+@settings(max_examples=15)
+def test_written_runs_compare_as_the_runs_and_tell_nothing_of_unlike_work(first: str, second: str, more: int) -> None:
+    """A run that was written says its work; one of an older version does not, and no answer is claimed."""
+    files = [{"hwsim": "workload/1", **WORKLOADS[name]} for name in (first, second)]
+    runs = [hwsim.simulate(MACHINE, file, set={"n": n}) for file, n in zip(files, (1, more), strict=True)]
+    documents = [run.to_json() for run in runs]
+    sides, written = [of_run(run, run.to_json) for run in runs], [of_document(each, "a file") for each in documents]
+    assert [side.work for side in written] == [side.work for side in sides]
+    both = of_sides(written[0], written[1])
+    assert (both.measure, both.unit) == ((live := of_sides(sides[0], sides[1])).measure, live.unit)
+    if differing([run.work for run in sides]) in UNCOUNTED:
+        assert not [claim for claim in CLAIMS if claim in str(both)]
+    old = of_sides(of_document({key: each for key, each in documents[0].items() if key != "work"}, "old"), written[1])
+    assert old.measure is None
+    assert "not known" in old.why
+    assert not [claim for claim in CLAIMS if claim in str(old)]
+
+
+MATMUL: dict[str, Any] = {"matmul": {"device": "gpu0", "m": 8192, "n": 8192, "k": 8192, "dtype": "bf16"}}
+JUDGED: dict[str, Any] = {
+    "matmul": {"hwsim": "workload/1", "program": [MATMUL, {"wait": "all"}]},
+    "loop": {
+        "hwsim": "workload/1",
+        "program": [{"repeat": {"times": 10, "do": [{"add": {"shape": [1 << 20], "device": "cpu*"}}]}}],
+    },
+    "training": "bert-large",
+}
+MACHINES = [name for name in names("machine") if not name.startswith("scale/")]
+
+
+@settings(max_examples=20)
+@given(st.sampled_from(MACHINES), st.sampled_from(MACHINES), st.sampled_from(sorted(JUDGED)))
+@example("dgx-b200", "mi300x-8", "training")
+@example("dgx-h100", "dgx-a100", "matmul")
+def test_a_plan_and_a_comparison_have_one_judgement_of_time(first: str, second: str, work: str) -> None:
+    question = {"machine": [first, second], "workload": JUDGED[work], "minimise": "time", "failures": "none", "simulate": 9}
+    try:
+        both = compare((first, second), (JUDGED[work],) * 2, attribute=False)
+        answer = plan(question)
+    except SpecError:
+        return
+    if len(answer.options) < 2 or both.values is None:  # one of them cannot run it
+        return
+    (judged,) = answer.ratios.values()
+    assert judged.value == pytest.approx(max(both.values) / min(both.values), rel=1e-4)
+    if both.over is None:
+        assert not judged.is_told
+        return
+    assert judged.is_told == both.over.is_told
+    assert judged.half == pytest.approx(both.over.half, rel=1e-6)

@@ -114,7 +114,7 @@ def command(
         if kinds == ["run", "run"]:
             _refuse_settings(settings, set_a, set_b)
             sides = [comparing.of_document(each.content, each.name) for each in given]
-            both = comparing.of_written(sides[0], sides[1], by)
+            both = comparing.of_sides(sides[0], sides[1], by)
         else:
             machines, workloads = ([each.content for each in given if each.kind == kind] for kind in ("machine", "workload"))
             if len(machines) + len(workloads) != len(given) or not _is_pair(len(machines), len(workloads), own=is_changed):

@@ -1,4 +1,6 @@
-"""Machines as if both were known alike: what was measured of a part is left out, and filled in from its class.
+"""Which of two answers is better, as `hwsim compare` and `hwsim plan` claim it, and machines as if both were known alike.
+
+Known alike: what was measured of a part is left out, and filled in from its class.
 
     answer         of the files as they are: a part was fitted, its counterpart in the other machine is filled in from its class
     known alike    with both filled in from their classes: what the files state of both
@@ -10,23 +12,82 @@ A claim must hold both ways, so the range of the answer grows by `apart`.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
+from hwsim.costs import PricedItem, unlike_prices
 from hwsim.machine.classes import completed
+from hwsim.records import dataclass
 from hwsim.results.interval import Interval
-from hwsim.results.ratio import Ratio
+from hwsim.results.ratio import Ratio, ratio
 from hwsim.spec import Mistakes, Tree, origin_of, resolve
 from hwsim.studies.provenance import rank_of
 
 SOURCE_KEYS: Final = ("source", "ref")
 FITTED: Final = ("measured", "fitted")
 COUNTS: Final = 0.02  # part of the time from which on an error counts
+UNLIKE: Final = "one was measured where the other is filled in from its class"
 
 
-def is_unlike(first: Interval | None, second: Interval | None) -> bool:
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of one of two answers.
+
+    Args:
+        time: how sure its time is; a half width, as a logarithm, where nothing tells what of it another answer shares.
+        besides: half width of all else, such as prices.
+        prices: that it comes from, the dearest first; none where it is no money.
+    """
+
+    time: Interval | float
+    besides: float = 0.0
+    prices: Sequence[PricedItem] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """The ratio of two answers.
+
+    Args:
+        why: why no ratio of the two is sure, however large it is; "" if nothing forbids a claim.
+        alike: the ratio if both machines were known alike; None where they are, or where nothing tells it.
+    """
+
+    over: Ratio
+    why: str = ""
+    alike: float | None = None
+
+
+def judged(value: float, first: Known, second: Known, alike: Callable[[], float | None] | None) -> Judged:
+    """The ratio `value` of the first answer to the second, and whether one may be called better.
+
+    Errors that both have cancel. The range holds the ratio of the two known alike as well.
+
+    Args:
+        alike: finds that ratio, None where it cannot; None of one machine, which is known alike.
+    """
+    halves = [each.time.half if isinstance(each.time, Interval) else each.time for each in (first, second)]
+    time = Ratio(1.0, math.hypot(*halves))
+    if isinstance(first.time, Interval) and isinstance(second.time, Interval):
+        time = ratio(first.time, second.time)
+    offers = [[(each.name, each.provider, each.date) for each in entry.prices] for entry in (first, second)]
+    is_shared = offers[0] == offers[1] and bool(offers[0] or time.half == 0 < halves[0])  # of one run at equal prices all is
+    half = time.half if is_shared else math.hypot(time.half, first.besides, second.besides)
+    over = Ratio(value, half, time.outside)
+    if why := unlike_prices(second.prices, first.prices):
+        return Judged(over, why)
+    if alike is None or not is_unlike(first.time, second.time):
+        return Judged(over)
+    told = alike()
+    if told is None:
+        return Judged(over, UNLIKE)
+    return Judged(replace(over, half=half + abs(math.log(value / told))), alike=told)  # a claim must hold both ways
+
+
+def is_unlike(first: Interval | float | None, second: Interval | float | None) -> bool:
     """Whether one answer has errors of measured parts where the other has errors of a class."""
-    if first is None or second is None:
+    if not isinstance(first, Interval) or not isinstance(second, Interval):
         return False
     ranks: list[dict[str, int]] = []
     for sure in (first, second):
@@ -37,16 +98,6 @@ def is_unlike(first: Interval | None, second: Interval | None) -> bool:
         ranks.append(least)
     ours, theirs = ranks
     return any(ours[regime] != theirs[regime] for regime in ours.keys() & theirs.keys())
-
-
-def widened(over: Ratio, alike: float) -> Ratio:
-    """The ratio with the difference that provenance alone makes as a further error.
-
-    >>> wide = widened(Ratio(1.2, 0.1), 1.1)
-    >>> round(wide.low, 3), round(1.1 * math.exp(-0.1), 3), wide.is_told
-    (0.995, 0.995, False)
-    """
-    return replace(over, half=over.half + abs(math.log(over.value / alike)))
 
 
 def as_its_class(machine: Tree) -> Tree:

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from hwsim.comparing.alike import is_unlike
+from hwsim.comparing.alike import UNLIKE, Judged, Known, is_unlike, judged
 from hwsim.comparing.sides import Group, Side, Spent
 from hwsim.comparing.waterfall import Waterfall
-from hwsim.costs import unlike_prices
 from hwsim.formats import family
 from hwsim.records import dataclass
-from hwsim.results.ratio import Ratio, ratio
+from hwsim.results.ratio import Ratio
+from hwsim.results.work import UNCOUNTED
 from hwsim.spec import SpecError, Warning, different
 from hwsim.studies.measures import TIME, Measure, NoSuchNumber, measure, throughput
 from hwsim.studies.provenance import unlike
 from hwsim.studies.ranking import AS_ASKED, differing, unclaimed
-from hwsim.studies.work import UNCOUNTED
 from hwsim.views.kit.shown import Drawn
 
 OF_TIME: Final = frozenset({TIME, "step_s", "mfu", "tokens_per_s", "samples_per_s", "batches_per_s", "flop_per_s", "b_per_s",
@@ -147,55 +145,53 @@ class Comparison(Drawn):
         return text(self)
 
 
-def of_written(first: Side, second: Side, by: str = "") -> Comparison:
-    """Two sides compared without their files; a range that leaves out the errors of provenance is not given.
-
-    Raises:
-        SpecError: no such number in one of them.
-    """
-    return withheld(of_sides(first, second, by))
+Values = tuple[float, float]
+Alike = Callable[[Measure, Values], float | None]
 
 
-def withheld(both: Comparison) -> Comparison:
-    """The comparison without its range, if the machines may differ and no run has measured the effect."""
-    return replace(both, over=None) if both.is_unlike and both.alike is None else both
-
-
-def of_sides(first: Side, second: Side, by: str = "") -> Comparison:
+def of_sides(first: Side, second: Side, by: str = "", alike: Alike = lambda *_: None) -> Comparison:
     """Two sides compared by a measure, without a waterfall.
+
+    Args:
+        alike: finds how much better the second is if both machines are known alike, by the measure and both values; without it
+            there is no range of machines that are not.
 
     Raises:
         SpecError: no such number in one of them.
     """
     unit = differing([first.work, second.work]) if first.work and second.work else ""
+    is_uncounted, unit = unit in UNCOUNTED, "" if unit in UNCOUNTED else unit
     compared: Measure | None
     why = ""
     if by:
         compared, why = measure(by), AS_ASKED
+    elif not (first.is_counted and second.is_counted):
+        compared, why = None, "whether both do the same work is not known: a run is of an older hwsim; write it again"
     elif first.service or second.service:
         compared = None
         why = f"which service is better depends on the measure: --by {BY[first.service or second.service]}"
-    elif unit in UNCOUNTED:
-        compared, unit, why = None, "", "neither is faster than the other: they do different amounts of work, which no op counts"
+    elif is_uncounted:
+        compared, why = None, "neither is faster than the other: they do different work, or amounts of it that no op counts"
     elif unit:
         compared = throughput(unit)
         why = f"compared by {compared.title}, not by time: they do different amounts of work"
     else:
         compared = measure(TIME)
-    values = over = None
+    values, found = None, None
     if compared is not None:
         try:
             values = value_of(first, compared), value_of(second, compared)
         except NoSuchNumber as error:
             raise SpecError.of(None, str(error), error.hint) from None
-        over = _over(first, second, compared, values, unit)
-        if compared.column == "cost_usd" and (kinds := unlike_prices(second.prices, first.prices)):
-            over, why = None, kinds
         if by and (refused := unclaimed(compared, [first.work, second.work], values)):
-            compared, values, over, why = None, None, None, refused
+            compared, values, why = None, None, refused
+        else:
+            found = _judged(first, second, compared, values, unit, alike)
+            why = found.why if found is not None and found.why not in ("", UNLIKE) else why
+    over = None if found is None or found.why else found.over
     notes = unlike([("A", first.interval), ("B", second.interval)]) if _machine(first) != _machine(second) else []
     warnings = different(first.warnings, second.warnings, [each for each in notes if each is not None])
-    return Comparison(first, second, compared, values, over, why, unit, warnings)
+    return Comparison(first, second, compared, values, over, why, unit, warnings, alike=None if found is None else found.alike)
 
 
 def _machine(side: Side) -> tuple[str, ...]:
@@ -213,21 +209,27 @@ def value_of(side: Side, compared: Measure) -> float:
     return side.number(compared) if pace is None or compared.column in side.measures else pace
 
 
-def _over(first: Side, second: Side, compared: Measure, values: tuple[float, float], unit: str) -> Ratio | None:
-    """Ratio by which the second is better, where the interval of the time says how sure it is."""
+def _judged(first: Side, second: Side, compared: Measure, values: Values, unit: str, alike: Alike) -> Judged | None:
+    """How much better the second is, where the interval of the time says how sure it is."""
     ours, theirs = first.interval, second.interval
     ranges = [side.range_of(compared) for side in (first, second)]
-    if ours is not None and theirs is not None and None not in ranges and min(values) > 0:  # prices are unsure, and the time is
-        halves = [math.log(ends[1] / ends[0]) / 2 for ends in ranges if ends is not None and ends[0] > 0]
-        time = ratio(ours, theirs)
-        return Ratio(values[0] / values[1], math.hypot(time.half, *halves), time.outside)
-    if ours is None or theirs is None or compared.column not in OF_TIME or min(values) <= 0:
+    is_ranged = None not in ranges  # prices are unsure, and the time is
+    if ours is None or theirs is None or min(values) <= 0 or not (is_ranged or compared.column in OF_TIME):
         return None
     paces = [next((work.per_s for work in side.work if work.unit == unit), 0.0) for side in (first, second)] if unit else [0.0]
     if all(pace > 0 for pace in paces):
         ours, theirs = ours.of(1 / paces[0]), theirs.of(1 / paces[1])
-    plain = ratio(ours, theirs)
-    return replace(plain, value=values[1] / values[0] if compared.most else values[0] / values[1])
+    known = [
+        Known(
+            time,
+            math.log(ends[1] / ends[0]) / 2 if ends is not None and ends[0] > 0 else 0.0,
+            side.prices if compared.column == "cost_usd" else (),
+        )
+        for side, time, ends in zip((first, second), (ours, theirs), ranges, strict=True)
+    ]
+    value = values[1] / values[0] if compared.most else values[0] / values[1]
+    is_one = _machine(first) == _machine(second)
+    return judged(value, known[0], known[1], None if is_one else lambda: alike(compared, values))
 
 
 def _causes(first: Side, second: Side) -> Iterable[Row]:

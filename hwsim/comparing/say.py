@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Iterator
 from typing import Any, Final
 
+from hwsim.comparing.alike import UNLIKE
 from hwsim.comparing.comparison import Comparison, OpPair, Row
 from hwsim.comparing.sides import Side
 from hwsim.comparing.waterfall import Waterfall
@@ -105,7 +106,7 @@ def provenance(both: Comparison) -> str:
 
 def _missing(both: Comparison) -> str:
     if both.is_unlike:
-        return ": one was measured where the other is filled in from its class"
+        return f": {UNLIKE}"
     if both.first.service or both.second.service:
         return ": --interval finds the ends with two more runs of each service"
     return ""

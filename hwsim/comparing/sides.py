@@ -20,9 +20,9 @@ from hwsim.results.errors import table
 from hwsim.results.interval import NORMAL, Interval, Part
 from hwsim.results.ops import Ops, weights
 from hwsim.results.result import Result
+from hwsim.results.work import Work, work_of
 from hwsim.spec import SpecError, Warning
 from hwsim.studies.measures import BILL, BUSY, PEAK, TIME, Measure, NoSuchNumber, at_path, measures, number
-from hwsim.studies.work import COME, Work, work_of
 from hwsim.ticks import FEMTO
 
 Group = Literal["capacity", "time", "latency", "waiting", "program"]
@@ -73,6 +73,7 @@ class Side:
         number: finds a measure; raises `NoSuchNumber`.
         range_of: finds the ends of a measure that has a range of its own: energy, carbon, cost.
         bill: energy and cost by column, where the run says its prices; prices: those, the dearest first.
+        is_counted: whether its work is known; of a document of an older version it is not.
     """
 
     machine: str
@@ -90,6 +91,7 @@ class Side:
     range_of: Callable[[Measure], tuple[float, float] | None] = lambda _: None
     bill: Mapping[str, float] = field(default_factory=dict)
     prices: tuple[PricedItem, ...] = ()
+    is_counted: bool = True
 
     @property
     def makespan_s(self) -> float:
@@ -215,7 +217,7 @@ def _read(document: Mapping[str, Any]) -> Side:
         spent[longest] += lost
     service: Served = "model" if document.get("serving") else "program" if document.get("services") else ""
     sure = document.get("interval")
-    work = _work_of(document)
+    work = tuple(Work(str(row["unit"]), float(row["amount"]), float(row["per_s"])) for row in document.get("work", ()))
     return Side(
         str(document["machine"]),
         str(document["workload"]),
@@ -229,6 +231,7 @@ def _read(document: Mapping[str, Any]) -> Side:
         service,
         tuple(Warning(str(row["code"]), str(row["text"])) for row in document.get("warnings", ())),
         lambda wanted: _number_in(document, wanted, work),
+        is_counted="work" in document,
     )
 
 
@@ -242,23 +245,6 @@ def _ops_in(rows: Sequence[Mapping[str, Any]]) -> tuple[Spent, ...]:
         if total[name][-1] < 0:
             raise ValueError(f"op '{name}' takes less than no time")
     return tuple(Spent(name, times[name], math.fsum(total[name]), None) for name in sorted(times, key=natural))
-
-
-def _work_of(document: Mapping[str, Any]) -> tuple[Work, ...]:
-    """Work that a form of the workload counts."""
-    if trained := document.get("trainings"):
-        named = next((key.removesuffix("_per_step") for key in trained[0] if key.endswith("_per_step")), None)
-        if named is None:
-            raise KeyError("tokens_per_step")
-        alike = [each for each in trained if f"{named}_per_step" in each]
-        amount = math.fsum(each[f"{named}_per_step"] * each["steps"] for each in alike)
-        unit = named if named == "tokens" else "samples"
-        return (Work(unit, amount, math.fsum(each[f"{named}_per_s"] for each in alike)),)
-    if served := document.get("serving"):
-        unit = COME if all(each.get("keeps_up") for each in served) else "requests"
-        pairs = (unit, "requests", "requests_per_s"), ("tokens", "output_tokens", "tokens_per_s")
-        return tuple(Work(name, *(math.fsum(float(each[key]) for each in served) for key in keys)) for name, *keys in pairs)
-    return ()
 
 
 _IN_DOCUMENT: Final = {

@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Final, Literal
 
 from hwsim.api import Run, Source, simulated
-from hwsim.comparing.alike import as_its_class, widened
-from hwsim.comparing.comparison import Comparison, of_sides, value_of, withheld
+from hwsim.comparing.alike import as_its_class
+from hwsim.comparing.comparison import Comparison, Values, of_sides, value_of
 from hwsim.comparing.parameters import Files, comparable
 from hwsim.comparing.shapley import EXACT, ORDERS
 from hwsim.comparing.sides import of_run
@@ -66,17 +66,17 @@ def compare(
     runs = [run_files(each, interval=interval, paying=paying) for each in files]
     settings = [tuple((path, str(value)) for path, value in own.items()) for own in _own_settings(set, set_a, set_b)]
     sides = [replace(of_run(run, run.to_json), settings=each) for run, each in zip(runs, settings, strict=True)]
-    both = of_sides(sides[0], sides[1], by)
+
+    def alike(compared: Measure, values: Values) -> float | None:
+        return _known_alike(compared, _priced(compared, values, files, runs), paying)
+
+    both = of_sides(sides[0], sides[1], by, alike)
     if interval == "runs" and all(run.of_kernels and run.told_ends for run in runs) and both.measure is not None:
         both = replace(both, over=_over_ends(both, runs[0], runs[1]))
-    is_cost = both.measure is not None and both.measure.column == "cost_usd"
-    if is_cost and both.values is not None:  # a machine with parts of both has no price: the price is a change of its own
-        rates = [value / run.makespan_s for value, run in zip(both.values, runs, strict=True)]
-        files = files[0]._replace(price=rates[0]), files[1]._replace(price=rates[1])
-    both = _known_alike(both, files, paying)
     if not attribute or both.measure is None or both.values is None:
         return both
     compared, unit = both.measure, quantum(both.values, both.measure.unit)
+    files, is_cost = _priced(compared, both.values, files, runs), compared.column == "cost_usd"
 
     def value(mixture: Files) -> int:
         for end, run in zip(files, runs, strict=True):
@@ -130,22 +130,26 @@ def _whole(run: Run, compared: Measure, unit: float) -> int:
         raise CannotMix from error
 
 
-def _known_alike(both: Comparison, files: tuple[Files, Files], paying: Paying | None) -> Comparison:
-    """The comparison with what it says if both machines are known alike, where they are not; the range then holds both."""
-    if both.measure is None or both.over is None or not both.is_unlike:
-        return both
+def _priced(compared: Measure, values: Values, files: tuple[Files, Files], runs: Sequence[Run]) -> tuple[Files, Files]:
+    """The files with the price of each; a machine with parts of both has none: the price is a change of its own."""
+    if compared.column != "cost_usd":
+        return files
+    return files[0]._replace(price=values[0] / runs[0].makespan_s), files[1]._replace(price=values[1] / runs[1].makespan_s)
+
+
+def _known_alike(compared: Measure, files: tuple[Files, Files], paying: Paying | None) -> float | None:
+    """How much better B is if both machines are known alike; None where that cannot be found."""
     try:
         runs = [run_files(each._replace(machine=as_its_class(each.machine)), interval=False, paying=paying) for each in files]
         values = [
-            each.price * run.makespan_s if each.price else value_of(of_run(run, run.to_json), both.measure)
+            each.price * run.makespan_s if each.price else value_of(of_run(run, run.to_json), compared)
             for each, run in zip(files, runs, strict=True)
         ]
     except (SpecError, Deadlock, CannotCompute, NoSuchNumber):
-        return withheld(both)
+        return None
     if min(values) <= 0:
-        return withheld(both)
-    alike = values[1] / values[0] if both.measure.most else values[0] / values[1]
-    return replace(both, alike=alike, over=widened(both.over, alike))
+        return None
+    return values[1] / values[0] if compared.most else values[0] / values[1]
 
 
 def _over_ends(both: Comparison, first: Run, second: Run) -> Ratio | None:

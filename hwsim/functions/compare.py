@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from hwsim.api import Run, Source
-from hwsim.comparing import Comparison, of_run, of_written
+from hwsim.comparing import Comparison, of_run, of_sides
 from hwsim.comparing import compare as compared
 from hwsim.costs import Paying
 from hwsim.spec import SpecError, Tree, did_you_mean, names, read
@@ -55,7 +55,7 @@ def compare(
         if set or set_a or set_b:
             raise TypeError("`set` changes files; a run is as it is")
         first, second = (of_run(run, run.to_json) for run in runs)
-        return of_written(first, second, by)
+        return of_sides(first, second, by)
     kinds: dict[str, list[Source]] = {"machine": [], "workload": []}
     for each in files:
         assert not isinstance(each, Run)

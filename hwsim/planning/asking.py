@@ -12,7 +12,7 @@ from typing import Any
 
 from hwsim.failures import load_failures
 from hwsim.planning.answer import Answer
-from hwsim.planning.choosing import against, frontier, order
+from hwsim.planning.choosing import frontier, order
 from hwsim.planning.judging import answered
 from hwsim.planning.options import Option
 from hwsim.planning.outlay import Outlay
@@ -89,12 +89,12 @@ def _answer(searching: Searching, seconds: float) -> Answer:
         options=tuple(ordered),
         frontier=frontier(question, ordered),
         of_each=tuple(kinds.values()),
-        ratios={} if best is None else {each.point.number: against(question, each, best) for each in ordered[1:]},
         rejected=tuple(rejected),
         untried=tuple(each for each in options.values() if each.how == "machine" and each.is_feasible),
         points=len(options),
         plans=sum(each.tried for each in options.values()),  # integers
         simulations=searching.simulations,
+        ratios={} if best is None else {each.point.number: searching.against(each, best) for each in ordered[1:]},
         seconds=seconds,
         outlay=searching.screen.outlay,
         left={axis: needed for each in options.values() for axis, needed in each.left.items()},

@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from hwsim.comparing.alike import is_unlike
-from hwsim.costs import unlike_prices
+from hwsim.comparing.alike import Known, judged
 from hwsim.planning.options import Option, keyed
 from hwsim.planning.question import Question
 from hwsim.planning.wants import Objective, Quantity
 from hwsim.records import dataclass
-from hwsim.results.ratio import ratio
+from hwsim.results.interval import Interval
 
 DIGITS = 6  # by which objectives are compared
 
@@ -118,36 +117,40 @@ def frontier(question: Question, options: Sequence[Option]) -> tuple[Option, ...
     return tuple(option for _, option in kept)
 
 
-def against(question: Question, option: Option, best: Option) -> Against:
-    """The ratio of an option to the best, and whether it is sure: errors that both have cancel."""
+def against(question: Question, option: Option, best: Option, known_alike: Callable[[Option], Option] | None = None) -> Against:
+    """The ratio of an option to the best, and whether it is sure, as `hwsim compare` judges.
+
+    known_alike: an option as if what was measured of its machine were left to its class; None of two options of one machine.
+    """
     objective = question.objectives[0]
     bests = {quantity.key: best_of(quantity, objective.most, [option, best]) for quantity, _ in objective.weights}
     score_here, score_best = (rounded(abs(score(objective, entry, bests))) for entry in (option, best))
     if score_here <= 0 or score_best <= 0:
         return Against(1.0, 0.0, is_told=False)
-    halves = [_half(entry, objective) for entry in (option, best)]
-    timed, outside, square = _time(question, option, best)
-    others = [math.sqrt(max(0.0, half**2 - time**2)) for half, time in zip(halves, timed, strict=True)]
+    value, name, pair = score_here / score_best, _timed(question, option, best), (option, best)
     in_money = any(quantity.measure.unit == "USD" for quantity, _ in objective.weights)
-    offers = [[(each.name, each.provider, each.date) for each in entry.prices if in_money] for entry in (option, best)]
-    if offers[0] != offers[1] or not (offers[0] or (square == 0 and timed[0] > 0)):  # of one run at equal prices all is shared
-        square += others[0] ** 2 + others[1] ** 2
-    half = math.sqrt(square) if max(halves) > 0 else 0.0
-    value = score_here / score_best
-    unlike = _unlike(option, best, in_money=in_money)
+    halves = [max(entry.numbers[quantity.key].half for quantity, _ in objective.weights) for entry in pair]
+    per_token = objective.weights[0][0].measure.name == "cost per million tokens"  # of a service
+
+    def known(entry: Option, half: float) -> Known:
+        time: Interval | float = entry.numbers["tokens_per_s"].half if per_token and "tokens_per_s" in entry.numbers else 0.0
+        time = entry.intervals[name].of(_seconds(entry, name)) if name is not None and max(halves) > 0 else time
+        besides = math.sqrt(max(0.0, half**2 - (time if isinstance(time, float) else time.half) ** 2))
+        return Known(time, besides, entry.prices if in_money else ())
+
+    def alike() -> float | None:
+        slower = []
+        for entry in pair:
+            of_class = entry if known_alike is None else known_alike(entry)
+            if name is None or name not in of_class.intervals:
+                return None
+            slower.append(_seconds(of_class, name) / _seconds(entry, name))
+        return value * (slower[1] / slower[0] if objective.most else slower[0] / slower[1])
+
+    found = judged(value, known(option, halves[0]), known(best, halves[1]), None if known_alike is None else alike)
+    half = found.over.half
     steady = half > 0 or max(halves) == 0 or _is_steady(option, best)
-    told = not outside and not unlike and abs(math.log(value)) > half and steady
-    return Against(value, half, told, unlike)
-
-
-def _unlike(option: Option, best: Option, *, in_money: bool) -> str:
-    """Why the numbers of two options are of different kinds: `hwsim compare` withholds such an answer as well."""
-    if in_money and (unlike := unlike_prices(best.prices, option.prices)):
-        return unlike
-    for name in option.intervals:
-        if option.point.shown != best.point.shown and is_unlike(option.intervals[name], best.intervals.get(name)):
-            return "one GPU was measured, the other has the defaults of its class"
-    return ""
+    return Against(value, half, found.over.is_told and not found.why and steady, found.why)
 
 
 def _is_steady(option: Option, best: Option) -> bool:
@@ -157,26 +160,12 @@ def _is_steady(option: Option, best: Option) -> bool:
     return all(len({a.share < b.share, a.low < b.low, a.high < b.high}) == 1 for a, b in pairs)
 
 
-def _half(option: Option, objective: Objective) -> float:
-    """Half width of the objective, as a logarithm."""
-    return max(option.numbers[quantity.key].half for quantity, _ in objective.weights)
-
-
-def _time(question: Question, option: Option, best: Option) -> tuple[tuple[float, float], bool, float]:
-    """(half width of the time of each, whether something unmeasured is in one alone, square of the half width of their ratio)."""
-    wanted = [quantity.measure for quantity, _ in question.objectives[0].weights]
+def _timed(question: Question, option: Option, best: Option) -> str | None:
+    """The workload whose time the objective hangs on, of those whose time is as unsure as is known of both; None without any."""
+    wanted = question.objectives[0].weights[0][0].measure
     whole = not question.period or any(key.rpartition(".")[2] == "training" for key in option.numbers)  # else used for a period
-    both = [each for each in option.intervals if each in best.intervals and (whole or wanted[0].of in ("run", "training"))]
-    if not both:
-        key = "tokens_per_s" if wanted[0].name == "cost per million tokens" else ""  # of a service
-        halves = [each.numbers[key].half if key in each.numbers else 0.0 for each in (option, best)]
-        return (halves[0], halves[1]), False, math.hypot(*halves) ** 2
-    name = both[0]
-    first, second = (each.intervals[name].of(_seconds(each, name)) for each in (option, best))
-    if first == second:  # the same run twice: whatever it misses by, both miss by it
-        return (first.half, second.half), False, 0.0
-    quotient = ratio(first, second)
-    return (first.half, second.half), quotient.outside, quotient.half**2
+    both = [each for each in option.intervals if each in best.intervals and (whole or wanted.of in ("run", "training"))]
+    return both[0] if both else None
 
 
 def _seconds(option: Option, name: str) -> float:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from hwsim.models import Step
     from hwsim.planning.trainings import Whole
     from hwsim.results.interval import Interval
-    from hwsim.studies.work import Work
+    from hwsim.results.work import Work
 
 How = Literal["machine", "estimate", "simulation"]
 

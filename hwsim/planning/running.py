@@ -25,9 +25,9 @@ from hwsim.planning.screening import Screen
 from hwsim.planning.variants import Unbuilt, in_a_line, put
 from hwsim.planning.wants import MEASURES
 from hwsim.results.expect import PartOfDay
+from hwsim.results.work import Work, work_of
 from hwsim.spec import Mistake, Mistakes, SpecError, Tree, resolve, tree_of
 from hwsim.studies.measures import measures
-from hwsim.studies.work import Work, work_of
 from hwsim.units import RATE, TIME, Quantity, parse_as
 from hwsim.views.interval.say import as_dict
 
@@ -75,7 +75,7 @@ def _with_run(option: Option, screen: Screen, name: str, run: Row) -> Option:
             numbers[key] = numbers[key] * many
     work = {**option.work, name: tuple(Work(*each) for each in run.get("work", ()))}
     sure = {} if run.get("interval") is None else {name: interval_of(run["interval"], run["numbers"]["time"])}
-    option = replace(option, numbers={**option.numbers, **numbers}, work=work, intervals={**sure, **option.intervals})
+    option = replace(option, numbers={**option.numbers, **numbers}, work=work, intervals={**option.intervals, **sure})
     cluster, facts = screen.exact(option.point)
     training = screen.training(option.point, name)
     if training is None or cluster is None or not run.get("count"):

@@ -5,22 +5,23 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field, replace
+from functools import cached_property
 from itertools import product
 from typing import Final
 
 from hwsim.planning.axes import REPLICAS, Axis, between
-from hwsim.planning.choosing import has_objective, order, score, sorting
+from hwsim.planning.choosing import Against, against, has_objective, order, score, sorting
 from hwsim.planning.judging import USED
 from hwsim.planning.loads import LOAD
 from hwsim.planning.options import Option, keyed
 from hwsim.planning.question import Question
 from hwsim.planning.running import Row, serves, simulated
 from hwsim.planning.screening import Screen
-from hwsim.planning.variants import MACHINE, Point, Values
+from hwsim.planning.variants import MACHINE, Point, Values, Variants
 from hwsim.records import dataclass
+from hwsim.results.work import Work
 from hwsim.spec import SpecError
 from hwsim.studies.ranking import differing, unlike
-from hwsim.studies.work import Work
 
 MOST: Final = 50_000  # points
 RANKS: Final = 100  # plans of a point, at the most
@@ -32,7 +33,7 @@ PER_WORK: Final = "the same work in all options, or maximise: tokens/s, samples/
 Progress = Callable[[int, int], None]  # simulations done, simulations known
 
 
-@dataclass(slots=True)
+@dataclass
 class Searching:
     """One search."""
 
@@ -47,6 +48,7 @@ class Searching:
     _waiting: dict[int, list[Option]] = field(default_factory=dict)  # other plans of points that were simulated
     _ratios: list[tuple[Option, str, float]] = field(default_factory=list)
     _known: dict[tuple[int, int, float], Option] = field(default_factory=dict)
+    _alike: dict[int, Option] = field(default_factory=dict)
 
     def run(self) -> None:
         """Screen and simulate."""
@@ -285,14 +287,39 @@ class Searching:
         self.options[number] = self._played(self.options[number], done, total)
         return self.options[number]
 
-    def _played(self, option: Option, done: int, total: int, *, ends: bool = False, other: bool = False) -> Option:
+    def against(self, option: Option, best: Option) -> Against:
+        """An option judged against the best."""
+        first, second = (self.screen.variants.key(each.point) for each in (option, best))
+        return against(self.question, option, best, None if first == second else self._known_alike)
+
+    def _known_alike(self, option: Option) -> Option:
+        """An option as if what was measured of its machine were left to its class, without intervals if that cannot be."""
+        number = option.point.number
+        if number not in self._alike:
+            screen = self._of_class
+            if option.how == "simulation":
+                estimate = replace(option, numbers=option.estimated, intervals={})
+                self._alike[number] = self._played(estimate, self.simulations, self.simulations + 1, of_class=screen)
+            else:
+                found = screen.of(option.point)
+                self._alike[number] = screen.another(found, next(iter(found.steps)), 0, option.ratio) if found.steps else found
+        return self._alike[number]
+
+    @cached_property
+    def _of_class(self) -> Screen:
+        return Screen(self.question, Variants(self.question, of_class=True), self.screen.outlay, self.screen.failures)
+
+    def _played(
+        self, option: Option, done: int, total: int, *, ends: bool = False, other: bool = False, of_class: Screen | None = None
+    ) -> Option:
         """The option as simulated, or as an earlier run found it.
 
         other: with the nodes in the other order, by chance or as they stand.
         """
         scattered = (self.question.keys.placement == "scattered") != other
-        key = option.point.number * RANKS + (RANKS - 1 if ends else RANKS - 2 if other else option.rank)
-        option, row = simulated(option, self.screen, self.rows.get(key), ends=ends, scattered=scattered)
+        rank = RANKS - 1 if ends else RANKS - 2 if other else RANKS - 3 if of_class else option.rank
+        key = option.point.number * RANKS + rank
+        option, row = simulated(option, of_class or self.screen, self.rows.get(key), ends=ends, scattered=scattered)
         if key not in self.rows:
             self.rows[key] = row
             if self.keep is not None:

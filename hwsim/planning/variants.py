@@ -7,6 +7,7 @@ from dataclasses import field, replace
 
 from hwsim.api import load_machine
 from hwsim.communication import CannotCollect
+from hwsim.comparing.alike import as_its_class
 from hwsim.machine import Machine, NoRoute
 from hwsim.models import Cluster, NotAlike, cluster_of
 from hwsim.planning.axes import REPLICAS, Axis
@@ -51,9 +52,10 @@ class Unbuilt(ValueError):
 
 @dataclass(slots=True)
 class Variants:
-    """Trees and machines by the values that they have."""
+    """Trees and machines by the values that they have; of_class: what was measured of a machine is left to its class."""
 
     question: Question
+    of_class: bool = False
     _trees: dict[tuple[object, ...], tuple[Tree, dict[str, Tree]]] = field(default_factory=dict)
     _machines: dict[str, Machine | Unbuilt] = field(default_factory=dict)
     _clusters: dict[str, Cluster | NotAlike] = field(default_factory=dict)
@@ -77,7 +79,7 @@ class Variants:
             if value is None:
                 continue
             machine, workloads = put(machine, workloads, path, value)
-        return machine, workloads
+        return as_its_class(machine) if self.of_class else machine, workloads
 
     def settings(self, values: Values) -> Values:
         """Values with the settings that names among them stand for."""

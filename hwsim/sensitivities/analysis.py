@@ -13,6 +13,7 @@ from hwsim.costs import Paying, load_prices, price_of
 from hwsim.engine import Deadlock
 from hwsim.results.interval import Interval, Part
 from hwsim.results.ratio import ratio, shares_of
+from hwsim.results.work import UNCOUNTED, Work, work_of
 from hwsim.sensitivities.answer import Break, Doubt, Sensitivity, Worth
 from hwsim.sensitivities.choice import break_even, wrong_after, wrong_now
 from hwsim.sensitivities.terms import Term, joined, short, terms_of
@@ -21,7 +22,6 @@ from hwsim.spec import SpecError, Tree, different
 from hwsim.spec.shelf import sharing
 from hwsim.studies.measures import TIME, Measure, NoSuchNumber, measure, number, throughput
 from hwsim.studies.ranking import differing, unclaimed
-from hwsim.studies.work import UNCOUNTED, Work, work_of
 from hwsim.views.interval.say import CASES, named, sides
 from hwsim.workload import sources
 

@@ -13,12 +13,12 @@ from typing import Final
 
 from hwsim.graph.files.typed import refuse_unfit
 from hwsim.results.interval import Interval, Part
+from hwsim.results.work import Work
 from hwsim.spec import CODES, Place, SpecError, Warning
 from hwsim.spec.tree import unprintable
 from hwsim.studies.cells import Column
 from hwsim.studies.measures import UNITS
 from hwsim.studies.point import Outcome, Row, refuse_impossible, refuse_wide
-from hwsim.studies.work import Work
 
 REQUESTED: Final = "by:"  # before the name of a column that `by` requested
 LAST: Final = (  # columns after the varied paths and the measures

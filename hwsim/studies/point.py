@@ -21,10 +21,10 @@ from hwsim.records import dataclass
 from hwsim.results.critical import families, limited_by
 from hwsim.results.interval import Interval, Part
 from hwsim.results.invariants import CONTRADICTS, DEFECT, BrokenInvariant
+from hwsim.results.work import Work, work_of
 from hwsim.spec import Mistakes, Place, SpecError, Tree, Warning, different, resolve
 from hwsim.spec.shelf import Shelf, by_entry, shared, shared_by
 from hwsim.studies.measures import TIME, NoSuchNumber, measure, measures, number
-from hwsim.studies.work import Work, work_of
 from hwsim.version import __version__
 from hwsim.workload import sources
 

@@ -12,9 +12,9 @@ from typing import Any, Final
 
 from hwsim.formats import format_quantity
 from hwsim.records import dataclass
+from hwsim.results.work import COME, OPS_DONE, STATED, UNCOUNTED, Work
 from hwsim.studies.measures import SERVICE, TIME, UNITS, Measure, measure, throughput
 from hwsim.studies.point import Row
-from hwsim.studies.work import COME, OPS_DONE, STATED, UNCOUNTED, Work
 
 OF_WORK: Final = frozenset({TIME, "step_s", "energy_joules", "carbon_kg", "cost_usd"})  # the least work has the least of them
 RATES: Final = frozenset({"requests_per_s", "tokens_per_s", "tokens_per_s_gpu", "answers_per_s"})
@@ -70,17 +70,20 @@ def ranking(rows: Sequence[Row], by: str = "") -> Ranking:
 
 
 def differing(works: Sequence[tuple[Work, ...]]) -> str:
-    """The unit in which runs did different amounts of work; "" if they did the same, or no unit is common to all.
+    """The unit in which runs did different amounts of work; "" if they did the same.
 
-    The number of ops counts where there is nothing else.
+    The number of ops counts where there is nothing else, or where no run's most specific unit is common to all.
 
     >>> differing([(Work("samples", 64, 10),), (Work("samples", 128, 15),)])
     'samples'
     """
-    units = [work.unit for work in works[0]] if works else []
-    for unit in [unit for unit in units if unit != OPS_DONE] or units:
+    units = [[work.unit for work in run if work.unit != OPS_DONE] or [OPS_DONE] for run in works] if all(works) else []
+    common = [unit for unit in units[0] if all(unit in each for each in units)] if units else []
+    if units and not any(each[0] in common for each in units):
+        return OPS_DONE
+    for unit in common:
         amounts = [work.amount for run in works for work in run if work.unit == unit]
-        if len(amounts) == len(works) and max(amounts) > (1 + SAME) * min(amounts):
+        if max(amounts) > (1 + SAME) * min(amounts):
             return unit
     return ""
 
@@ -114,7 +117,7 @@ def unlike(works: Sequence[tuple[Work, ...]], unit: str) -> str:
     """Least and most of a unit that runs did, in words."""
     amounts = [work.amount for run in works for work in run if work.unit == unit]
     si, named = {STATED: ("s", " of `busy`"), "FLOP": ("FLOP", ""), "B": ("B", "")}.get(unit, ("", f" {unit}"))
-    ends = (format_quantity(end, si) if si else f"{end:,.0f}" for end in (min(amounts), max(amounts)))
+    ends = (format_quantity(end, si) if si else f"{end:,.0f}" for end in (min(amounts, default=0.0), max(amounts, default=0.0)))
     return f"different amounts of work, {' to '.join(ends)}{named}"
 
 

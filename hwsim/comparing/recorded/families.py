@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from hwsim.importers.aten import KINDS
-from hwsim.studies.work import AMONG
+from hwsim.results.work import AMONG
 
 COLLECTIVES: Final = "collectives"
 COPIES: Final = "copies"

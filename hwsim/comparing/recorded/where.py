@@ -18,7 +18,7 @@ from typing import Final
 
 from hwsim.graph.opgraph import Label
 from hwsim.results.cause import Cause
-from hwsim.studies.work import AMONG
+from hwsim.results.work import AMONG
 from hwsim.views.trace.slices import COLLECTIVES, REPLAYED, UNSEEN
 
 

@@ -74,7 +74,7 @@ class OfServices(Facts):
 
     def work(self, result: Result) -> Iterator[tuple[str, float, float]]:
         """Requests as they come, if all services keep up."""
-        from hwsim.studies.work import COME
+        from hwsim.results.work import COME
 
         asked = found(result).answers
         if asked and all(each.keeps_up for each in asked):

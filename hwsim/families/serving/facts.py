@@ -85,7 +85,7 @@ class OfModels(Facts):
 
     def work(self, result: Result) -> Iterator[tuple[str, float, float]]:
         """Requests, as they come where arrivals set their rate, and tokens written."""
-        from hwsim.studies.work import COME
+        from hwsim.results.work import COME
 
         served = found(result)
         unit = COME if all(run.keeps_up for run in served) else "requests"

@@ -95,11 +95,12 @@ class OfTrainings(Facts):
             yield "mfu", training.mfu
 
     def work(self, result: Result) -> Iterator[tuple[str, float, float]]:
-        """Samples or tokens of all steps."""
+        """Samples or tokens of all steps, and what the model does with them."""
         unit = found(result)[0].unit
         alike = [training for training in found(result) if training.unit == unit]
         unit = unit if unit == "tokens" else "samples"  # images, sequences, ...
         yield unit, fsum(run.count * run.steps for run in alike), fsum(run.rate for run in alike)
+        yield "FLOP", fsum(run.flop * run.steps for run in alike), fsum(run.flop / run.step_s for run in alike if run.step_s)
 
     def numbers(self, result: Result) -> dict[str, float]:
         """Of the first training, with the time of all of it."""

@@ -57,7 +57,8 @@ class Training:
     Args:
         step_s: seconds of the last step, from the end of the step before; first_s: of the first; ended_s: end of the last.
         count, unit: tokens, images, ... of a step; rate: the same per second.
-        mfu: FLOP of the model over the FLOP that the devices' peaks could do in that time.
+        flop: of the model, of a step.
+        mfu: that over the FLOP that the devices' peaks could do in that time.
         stages: parts of the last step, on one device of each stage.
         after_s: that its ops go on after the last step, for one that is not simulated.
         whole: tokens, images, ... of the entire training, 0 if not given; days: time of that, if every step is as the last.
@@ -76,6 +77,7 @@ class Training:
     first_s: float
     count: float
     unit: str
+    flop: float
     mfu: float
     stages: tuple[Stage, ...]
     whole: float = 0.0
@@ -168,6 +170,7 @@ def _training(timeline: Timeline, trained: Trained) -> Training:
         after_s=_after(timeline, trained, ends[-1]) if trained.steps == 1 else 0.0,
         count=trained.count,
         unit=trained.unit,
+        flop=trained.flop,
         mfu=trained.flop / (trained.peak * took) if took > 0 else 0.0,
         stages=tuple(
             _stage(timeline, trained, device, leader, begin, plain[-1])

@@ -14,6 +14,7 @@ from hwsim.results.coverage import coverage
 from hwsim.results.critical import limited_by
 from hwsim.results.interval import Interval
 from hwsim.results.result import Result
+from hwsim.results.work import work_of
 from hwsim.views.interval import say as interval
 from hwsim.views.kit import warned
 from hwsim.views.kit.document import picked
@@ -48,6 +49,7 @@ def as_dict(result: Result, *, ops: bool = False, rank: int | None = None) -> di
         "issued_interval": _ends(result.issued_interval),
         "interval": interval.as_dict(result.interval, kernels=result.of_kernels) if result.sure else None,
         "op_count": result.op_count,
+        "work": [each._asdict() for each in work_of(result)],
         "fold": _fold(result),
         "limited_by": [
             {"cause": str(share.cause), "kind": share.cause.kind, **picked(share, "time_s", "share")}
