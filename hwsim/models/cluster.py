@@ -115,9 +115,8 @@ class Cluster:
         if ranks < 2 or size <= 0:
             return 0.0
         if self.timed is not None and max(map(max, groups)) < self.per_node * len(self.named):
-            names = self.named
             several = [
-                (tuple([tuple([names[at // self.per_node][at % self.per_node] for at in group]) for group in each]), amount)
+                (tuple([tuple([self.named[at // self.per_node][at % self.per_node] for at in group]) for group in each]), amount)
                 for each, amount in ((groups, size), *beside)
             ]
             return self.timed(operation, several, self.network / NETWORK)

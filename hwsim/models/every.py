@@ -202,7 +202,10 @@ class _Columns:
         filled = (every - longest) / chunks
         bubble = np.where(chunks > 1, np.maximum(filled, every + (m - 1) * part - m * longest), filled)
         sent = self._sent()
-        piped = bubble + 2.0 * (m * chunks * sent + (pp - 1) * sent)
+        later = (every - opened + 2.0 * (pp - 2) * sent) / np.maximum(1, pp - 1)  # from one micro-batch to the next
+        waited = (m - 1) * np.maximum(0.0, np.maximum(later, (every + 2.0 * (pp - 1) * sent) / pp) - longest)
+        waited = np.where(chunks > 1, 2.0 * np.minimum(m, pp) * chunks * sent, waited * (plans.base.schedule != "gpipe"))
+        piped = bubble + waited + 2.0 * (pp - 1) * sent
         total = m * longest + np.where(pp > 1, piped, 0.0) + self._replicated(opened, bubble)
         return total + self.framework.step if self.framework.step > 0 else total
 

@@ -86,7 +86,6 @@ class Load:
         sent: bytes that each stage but the last sends for a micro-batch, and gets back.
         flop: model FLOP of a step on all GPUs; recomputed_flop: FLOP of the recomputation.
         memory: memory of the stage that needs most.
-        blocking: kernels wait while a stage sends.
         numbers: numbers in the inputs of a step that the host prepares for a GPU.
     """
 
@@ -97,7 +96,6 @@ class Load:
     flop: float
     recomputed_flop: float
     memory: Footprint
-    blocking: bool = True
     numbers: int = 0
 
 
@@ -232,7 +230,6 @@ def network_load(laid: Laid, seconds: Callable[[Layer], float]) -> Load:
         flop=3.0 * flop_of(network) * plan.global_batch,
         recomputed_flop=0.0,
         memory=max(memories, key=lambda need: need.total),
-        blocking=False,
         numbers=laid.microbatches * plan.microbatch * size(network.input),
     )
 
