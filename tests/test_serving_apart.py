@@ -34,6 +34,7 @@ def apart(**keys: Any) -> Any:
     {"arrivals": {"poisson": "900 1/s"}, "split": UNEVEN, "speculate": GUESSES, "router": "round robin"},
     {"arrivals": {"poisson": "300 1/s"}, "shared": {"tokens": 700, "groups": 3}, "framework": "sglang"},
     {"arrivals": "all at once", "memory": "2.6 %", "server": {"first": "prompts"}},
+    {"arrivals": {"poisson": "900 1/s"}, "memory": "2.5 %", "server": {"first": "prompts"}},
     {"arrivals": {"clients": 30}, "split": {**UNEVEN, "decode": {**UNEVEN["decode"], "server": {"sequences": 3}}}},
 ])  # fmt: skip
 def test_every_request_is_answered_and_its_time_adds_up(keys: dict[str, Any]) -> None:

@@ -99,21 +99,21 @@ class Reading(Copy):
 class Answering(Copy):
     """A copy that writes answers to prompts that were read elsewhere.
 
-    line: requests that wait for room; ready: those whose prompt is there; promised: those with room.
+    line: requests that wait for room; ready: those whose prompt is there; reserved: how many have room.
+    under_way: blocks that the iteration under way takes when it ends.
     """
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.line: deque[Sequence] = deque()
         self.ready: deque[Sequence] = deque()
-        self.reserved = 0
+        self.reserved = self.under_way = 0
         self.open_to = -1
 
     @property
     def requests(self) -> int:
         """Requests that wait or are worked on, here or on their way."""
-        held = 0 if self.slots is None else len(self.slots.held)
-        return len(self.waiting) + len(self.partial) + self.answers + self.reserved + len(self.line) + held
+        return self.in_line + len(self.partial) + self.answers + self.reserved
 
     @property
     def in_line(self) -> int:
@@ -123,9 +123,7 @@ class Answering(Copy):
     def reserves(self, sequence: Sequence) -> bool:
         """Keep room for a prompt, if there is."""
         blocks = self.growth.need(sequence.prompt)
-        if self.reserved and blocks > self.pool.free:
-            return False
-        if not self._fits(sequence, blocks, sequence.prompt, 0, 0):
+        if not self._fits(sequence, blocks, sequence.prompt, self.under_way, 0):
             return False
         self.cache.grows(sequence, blocks)
         self._promises.counts(sequence, 1)
@@ -153,24 +151,25 @@ class Answering(Copy):
                 passed.append(sequence)
         self.ready.extendleft(reversed(passed))
         run = super().next(instant)
-        if run is not None and not run.parts and self.slots is not None:
-            run.fetched, self.slots.coming = self.slots.coming, 0
+        self.under_way = 0
+        if run is not None and not run.parts:
+            self.under_way = self.growth.wanted(1)
+            if self.slots is not None:
+                run.fetched, self.slots.coming = self.slots.coming, 0
         return run
 
     def _joins(self, sequence: Sequence, instant: int) -> None:
         self.reserved -= 1
         waited = 0 if self.slots is None else self.slots.takes(sequence, instant)
         sequence.read = sequence.to_read = sequence.prompt
+        self._order.append((sequence, sequence.put_off))
         if self.settings.first == "answers":
             sequence.read -= 1
-            self._order.append((sequence, sequence.put_off))
             self.partial.append(sequence)
-            self.log.goes_on(instant, sequence.number, self.number, waited)
-            return
-        sequence.written = 1
-        self._promises.writes(1)
-        self._order.append((sequence, sequence.put_off))
-        self._starts(sequence)
+        else:
+            sequence.written = 1
+            self._promises.writes(1)
+            self._starts(sequence)
         self.log.goes_on(instant, sequence.number, self.number, waited)
 
     def _nothing(self, instant: int, before: int) -> Run | None:
@@ -264,9 +263,11 @@ class Apart(Clocked):
             for sequence in over:
                 driver.env.process(self._hands(driver, copy, sequence, op))
         else:
+            answerer = self.answerers[number - len(self.readers)]
+            answerer.under_way = 0
             self._leaves(number, len(over), int(driver.env.now))
             super().ended(driver, number, over, op)
-            self._freed(driver, self.answerers[number - len(self.readers)], op)
+            self._freed(driver, answerer, op)
 
     def _leaves(self, number: int, count: int, instant: int) -> None:
         """A number of requests of a copy are answered."""
