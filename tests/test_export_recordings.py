@@ -57,22 +57,6 @@ def test_a_recorded_step_is_exported_as_it_was_recorded(skewed: Path, machine: s
     assert replay.waited.max() == 60 * US  # of the first rank, for the second
 
 
-def test_astra_sim_gets_a_gpu_in_each_rank_and_a_network_between_them(skewed: Path, tmp_path: Path) -> None:
-    done = run("export", "astra-sim", "dgx-a100", skewed, "-o", tmp_path / "a")
-    assert done.exit_code == 0, done.output
-    assert "they stand on gpu0 to gpu1 of the machine" in done.output
-    network = (tmp_path / "a" / "network.yml").read_text(encoding="utf-8")
-    assert "npus_count: [ 2 ]" in network
-    assert "bandwidth: [ 0 ]" not in network
-
-
-def test_astra_sim_refuses_what_has_no_network(skewed: Path, tmp_path: Path) -> None:
-    few = run("export", "astra-sim", "laptop", skewed, "-o", tmp_path / "a")
-    assert (few.exit_code, "has 2 GPUs, and the machine 0" in few.output) == (2, True)
-    single = run("export", "astra-sim", "d2l-gpu-workstation", "d2l/async-matmul-gpu", "-o", tmp_path / "b")
-    assert (single.exit_code, "there is one GPU in this run" in single.output) == (2, True)
-
-
 TRAININGS = {
     "data parallel": ("dgx-a100", "bert-large", 8, 2),
     "parameter servers": ("p3.16xlarge", "resnet50-dp", 8, 0),

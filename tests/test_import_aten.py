@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hwsim.importers.aten import meaning, statement
+from hwsim.importers.aten import meaning
 from hwsim.importers.recording import Collective, Facts
 
 
@@ -94,14 +94,14 @@ def test_an_operator_is_a_statement(name: str, given: Facts, expected: dict[str,
 
 def test_what_the_file_does_not_say_has_a_reason_and_views_are_free() -> None:
     assert meaning("aten::view", None).is_free
-    assert statement("aten::mm", None) == (None, "the file has no shapes of it")
-    assert statement("aten::cat", Facts(shapes=((), ()), dtypes=("TensorList", "Scalar")))[1] == (
+    assert meaning("aten::mm", None).why == "the file has no shapes of it"
+    assert meaning("aten::cat", Facts(shapes=((), ()), dtypes=("TensorList", "Scalar"))).why == (
         "no shapes of the tensors of input 1"
     )
-    assert statement("mine::fused", facts((4,)))[1] == "no such operator is known"
+    assert meaning("mine::fused", facts((4,))).why == "no such operator is known"
     old = facts(IMAGE, WEIGHTS)  # a file without values, as those of PyTorch before 2.1 are
     assert (
-        statement("aten::cudnn_convolution", Facts(shapes=old.shapes, dtypes=old.dtypes))[1] == "no values of stride and padding"
+        meaning("aten::cudnn_convolution", Facts(shapes=old.shapes, dtypes=old.dtypes)).why == "no values of stride and padding"
     )
 
 

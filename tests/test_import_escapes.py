@@ -80,7 +80,7 @@ def test_no_string_of_json_reaches_the_terminal(tool: str, tmp_path: Path) -> No
     document: Any = {"kineto": kineto(run(world=2, steps=1, layers=1), host="a"), "huggingface": HF}[tool]
     for changed in distinct(document):
         file.write_text(dumps(changed))
-        check(tmp_path, "import", tool, str(file), output="m.yaml" if tool == "huggingface" else "step.yaml")
+        check(tmp_path, "import", tool, str(file), output="m.yaml" if tool == "huggingface" else "step.npz")
 
 
 def test_no_string_of_chakra_reaches_the_terminal(tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_no_string_of_chakra_reaches_the_terminal(tmp_path: Path) -> None:
             (node(1, "a", Kind.COLLECTIVE, duration=5, attributes=(name("pg_name", odd),)),))),
     ):  # fmt: skip
         (tmp_path / "a.0.et").write_bytes(pack(Trace("0.0.4", (head,), nodes or (node(1, "a", Kind.COMP, duration=5),))))
-        check(tmp_path, "import", "chakra", str(tmp_path / "a.0.et"), output="step.yaml")
+        check(tmp_path, "import", "chakra", str(tmp_path / "a.0.et"), output="step.npz")
 
 
 def test_no_string_of_nsight_reaches_the_terminal(tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ def test_no_string_of_nsight_reaches_the_terminal(tmp_path: Path) -> None:
             base.execute(f'CREATE TABLE "odd{MARKER}" (start INT, end INT)')
             base.execute(f'INSERT INTO "odd{MARKER}" VALUES (1, 2)')
             base.commit()
-        check(tmp_path, "import", "nsys", str(file), output="step.yaml")
+        check(tmp_path, "import", "nsys", str(file), output="step.npz")
 
 
 @pytest.mark.parametrize("tool", LOGS)

@@ -16,7 +16,8 @@ import numpy as np
 import pytest
 
 from hwsim import engine
-from hwsim.importers import chakra, kineto
+from hwsim.importers import chakra
+from hwsim.importers.kineto import trace as kineto
 from hwsim.importers.chakra_nodes import Kind, Trace, attribute, node, pack
 from hwsim.importers.placing import placed
 from hwsim.importers.predicting import predict

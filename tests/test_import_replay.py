@@ -151,7 +151,7 @@ def test_a_stream_waits_for_an_event(stated: bool) -> None:
     replay = explain(recording(rank(rows)))
     assert end_of(replay, "gemm", 2) == pytest.approx(6 + 400 + 100)
     assert replay.unexplained.max() <= 2 * US
-    assert (replay.ranks[0].waits.stated, replay.ranks[0].waits.guessed) == ((1, 0) if stated else (0, 1))
+    assert (len(replay.ranks[0].waits.named), replay.ranks[0].waits.guessed) == ((1, 0) if stated else (0, 1))
 
 
 @pytest.mark.parametrize("has_wait", [True, False])

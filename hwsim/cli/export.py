@@ -18,13 +18,10 @@ from hwsim.results.invariants import document
 from hwsim.views.trace.run import run_of
 
 _HEAD: Final = 1 << 16  # bytes of a file that tell who wrote it
-_MARKS: Final[
-    Mapping[str, bytes | None]
-] = {  # names of files: words in the ones from hwsim; None: they come with another of these
+_MARKS: Final[Mapping[str, bytes]] = {  # names of files: words in the ones from hwsim
     "rank*.json.gz": b'{"schemaVersion": 1, "displayTimeUnit": "ns", "traceName": ',
     "trace.*.et": b"hwsim.",
-    "platform.xml": b'<zone id="hwsim"',
-    **dict.fromkeys(("comm_group.json", "network.yml", "system.json", "remote_memory.json", "ops.txt", "play.cpp")),
+    "comm_group.json": b'{"1": [',
 }
 
 
@@ -96,22 +93,14 @@ def _earlier(folder: Path) -> list[str]:
     if not folder.is_dir():
         return []
     files = sorted(each for each in folder.iterdir() if each.is_file() and any(fnmatch(each.name, name) for name in _MARKS))
-    is_export = any(_is_ours(each) for each in files)
     for each in files:
-        if not (is_export if _mark(each) is None else _is_ours(each)):
-            refuse_replacing(each, "file of hwsim export", lambda _: False)
+        refuse_replacing(each, "file of hwsim export", _is_ours)
     return [each.name for each in files]
-
-
-def _mark(path: Path) -> bytes | None:
-    return next(mark for name, mark in _MARKS.items() if fnmatch(path.name, name))
 
 
 def _is_ours(path: Path) -> bool:
     """Whether a file begins as a file of hwsim with such a name does."""
-    mark = _mark(path)
-    if mark is None:
-        return False
+    mark = next(mark for name, mark in _MARKS.items() if fnmatch(path.name, name))
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
             return mark in file.read(_HEAD)

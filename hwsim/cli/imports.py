@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sys
-from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -18,7 +17,6 @@ from hwsim.spec import did_you_mean
 
 if TYPE_CHECKING:
     from hwsim.functions.imported import There
-    from hwsim.importers.recording import Recording
     from hwsim.importers.replay import Mode, Replay
 
 HUGGINGFACE: Final = "huggingface", "Config of Hugging Face (config.json), as a model."
@@ -76,8 +74,7 @@ def _recorded(name: str) -> click.Command:
 
 _OPTIONS: Final = (
     click.argument("files", type=click.Path(path_type=Path), nargs=-1, required=True),
-    click.option("-o", "--output", type=FILE, metavar="FILE", help="Write the step: .npz (all ops), or .yaml (a workload)."),
-    click.option("--plot", type=FILE, metavar="FILE", help="Write a figure of the memory over time (.png, .svg or .pdf)."),
+    click.option("-o", "--output", type=FILE, metavar="FILE", help="Write the step as an op graph (.npz)."),
     click.option("--step", default="all", metavar="N|all", show_default=True, help="Take one step of the run: ProfilerStep#N."),
     click.option(
         "--mode",
@@ -105,7 +102,6 @@ def _import(
     name: str,
     files: tuple[Path, ...],
     output: Path | None,
-    plot: Path | None,
     step: str,
     mode: Mode,
     gpu_times: tuple[str, ...],
@@ -114,8 +110,7 @@ def _import(
     **elsewhere: Any,
 ) -> None:
     """Read, explain, predict, print and write."""
-    refuse_unwritable(output, "--output", "step", (".npz", ".yaml"))
-    refuse_unwritable(plot)
+    refuse_unwritable(output, "--output", "step", (".npz",))
     refuse_replacing(output, "step of hwsim import", _is_step)
     scale, by_name = _factors(gpu_times)
     if gpu_times and elsewhere["machine"] is not None:
@@ -140,18 +135,8 @@ def _import(
         findings = find(replay, gpu_times=scale, by_name=by_name)
         predicted = _predicted(replay, **elsewhere)
         imported = Imported(recording, findings, predicted, scale, tuple(by_name.items()))
-        about = _about(imported.replay, gpu_times, elsewhere)
-        write_files([(output, partial(imported.save, about=about)), (plot, partial(_draw, recording))])
+        write_files([(output, imported.save)])
     click.echo(document(imported.to_json()) if as_json else str(imported), nl=False)
-
-
-def _draw(recording: Recording, path: Path) -> Path:
-    from hwsim.importers.memory import timeline
-    from hwsim.views.kit.figure import suffix_of
-    from hwsim.views.kit.writing import write
-    from hwsim.views.memory.draw import render
-
-    return write(path, render(timeline(recording), suffix_of(path)))
 
 
 def _factors(given: tuple[str, ...]) -> tuple[float, dict[str, float]]:
@@ -177,7 +162,8 @@ def _refuse_nameless(replay: Replay, by_name: dict[str, float]) -> None:
     for text in by_name:
         if replay.named(text).any():
             continue
-        names = list(dict.fromkeys(replay.gpu_names()))
+        labels = replay.graph.labels
+        names = sorted({labels[number].name for number in replay.graph.blocks[0].label[replay.is_gpu].tolist()})
         alike = [name for name in names if text.lower() in name.lower()]
         words = [word for name in names for word in re.findall(r"[A-Za-z]{3,}", name)]
         near = did_you_mean(text, words) if words else None
@@ -188,27 +174,11 @@ def _refuse_nameless(replay: Replay, by_name: dict[str, float]) -> None:
         raise click.BadParameter(f"no GPU op of the run has '{text}' in its name; {hint}", param_hint="--gpu-times")
 
 
-def _about(replay: Replay, gpu_times: tuple[str, ...], elsewhere: dict[str, Any]) -> tuple[str, ...]:
-    """The source of the times of a written step, for its reader."""
-    given = [f"--ranks {elsewhere['ranks']}"] if elsewhere["ranks"] is not None else []
-    if elsewhere["machine"] is not None:
-        return (
-            f"The times are predicted: {' '.join(['--machine ' + elsewhere['machine'], *given])}; ranges are not in this file.",
-        )
-    factors = f", GPU ops with the factors {', '.join(gpu_times)}" if gpu_times else ""
-    delays = "; delays that no rule explains are kept" if replay.mode == "exact" else ""
-    return (f"The times are the recorded ones{factors}{delays}.",)
-
-
 def _is_step(path: Path) -> bool:
     """Whether a file is one that this command writes."""
-    if path.name.lower().endswith(".npz"):
-        from hwsim.importers.saved import is_import
+    from hwsim.importers.saved import steps_in
 
-        return is_import(path)
-    from hwsim.importers.step_file import is_step
-
-    return is_step(path)
+    return steps_in(path) > 0
 
 
 def _predicted(replay: Replay, **options: Any) -> There | None:

@@ -41,11 +41,10 @@ def compared(given: Sequence[Given], settings: Mapping[str, str], no_form: Calla
     if kinds == ["run"] and traces and not steps:
         first = _recorded(traces)
         return against(first, of_document(files["run"], rest[0].name, has_marks=first.steps > 1))
-    if kinds in ([], ["machine"]) and len(steps) == 1:
-        recording, graph = sides.saved(steps[0].content)
-        first = _recorded(traces) if traces else sides.of_recording(recording)
+    if kinds in ([], ["machine"]) and len(steps) == 1 and traces:
+        count, graph = sides.saved(steps[0].content)
         run = simulated(files.get("machine", sides.NOWHERE), graph)
-        return against(first, sides.of_run(run, sides.steps_of(recording), steps[0].name))
+        return against(_recorded(traces), sides.of_run(run, count, steps[0].name))
     if not rest and not steps and len(traces) == 2:
         return against(_recorded(traces[:1]), _recorded(traces[1:]))
     raise click.UsageError(no_form(given))

@@ -86,7 +86,7 @@ class _Writing:
             attributes += self._work(cost, piece)
         if track.on_gpu and label.kind in COPIES:
             name = name_on_gpu(label, cost, self.run)
-        attributes += self._place(piece, label.name)
+        attributes += self._place(piece)
         return node(
             number + 1,
             name,
@@ -98,17 +98,14 @@ class _Writing:
             attributes=tuple(attributes),
         )
 
-    def _place(self, piece: Slice, called: str) -> Iterator[Any]:
+    def _place(self, piece: Slice) -> Iterator[Any]:
         track = self.run.slices.tracks[piece.track]
         yield attribute("stream" if track.on_gpu else "tid", "int64", self.number[piece.track])
         if track.on_gpu and self.device[piece.track]:
             yield attribute("hwsim.device", "int64", self.device[piece.track])
         yield attribute("hwsim.lane", "string", track.name)
-        yield attribute("hwsim.name", "string", called)
         yield attribute("hwsim.start_fs", "int64", piece.start)
         yield attribute("hwsim.duration_fs", "int64", piece.end - piece.start)
-        if piece.waiting:
-            yield attribute("hwsim.waiting_fs", "int64", piece.waiting)
 
     def _work(self, cost: Cost | None, piece: Slice) -> Iterator[Any]:
         if cost is None:

@@ -17,13 +17,5 @@ def files(run: Run) -> Exported:
     for rank in range(run.world):
         about = {"distributedInfo": {"backend": "nccl", "rank": rank, "world_size": run.world}}
         written[f"rank{rank}.json.gz"] = write_ranks(run, rank, ".gz", about)
-    return Exported(written, unsaid(run))
-
-
-def unsaid(run: Run) -> tuple[Left, ...]:
-    """Facts of the run that no event of Kineto has."""
-    if not run.calls.unsaid:
-        return ()
-    return (
-        Left("waits between host threads", run.calls.unsaid, 0, "their times are there, but no event says who waits for whom"),
-    )
+    left = Left("waits between host threads", run.calls.unsaid, 0, "their times are there, but no event says who waits for whom")
+    return Exported(written, (left,) if run.calls.unsaid else ())

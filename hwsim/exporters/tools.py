@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
-from typing import Any, Final, NamedTuple, Protocol, cast
+from typing import Any, Final, NamedTuple, cast
 
 from hwsim import ticks
 from hwsim.importers.recording import Left
 from hwsim.records import dataclass
-from hwsim.ticks import FEMTO
 from hwsim.views.trace.run import Run
 from hwsim.views.trace.slices import REPLAYED, between
 
@@ -22,14 +21,8 @@ class Exported:
     unsaid: tuple[Left, ...]
 
 
-class Writer(Protocol):
-    """The function `files` of a tool's module."""
-
-    def __call__(self, run: Run) -> Exported: ...
-
-
 class Tool(NamedTuple):
-    """The module of its writer, and what it reads in words."""
+    """The module whose function `files` writes a run for it, and what it reads in words."""
 
     module: str
     words: str
@@ -37,15 +30,13 @@ class Tool(NamedTuple):
 
 TOOLS: Final[Mapping[str, Tool]] = {
     "kineto": Tool("hwsim.exporters.kineto", "JSON of PyTorch's profiler, a file for each rank: HTA, Perfetto, TensorBoard."),
-    "chakra": Tool("hwsim.exporters.chakra", "Chakra execution traces (.et), a file for each rank."),
-    "astra-sim": Tool("hwsim.exporters.astra_sim", "Chakra traces with the network and system files of ASTRA-sim."),
-    "simgrid": Tool("hwsim.exporters.simgrid", "A SimGrid platform, the ops as a graph, and the C++ program that plays them."),
+    "chakra": Tool("hwsim.exporters.chakra", "Chakra execution traces (.et), a file for each rank: ASTRA-sim."),
 }
 
 
 def files(tool: str, run: Run) -> Exported:
     """The files of a run for a tool of `TOOLS`, with what of the run no file for any of them has."""
-    exported = cast("Writer", import_module(TOOLS[tool].module).files)(run)
+    exported = cast("Callable[[Run], Exported]", import_module(TOOLS[tool].module).files)(run)
     return Exported(exported.files, (*_never(run), *exported.unsaid))
 
 
@@ -83,7 +74,5 @@ def as_dict(tool: str, run: Run, exported: Exported, sizes: Mapping[str, int]) -
         "makespan_s": run.result.makespan_s,
         "ranks": run.world,
         "files": [{"name": name, "bytes": size} for name, size in sizes.items()],
-        "unsaid": [
-            {"name": left.name, "count": left.count, "time_s": left.duration / FEMTO, "why": left.why} for left in exported.unsaid
-        ],
+        "unsaid": [left.to_json() for left in exported.unsaid],
     }

@@ -10,7 +10,7 @@ from hwsim.api import Progress, Run, Source, simulated
 
 
 def export(
-    tool: Literal["kineto", "chakra", "astra-sim", "simgrid"],
+    tool: Literal["kineto", "chakra"],
     folder: str | Path,
     machine: Source | Run,
     workload: Source | None = None,

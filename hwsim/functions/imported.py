@@ -66,16 +66,11 @@ class Imported(Shown):
         """The step: on the other machine, if one was given."""
         return self.findings.replay if self.there is None else self.there.replay
 
-    def save(self, path: str | Path, about: tuple[str, ...] = ()) -> Path:
-        """Write the step: .npz (all ops), or .yaml (a workload); about: lines for its reader, of the source of the times."""
-        path, by_name = Path(path), dict(self.by_name)
-        if path.name.lower().endswith(".npz"):
-            from hwsim.importers.saved import save
+    def save(self, path: str | Path) -> Path:
+        """Write the step as an op graph (.npz), which `simulate`, `explain`, `compare` and `export` take as a workload."""
+        from hwsim.importers.saved import save
 
-            return save(self.replay, path, self.replay.scaled(self.gpu_times, by_name))
-        from hwsim.importers.step_file import write
-
-        return write(self.replay, path, self.gpu_times, by_name, about)
+        return save(self.replay, Path(path), self.replay.scaled(self.gpu_times, dict(self.by_name)))
 
 
 def import_run(

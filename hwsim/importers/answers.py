@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import asdict, field
 from typing import Any, Final
 
 import numpy as np
@@ -59,9 +59,9 @@ class StepTime:
 
     name: str
     rank: int
-    recorded: float
-    replayed: float
-    time: float
+    recorded_s: float
+    replayed_s: float
+    predicted_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +195,7 @@ def _of_steps(answer: Answer) -> list[str]:
         return []
     count = len(answer.steps)
     time, recorded, replayed = (
-        math.fsum(getattr(step, name) for step in answer.steps) / count for name in ("time", "recorded", "replayed")
+        math.fsum(getattr(step, name) for step in answer.steps) / count for name in ("predicted_s", "recorded_s", "replayed_s")
     )
     return [f"  a step   {_s(time)}; recorded {_s(recorded)}, by rules {_s(replayed)}, mean of {count}"]
 
@@ -232,13 +232,7 @@ def as_dict(answer: Answer) -> dict[str, Any]:
         "makespan_s": answer.makespan.value,
         "range_s": None if answer.range is None else [answer.range.low, answer.range.high],
         "as_recorded_of_path": dict(answer.stated),
-        "steps": [
-            {
-                "name": step.name, "rank": step.rank, "recorded_s": step.recorded,
-                "replayed_s": step.replayed, "predicted_s": step.time,
-            }
-            for step in answer.steps
-        ],
+        "steps": [asdict(step) for step in answer.steps],
         "gpu": _as_dict(answer.gpu),
         "kinds": [_as_dict(each) for each in answer.kinds],
         "operators": [{**_as_dict(each), "kind": each.kind} for each in answer.operators],

@@ -39,7 +39,7 @@ def blocked(rank: Rank, linked: Linked, pieces: Pieces, streams: Streams) -> Pai
     kinds = np.array([_kind(name) for name in rank.names], np.int8)[slices.name[call]]
     order = np.argsort(ops.end, kind="stable")
     by_end = ops.end[order]
-    latest = _by(order, by_end, ends)
+    latest = np.append(order, NONE)[np.searchsorted(by_end, ends, side="right") - 1]
     pairs: list[tuple[Ints, Ints]] = []
 
     def wait(before: Ints, which: NDArray[np.bool_]) -> None:
@@ -94,11 +94,6 @@ def _kind(name: str) -> int:
     if plain.endswith("Async") and not plain.startswith(("Memcpy", "Memset")):
         return NONE
     return next((number for number, words in enumerate(_KINDS) if plain.startswith(words)), NONE)
-
-
-def _by(order: Ints, by_end: Ints, times: Ints) -> Ints:
-    place = np.searchsorted(by_end, times, side="right") - 1
-    return np.where(place >= 0, order[np.maximum(place, 0)], NONE) if len(order) else np.full(len(times), NONE, np.int64)
 
 
 def _not_of_call(of: Ints, order: Ints, by_end: Ints, times: Ints, call: Ints) -> Ints:

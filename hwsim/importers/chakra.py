@@ -19,11 +19,11 @@ from typing import Any, Final
 
 from hwsim.importers.chakra_facts import COMMUNICATION, MEMORY, Describing
 from hwsim.importers.chakra_nodes import Damaged, Kind, Trace, Value, attributes_of, number_of, parse
-from hwsim.importers.columns import Allocations, Columns, LeftOut, TooLong
+from hwsim.importers.columns import Columns, LeftOut, TooLong
 from hwsim.importers.ranks import APART, Process, joined
 from hwsim.importers.ranks import number_of as number_in
 from hwsim.importers.recording import HOST, Lane, Recording, What
-from hwsim.spec import Place, SpecError
+from hwsim.importers.text import damaged
 
 MICRO: Final = 10**9  # fs
 MOST_BYTES: Final = 4 << 30  # of a file, unpacked
@@ -52,7 +52,7 @@ def read(files: Sequence[Path], report: Callable[[int, int], None] | None = None
         if report is not None:
             report(done, size)
     if not traces:
-        raise _wrong(files[0], "this names process groups; where are the traces of the ranks?")
+        raise damaged(files[0], "this names process groups; where are the traces of the ranks?")
     numbers = [_number(file, trace) for file, trace in traces]
     worlds = [max(0, _own(trace, "world")) for _, trace in traces]
     notes = []
@@ -70,18 +70,14 @@ def read(files: Sequence[Path], report: Callable[[int, int], None] | None = None
     return replace(recording, zero=recording.zero if recording.zero > _EPOCH else 0.0, notes=(*notes, *recording.notes))
 
 
-def _wrong(file: Path, message: str, hint: str | None = None) -> SpecError:
-    return SpecError.of(Place(str(file), 0, 0), message, hint)
-
-
 def _content(file: Path) -> bytes:
     try:
         with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as opened:
             data: bytes = opened.read(MOST_BYTES + 1)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise _wrong(file, f"damaged: {error}") from None
+        raise damaged(file, f"damaged: {error}") from None
     if len(data) > MOST_BYTES:
-        raise _wrong(file, f"more than {MOST_BYTES:,} bytes")
+        raise damaged(file, f"more than {MOST_BYTES:,} bytes")
     return data
 
 
@@ -89,7 +85,7 @@ def _trace(file: Path, data: bytes) -> Trace:
     try:
         return parse(data)
     except Damaged as error:
-        raise _wrong(
+        raise damaged(
             file, f"byte {error.byte}: {error}", "Chakra traces are .et files of protobuf messages, not their JSON"
         ) from None
 
@@ -148,7 +144,7 @@ class _Reading:
         lane = [self._lane(self.nodes[at], self.values[at], kind) for at, kind in zip(kept, kinds, strict=True)]
         length = [number_of((self.values[at].get("hwsim.duration_fs"),), self.nodes[at].duration_micros * MICRO) for at in kept]
         if min(length, default=0) < 0:
-            raise _wrong(self.file, "a duration below zero")
+            raise damaged(self.file, "a duration below zero")
         facts = [self.facts.number(self.nodes[at], self.values[at], kind) for at, kind in zip(kept, kinds, strict=True)]
         if len(self.nodes) > len(kept):
             self.left.add("metadata", "nodes of no work; what waits for them waits for theirs", 0, len(self.nodes) - len(kept))
@@ -167,11 +163,11 @@ class _Reading:
                 columns.add(kinds[at], self.nodes[node].name, lane[at], start[at], length[at], -1, facts[at])
             columns.flush()
         except TooLong as error:
-            raise _wrong(self.file, str(error)) from None
+            raise damaged(self.file, str(error)) from None
         except OverflowError:
-            raise _wrong(self.file, "a number that is too large") from None
+            raise damaged(self.file, "a number that is too large") from None
         stated = [(before, then) for then, several in enumerate(waits) for before in several]
-        return Process(self.file, number, self.world, "", self._devices(), columns, Allocations(), self.left, stated=stated)
+        return Process(self.file, number, self.world, "", self._devices(), columns, self.left, stated=stated)
 
     def _known(self, kept: Sequence[int]) -> list[int]:
         """Starts as the file has them, -1 for a node without one: where the clock counts from 1970, that has none."""
@@ -190,7 +186,7 @@ class _Reading:
         place = {at: number for number, at in enumerate(kept)}
         by_number = {node.id: at for at, node in enumerate(self.nodes)}
         if len(by_number) < len(self.nodes):
-            raise _wrong(self.file, f"{len(self.nodes) - len(by_number)} nodes have the number of another one")
+            raise damaged(self.file, f"{len(self.nodes) - len(by_number)} nodes have the number of another one")
         unknown = callers = 0
         waits = []
         for at in kept:
@@ -270,7 +266,7 @@ class _Reading:
                     heappush(queue, (ready[then], then))
         if -1 in start:
             stuck = self.nodes[start.index(-1)].name
-            raise _wrong(self.file, f"{start.count(-1)} nodes wait for one another in a circle, '{stuck}' among them")
+            raise damaged(self.file, f"{start.count(-1)} nodes wait for one another in a circle, '{stuck}' among them")
         return start
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping
 from typing import Any, Final
@@ -96,15 +97,9 @@ def of_tensors(name: str, shapes: Any, dtypes: Any) -> Collective | None:
     kind = collective_name(name) if name.startswith("nccl:") else ""
     if not kind:
         return None
-    elements = 0
-    for shape in shapes or ():
-        if isinstance(shape, list) and all(isinstance(each, int) for each in shape):
-            count = 1
-            for each in shape:
-                count *= each
-            elements += count if shape else 0
-    dtype = dtype_name(str(dtypes[0])) if dtypes else ""
-    return Collective(kind, elements, 0, dtype)
+    arrays = [shape for shape in shapes or () if isinstance(shape, list) and shape and {*map(type, shape)} == {int}]
+    elements = sum(map(math.prod, arrays))  # integers
+    return Collective(kind, elements, 0, dtype_name(str(dtypes[0])) if dtypes else "")
 
 
 def _numbers(text: Any) -> tuple[int, ...]:

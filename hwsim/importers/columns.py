@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hwsim.importers.recording import Facts, Lane, Left, Memory, Slices
+from hwsim.importers.recording import Facts, Lane, Left, Slices
 
 US: Final = 10**9  # fs
 NS: Final = 10**6
@@ -37,10 +37,11 @@ class Columns:
 
     Args:
         clock: turns a row of times of the file into fs.
+        batch: slices that become columns together.
     """
 
-    def __init__(self, clock: Callable[[Sequence[Any]], list[int]] = list) -> None:
-        self.clock = clock
+    def __init__(self, clock: Callable[[Sequence[Any]], list[int]] = list, batch: int = BATCH) -> None:
+        self.clock, self.batch = clock, batch
         self.names = Numbered()
         self.lanes: dict[Hashable, int] = {}
         self.table_of_lanes: list[Lane] = []
@@ -57,7 +58,7 @@ class Columns:
             TypeError, ValueError, OverflowError: a value of the last rows that is none, negative or too large.
         """
         self._rows.append((kind, name, lane, start, duration, link, facts))
-        if len(self._rows) == BATCH:
+        if len(self._rows) == self.batch:
             self.flush()
 
     def flush(self) -> None:
@@ -126,36 +127,6 @@ class Columns:
             self._columns[number] = []
         kind, name, lane, start, duration, link, facts = sorted_columns
         return Slices(kind, name, lane, start + shift, duration, link, facts), order
-
-
-class Allocations:
-    """Events of memory while they are read."""
-
-    def __init__(self) -> None:
-        self.rows: list[tuple[int, int, int, int]] = []
-
-    def add(self, time: int, size: int, held: int, device: int) -> None:
-        """Append an allocation; `time` is fs of the file's clock, `size` is negative for what is freed.
-
-        Raises:
-            ValueError: what is no number of bytes.
-        """
-        if not all(type(each) is int and abs(each) < LONGEST for each in (size, held, device)):
-            raise ValueError("bytes of memory are whole numbers")
-        self.rows.append((time, size, held, device))
-
-    def memory(self, shift: int) -> Memory | None:
-        """Allocations in order of time, `shift` fs later; None if there are none."""
-        if not self.rows:
-            return None
-        rows = sorted(self.rows)
-        times = [time + shift for time, *_ in rows]
-        if max(map(abs, times)) >= LONGEST:
-            raise OverflowError
-        return Memory(
-            np.array(times, np.int64), np.array([row[1] for row in rows], np.int64),
-            np.array([row[2] for row in rows], np.int64), np.array([row[3] for row in rows], np.int32),
-        )  # fmt: skip
 
 
 class LeftOut:

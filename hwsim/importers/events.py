@@ -34,11 +34,6 @@ class Waits(Pairs):
     named: Small
     guessed: int
 
-    @property
-    def stated(self) -> int:
-        """Number of calls whose event the file names."""
-        return len(self.named)
-
 
 class Streams:
     """GPU ops as each stream and each thread launched them."""
@@ -51,48 +46,52 @@ class Streams:
         for lane in dict.fromkeys(ops.lane):
             mine = np.flatnonzero(lane_of == lane)
             mine = mine[np.argsort(ops.start[mine], kind="stable")]
-            self.by_lane[lane] = mine, np.maximum.accumulate(self.launched[mine])
+            self.by_lane[lane] = np.append(mine, NONE), np.maximum.accumulate(self.launched[mine])
         thread = np.where(ops.call < 0, NONE, rank.slices.lane[ops.call])
         self.by_thread: dict[int, tuple[Ints, Ints]] = {}
         for lane in np.unique(thread[thread >= 0]).tolist():
             mine = np.flatnonzero(thread == lane)
             mine = mine[np.argsort(ops.at[mine], kind="stable")]
-            self.by_thread[lane] = mine, ops.at[mine]
+            self.by_thread[lane] = np.append(mine, NONE), ops.at[mine]
         self.lane_of: Ints = lane_of
         every = np.flatnonzero(ops.call >= 0)
-        self._every = every[np.argsort(ops.at[every], kind="stable")]
+        every = every[np.argsort(ops.at[every], kind="stable")]
+        self._every = np.append(every, NONE), ops.at[every]
 
     def last_on(self, lane: int, times: Ints) -> Ints:
         """The last op of a stream that was launched before each time, -1 for none."""
-        return _before(*self.by_lane[lane], times)
+        return _before(self.by_lane[lane], times)
 
     def first_on(self, lane: int, times: Ints) -> Ints:
         """The first op of a stream that was launched at a time or later, -1 for none."""
-        return _from(*self.by_lane[lane], times)
+        return _from(self.by_lane[lane], times)
 
     def first(self, times: Ints) -> Ints:
         """The first op that any thread launched at a time or later, -1 for none."""
-        if not self._every.size:
-            return np.full(len(times), NONE, np.int64)
-        return _from(self._every, self.ops.at[self._every], times)
+        return _from(self._every, times)
 
     def last_by(self, thread: int, times: Ints) -> Ints:
         """The last op that a thread launched before each time, -1 for none."""
-        return _before(*self.by_thread[thread], times) if thread in self.by_thread else np.full(len(times), NONE, np.int64)
+        return _before(self.by_thread.get(thread, _NOTHING), times)
 
     def first_by(self, thread: int, times: Ints) -> Ints:
         """The first op that a thread launched at a time or later, -1 for none."""
-        return _from(*self.by_thread[thread], times) if thread in self.by_thread else np.full(len(times), NONE, np.int64)
+        return _from(self.by_thread.get(thread, _NOTHING), times)
 
 
-def _before(ops: Ints, launched: Ints, times: Ints) -> Ints:
-    place = np.searchsorted(launched, times) - 1
-    return np.where(place >= 0, ops[np.maximum(place, 0)], NONE)
+_NOTHING: Final = np.array([NONE]), np.empty(0, np.int64)  # ops in order of launch, closed by -1, and the times of their launches
 
 
-def _from(ops: Ints, launched: Ints, times: Ints) -> Ints:
-    place = np.searchsorted(launched, times)
-    return np.where(place < len(ops), ops[np.minimum(place, len(ops) - 1)], NONE)
+def _before(launched: tuple[Ints, Ints], times: Ints) -> Ints:
+    ops, at = launched
+    found: Ints = ops[np.searchsorted(at, times) - 1]
+    return found
+
+
+def _from(launched: tuple[Ints, Ints], times: Ints) -> Ints:
+    ops, at = launched
+    found: Ints = ops[np.searchsorted(at, times)]
+    return found
 
 
 def waits(rank: Rank, linked: Linked, streams: Streams, pieces: Pieces) -> Waits:
@@ -133,6 +132,7 @@ def with_ends(rank: Rank, streams: Streams, stream_waits: Waits, ready: Ints) ->
     best, nearest = np.full(len(late), NONE, np.int64), np.full(len(late), _SOON + 1, np.int64)
     device = np.array([lane.device for lane in rank.lanes], np.int64)
     for lane, (mine, _) in streams.by_lane.items():
+        mine = mine[:-1]
         order = mine[np.argsort(ops.end[mine], kind="stable")]
         place = np.searchsorted(ops.end[order], ops.start[late] + _TOLERANCE, side="right") - 1
         source = order[np.maximum(place, 0)]

@@ -13,7 +13,7 @@ from hwsim.importers.events import Streams, Waits, waits, with_ends
 from hwsim.importers.launches import GpuOps, Latencies, cuts_of_late, gpu_ops, latencies, launching_pieces
 from hwsim.importers.linking import NONE, Linked, link
 from hwsim.importers.meeting import Exchanges, exchanges
-from hwsim.importers.recording import HOST, Ints, Rank, Small
+from hwsim.importers.recording import HOST, Ints, Rank
 from hwsim.importers.threads import Pairs, Pieces, crossings, cut, outermost_calls
 from hwsim.records import dataclass
 
@@ -124,7 +124,7 @@ def stated(rank: Rank, ops: GpuOps, pieces: Pieces) -> Stated:
     on_host = np.array([lane.device == HOST for lane in rank.lanes], bool)[slices.lane]
     thread = np.where(on_host, pieces.threads(slices.lane), NONE)
     before, then = rank.stated.before, rank.stated.then
-    last, first = _pieces(pieces, thread[before], slices.end[before]), _pieces(pieces, thread[then], slices.start[then]) + 1
+    last, first = pieces.before(thread[before], slices.end[before]), pieces.before(thread[then], slices.start[then]) + 1
     from_gpu, to_gpu = gpu[before] >= 0, gpu[then] >= 0
     from_host, to_host = thread[before] >= 0, thread[then] >= 0
     first = np.minimum(first, max(0, len(pieces) - 1))
@@ -143,7 +143,3 @@ def stated(rank: Rank, ops: GpuOps, pieces: Pieces) -> Stated:
         host_gpu=rows(last, gpu[then], from_host & to_gpu),
         host_host=rows(last, first, from_host & to_host & (thread[before] != thread[then])),
     )
-
-
-def _pieces(pieces: Pieces, thread: Small, time: Ints) -> Ints:
-    return pieces.before(thread, time) if len(pieces) else np.zeros(len(time), np.int64)

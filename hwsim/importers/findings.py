@@ -12,7 +12,7 @@ import hwsim.engine
 from hwsim import ticks
 from hwsim.importers.replay import Replay
 from hwsim.importers.steps import Step, replayed, steps
-from hwsim.importers.threads import IDLE, US, Piece
+from hwsim.importers.threads import US
 from hwsim.records import dataclass
 
 BUSY: Final = 100 * US  # fs after which a stream's first op may start by the rules, beyond which the stream was not idle
@@ -80,7 +80,7 @@ class Findings:
     Args:
         steps: each with its time in the recording and in the replay.
         busy: time of all GPU ops. unexplained: delay before them that no rule explains.
-        host: idle time of threads that no other thread's work ends. causes: the largest of `unexplained`.
+        causes: the largest of `unexplained`.
     """
 
     replay: Replay
@@ -89,7 +89,6 @@ class Findings:
     steps: tuple[tuple[Step, int, int], ...]
     busy: int
     unexplained: int
-    host: int
     causes: tuple[Cause, ...]
     unmapped: tuple[Unmapped, ...]
     traffic: tuple[Traffic, ...]
@@ -122,7 +121,6 @@ def find(replay: Replay, *, gpu_times: float = 1.0, by_name: Mapping[str, float]
         steps=tuple(zip(marked, recorded, times, strict=True)),
         busy=ticks.total(length),
         unexplained=ticks.total(replay.unexplained[gpu]),
-        host=_idle(replay),
         causes=_causes(replay),
         unmapped=_unmapped(replay),
         traffic=_traffic(replay),
@@ -137,17 +135,6 @@ def _trial(replay: Replay, marked: list[Step], factor: float, by_name: dict[str,
         of_steps = replayed(variant, marked, line.start, line.end)
         values += [line.makespan_fs, sum(of_steps) // len(of_steps) if of_steps else 0]  # integers
     return Trial(factor, tuple(by_name.items()), *values)
-
-
-def _idle(replay: Replay) -> int:
-    """Gaps of threads longer than IDLE that end with nothing of another thread."""
-    total = 0
-    for explained in replay.ranks:
-        pieces = explained.pieces
-        is_idle = (pieces.kind == Piece.BETWEEN) & (pieces.end - pieces.start > IDLE)
-        is_idle[explained.crossings.then] = False
-        total += ticks.total((pieces.end - pieces.start)[is_idle])
-    return total
 
 
 def _causes(replay: Replay) -> tuple[Cause, ...]:

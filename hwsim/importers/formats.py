@@ -5,10 +5,10 @@ from __future__ import annotations
 import gzip
 import re
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Final, NamedTuple, Protocol, cast
+from typing import Final, NamedTuple, cast
 
 from hwsim.formats import natural
 from hwsim.importers.recording import Recording
@@ -23,18 +23,7 @@ _MARKS: Final = (
 )
 
 
-class Reader(Protocol):
-    """The function `read` of a format's module.
-
-    Args:
-        files: a file for each rank, or one of all.
-        report: is called now and then with the bytes that are read and the bytes in all.
-
-    Raises:
-        SpecError: a file that is cut, damaged or of another format; with its place.
-    """
-
-    def __call__(self, files: Sequence[Path], report: Report | None = None) -> Recording: ...
+Reader = Callable[[Sequence[Path], Report | None], Recording]  # `read` of a format's module: files, a progress
 
 
 class Format(NamedTuple):
@@ -45,7 +34,7 @@ class Format(NamedTuple):
 
 
 FORMATS: Final[Mapping[str, Format]] = {
-    "kineto": Format("hwsim.importers.kineto", "JSON of PyTorch's profiler (.json, .json.gz), a file for each rank."),
+    "kineto": Format("hwsim.importers.kineto.trace", "JSON of PyTorch's profiler (.json, .json.gz), a file for each rank."),
     "nsys": Format("hwsim.importers.nsys", "SQLite of Nsight Systems (nsys export --type sqlite)."),
     "chakra": Format("hwsim.importers.chakra", "Chakra execution traces (.et), a file for each rank."),
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import field, replace
 from typing import Any, Final
 
@@ -12,7 +12,7 @@ from hwsim.demand import Cost, Term
 from hwsim.devices import CannotCompute, Gpu
 from hwsim.formats import precise
 from hwsim.machine import Machine, NoRoute, UnknownName
-from hwsim.ops import OPS, CannotPlace, ExchangeOp, Scope
+from hwsim.ops import OPS, CannotPlace, Scope
 from hwsim.origins import CASES, Case, Doubt, Origin
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes, decode, read
@@ -78,11 +78,12 @@ class Lowering:
         """
         (kind, keys), model = next(iter(statement.items())), self.machine.device(device).model
         text = json.dumps({kind: keys}, sort_keys=True)
-        key = text, id(model)
-        lowered = self._known.get(key)
-        if lowered is None:
-            lowered = self._known[key] = self._lowered(kind, {**keys, "device": device})
-        return lowered
+        return self._once((text, id(model)), lambda: self._lowered(kind, {**keys, "device": device}))
+
+    def _once(self, key: tuple[str, object], lower: Callable[[], Lowered]) -> Lowered:
+        if key not in self._known:
+            self._known[key] = lower()
+        return self._known[key]
 
     def copy(self, source: str, target: str, size: float, *, pageable: bool = False) -> Lowered:
         """A copy between two devices.
@@ -92,12 +93,12 @@ class Lowering:
         """
         keys: dict[str, Any] = {"from": source, "to": target, "bytes": f"{size:.0f} B"}
         keys |= {"memory": "pageable"} if pageable else {}
-        key = json.dumps(keys), None
-        lowered = self._known.get(key)
-        if lowered is None:
+
+        def lower() -> Lowered:
             lowered = self._lowered("copy", keys)
-            self._known[key] = lowered = self._staged(lowered, source, target, size) if pageable else lowered
-        return lowered
+            return self._staged(lowered, source, target, size) if pageable else lowered
+
+        return self._once((json.dumps(keys), None), lower)
 
     def _staged(self, copied: Lowered, source: str, target: str, size: float) -> Lowered:
         """A copy of pageable memory whose rate the GPU does not state: a core copies to a pinned buffer, then the link does."""
@@ -119,13 +120,9 @@ class Lowering:
             CannotLower: no algorithm does it among them.
         """
         keys = {"operation": operation, "among": list(members), "bytes": f"{size:.0f} B"}
-        key = json.dumps(keys), None
-        lowered = self._known.get(key)
-        if lowered is None:
-            op = self._read("collective", keys)
-            if not isinstance(op, ExchangeOp):
-                raise CannotLower(f"{operation} is no collective")
-            mistakes = Mistakes()
+
+        def lower() -> Lowered:
+            op, mistakes = self._read("collective", keys), Mistakes()
             try:
                 parts = op.parts(self.machine, members, 1, mistakes)
                 mistakes.raise_if_any()
@@ -133,8 +130,9 @@ class Lowering:
                 raise CannotLower(getattr(error, "message", str(error))) from error
             # of flows that run together the first takes longest
             costs = [part.cost for at, part in enumerate(parts) if at == 0 or part.after != parts[at - 1].after]
-            lowered = self._known[key] = replace(self._in_a_row(costs), kind=operation)
-        return lowered
+            return replace(self._in_a_row(costs), kind=operation)
+
+        return self._once((json.dumps(keys), None), lower)
 
     def _read(self, kind: str, keys: Mapping[str, Any]) -> Any:
         mistakes = Mistakes()

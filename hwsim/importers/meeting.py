@@ -52,6 +52,13 @@ def collective_of(rank: Rank, linked: Linked, place: int) -> Collective | None:
     return collective
 
 
+def is_exchange(rank: Rank) -> NDArray[np.bool_]:
+    """Whether a slice is the kernel of a collective."""
+    known_of = np.array([each.collective is not None for each in rank.facts] + [False], bool)
+    found: NDArray[np.bool_] = known_of[rank.slices.facts] & (rank.slices.what == What.KERNEL)
+    return found
+
+
 def _outward(linked: Linked, place: int) -> Iterator[int]:
     """A slice, then its call and the slices around that; of a slice of a host thread those around it."""
     yield place
@@ -100,9 +107,7 @@ class Exchanges:
 def exchanges(rank: Rank, linked: Linked, ops: GpuOps) -> Exchanges:
     """The exchanges of a rank."""
     slices = rank.slices
-    known_of = np.array([each.collective is not None for each in rank.facts] + [False], bool)
-    is_nccl = known_of[slices.facts[ops.slice]] & (slices.what[ops.slice] == What.KERNEL)
-    kernels = np.flatnonzero(is_nccl)
+    kernels = np.flatnonzero(is_exchange(rank)[ops.slice])
     lanes = np.array([*ops.lane, NONE], np.int64)[ops.queue[kernels]]
     numbers = np.array([(lane.device, lane.number) for lane in rank.lanes], np.int64).reshape(-1, 2)[lanes]
     order = np.lexsort((numbers[:, 1], numbers[:, 0], ops.start[kernels]))

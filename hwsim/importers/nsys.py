@@ -12,11 +12,12 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from hwsim.importers.collectives import of_kernel
-from hwsim.importers.columns import NS, Allocations, Columns, LeftOut, TooLong
+from hwsim.importers.columns import NS, Columns, LeftOut, TooLong
 from hwsim.importers.ranks import Process, joined, number_of
 from hwsim.importers.recording import HOST, Facts, Lane, Recording, What
 from hwsim.importers.text import Report, damaged, read_each
@@ -89,9 +90,15 @@ class _Report:
         """The processes that used a GPU; all if none did."""
         if not (_TAKEN | {"NVTX_EVENTS"}) & set(self.columns):
             raise damaged(self.file, "it has no table of CUPTI or NVTX", "was the program profiled with --trace=cuda,nvtx?")
+        work: dict[str, tuple[What, tuple[str, ...], Callable[..., tuple[str, Facts | None]]]] = {
+            "KERNEL": (What.KERNEL, ("demangledName", "shortName", "nameId"), self._kernel),
+            "GRAPH_TRACE": (What.KERNEL, ("graphId",), lambda graph: (f"CUDA graph {graph}", None)),
+            "MEMCPY": (What.COPY, ("bytes", "copyKind"), _copy),
+            "MEMSET": (What.SET, ("bytes",), lambda size: ("Memset", Facts(bytes=int(size or 0)))),
+        }
         steps: Mapping[str, Callable[[], None]] = {
-            _CUPTI + "RUNTIME": self._calls, "NVTX_EVENTS": self._ranges, _CUPTI + "KERNEL": self._kernels,
-            _CUPTI + "GRAPH_TRACE": self._graphs, _CUPTI + "MEMCPY": self._copies, _CUPTI + "MEMSET": self._sets,
+            _CUPTI + "RUNTIME": self._calls, "NVTX_EVENTS": self._ranges,
+            **{_CUPTI + table: partial(self._on_gpu, table, *each) for table, each in work.items()},
             _CUPTI + "SYNCHRONIZATION": self._waits,
         }  # fmt: skip
         for table, step in steps.items():
@@ -160,34 +167,18 @@ class _Report:
                 What.OP if op else What.MARK, op["name"] if op else name, seen.thread(tid), start, end - start, -1, fact
             )
 
-    def _kernels(self) -> None:
-        wanted = ("start", "end", "deviceId", "streamId", "correlationId", "globalPid", "demangledName", "shortName", "nameId")
-        for start, end, device, stream, link, pid, *names in self._rows(_CUPTI + "KERNEL", *wanted):
-            seen, name = self._of(pid), self._name(*names)
-            collective = of_kernel(name) if "ccl" in name else None
-            fact = -1 if collective is None else seen.columns.fact(Facts(collective=collective))
-            seen.columns.add(What.KERNEL, name, seen.stream(device, stream), start, end - start, link or -1, fact)
+    def _on_gpu(self, table: str, what: What, columns: Sequence[str], told: Callable[..., tuple[str, Facts | None]]) -> None:
+        """Work of streams; told: name and facts of a row from its further columns."""
+        wanted = ("start", "end", "deviceId", "streamId", "correlationId", "globalPid", *columns)
+        for start, end, device, stream, link, pid, *more in self._rows(_CUPTI + table, *wanted):
+            seen, (name, facts) = self._of(pid), told(*more)
+            fact = -1 if facts is None else seen.columns.fact(facts)
+            seen.columns.add(what, name, seen.stream(device, stream), start, end - start, link or -1, fact)
 
-    def _graphs(self) -> None:
-        wanted = ("start", "end", "deviceId", "streamId", "correlationId", "globalPid", "graphId")
-        for start, end, device, stream, link, pid, graph in self._rows(_CUPTI + "GRAPH_TRACE", *wanted):
-            seen = self._of(pid)
-            seen.columns.add(What.KERNEL, f"CUDA graph {graph}", seen.stream(device, stream), start, end - start, link or -1)
-
-    def _copies(self) -> None:
-        wanted = ("start", "end", "deviceId", "streamId", "correlationId", "globalPid", "bytes", "copyKind")
-        for start, end, device, stream, link, pid, size, kind in self._rows(_CUPTI + "MEMCPY", *wanted):
-            seen, way = self._of(pid), _WAYS.get(kind, "")
-            fact = seen.columns.fact(Facts(bytes=int(size or 0), kind=way))
-            name = f"Memcpy {way}".rstrip()
-            seen.columns.add(What.COPY, name, seen.stream(device, stream), start, end - start, link or -1, fact)
-
-    def _sets(self) -> None:
-        wanted = ("start", "end", "deviceId", "streamId", "correlationId", "globalPid", "bytes")
-        for start, end, device, stream, link, pid, size in self._rows(_CUPTI + "MEMSET", *wanted):
-            seen = self._of(pid)
-            fact = seen.columns.fact(Facts(bytes=int(size or 0)))
-            seen.columns.add(What.SET, "Memset", seen.stream(device, stream), start, end - start, link or -1, fact)
+    def _kernel(self, *numbers: Any) -> tuple[str, Facts | None]:
+        name = self._name(*numbers)
+        collective = of_kernel(name) if "ccl" in name else None
+        return name, None if collective is None else Facts(collective=collective)
 
     def _waits(self) -> None:
         """Synchronisations; each waits for the last record of its event before it."""
@@ -261,7 +252,12 @@ class _Seen:
                 lanes[lane] = Lane(named[key], HOST, lanes[lane].number)
         pids = frozenset(key >> _PROCESS & 0xFFFFFF for key in self.columns.lanes if isinstance(key, int))
         devices = tuple((device, gpus.get(device, "")) for device in sorted(self.devices))
-        return Process(file, number, 0, host, devices, self.columns, Allocations(), left, epoch, pids)
+        return Process(file, number, 0, host, devices, self.columns, left, epoch, pids)
+
+
+def _copy(size: Any, kind: Any) -> tuple[str, Facts]:
+    way = _WAYS.get(kind, "")
+    return f"Memcpy {way}".rstrip(), Facts(bytes=int(size or 0), kind=way)
 
 
 def _stream(number: Any) -> int:

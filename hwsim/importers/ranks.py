@@ -14,21 +14,23 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import median, quantiles
-from typing import Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hwsim.formats import format_quantity, natural
-from hwsim.importers.columns import Allocations, Columns, LeftOut
-from hwsim.importers.linking import calls
-from hwsim.importers.recording import Edges, Facts, Left, Rank, Recording, What
+from hwsim.importers.columns import Columns, LeftOut
+from hwsim.importers.linking import link
+from hwsim.importers.meeting import collective_of, is_exchange
+from hwsim.importers.recording import Collective, Edges, Facts, Lane, Left, Rank, Recording, Small
 from hwsim.importers.steps import of_rank
 from hwsim.importers.text import damaged
 from hwsim.importers.threads import STEP
 from hwsim.records import dataclass
 from hwsim.ticks import FEMTO
 
+T = TypeVar("T")
 _RANK: Final = re.compile(r"(?:rank|worker|local_rank|(?<![a-z])r)[-_.]?(\d{1,7})(?!\d)", re.IGNORECASE)
 _NUMBERED: Final = re.compile(r"\.(\d{1,7})\.(?:et|json)")
 LATE: Final = 0.01  # of the run, from which files that begin apart are said
@@ -51,7 +53,6 @@ class Process:
     host: str
     devices: tuple[tuple[int, str], ...]
     columns: Columns
-    allocations: Allocations
     left: LeftOut
     epoch: int = 0
     pids: frozenset[int] = frozenset()
@@ -109,9 +110,13 @@ def joined(format: str, processes: Sequence[Process], *, clocked: bool = True) -
         if len(processes) > 1:
             of = f"process {min(process.pids)} of {process.file}" if process.pids else str(process.file)
             notes.append(f"{of} does not say its rank: it is taken as rank {number}, by the order of names")
-    zeros = {n: process.epoch + (process.columns.first or 0) + _least(process) for n, process in numbers.items()}
+    zeros = {n: each.epoch + (each.columns.first or 0) + int(each.columns.start.min()) for n, each in numbers.items()}
     zero = min(zeros.values())
-    _refuse_apart(numbers, zeros)
+    early, late = min(zeros, key=lambda n: zeros[n]), max(zeros, key=lambda n: zeros[n])
+    if zeros[late] - zero > APART:
+        hours = (zeros[late] - zero) / FEMTO / 3600
+        message = f"it begins {hours:.3g} h after {numbers[early].file}: these are two runs"
+        raise damaged(numbers[late].file, message, "give the ranks of one run")
     ranks = [_rank(n, numbers[n], process_zero=zeros[n] - zero, world=worlds[0] if worlds else 0) for n in sorted(numbers)]
     shifts, clock_notes = offsets(ranks) if clocked else ([0] * len(ranks), [])
     ranks = [_shifted(rank, shift) for rank, shift in zip(ranks, shifts, strict=True)]
@@ -129,51 +134,18 @@ def joined(format: str, processes: Sequence[Process], *, clocked: bool = True) -
     return Recording(format, tuple(ranks), rows, zero / FEMTO if zero > 0 else 0.0, (*notes, *clock_notes), clocked=clocked)
 
 
-def _least(process: Process) -> int:
-    return int(process.columns.start.min())
-
-
-def _refuse_apart(numbers: dict[int, Process], zeros: dict[int, int]) -> None:
-    order = sorted(zeros, key=lambda n: zeros[n])
-    if zeros[order[-1]] - zeros[order[0]] > APART:
-        late, hours = numbers[order[-1]].file, (zeros[order[-1]] - zeros[order[0]]) / FEMTO / 3600
-        raise damaged(
-            late, f"it begins {hours:.3g} h after {numbers[order[0]].file}: these are two runs", "give the ranks of one run"
-        )
-
-
 def _rank(number: int, process: Process, process_zero: int, world: int) -> Rank:
     columns = process.columns
-    least = _least(process)
-    slices, order = columns.slices(process_zero - least)
+    slices, order = columns.slices(process_zero - int(columns.start.min()))
     stated = None
     if process.stated is not None:
         place = np.empty(len(order), np.int32)
         place[order] = np.arange(len(order), dtype=np.int32)
         pairs = np.array(process.stated, np.int64).reshape(-1, 2)
         stated = Edges(place[pairs[:, 0]], place[pairs[:, 1]])
-    memory = process.allocations.memory(process_zero - least - (columns.first or 0))
     return Rank(
-        number, world, str(process.file), cleaned(process.host),
-        tuple((device, cleaned(name)) for device, name in process.devices), slices, tuple(map(cleaned, columns.names)),
-        tuple(replace(lane, name=cleaned(lane.name)) for lane in columns.table_of_lanes),
-        tuple(map(_cleaned_facts, columns.table_of_facts)), memory, stated,
-    )  # fmt: skip
-
-
-def _cleaned_facts(facts: Facts) -> Facts:
-    texts = (*facts.dtypes, *facts.values, facts.kind, *(each for pair in facts.attributes for each in pair))
-    met = facts.collective
-    if met is not None:
-        texts = (*texts, met.name, met.dtype, met.group)
-    if all(each.isprintable() for each in texts if isinstance(each, str)):
-        return facts
-    if met is not None:
-        met = replace(met, name=cleaned(met.name), dtype=cleaned(met.dtype), group=cleaned(met.group))
-    return replace(
-        facts, dtypes=tuple(map(cleaned, facts.dtypes)), values=tuple(map(cleaned, facts.values)), kind=cleaned(facts.kind),
-        attributes=tuple((cleaned(key), cleaned(each) if isinstance(each, str) else each) for key, each in facts.attributes),
-        collective=met,
+        number, world, str(process.file), cleaned(process.host), cleaned(process.devices), slices, cleaned(tuple(columns.names)),
+        cleaned(tuple(columns.table_of_lanes)), cleaned(tuple(columns.table_of_facts)), stated,
     )  # fmt: skip
 
 
@@ -181,17 +153,23 @@ def _shifted(rank: Rank, shift: int) -> Rank:
     if not shift:
         return rank
     slices = replace(rank.slices, start=rank.slices.start + shift)
-    memory = None if rank.memory is None else replace(rank.memory, time=rank.memory.time + shift)
-    return replace(rank, slices=slices, memory=memory, shift=shift)
+    return replace(rank, slices=slices, shift=shift)
 
 
-def cleaned(name: str) -> str:
-    r"""A name that can be printed: what moves a cursor is written as Python would.
+def cleaned(value: T) -> T:
+    r"""Names that can be printed, also in tuples and records: what moves a cursor is written as Python would.
 
-    >>> cleaned("a\x1b[31mb")
-    'a\\x1b[31mb'
+    >>> cleaned(("a\x1b[31mb", 7))
+    ('a\\x1b[31mb', 7)
     """
-    return name if name.isprintable() else "".join(each if each.isprintable() else ascii(each)[1:-1] for each in name)
+    new: Any = value
+    if isinstance(value, str) and not value.isprintable():
+        new = "".join(each if each.isprintable() else ascii(each)[1:-1] for each in value)
+    elif isinstance(value, tuple):
+        new = tuple(map(cleaned, value))
+    elif isinstance(value, Facts | Collective | Lane):
+        new = replace(value, **{name: cleaned(getattr(value, name)) for name in value.__slots__})
+    return new if new != value else value
 
 
 TOGETHER: Final = frozenset({"allreduce", "allgather", "reduce-scatter", "alltoall", "sendrecv", "barrier"})
@@ -246,14 +224,12 @@ def _ends(rank: Rank, *, by_step: bool) -> dict[Meeting, list[int]]:
     """Ends of the collectives of a rank, in order, by what they are; by_step: and by the step that launched them."""
     slices = rank.slices
     meetings: dict[Meeting, list[int]] = defaultdict(list)
-    which = np.array([fact.collective is not None for fact in rank.facts] or [False])
-    chosen = (slices.what == What.KERNEL) & (slices.facts >= 0)
-    chosen[chosen] = which[slices.facts[chosen]]
-    kernels = np.flatnonzero(chosen)
-    names = _steps(rank, kernels) if by_step else [""] * len(kernels)
+    linked = link(rank)
+    kernels = np.flatnonzero(is_exchange(rank))
+    names = _steps(rank, linked.call[kernels], kernels) if by_step else [""] * len(kernels)
     ends = slices.end
     for at, step in zip(kernels.tolist(), names, strict=True):
-        collective = rank.facts[slices.facts[at]].collective
+        collective = collective_of(rank, linked, at)
         if collective is not None and collective.name in TOGETHER:
             stream = rank.lanes[slices.lane[at]].number if not collective.ranks else 0
             key = collective.name, collective.elements_in, collective.ranks, collective.group, stream, step
@@ -261,12 +237,11 @@ def _ends(rank: Rank, *, by_step: bool) -> dict[Meeting, list[int]]:
     return meetings
 
 
-def _steps(rank: Rank, kernels: NDArray[np.intp]) -> list[str]:
+def _steps(rank: Rank, call: Small, kernels: NDArray[np.intp]) -> list[str]:
     """Names of the steps in which the calls of some kernels begin; "" for none."""
     marked = of_rank(rank)
     if not marked:
         return [""] * len(kernels)
-    call = calls(rank)[kernels]
     time = rank.slices.start[np.where(call >= 0, call, kernels)]
     marks = sorted((step.start, step.end, step.name) for step in marked)
     at = np.searchsorted([start for start, _, _ in marks], time, side="right") - 1

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hwsim.records import dataclass
+from hwsim.ticks import FEMTO
 
 Ints = NDArray[np.int64]
 Small = NDArray[np.int32]
@@ -29,9 +30,6 @@ class What(IntEnum):
     COPY = 5
     SET = 6  # memset
     WAIT = 7  # a synchronisation as the device saw it (Kineto's cuda_sync)
-
-
-ON_DEVICE: Final = frozenset({What.KERNEL, What.COPY, What.SET})
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,16 +130,6 @@ class Edges:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Memory:
-    """Allocations: at `time` (fs), of `bytes` (negative: freed) on `device` (HOST or GPU), `held` afterwards."""
-
-    time: Ints
-    bytes: Ints
-    held: Ints
-    device: Small
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class Rank:
     """One process.
 
@@ -160,7 +148,6 @@ class Rank:
     names: tuple[str, ...]
     lanes: tuple[Lane, ...]
     facts: tuple[Facts, ...]
-    memory: Memory | None = None
     stated: Edges | None = None
     shift: int = 0
 
@@ -173,6 +160,10 @@ class Left:
     count: int
     duration: int
     why: str
+
+    def to_json(self) -> dict[str, Any]:
+        """The event in a document."""
+        return {"name": self.name, "count": self.count, "time_s": self.duration / FEMTO, "why": self.why}
 
 
 @dataclass(frozen=True, slots=True)

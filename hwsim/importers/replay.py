@@ -95,14 +95,6 @@ class Replay:
             is_named[mine] = has_text[rank.slices.name[self.slice[mine]]]
         return is_named
 
-    def gpu_names(self) -> list[str]:
-        """Names of the ops of GPUs, each once a rank."""
-        names: list[str] = []
-        for position, rank in enumerate(self.recording.ranks):
-            mine = np.flatnonzero(self.is_gpu & (self.rank == position))
-            names += [rank.names[number] for number in np.unique(rank.slices.name[self.slice[mine]]).tolist()]
-        return names
-
     def scaled(self, times: float = 1.0, by_name: Mapping[str, float] | None = None) -> OpGraph:
         """The graph with longer or shorter GPU ops: all of them, and more so those whose name contains a text."""
         factor = np.where(self.is_gpu, times, 1.0)

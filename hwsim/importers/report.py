@@ -26,7 +26,6 @@ def as_dict(findings: Findings) -> dict[str, Any]:
         "gpu_busy_s": findings.busy / FEMTO,
         "unexplained_s": findings.unexplained / FEMTO,
         "unexplained_share": findings.share,
-        "host_idle_without_reason_s": findings.host / FEMTO,
         "unexplained": [
             {"name": cause.name, "op": cause.op, "count": cause.count, "delay_s": cause.delay / FEMTO}
             for cause in findings.causes
@@ -90,7 +89,7 @@ def text(findings: Findings) -> list[str]:
     lines += _of_traffic(findings)
     lines += [_of_trial(findings, trial) for trial in findings.trials]
     if findings.share > _TRUSTED:
-        stated = sum(each.waits.stated for each in findings.replay.ranks)  # integers
+        stated = sum(len(each.waits.named) for each in findings.replay.ranks)  # integers
         guessed = sum(each.waits.guessed for each in findings.replay.ranks)  # integers
         lines.append(
             f"  {percent(findings.share)} is more than {percent(_TRUSTED)}: do not trust the replay with GPU ops of other lengths"

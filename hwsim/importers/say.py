@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from hwsim.formats import format_quantity, format_share
-from hwsim.importers.memory import timeline
-from hwsim.importers.recording import ON_DEVICE, Rank, Recording, What
+from hwsim.importers.recording import Rank, Recording, What
 from hwsim.importers.steps import of_rank
 from hwsim.spec.mistakes import one_line
 from hwsim.ticks import FEMTO
@@ -23,12 +22,7 @@ def as_dict(recording: Recording) -> dict[str, Any]:
         "format": recording.format,
         "begin_s": recording.zero,
         "ranks": [_rank(rank) for rank in recording.ranks],
-        "memory": [
-            {"device": device.device, "peak_bytes": device.peak, "at_s": device.at_s} for device in timeline(recording).memory
-        ],
-        "left_out": [
-            {"name": left.name, "count": left.count, "time_s": left.duration / FEMTO, "why": left.why} for left in recording.left
-        ],
+        "left_out": [left.to_json() for left in recording.left],
         "notes": list(recording.notes),
     }
 
@@ -36,6 +30,8 @@ def as_dict(recording: Recording) -> dict[str, Any]:
 def _rank(rank: Rank) -> dict[str, Any]:
     counts = np.bincount(rank.slices.what, minlength=len(What))
     launched, found_launches = launches(rank)
+    known = np.array([fact.shapes is not None for fact in rank.facts] + [False], bool)
+    ops = rank.slices.facts[rank.slices.what == What.OP]
     return {
         "rank": rank.number,
         "world": rank.world,
@@ -44,8 +40,8 @@ def _rank(rank: Rank) -> dict[str, Any]:
         "gpus": [{"number": number, "name": name} for number, name in rank.devices],
         "span_s": span(rank) / FEMTO,
         "slices": {what.name.lower(): int(counts[what]) for what in What},
-        "steps": steps(rank),
-        "ops_with_shapes": shaped(rank),
+        "steps": len(of_rank(rank)),
+        "ops_with_shapes": int(known[ops].sum()),
         "launched": launched,
         "launches_found": found_launches,
         "clock_offset_s": rank.shift / FEMTO,
@@ -57,28 +53,16 @@ def span(rank: Rank) -> int:
     return int(rank.slices.end.max() - rank.slices.start.min()) if len(rank.slices) else 0
 
 
-def steps(rank: Rank) -> int:
-    """Steps that the profiler marked."""
-    return len(of_rank(rank))
-
-
-def shaped(rank: Rank) -> int:
-    """Ops whose inputs have shapes in the file."""
-    known = np.array([fact.shapes is not None for fact in rank.facts] or [False])
-    facts = rank.slices.facts[(rank.slices.what == What.OP) & (rank.slices.facts >= 0)]
-    return int(known[facts].sum())
-
-
 def launches(rank: Rank) -> tuple[int, int]:
     """Kernels, copies and sets of a rank, and how many of them have their call in the recording."""
     slices = rank.slices
-    on_device = np.isin(slices.what, [int(what) for what in ON_DEVICE])
+    on_device = (slices.what >= What.KERNEL) & (slices.what < What.WAIT)
     called = slices.link[(slices.what == What.CALL) & (slices.link >= 0)]
     return int(on_device.sum()), int(np.isin(slices.link[on_device], called).sum())
 
 
 def text(recording: Recording) -> str:
-    """A table of the ranks, the peak of each memory, what was assumed, and what was left out."""
+    """A table of the ranks, what was assumed, and what was left out."""
     ranks = [_rank(rank) for rank in recording.ranks]
     columns = [
         Column("rank", [str(rank["rank"]) for rank in ranks]),
@@ -92,9 +76,6 @@ def text(recording: Recording) -> str:
         Column("GPU", [", ".join(sorted({gpu["name"] for gpu in rank["gpus"]})) for rank in ranks], right=False, widest=40),
     ]
     lines = aligned(columns)
-    for device in timeline(recording).memory:
-        peak, when = format_quantity(device.peak, "B"), format_quantity(device.at_s, "s")
-        lines.append(f"  memory of {device.device}: peak {peak} at {when}")
     lines += [f"  note: {note}" for note in recording.notes]
     return "\n".join([*lines, *_left(recording)]) + "\n"
 

@@ -21,7 +21,7 @@ from typing import Final
 
 from hwsim.importers.explaining import Explained
 from hwsim.importers.meeting import PEERS, exchanges
-from hwsim.importers.recording import Collective, Facts, Rank
+from hwsim.importers.recording import Facts
 from hwsim.importers.replay import Replay, replayed
 from hwsim.records import dataclass
 
@@ -52,7 +52,7 @@ def scaled(replay: Replay, ranks: int) -> Scaled:
     if ranks < recorded:
         raise CannotScale(f"{recorded} ranks were recorded: there is no rule for fewer, {ranks}")
     assumed: dict[str, None] = {}
-    facts = [_all_facts(rank, ranks, world, assumed) for rank in recording.ranks]
+    facts = [tuple(_among(each, ranks, world, assumed) for each in rank.facts) for rank in recording.ranks]
     copies: list[Explained] = []
     for number in range(ranks):
         like = number % recorded
@@ -65,15 +65,11 @@ def scaled(replay: Replay, ranks: int) -> Scaled:
     return Scaled(replayed(changed, tuple(copies), replay.mode), tuple(assumed))
 
 
-def _all_facts(rank: Rank, ranks: int, world: int, assumed: dict[str, None]) -> tuple[Facts, ...]:
-    """The facts of a rank with the collectives among the new ranks."""
-    return tuple(
-        each if each.collective is None else replace(each, collective=_among(each.collective, ranks, world, assumed))
-        for each in rank.facts
-    )
-
-
-def _among(stated: Collective, ranks: int, world: int, assumed: dict[str, None]) -> Collective:
+def _among(facts: Facts, ranks: int, world: int, assumed: dict[str, None]) -> Facts:
+    """The facts of a slice with its collective among the new ranks."""
+    stated = facts.collective
+    if stated is None:
+        return facts
     size = max(stated.size, len(stated.ranks))
     if stated.name in PEERS:
         raise CannotScale(f"it has a {stated.name} between two ranks: who sends to whom on {ranks} ranks is not known")
@@ -81,7 +77,7 @@ def _among(stated: Collective, ranks: int, world: int, assumed: dict[str, None])
         named = f" ({', '.join(map(str, stated.ranks[:8]))})" if stated.ranks else ""
         raise CannotScale(f"a group{named} of {size} of {world} ranks: which groups grow is not known")
     if size == 1:
-        return stated
+        return facts
     given, got = stated.elements_in, stated.elements_out
     if stated.name in WHOLE:
         array = max(given, got, min(given, got) * world)
@@ -90,4 +86,5 @@ def _among(stated: Collective, ranks: int, world: int, assumed: dict[str, None])
         assumed["all-gathers and reduce-scatters are of sharded arrays, as large as before in all"] = None
     if stated.name in ("alltoall", "sendrecv"):
         assumed["of an all-to-all each rank has as many bytes as before, in equal parts"] = None
-    return replace(stated, elements_in=given, elements_out=got, ranks=tuple(range(ranks)), size=ranks)
+    more = replace(stated, elements_in=given, elements_out=got, ranks=tuple(range(ranks)), size=ranks)
+    return replace(facts, collective=more)

@@ -58,6 +58,11 @@ def _marks(rank: Rank, position: int) -> list[Step]:
     return marked
 
 
+def count(recording: Recording) -> int:
+    """Number of steps that the profiler marked, 1 if none."""
+    return max(1, len({step.name for step in steps(recording)}))
+
+
 def one_step(recording: Recording, number: str) -> Recording:
     """The recording of a step alone: what the host starts in it, and the GPU ops launched there.
 
@@ -95,7 +100,7 @@ def _window(rank: Rank, start: int, end: int, zero: int) -> Rank:
     columns: dict[str, Any] = {name: getattr(slices, name)[kept] for name in ("what", "name", "lane", "link", "facts")}
     stop = np.where(slices.what[kept] < What.KERNEL, np.minimum(slices.end[kept], end), slices.end[kept])
     times: dict[str, Any] = {"start": slices.start[kept] - zero, "duration": stop - slices.start[kept]}
-    return replace(rank, slices=replace(slices, **columns, **times), memory=None, stated=None)
+    return replace(rank, slices=replace(slices, **columns, **times), stated=None)
 
 
 def replayed(replay: Replay, marked: list[Step], start: Ints, end: Ints) -> list[int]:

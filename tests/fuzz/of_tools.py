@@ -66,7 +66,7 @@ def _chakra() -> bytes:
 def imported(dice: random.Random) -> Made:
     """Any file that `hwsim import` reads."""
     which = dice.choice(("kineto", "kineto", "nsys", "chakra", "huggingface", "huggingface"))
-    more = dice.choice(([], [], ["--json"], ["-o", "out.yaml"], ["-o", "out.npz"]))
+    more = dice.choice(([], [], ["--json"], ["-o", "out.npz"]))
     if which == "nsys":
         return ["import", which, "a.sqlite", *more], {
             "a.sqlite": torn(_nsys(), dice) if dice.random() < 0.4 else _cell(_nsys(), dice)

@@ -17,7 +17,7 @@ from hwsim.graph.opgraph import OpGraph
 from hwsim.importers.aten import meaning
 from hwsim.importers.recording import Recording
 from hwsim.importers.replay import Replay, explain
-from hwsim.importers.steps import steps
+from hwsim.importers.steps import count, steps
 from hwsim.spec import SpecError
 from hwsim.ticks import FEMTO
 
@@ -44,7 +44,7 @@ def of_recording(recording: Recording) -> Played:
         run,
         "recorded",
         _title(recording),
-        steps_of(recording),
+        count(recording),
         _families(replay),
         (*_apart(recording, run.timeline.makespan_fs), *_notes(recording)),
     )
@@ -55,20 +55,15 @@ def of_run(run: Run, many: int = 1, title: str = "") -> Played:
     return of_timeline(run, "simulated", title or f"{run.workload}  on  {run.machine}", many, {}, ())
 
 
-def saved(path: Path) -> tuple[Recording, OpGraph]:
-    """The recording and the op graph of a step that `hwsim import` wrote.
+def saved(path: Path) -> tuple[int, OpGraph]:
+    """The number of steps and the op graph of a file that `hwsim import` wrote.
 
     Raises:
         SpecError: it is no such file.
     """
-    from hwsim.importers.saved import load
+    from hwsim.importers.saved import steps_in
 
-    return load(path)[0], load_graph(path)
-
-
-def steps_of(recording: Recording) -> int:
-    """Steps that the profiler has marked, 1 if none."""
-    return max(1, len({step.name for step in steps(recording)}))
+    return steps_in(path), load_graph(path)
 
 
 def turns_of(run: Run, first: Played) -> int:
@@ -99,7 +94,7 @@ def _apart(recording: Recording, makespan: int) -> Iterator[str]:
     marked = steps(recording)
     if marked:
         mean = sum(step.end - step.start for step in marked) // len(marked)  # integers
-        run = makespan // steps_of(recording)
+        run = makespan // count(recording)
         if abs(run - mean) > APART * mean:
             by_marks, by_run = (format_quantity(time / FEMTO, "s") for time in (mean, run))
             yield f"by its marks a step takes {by_marks}; {by_run} is the whole run, with all outside the marks, over its steps"

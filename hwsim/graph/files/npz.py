@@ -27,7 +27,7 @@ _NARROW: Final = np.iinfo(np.int32)
 _ARCHIVE: Final = b"PK"
 LARGE: Final = 256_000_000  # bytes, up to which any archive is unpacked
 PACKED: Final = 50  # times the size of the file; hwsim does not pack, and columns of graphs pack to a tenth
-BESIDE: Final = ("recording.", "replay.")  # first words of the names of arrays that importers keep with a graph
+BESIDE: Final = "replay."  # first word of the names of arrays that importers keep with a graph
 
 
 def save(graph: OpGraph, path: Path, more: Mapping[str, NDArray[Any]] | None = None) -> None:

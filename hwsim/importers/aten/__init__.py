@@ -105,12 +105,6 @@ def meaning(name: str, facts: Facts | None) -> Meaning:
     return Meaning(statement, "", kind_of(statement)) if statement else NOTHING
 
 
-def statement(name: str, facts: Facts | None) -> tuple[Statement | None, str]:
-    """The statement of an operator, or None with the reason ("" for what costs nothing)."""
-    known = meaning(name, facts)
-    return known.statement, known.why
-
-
 def kind_of(statement: Statement) -> str:
     """The kind of work of a statement, in words."""
     return KINDS.get(next(iter(statement)), "collectives")
@@ -128,4 +122,4 @@ def _kind_of(short: str) -> str:
     return "elementwise" if short in POINTWISE or short.startswith("_foreach") else "other"
 
 
-__all__ = ["FREE", "NOTHING", "Meaning", "format_of", "kind_of", "meaning", "plain", "reader_of", "statement"]
+__all__ = ["FREE", "NOTHING", "Meaning", "format_of", "kind_of", "meaning", "plain", "reader_of"]

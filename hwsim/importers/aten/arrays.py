@@ -7,21 +7,10 @@ from typing import Any, Final
 
 from hwsim.importers.aten.inputs import Inputs, Unknown, numel, words
 from hwsim.importers.aten.pointwise import elementwise
-from hwsim.importers.aten.products import Reader, Statement, computed
+from hwsim.importers.aten.products import Reader, Statement, moving, of_axis
 from hwsim.units import BYTES
 
 ROW: Final = 1024  # elements of a row that a kernel of softmax holds near it; longer ones are read twice
-
-
-def moving(read: float, written: float, dtype: str, flop: float = 0.0) -> Statement:
-    """Bytes read and written, with some arithmetic."""
-    if read + written <= 0:
-        return {}
-    return computed(flop, read + written, _float(dtype), "vector", made=written)
-
-
-def _float(dtype: str) -> str:
-    return "fp32" if dtype == "bool" else dtype
 
 
 def _norm(of: str, at: int, *, backward: bool = False, training: int | None = None, learnt: bool = False) -> Reader:
@@ -91,17 +80,16 @@ def _windows(inputs: Inputs, sides: tuple[int, ...]) -> tuple[int, ...]:
     if not kernel:
         raise Unknown("no values of the window")
     stride, padding = inputs.numbers(2) or kernel, inputs.numbers(3, (0,))
-    return tuple((side + 2 * _of(padding, at) - _of(kernel, at)) // max(1, _of(stride, at)) + 1 for at, side in enumerate(sides))
-
-
-def _of(numbers: tuple[int, ...], at: int) -> int:
-    return numbers[min(at, len(numbers) - 1)]
+    return tuple(
+        (side + 2 * of_axis(padding, at) - of_axis(kernel, at)) // max(1, of_axis(stride, at)) + 1
+        for at, side in enumerate(sides)
+    )
 
 
 def _reduce(_: str, inputs: Inputs) -> Statement:
     at = inputs.largest()
-    count = numel(inputs.shape(at))
-    return {"reduce": {"count": count, "dtype": _float(inputs.dtype(at))}} if count else {}
+    count, dtype = numel(inputs.shape(at)), inputs.dtype(at)
+    return {"reduce": {"count": count, "dtype": "fp32" if dtype == "bool" else dtype}} if count else {}
 
 
 def _scan(_: str, inputs: Inputs) -> Statement:

@@ -11,17 +11,9 @@ from hwsim.importers.recording import Collective, Facts
 from hwsim.units import BYTES
 
 SPACES: Final = (
-    "c10d::",
-    "c10d.",
-    "c10d_functional::",
-    "_c10d_functional",
-    "nccl:",
-    "record_param_comms",
-    "gloo:",
-    "mpi:",
-    "ncclDevKernel",
-    "ncclKernel",
-)
+    "c10d::", "c10d.", "c10d_functional::", "_c10d_functional", "nccl:", "record_param_comms", "gloo:", "mpi:",
+    "ncclDevKernel", "ncclKernel",
+)  # fmt: skip
 
 
 def whole_bytes(exchanged: Collective) -> float:
@@ -47,22 +39,16 @@ def exchange(name: str, facts: Facts) -> Statement | None:
         size = _of_shapes(Inputs(facts), kind)
     if not kind or size <= 0:
         return {}
-    if kind in {"send", "recv"}:
-        return {"send": {"bytes": f"{size:.0f} B"}}
-    return (
-        {"collective": {"operation": kind, "bytes": f"{size:.0f} B"}}
-        if kind in {"reduce", "barrier"}
-        else {kind: {"bytes": f"{size:.0f} B"}}
-    )
+    amount = {"bytes": f"{size:.0f} B"}
+    if kind in {"reduce", "barrier"}:
+        return {"collective": {"operation": kind, **amount}}
+    return {"send" if kind == "recv" else kind: amount}
 
 
 def _of_shapes(inputs: Inputs, kind: str) -> float:
-    sizes: list[float] = []
-    for at in range(len(inputs.facts.shapes or ())):
-        if inputs.is_list(at):
-            sizes.append(sum(map(numel, inputs.shapes(at))) * BYTES[inputs.dtype(at)])  # integers
-        elif inputs.has(at):
-            sizes.append(inputs.bytes(at))
+    places = [at for at in range(len(inputs.facts.shapes or ())) if inputs.is_list(at) or inputs.has(at)]
+    arrays = [inputs.shapes(at) if inputs.is_list(at) else (inputs.shape(at),) for at in places]
+    sizes = [sum(map(numel, each)) * BYTES[inputs.dtype(at)] for at, each in zip(places, arrays, strict=True)]  # integers
     if not sizes:
         return 0.0
     return max(sizes) if kind in {"allgather", "gather", "reduce-scatter", "scatter"} else sizes[0]

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from hwsim.importers.aten.inputs import Inputs, Unknown, numel, words
-from hwsim.importers.aten.products import Reader, Statement, computed
+from hwsim.importers.aten.products import Reader, Statement, computed, moving
 from hwsim.units import BYTES
 
 SPECIAL: Final = 8.0
@@ -184,17 +184,8 @@ def fused(name: str, inputs: Inputs) -> Statement:
         raise Unknown("no shapes of the parameters")
     sizes = [sum(map(numel, inputs.shapes(at))) for at in lists]  # integers
     dtype = inputs.dtype(lists[0])
-    moved = math.fsum(sizes[:written]) if len(sizes) >= written else sizes[0]
-    return (
-        _moving(flop * sizes[0], math.fsum(sizes) * BYTES[dtype], written_of(sizes, written) * BYTES[dtype], dtype)
-        if moved
-        else {}
-    )
-
-
-def written_of(sizes: list[int], written: int) -> float:
-    """Elements that an optimizer writes: parameters, and states in their lists; gradients are only read."""
-    return float(sizes[0] + math.fsum(sizes[2 : 1 + written]))
+    made = sizes[0] + math.fsum(sizes[2 : 1 + written])  # parameters, and states in their lists; gradients are only read
+    return moving(math.fsum(sizes) * BYTES[dtype], made * BYTES[dtype], dtype, flop * sizes[0])
 
 
 def foreach(name: str, inputs: Inputs) -> Statement:
@@ -213,10 +204,6 @@ def foreach(name: str, inputs: Inputs) -> Statement:
     if plain == "zero":
         read = []
     return elementwise(count, FLOP_EACH.get(plain, SPECIAL), read, dtype, dtype)
-
-
-def _moving(flop: float, read: float, written: float, dtype: str) -> Statement:
-    return computed(flop, read + written, dtype, "vector", made=written)
 
 
 POINTWISE: Final[Mapping[str, Reader]] = {

@@ -31,20 +31,21 @@ def computed(flop: float, moved: float, dtype: str, mix: str, *, made: float = 0
     return {"compute": {**keys, "result": f"{made:.0f} B"} if made else keys}
 
 
-def _mm(first: int) -> Reader:
+def moving(read: float, written: float, dtype: str, flop: float = 0.0) -> Statement:
+    """Bytes read and written, with some arithmetic."""
+    if read + written <= 0:
+        return {}
+    return computed(flop, read + written, "fp32" if dtype == "bool" else dtype, "vector", made=written)
+
+
+def _mm(first: int, batches: int = 0) -> Reader:
+    """first: place of the left factor; batches: axes before its rows."""
+
     def read(_: str, inputs: Inputs) -> Statement:
-        (m, k), (inner, n) = inputs.shape(first, 2), inputs.shape(first + 1, 2)
+        *batch, m, k = inputs.shape(first, 2 + batches)
+        *_batches, inner, n = inputs.shape(first + 1, 2 + batches)
         _same(k, inner)
-        return product(m, n, k, inputs.dtype(first), transposed=_turned(inputs, first + 1))
-
-    return read
-
-
-def _bmm(first: int) -> Reader:
-    def read(_: str, inputs: Inputs) -> Statement:
-        (batch, m, k), (_batches, inner, n) = inputs.shape(first, 3), inputs.shape(first + 1, 3)
-        _same(k, inner)
-        return product(m, n, k, inputs.dtype(first), batch, transposed=_turned(inputs, first + 1))
+        return product(m, n, k, inputs.dtype(first), *batch, transposed=_turned(inputs, first + 1))
 
     return read
 
@@ -98,24 +99,15 @@ def _forward(_: str, inputs: Inputs) -> Statement:
     return convolution(inputs, 0, 1, "forward", stride=3, padding=4, dilation=5, groups=8)
 
 
-def _cudnn(_: str, inputs: Inputs) -> Statement:
-    """cudnn_convolution(self, weight, padding, stride, dilation, groups, ...)"""
-    return convolution(inputs, 0, 1, "forward", stride=3, padding=2, dilation=4, groups=5)
+def _places(stride: int, padding: int, dilation: int, groups: int = -1) -> Reader:
+    """The reader of a convolution forward by the places of these inputs."""
+    return lambda _, inputs: convolution(
+        inputs, 0, 1, "forward", stride=stride, padding=padding, dilation=dilation, groups=groups
+    )
 
 
-def _cudnn_relu(_: str, inputs: Inputs) -> Statement:
-    """cudnn_convolution_relu(self, weight, bias, stride, padding, dilation, groups)"""
-    return convolution(inputs, 0, 1, "forward", stride=3, padding=4, dilation=5, groups=6)
-
-
-def _mkldnn(_: str, inputs: Inputs) -> Statement:
-    """mkldnn_convolution(self, weight, bias, padding, stride, dilation, groups)"""
-    return convolution(inputs, 0, 1, "forward", stride=4, padding=3, dilation=5, groups=6)
-
-
-def _depthwise(_: str, inputs: Inputs) -> Statement:
-    """_conv_depthwise2d(self, weight, kernel_size, bias, stride, padding, dilation)"""
-    return convolution(inputs, 0, 1, "forward", stride=4, padding=5, dilation=6)
+_MKLDNN: Final = _places(4, 3, 5, 6)  # (self, weight, bias, padding, stride, dilation, groups)
+_DEPTHWISE: Final = _places(4, 5, 6)  # (self, weight, kernel_size, bias, stride, padding, dilation)
 
 
 def _backward(_: str, inputs: Inputs) -> Statement:
@@ -135,7 +127,11 @@ def _transposed(inputs: Inputs) -> Statement:
     stride, padding = inputs.numbers(3, (1,)), inputs.numbers(4, (0,))
     dilation, added, groups = inputs.numbers(5, (1,)), inputs.numbers(7, (0,)), max(inputs.number(8, 1), 1)
     result = tuple(
-        (side - 1) * _of(stride, at) - 2 * _of(padding, at) + _of(dilation, at) * (kernel - 1) + _of(added, at) + 1
+        (side - 1) * of_axis(stride, at)
+        - 2 * of_axis(padding, at)
+        + of_axis(dilation, at) * (kernel - 1)
+        + of_axis(added, at)
+        + 1
         for at, (side, kernel) in enumerate(zip(image[2:], weight[2:], strict=True))
     )
     keys = geometry((image[0], weight[1] * groups, *result), weight, image[2:], stride, groups)
@@ -169,7 +165,7 @@ def convolution(
     elif inputs.says_values:
         steps, edges, spread = inputs.numbers(stride, (1,)), inputs.numbers(padding, (0,)), inputs.numbers(dilation, (1,))
         made = tuple(
-            (side + 2 * _of(edges, at) - _of(spread, at) * (window - 1) - 1) // _of(steps, at) + 1
+            (side + 2 * of_axis(edges, at) - of_axis(spread, at) * (window - 1) - 1) // of_axis(steps, at) + 1
             for at, (side, window) in enumerate(zip(into[2:], kernel[2:], strict=True))
         )
     else:
@@ -191,7 +187,8 @@ def geometry(into: Shape, kernel: Shape, made: Shape, steps: tuple[int, ...], gr
     return {**keys, "groups": groups} if groups > 1 else keys
 
 
-def _of(numbers: tuple[int, ...], at: int) -> int:
+def of_axis(numbers: tuple[int, ...], at: int) -> int:
+    """The number of an axis, or the one of all."""
     return numbers[min(at, len(numbers) - 1)]
 
 
@@ -272,13 +269,13 @@ def recurrent(
 
 
 PRODUCTS: Final[Mapping[str, Reader]] = {
-    "mm": _mm(0), "addmm": _mm(1), "_addmm_activation": _mm(1), "sspaddmm": _mm(1), "bmm": _bmm(0), "baddbmm": _bmm(1),
-    "addbmm": _bmm(1), "mv": _mv(0), "addmv": _mv(1), "dot": _dot, "vdot": _dot, "matmul": _matmul, "linear": _linear,
+    "mm": _mm(0), "addmm": _mm(1), "_addmm_activation": _mm(1), "sspaddmm": _mm(1), "bmm": _mm(0, 1), "baddbmm": _mm(1, 1),
+    "addbmm": _mm(1, 1), "mv": _mv(0), "addmv": _mv(1), "dot": _dot, "vdot": _dot, "matmul": _matmul, "linear": _linear,
     "mkldnn_linear": _linear, "_mkldnn_linear_pointwise": _linear, "_scaled_mm": _mm(0), "_int_mm": _mm(0),
     "convolution": _forward, "_convolution": _forward, "convolution_overrideable": _forward,
-    "cudnn_convolution": _cudnn, "miopen_convolution": _mkldnn, "cudnn_convolution_relu": _cudnn_relu,
-    "mkldnn_convolution": _mkldnn, "_conv_depthwise2d": _depthwise, "conv_depthwise3d": _depthwise,
-    "slow_conv2d_forward": _depthwise, "_slow_conv2d_forward": _depthwise,
+    "cudnn_convolution": _places(3, 2, 4, 5), "miopen_convolution": _MKLDNN, "cudnn_convolution_relu": _places(3, 4, 5, 6),
+    "mkldnn_convolution": _MKLDNN, "_conv_depthwise2d": _DEPTHWISE, "conv_depthwise3d": _DEPTHWISE,
+    "slow_conv2d_forward": _DEPTHWISE, "_slow_conv2d_forward": _DEPTHWISE,
     "convolution_backward": _backward, "convolution_backward_overrideable": _backward,
     "scaled_dot_product_attention": _attention(0, 5),
     "_scaled_dot_product_flash_attention": _attention(0, 4),

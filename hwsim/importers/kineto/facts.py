@@ -20,30 +20,22 @@ _WAY: Final = re.compile(r"\b([HDPA]to[HDPA])\b")
 _WAITS: Final = ("cuda_sync_kind", "wait_on_stream", "wait_on_cuda_event_record_corr_id", "stream")
 
 
-def of_op(columns: Columns, args: dict[str, Any]) -> int:
-    """Index of the facts of an op; -1 if the file says nothing of its inputs."""
+def of_op(columns: Columns, args: dict[str, Any], mark: str = "") -> int:
+    """Index of the facts of an op; -1 if the file says nothing of its inputs.
+
+    mark: an annotation `nccl:NAME`, which had the metadata of a collective before PyTorch 2.2.
+    """
     dims = args.get("Input Dims")
-    is_collective = "Collective name" in args
+    is_collective = bool(mark) or "Collective name" in args
     if dims is None and not is_collective:
         return -1
     inputs = [dims, args.get("Input type"), args.get("Input Strides"), args.get("Concrete Inputs")]
-    key = dumps((inputs, [args.get(name) for name in _SAID]) if is_collective else inputs, 2)
+    key = dumps((mark, inputs, [args.get(name) for name in _SAID]) if is_collective else inputs, 2)
     index = columns.facts_of.get(key)
     if index is not None:
         return index
-    collective = of_metadata(args) if is_collective else None
+    collective = of_metadata(args) or of_tensors(mark, dims, inputs[1]) if is_collective else None
     return columns.fact(Facts(shapes(dims), *_texts(inputs), collective=collective), key)
-
-
-def of_mark(columns: Columns, name: str, args: dict[str, Any]) -> int:
-    """Index of the facts of an annotation `nccl:NAME`, which had the metadata before PyTorch 2.2."""
-    inputs = [args.get("Input Dims"), args.get("Input type"), None, None]
-    key = name, dumps((inputs, [args.get(name) for name in _SAID]), 2)
-    index = columns.facts_of.get(key)
-    if index is not None:
-        return index
-    collective = of_metadata(args) or of_tensors(name, inputs[0], inputs[1])
-    return columns.fact(Facts(shapes(inputs[0]), *_texts(inputs), collective=collective), key)
 
 
 def of_kernel(columns: Columns, name: str, args: dict[str, Any]) -> int:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from hwsim.importers.columns import LONGEST, Allocations, Columns, LeftOut, all_microseconds, microseconds
+from hwsim.importers.columns import BATCH, LONGEST, Columns, LeftOut, all_microseconds, microseconds
 from hwsim.importers.kineto import facts
-from hwsim.importers.ranks import Process, number_of
-from hwsim.importers.recording import HOST, Lane, What
-from hwsim.importers.text import Entries, Report
+from hwsim.importers.ranks import Process, joined, number_of
+from hwsim.importers.recording import HOST, Lane, Recording, What
+from hwsim.importers.text import Entries, Report, read_each
 from hwsim.records import without_collector
 from hwsim.spec import SpecError
 
@@ -51,6 +51,16 @@ _WRONG: Final = (KeyError, TypeError, ValueError, AttributeError, OverflowError,
 _NOTHING: Final[dict[str, Any]] = {}
 
 
+def read(files: Sequence[Path], report: Report | None = None) -> Recording:
+    """Read the ranks of one run.
+
+    Raises:
+        SpecError: a file that is cut, damaged or of another format; two files of a rank, or of different runs.
+        OSError: a file that cannot be opened.
+    """
+    return joined("kineto", read_each(files, read_file, report))
+
+
 def read_file(file: Path, report: Report | None = None) -> Process:
     """Read a rank.
 
@@ -58,27 +68,30 @@ def read_file(file: Path, report: Report | None = None) -> Process:
         SpecError: the file is cut, damaged or of another format.
         OSError: it cannot be opened.
     """
-    trace = _Trace(Entries(file, "traceEvents", "events", HINT, report))
     with without_collector():
-        trace.read()
-    return trace.process()
+        wrong: SpecError | None = None
+        for batch in (BATCH, 1):  # many events become columns together; only where one is wrong, each for itself
+            trace = _Trace(Entries(file, "traceEvents", "events", HINT, report), batch)
+            if (wrong := trace.read()) is None:
+                return trace.process()
+    raise wrong or AssertionError
 
 
 class _Trace:
     """A file while it is read."""
 
-    def __init__(self, entries: Entries) -> None:
+    def __init__(self, entries: Entries, batch: int) -> None:
         self.entries = entries
-        self.columns, self.left, self.allocations = Columns(all_microseconds), LeftOut(), Allocations()
+        self.columns, self.left = Columns(all_microseconds, batch), LeftOut()
         self.threads: dict[Hashable, str] = {}  # names
         self.kernels: dict[str, int] = {}  # index of facts by name
         self.pids: set[int] = set()
 
-    def read(self) -> None:
-        """Take every event.
+    def read(self) -> SpecError | None:
+        """Take every event; the mistake of one that makes no sense, with the place up to which was read.
 
         Raises:
-            SpecError: an event that makes no sense, with its place.
+            SpecError: the file is cut, damaged or of another format.
         """
         take, arrows = self._take, Counter[str]()
         event: dict[str, Any] = {}
@@ -92,36 +105,16 @@ class _Trace:
                 else:
                     self._other(event)
             self.columns.flush()
-            if self.entries.mended:
-                self.left.add(
-                    "backslash", "not escaped, as Windows paths have them: it is read as itself", count=self.entries.mended
-                )
-            for category, count in arrows.items():
-                self.left.add(str(category), WHY.get(category, "arrows between events"), count=count)
         except SpecError:
             raise
         except _WRONG as error:
-            self._find_wrong()
-            raise self.entries.wrong(_words(event, error)) from None
-
-    def _find_wrong(self) -> None:
-        """Refuse the first event with a wrong value: many are read together, and only here is the place of one needed."""
-        self.entries.singly = True
-        alone = _Trace(self.entries)
-        event: dict[str, Any] = {}
-        try:
-            for event in self.entries:
-                if event.get("ph") == "X":
-                    alone._take(event)
-                    alone.columns.flush()
-                elif event.get("ph") in _ARROWS:
-                    alone.left.add(event["cat"], "")
-                else:
-                    alone._other(event)
-        except SpecError:
-            raise
-        except _WRONG as error:
-            raise self.entries.wrong(_words(event, error)) from None
+            return self.entries.wrong(_words(event, error))
+        if self.entries.mended:
+            why = "not escaped, as Windows paths have them: it is read as itself"
+            self.left.add("backslash", why, count=self.entries.mended)
+        for category, count in arrows.items():
+            self.left.add(str(category), WHY.get(category, "arrows between events"), count=count)
+        return None
 
     def _take(self, event: dict[str, Any]) -> None:
         """An event with a length."""
@@ -141,7 +134,7 @@ class _Trace:
             elif kind == _OP:
                 fact = facts.of_op(columns, args)
             elif kind == _MARK and name.startswith("nccl:"):
-                fact = facts.of_mark(columns, name, args)
+                fact = facts.of_op(columns, args, name)
         else:
             lane, link = self._stream(event, args), args.get("correlation") or -1
             if kind == _KERNEL:
@@ -165,11 +158,6 @@ class _Trace:
             if name == "thread_name":
                 self.threads[event.get("pid"), event.get("tid")] = str(event["args"]["name"])
             self.left.add("metadata", PHASES["M"])
-        elif phase == "i" and name == "[memory]":
-            args = event["args"]
-            is_gpu = args.get("Device Type", 0) != 0
-            device = int(args.get("Device Id", 0)) if is_gpu else HOST
-            self.allocations.add(microseconds(event["ts"]), args["Bytes"], args.get("Total Allocated", 0), device)
         else:
             category = str(event.get("cat", "")) or str(name)[:40]
             self.left.add(category, WHY.get(category) or PHASES.get(str(phase), OTHER))
@@ -211,7 +199,7 @@ class _Trace:
         return Process(
             self.entries.file, number if isinstance(number, int) else number_of(self.entries.file),
             world if isinstance(world, int) else 0, str(rest.get("host_name", "")),
-            tuple((device, named.get(device, "")) for device in used), self.columns, self.allocations, self.left,
+            tuple((device, named.get(device, "")) for device in used), self.columns, self.left,
             (nanoseconds if isinstance(nanoseconds, int) else 0) * 10**6, frozenset(self.pids),
         )  # fmt: skip
 
@@ -226,16 +214,15 @@ def _number(value: Any, otherwise: int) -> int:
 
 def _words(event: dict[str, Any], error: Exception) -> str:
     """The mistake of an event, in words."""
+    why = str(error)[:120]
     if isinstance(error, KeyError):
         why = f"it has no {error.args[0]!r}"
     elif isinstance(error, OverflowError):
         why = "a number is too large"
     elif isinstance(error, TypeError | AttributeError | RecursionError):
         why = "a value is of another kind than Kineto writes"
-    elif "a negative duration" in str(error):
+    elif "a negative duration" in why:
         why = f"a negative duration of {ascii(event.get('dur'))[:40]} us"
-    elif "invalid literal" in str(error):
+    elif "invalid literal" in why:
         why = "a number is expected"
-    else:
-        why = str(error)[:120]
     return f"event {ascii(event.get('name', ''))[:60]}: {why}"

@@ -14,7 +14,6 @@ from hwsim.importers.lowering import CannotLower
 from hwsim.importers.meeting import PEERS
 from hwsim.importers.predicting.times import Times
 from hwsim.importers.recording import Collective
-from hwsim.ticks import FEMTO
 
 OPERATIONS: Final = {  # hwsim's ops -> operations of its collectives
     "allreduce": "all-reduce", "allgather": "all-gather", "reduce-scatter": "reduce-scatter", "alltoall": "all-to-all",
@@ -45,17 +44,14 @@ def _exchange(times: Times, op: int, position: int, collective: Collective, toge
     members = times.placing.members(ranks, together, count)
     amount = whole_bytes(replace(collective, size=count)) if collective.elements_in or collective.elements_out else 0.0
     name = f"{collective.name} among {count}"
-    if amount <= 0:
-        times.keep(op, "collectives", name, "the file has no size of it")
-        return
-    if members is None:
-        times.keep(op, "collectives", name, f"the machine has {len(times.placing.all)} GPUs")
-        return
-    operation = OPERATIONS.get(collective.name, "")
     try:
-        if not operation:
+        if amount <= 0:
+            raise CannotLower("the file has no size of it")
+        if members is None:
+            raise CannotLower(f"the machine has {len(times.placing.all)} GPUs")
+        if collective.name not in OPERATIONS:
             raise CannotLower(f"no collective of hwsim is called {collective.name}")
-        lowered = times.lowering.exchange(operation, amount, members)
+        lowered = times.lowering.exchange(OPERATIONS[collective.name], amount, members)
     except CannotLower as error:
         times.keep(op, "collectives", name, str(error))
         return
@@ -64,8 +60,4 @@ def _exchange(times: Times, op: int, position: int, collective: Collective, toge
     if len(together) < count:
         times.assumed[f"of {count} ranks of a collective {len(together)} were recorded: it waits for none of the others"] = None
     seconds = lowered.body + lowered.start
-    recorded = times.body.time[op] / FEMTO
-    times.take(op, seconds)
-    doubts = lowered.doubts(seconds)
-    times.cost[op] = times.derived(name, lowered, seconds, members[0], doubts)
-    times.sum("collectives", name, "predicted", "").add(recorded, seconds, doubts)
+    times.put(op, "collectives", name, lowered, seconds, members[0], lowered.doubts(seconds))

@@ -75,9 +75,7 @@ class Kernels:
             return
         seconds = lowered.body + max(lowered.start, self._times.placing.starts[device])
         doubts = (Doubt("product/big", "outside", "operations that a file counts", seconds),)
-        self._times.take(op, seconds)
-        self._times.cost[op] = self._times.derived(name, lowered, seconds, device, doubts)
-        self._times.sum("amounts", name, "predicted", "").add(self._times.body.time[op] / FEMTO, seconds, doubts)
+        self._times.put(op, "amounts", name, lowered, seconds, device, doubts)
         self._times.assumed["operations that a file counts are of products in fp32: it does not say of what they are"] = None
 
     def _operator(self, position: int, explained: Explained, owner: int, kernels: NDArray[np.intp]) -> None:
@@ -135,11 +133,10 @@ class Kernels:
         is_copy = slices.what[place] == What.COPY
         kind = "copies" if is_copy else "sets"
         size, gpu = facts.bytes, self._times.placing.gpus[position]
-        if size <= 0:
-            self._times.keep(op, kind, name, "the file has no bytes of it")
-            return
         ends = self._times.placing.ends(facts.kind or name, position) if is_copy else (gpu, gpu)
         try:
+            if size <= 0:
+                raise CannotLower("the file has no bytes of it")
             if ends is None:
                 raise CannotLower("it does not say between what it copies")
             if not is_copy or ends[0] == ends[1]:
@@ -153,8 +150,4 @@ class Kernels:
             self._times.keep(op, kind, name, str(error))
             return
         seconds = lowered.body + max(0.0, start - min(explained.latencies.gap / FEMTO, GAP))
-        doubts = lowered.doubts(seconds)
-        recorded = self._times.body.time[op] / FEMTO
-        self._times.take(op, seconds)
-        self._times.cost[op] = self._times.derived(name, lowered, seconds, gpu, doubts)
-        self._times.sum(kind, name, "predicted", "").add(recorded, seconds, doubts)
+        self._times.put(op, kind, name, lowered, seconds, gpu, lowered.doubts(seconds))

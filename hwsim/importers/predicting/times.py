@@ -9,8 +9,9 @@ not (`torch.backends.cuda.matmul.allow_tf32`). Names of kernels tell what a reco
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import field, replace
+from functools import cache
 from typing import Any, Final, Literal
 
 from hwsim import ticks
@@ -87,7 +88,7 @@ class Times:
         self.costs: dict[Cost, int] = {}
         self.sums: dict[tuple[str, str, How, str], Total] = {}
         self.assumed = dict.fromkeys(replay.meetings.notes)
-        self.meanings: dict[tuple[str, Facts | None], Meaning] = {}
+        self.meaning: Callable[[str, Facts | None], Meaning] = cache(meaning)
 
     def graph(self) -> OpGraph:
         """The replay's graph with the times found."""
@@ -113,13 +114,6 @@ class Times:
         ]
         return tuple(sorted(totals, key=lambda row: (-row.recorded, row.name)))
 
-    def meaning(self, name: str, facts: Facts | None) -> Meaning:
-        """The meaning of an operator."""
-        key = name, facts
-        if key not in self.meanings:
-            self.meanings[key] = meaning(name, facts)
-        return self.meanings[key]
-
     def sum(self, kind: str, name: str, how: How, why: str) -> Total:
         """The sum of an operator."""
         return self.sums.setdefault((kind, name, how, why), Total())
@@ -132,6 +126,14 @@ class Times:
         line = Term(plain(name), formula, inputs, seconds, f"{device}.compute", kind="kernels", doubts=doubts)
         cost = Cost(Demand(), why=(line,))
         return self.costs.setdefault(cost, len(self.costs))
+
+    def put(
+        self, op: int, kind: str, name: str, lowered: Lowered, seconds: float, device: str, doubts: tuple[Doubt, ...]
+    ) -> None:
+        """An op takes a time of its own."""
+        self.sum(kind, name, "predicted", "").add(self.body.time[op] / FEMTO, seconds, doubts)
+        self.take(op, seconds)
+        self.cost[op] = self.derived(name, lowered, seconds, device, doubts)
 
     def keep(self, op: int, kind: str, name: str, why: str, calls: int = 1) -> None:
         """An op keeps its recorded time."""
