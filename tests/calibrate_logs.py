@@ -5,6 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
+from hwsim_calibrate.logs import TOOLS, Ask
+from hwsim_calibrate.logs.base import base_of
+
 FOLDER: Final = Path(__file__).parent / "data" / "logs"
 LOGS: Final = {
     "nccl-tests": "nccl-tests.txt", "osu": "osu.txt", "fio": "fio.json", "stream": "stream-56.txt",
@@ -14,3 +17,8 @@ LOGS: Final = {
 }  # fmt: skip
 MODELS: Final = {"inference-perf": "llama-3-8b"}
 PARTS: Final = {"stream": "xeon-8480", "babelstream": "h100-sxm", "mlc": "xeon-8480"}
+
+
+def ask_of(tool: str) -> Ask:
+    """What a log of a tool leaves open."""
+    return Ask(base_of(PARTS[tool], TOOLS[tool].into, Path()) if tool in PARTS else None, 0, MODELS.get(tool, ""))

@@ -4,40 +4,15 @@ from __future__ import annotations
 
 import gzip
 import json
-import math
 from functools import cache
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from hwsim.functions.files import check_tree
-from hwsim.spec import SpecError, read_text
+from hwsim.spec import SpecError
 from hwsim_calibrate.logs import TOOLS, Ask, Log, Result, fit_logs, read_log
 from hwsim_calibrate.logs.base import Base, base_of
 from tests.calibrate_logs import FOLDER, LOGS, PARTS
-
-ODD = (
-    "nan",
-    "inf",
-    "-1",
-    "0",
-    "1e400",
-    "1e-320",
-    "9" * 30,
-    "9" * 5000,
-    "N/A",
-    "",
-    '"',
-    "{",
-    "}",
-    "\x1b[31m",
-    "\u2028",
-    "1,5",
-    "null",
-    "[]",
-)
 
 
 @cache
@@ -61,55 +36,6 @@ def changed(tool: str, *swaps: tuple[str, str]) -> str:
         assert before in text
         text = text.replace(before, after, 1)
     return text
-
-
-@st.composite
-def damaged(draw: st.DrawFn, text: str) -> str:
-    lines = text.split("\n")
-    for _ in range(draw(st.integers(1, 3))):
-        at = draw(st.integers(0, len(lines) - 1))
-        match draw(st.sampled_from(["cut", "drop", "twice", "swap", "word", "end", "part"])):
-            case "cut":
-                lines[at] = lines[at][: draw(st.integers(0, len(lines[at])))]
-            case "drop":
-                lines = lines[:at] + lines[at + 1 :] or [""]
-            case "twice":
-                lines.insert(draw(st.integers(0, len(lines))), lines[at])
-            case "swap":
-                other = draw(st.integers(0, len(lines) - 1))
-                lines[at], lines[other] = lines[other], lines[at]
-            case "word":
-                words = lines[at].split(" ")
-                words[draw(st.integers(0, len(words) - 1))] = draw(st.sampled_from(ODD))
-                lines[at] = " ".join(words)
-            case "end":
-                lines = lines[: at + 1]
-            case _:
-                lines = lines[at:]
-    return "\n".join(lines)
-
-
-@pytest.mark.parametrize("tool", TOOLS)
-def test_a_damaged_log_is_a_part_or_an_error_with_its_place(tool: str) -> None:
-    @settings(max_examples=40)
-    @given(damaged(text_of(tool)))
-    def check(text: str) -> None:
-        try:
-            result = fitted(tool, text, part=PARTS.get(tool, ""))
-        except SpecError as error:
-            [mistake] = error.mistakes
-            assert mistake.place is not None
-            assert mistake.place.file == "0.txt"
-            return
-        try:
-            check_tree(read_text(result.yaml()))
-        except SpecError:
-            return  # numbers of no part, which the command says
-        json.dumps(result.to_json(), allow_nan=False)
-        assert all(math.isfinite(row.error) for row in result.rows)
-        assert str(result)
-
-    check()
 
 
 @pytest.mark.parametrize("tool", TOOLS)

@@ -19,10 +19,9 @@ from hwsim.comparing.recorded import sides
 from hwsim.comparing.recorded.against import AgainstTrace, against
 from hwsim.comparing.recorded.played import Played
 from hwsim.comparing.recorded.where import Where
-from hwsim.importers.formats import format_of, read
+from hwsim.importers.formats import read
 from hwsim.importers.recording import Collective, Facts, What
 from hwsim.spec.library import library_root
-from hwsim.views.kit.spans import covered
 from tests.recorded import US, Row, rank, recording
 from tests.test_import_replay import random_rows
 
@@ -125,16 +124,6 @@ def test_a_run_beside_its_own_trace_differs_in_nothing_but_launches(traced: Path
     assert {pair.name for pair in both.families} == {"convolutions", "pooling", "matrix products", "optimizer"}
 
 
-def test_a_faster_gpu_takes_less_kernel_time_and_the_host_stays(traced: Path) -> None:
-    faster = {"machine.gpu.memory.bandwidth": "2 TB/s"}
-    both = beside(traced, faster)
-    gpu = {row.where: row.second - row.first for row in both.of_gpu}
-    assert gpu[Where.KERNELS] < 0
-    assert gpu[Where.HOST] + gpu[Where.LAUNCH] + gpu[Where.KERNELS] == pytest.approx(
-        both.second.makespan_fs / 10 - both.first.makespan_fs / 10
-    )
-
-
 def test_the_command_takes_a_run_a_written_run_and_two_traces(traced: Path, tmp_path: Path) -> None:
     said = hwsim(*LENET, traced, "--plot", tmp_path / "a.png")
     assert said.exit_code == 0, said.output
@@ -206,28 +195,6 @@ def test_mistakes_say_what_is_accepted(traced: Path, tmp_path: Path, arguments: 
     done = hwsim(*(files.get(each, each) for each in arguments))
     assert done.exit_code == 2
     assert said in done.output
-
-
-def test_formats_are_told_by_how_files_begin(tmp_path: Path) -> None:
-    texts = {
-        "kineto": '{"schemaVersion": 1, "deviceProperties": []',
-        "": '{"add": "31 us"}',
-    }
-    for name, text in texts.items():
-        path = tmp_path / f"{name or 'table'}.json"
-        path.write_text(text, "utf-8")
-        assert format_of(path) == name
-    assert format_of(tmp_path / "rank0.et") == "chakra"
-
-
-@given(st.lists(st.tuples(st.integers(0, 90), st.integers(0, 30)), max_size=12))
-def test_lanes_cover_what_their_bars_cover(bars: list[tuple[int, int]]) -> None:
-    bars.sort()
-    low, high = (np.array(each, float) for each in ([at for at, _ in bars], [min(at + long, 100) for at, long in bars]))
-    edges = np.linspace(0.0, 100.0, 901)
-    parts = covered(low, high, edges)
-    union = {tick for at, long in bars for tick in range(at, min(at + long, 100))}
-    assert float(parts @ np.diff(edges)) == pytest.approx(len(union))
 
 
 # ---- recordings of real runs

@@ -81,12 +81,6 @@ def test_a_run_beside_its_own_export_differs_in_nothing(name: str, fold: str, tm
         assert [both[side]["steps"] for side in ("first", "second")] == [many, many]
 
 
-def test_one_rank_of_many_beside_the_run_has_its_steps_too(tmp_path: Path) -> None:
-    assert run("export", "kineto", "dgx-a100", "bert-large", "-o", tmp_path / "out").exit_code == 0
-    both = json.loads(run("compare", "dgx-a100", "bert-large", tmp_path / "out" / "rank3.json.gz", "--json").output)
-    assert both["error"] == pytest.approx(0, abs=1e-9)
-
-
 def test_a_last_mark_in_which_nothing_starts_is_no_step() -> None:
     rows = [
         *(Row(What.MARK, f"ProfilerStep#{number}", "main", 100 * number, 100) for number in (1, 2)),

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
-import numpy as np
 import pytest
-from click.testing import CliRunner, Result
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hwsim.cli import main
 from hwsim.importers.findings import find
 from hwsim.importers.recording import Facts, What
-from hwsim.importers.replay import Part, explain
+from hwsim.importers.replay import explain
 from hwsim.importers.report import as_dict, text
-from hwsim.importers.saved import save
 from hwsim.importers.steps import one_step
 from tests.recorded import US, Row, rank, recording
 from tests.test_import_replay import exchange, launched, wait
@@ -98,49 +91,6 @@ def test_a_report_lists_what_has_no_launch_and_what_is_unexplained() -> None:
     document = as_dict(found)
     assert document["unexplained"][0] == {"name": "late", "op": "", "count": 1, "delay_s": pytest.approx(393e-6, abs=2e-6)}
     assert document["unexplained_share"] == pytest.approx(393 / 410, abs=0.01)
-
-
-def kineto(path: Path, rows: list[Row]) -> Path:
-    """A trace as PyTorch's profiler writes it."""
-    words = {What.OP: "cpu_op", What.MARK: "user_annotation", What.CALL: "cuda_runtime", What.KERNEL: "kernel"}
-    events = [
-        {
-            "ph": "X", "cat": words[row.what], "name": row.name, "ts": row.start, "dur": row.duration,
-            "pid": 0 if row.lane.isdigit() else 100, "tid": int(row.lane) if row.lane.isdigit() else 100,
-            "args": {"correlation": row.link, "device": 0, "stream": int(row.lane) if row.lane.isdigit() else -1},
-        }
-        for row in rows
-    ]  # fmt: skip
-    path.write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
-    return path
-
-
-def run(*arguments: object) -> Result:
-    return CliRunner().invoke(main, [str(each) for each in arguments], prog_name="hwsim")
-
-
-def test_the_command_replays_and_writes(tmp_path: Path) -> None:
-    trace, step = kineto(tmp_path / "trace.json", STEPS), tmp_path / "step.npz"
-    result = run("import", "kineto", trace, "-o", step, "--gpu-times", "gemm=2", "--json")
-    assert result.exit_code == 0, result.stderr
-    document = json.loads(result.stdout)
-    assert document["replay"]["steps"][0]["replayed_s"] == pytest.approx(195e-6)
-    assert document["replay"]["gpu_times"][0]["by_name"] == {"gemm": 2.0}
-    assert document["replay"]["gpu_times"][0]["step_s"] == pytest.approx(305e-6)
-    assert run("simulate", "d2l-laptop", step, "--json").exit_code == 0
-    assert run("import", "kineto", trace, "--gpu-times", "twice").exit_code == 2
-    wrong = run("import", "kineto", trace, "--step", "40")
-    assert wrong.exit_code == 2
-    assert "the steps are: 4, 5, 6" in wrong.stderr
-
-
-def test_a_recorded_collective_waits_once(tmp_path: Path) -> None:
-    """The waiting part is no work: a graph has arrivals, one meeting and transfers."""
-    ranks = [rank(exchange(1, 20 + 10 * n, 100), n) for n in range(3)]
-    replay = explain(recording(*ranks))
-    count = np.bincount(replay.part, minlength=len(Part))
-    assert count[[Part.ARRIVE, Part.MEET, Part.COLLECTIVE]].tolist() == [3, 1, 3]
-    assert save(replay, tmp_path / "step.npz").exists()
 
 
 def test_a_stream_that_was_busy_before_the_recording_is_said() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -85,9 +84,3 @@ def test_a_clock_that_rounds_makes_no_child_of_a_follower() -> None:
     names = [one.names[name] for name in one.slices.name]
     assert [names[linked.op[at]] if linked.op[at] >= 0 else "" for at in range(4)] == ["", "", "second", "second"]
     assert (linked.ends[names.index("first")], linked.ends[names.index("cudaLaunchKernel")]) == (10 * 10**9, 20 * 10**9)
-
-
-def test_no_slices_have_no_links() -> None:
-    empty = link(rank([Row(What.KERNEL, "k", "7", 0, 1)]))
-    assert np.all(empty.call == -1)
-    assert np.all(empty.parent == -1)

@@ -12,13 +12,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from hwsim import engine
 from hwsim.importers import chakra
-from hwsim.importers.kineto import trace as kineto
 from hwsim.importers.chakra_nodes import Kind, Trace, attribute, node, pack
+from hwsim.importers.kineto import trace as kineto
 from hwsim.importers.placing import placed
 from hwsim.importers.predicting import predict
 from hwsim.importers.recording import Recording
@@ -138,12 +137,6 @@ def test_the_same_events_are_the_same_graph_in_either_format(tmp_path: Path) -> 
     assert {replay.recording.zero for replay in found} == {EPOCH / 1e6}
 
 
-@pytest.mark.parametrize("read", [as_kineto, as_chakra])
-def test_the_clock_of_the_files_changes_nothing(tmp_path: Path, read: Any) -> None:
-    graphs = [explain(read(tmp_path, events(), first)).graph.blocks[0] for first in (1, 12_345, EPOCH)]
-    assert all(np.array_equal(graphs[0].time, each.time) and np.array_equal(graphs[0].edges, each.edges) for each in graphs)
-
-
 @pytest.mark.parametrize("seed", range(6))
 def test_files_and_events_in_any_order_are_the_same_run(tmp_path: Path, seed: int) -> None:
     draw, ranks = random.Random(seed), events(3, seed=seed)
@@ -164,13 +157,6 @@ def test_ranks_that_begin_late_or_end_early_meet_in_what_they_both_have(tmp_path
     assert met(explain(as_kineto(tmp_path, cut))) == true(cut)
     one_away = [[] if rank == seed % 4 else of_rank for rank, of_rank in enumerate(cut)]
     assert met(explain(as_kineto(tmp_path / ".", one_away))) == true(one_away)
-
-
-def test_a_collective_is_among_its_group_and_no_others(tmp_path: Path) -> None:
-    machine = load_machine("dgx-h100")
-    found = predict(explain(as_kineto(tmp_path, events())), machine)
-    assert {row.name for row in found.rows if row.kind == "collectives"} == {"allreduce among 2"}
-    assert not found.assumed
 
 
 def test_a_group_that_has_more_ranks_than_it_says_is_no_exchange(tmp_path: Path) -> None:
@@ -272,26 +258,6 @@ def plain(stream: int, start: int, length: int) -> Event:
     """A kernel of which the file says no group."""
     return {"name": f"ncclKernel_AllReduce_RING_LL_Sum_{'float' if stream < 30 else 'half'}", "start": start, "length": length,
             "stream": stream}  # fmt: skip
-
-
-def test_streams_without_groups_that_begin_at_one_time_are_told_apart_by_their_numbers(tmp_path: Path) -> None:
-    """One rank's file names them in the other order."""
-    kernels = [plain(20, 0, 500), plain(31, 0, 900)]
-    replay = explain(as_kineto(tmp_path, [kernels, kernels[::-1]]))
-    names = [rank.names for rank in replay.recording.ranks]
-    met_names = {
-        number: {names[rank][replay.recording.ranks[rank].slices.name[replay.ranks[rank].ops.slice[op]]] for rank, op in rows}
-        for number, rows in pairs(replay).items()
-    }
-    assert sorted(map(len, met_names.values())) == [1, 1]
-
-
-def pairs(replay: Replay) -> dict[int, list[tuple[int, int]]]:
-    """Position of the rank and number of the kernel of each exchange."""
-    met, rows = replay.meetings, dict[int, list[tuple[int, int]]]()
-    for meeting, rank, op in zip(met.meeting.tolist(), met.rank.tolist(), met.op.tolist(), strict=True):
-        rows.setdefault(meeting, []).append((rank, op))
-    return rows
 
 
 def test_kernels_that_do_not_overlap_are_no_exchange(tmp_path: Path) -> None:

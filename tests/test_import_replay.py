@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import hwsim.engine
 from hwsim.importers.formats import read
-from hwsim.importers.recording import Collective, Facts, Recording, What
+from hwsim.importers.recording import Collective, Facts, What
 from hwsim.importers.replay import Part, Replay, explain
 from hwsim.ticks import FEMTO
 from tests.recorded import US, Row, rank, recording
@@ -70,10 +70,13 @@ def random_rows(seed: int) -> list[Row]:
     return rows
 
 
-@given(st.integers(0, 10**6))
+@given(st.integers(0, 10**6), st.integers(0, 40))
 @settings(max_examples=40)
-def test_an_exact_replay_gives_the_recorded_times(seed: int) -> None:
-    replay = explain(recording(rank(random_rows(seed)), rank(random_rows(seed + 1), 1)), "exact")
+def test_an_exact_replay_gives_the_recorded_times(seed: int, ahead: int) -> None:
+    """Also where a GPU's clock is ahead, so that its ops seem to start before their launch."""
+    ranks = [rank([row._replace(start=row.start + 40 - ahead * (row.what == What.KERNEL)) for row in random_rows(seed + n)], n)
+             for n in range(2)]  # fmt: skip
+    replay = explain(recording(*ranks), "exact")
     line = hwsim.engine.simulate(replay.graph)
     known = replay.recorded_end >= 0
     assert np.array_equal(line.end[known], replay.recorded_end[known])
@@ -96,22 +99,6 @@ def test_no_op_starts_before_its_call_and_a_stream_keeps_its_order(seed: int, ti
         assert (line.start[mine[1:]] >= line.end[mine[:-1]]).all()
 
 
-@given(st.integers(0, 10**6), st.integers(1, 40))
-@settings(max_examples=20)
-def test_an_exact_replay_keeps_a_gpu_whose_clock_is_ahead(seed: int, ahead: int) -> None:
-    """GPU ops seem to start before their launch; the replay says so, and keeps the times."""
-    rows = [
-        row._replace(start=row.start - ahead) if row.what == What.KERNEL else row._replace(start=row.start)
-        for row in random_rows(seed)
-    ]
-    rows = [row._replace(start=row.start + 40) for row in rows]
-    replay = explain(recording(rank(rows)), "exact")
-    line = hwsim.engine.simulate(replay.graph)
-    known = replay.recorded_end >= 0
-    assert np.array_equal(line.end[known], replay.recorded_end[known])
-    assert hwsim.engine.simulate(replay.again("rules").graph).makespan > 0
-
-
 def test_a_chain_of_kernels_takes_as_long_as_its_kernels() -> None:
     rows = [row for n in range(20) for row in launched("k", 10 * n, 6 if n == 0 else 6 + 101 * n, 100, n)]
     replay = explain(recording(rank([*rows, Row(What.CALL, "cudaDeviceSynchronize", "main", 200, 1830)])))
@@ -119,13 +106,6 @@ def test_a_chain_of_kernels_takes_as_long_as_its_kernels() -> None:
     assert end_of(replay, "k", 3) == pytest.approx(6 + 20 * 300 + 19)
     assert end_of(replay, "cudaDeviceSynchronize", 3) == pytest.approx(6 + 20 * 300 + 19 + 2030 - 2025)
     assert end_of(replay, "k", 0.01) == pytest.approx(190 + 6 + 1)  # the host is in the way
-
-
-def test_host_time_hides_short_kernels() -> None:
-    rows = [row for n in range(10) for row in launched("k", 50 * n, 50 * n + 6, 5, n)]
-    replay = explain(recording(rank(rows)))
-    assert end_of(replay, "k", 2) == pytest.approx(450 + 6 + 10)
-    assert end_of(replay, "k", 100) == pytest.approx(6 + 10 * 500 + 9)  # with the usual gap of 1 us
 
 
 @pytest.mark.parametrize("stated", [False, True])
@@ -137,17 +117,8 @@ def test_a_stream_waits_for_an_event(stated: bool) -> None:
         *launched("gemm", 20, 208, 50, 4, "7"),
     ]
     if stated:
-        rows.append(
-            Row(
-                What.WAIT,
-                "Stream Wait Event",
-                "7",
-                13,
-                190,
-                3,
-                Facts(waits_on_stream=9, waits_on_link=2, kind="Stream Wait Event"),
-            )
-        )
+        event = Facts(waits_on_stream=9, waits_on_link=2, kind="Stream Wait Event")
+        rows.append(Row(What.WAIT, "Stream Wait Event", "7", 13, 190, 3, event))
     replay = explain(recording(rank(rows)))
     assert end_of(replay, "gemm", 2) == pytest.approx(6 + 400 + 100)
     assert replay.unexplained.max() <= 2 * US
@@ -173,15 +144,6 @@ def test_what_no_rule_explains_is_counted_and_not_replayed() -> None:
     late = replay.unexplained[replay.is_gpu]
     assert late.tolist() == [0, (500 - 17) * US]
     assert end_of(replay, "late") == pytest.approx(17 + 10)
-
-
-def test_calls_that_wait_for_a_gpu_of_which_nothing_is_recorded() -> None:
-    calls = ("cudaEventRecord", "cudaStreamWaitEvent", "cudaStreamSynchronize", "cudaMemcpy", "cudaDeviceSynchronize")
-    rows = [
-        Row(What.OP, "aten::to", "main", 0, 400),
-        *(Row(What.CALL, name, "main", 10 + 70 * at, 60, at) for at, name in enumerate(calls)),
-    ]
-    assert ends(explain(recording(rank(rows)))) == {}
 
 
 def test_an_idle_thread_goes_on_where_another_one_ends() -> None:
@@ -223,49 +185,21 @@ def wait(long: float) -> list[Row]:
     return [Row(What.CALL, "cudaDeviceSynchronize", "main", 8, long)]
 
 
-def test_ranks_in_another_order_and_a_missing_rank() -> None:
-    long = (100, 300, 150, 80)
-    ranks = [
-        rank([*launched("gemm", 0, 6, each, 1), *wait(each), *exchange(9, each + 30, 400)], n) for n, each in enumerate(long)
-    ]
-    times = [hwsim.engine.simulate(explain(recording(*some)).graph).makespan for some in (ranks, ranks[::-1])]
-    assert times[0] == times[1]
-    missing = explain(recording(*ranks[:1], *ranks[2:]))
-    assert missing.waited.max() == 70 * US  # the rank of 80 waits for that of 150: the slowest one is not there
-    alone = explain(recording(ranks[0]))
-    assert len(alone.meetings) == 0
-
-
-def test_ranks_whose_windows_differ_are_matched_by_time() -> None:
-    """The second rank's file begins one exchange later."""
-    times = [(100, 200), (300, 400), (500, 640)]
-    first = rank([row for n, (start, end) in enumerate(times) for row in exchange(n + 1, start, end)])
-    second = rank([row for n, (start, end) in enumerate(times[1:]) for row in exchange(n + 1, start + 50, end + 2)], 1)
-    replay = explain(recording(first, second))
-    assert len(replay.meetings) == 2
-    assert sum(len(each.exchanges.known) for each in replay.ranks) == len(replay.meetings.op) + 1
-    assert sorted(replay.waited[replay.waited > 0].tolist()) == [50 * US, 50 * US]
-
-
 def share(replay: Replay) -> float:
     """Delay before GPU ops that no rule explains, of the time of all ranks."""
     late = replay.unexplained[replay.is_gpu].sum()
     return float(late / replay.recorded_end.max() / len(replay.ranks))
 
 
-REAL = {
-    **{f"dlrm_V100x8_rank{number}": 0.02 for number in range(8)},
-    "hta_A100_ddp_2rank_nccl_r0": 0.02,
-    "hta_A100_event_sync_multistream": 0.02,
-    "param_RTX2080Ti_resnet": 0.02,
-}
-
-
-@pytest.mark.parametrize(("name", "most"), REAL.items())
-def test_rules_explain_real_traces(name: str, most: float, reference_data: Path) -> None:
+@pytest.mark.parametrize(
+    "name",
+    [*(f"dlrm_V100x8_rank{number}" for number in range(8)), "hta_A100_ddp_2rank_nccl_r0", "hta_A100_event_sync_multistream",
+     "param_RTX2080Ti_resnet"],
+)  # fmt: skip
+def test_rules_explain_real_traces(name: str, reference_data: Path) -> None:
     replay = explain(read("kineto", [reference_data / "traces" / "gpu" / f"{name}.json.gz"]))
     line = hwsim.engine.simulate(replay.graph)
-    assert share(replay) < most
+    assert share(replay) < 0.02
     assert line.makespan_fs == pytest.approx(int(replay.recorded_end.max()), rel=0.005)
 
 
@@ -279,15 +213,6 @@ def test_rules_explain_eight_ranks(reference_data: Path) -> None:
     line = hwsim.engine.simulate(exact.graph)
     known = exact.recorded_end >= 0
     assert np.array_equal(line.end[known], exact.recorded_end[known])
-
-
-def test_longer_gpu_ops_tell_rules_from_gaps(reference_data: Path) -> None:
-    """One rank of DLRM: its GPU is in the way of a third of the step."""
-    run: Recording = read("kineto", [reference_data / "traces" / "gpu" / "dlrm_V100x8_rank0.json.gz"])
-    replay = explain(run)
-    base, half, double = (hwsim.engine.simulate(replay.scaled(times)).makespan for times in (1.0, 0.5, 2.0))
-    assert half / base == pytest.approx(0.89, abs=0.02)
-    assert double / base == pytest.approx(1.29, abs=0.03)
 
 
 CALLS = ("LaunchKernel", "MemcpyAsync", "DeviceSynchronize", "StreamSynchronize", "StreamWaitEvent", "EventRecord")

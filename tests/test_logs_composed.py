@@ -120,20 +120,6 @@ def test_every_operation_of_osu_is_the_one_of_its_title(titles: list[str], data:
     assert len(result.left) == len(titles) - len(known)
 
 
-@settings(max_examples=40)
-@given(st.lists(st.tuples(st.sampled_from(sorted(COLLECTIVES)), st.sampled_from([2, 8])), min_size=1, max_size=3), st.data())
-def test_collectives_in_one_log_are_one_or_refused(runs: list[tuple[str, int]], data: st.DataObject) -> None:
-    text = data.draw(dressed("".join(nccl(program, ranks, 20e-6) for program, ranks in runs)))
-    if len(set(runs)) > 1:
-        with pytest.raises(SpecError, match="begins with") as error:
-            fitted("nccl-tests", text)
-        assert f"{COLLECTIVES[runs[0][0]]} among {runs[0][1]}" in str(error.value)
-        return
-    result = fitted("nccl-tests", text)
-    assert f"{COLLECTIVES[runs[0][0]]} among {runs[0][1]}" in result.content()["notes"]
-    assert result.numbers()["start"].value == pytest.approx(20e-6, rel=0.02)
-
-
 @settings(max_examples=20)
 @given(st.lists(st.sampled_from(sorted(COLLECTIVES)), min_size=1, max_size=4), st.data())
 def test_each_collective_of_a_log_is_a_part_as_if_it_were_alone(programs: list[str], data: st.DataObject) -> None:

@@ -1,4 +1,4 @@
-"""Synthetic traces for tests: a run of a few steps with two streams, collectives and memory, as Kineto and as nsys write it."""
+"""Synthetic traces for tests: a run of a few steps with two streams and collectives, as Kineto and as nsys write it."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ def run(rank: int = 0, world: int = 1, steps: int = 2, layers: int = 3, slow: fl
     return events
 
 
-def kineto(events: list[dict[str, Any]], rank: int = 0, world: int = 1, *, whole: bool = False, host: str = "") -> dict[str, Any]:
-    """The document of PyTorch's profiler. whole: times are whole microseconds, as in old files."""
+def kineto(events: list[dict[str, Any]], rank: int = 0, world: int = 1, *, host: str = "") -> dict[str, Any]:
+    """The document of PyTorch's profiler."""
     written: list[Any] = []
     for number, each in enumerate(events):
         args: dict[str, Any] = {"External id": number, "Ev Idx": number}
@@ -83,7 +83,7 @@ def kineto(events: list[dict[str, Any]], rank: int = 0, world: int = 1, *, whole
                      "Group size": len(said["ranks"]), "dtype": "Float", "Process Group Name": "0",
                      "Process Group Ranks": str(said["ranks"]), "In split size": "[]", "Out split size": "[]"}  # fmt: skip
         pid, tid = (each["device"], each["stream"]) if "stream" in each else (1000 + rank, 1000 + rank)
-        times = {"ts": _us(each["start"], whole=whole), "dur": _us(each["length"], whole=whole)}
+        times = {"ts": _us(each["start"]), "dur": _us(each["length"])}
         written.append({"ph": "X", "cat": each["what"], "name": each["name"], "pid": pid, "tid": tid, **times, "args": args})
         if "link" in each:
             place = {"id": each["link"], "pid": pid, "tid": tid, "ts": times["ts"], "cat": "ac2g", "name": "ac2g"}
@@ -96,9 +96,9 @@ def kineto(events: list[dict[str, Any]], rank: int = 0, world: int = 1, *, whole
     }  # fmt: skip
 
 
-def _us(nanoseconds: int, *, whole: bool) -> int | str:
+def _us(nanoseconds: int) -> str:
     """Microseconds; with three digits as a text that `dumps` writes as a number, because a float would lose the last."""
-    return nanoseconds // 1000 if whole else f"@{nanoseconds // 1000}.{nanoseconds % 1000:03d}"
+    return f"@{nanoseconds // 1000}.{nanoseconds % 1000:03d}"
 
 
 def dumps(document: Any) -> str:

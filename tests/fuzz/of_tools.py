@@ -36,18 +36,21 @@ FUNCTIONS: Final = ("sum", "exp", "sort", "mean", "cumsum", "linalg.norm", "fft.
 
 
 @cache
-def _nsys() -> bytes:
+def nsys_file() -> bytes:
+    """A report of Nsight Systems."""
     with TemporaryDirectory() as folder:
         return traces.write_nsys(Path(folder, "a.sqlite"), {1: traces.run(steps=1, layers=1)}).read_bytes()
 
 
 @cache
-def _kineto() -> bytes:
+def kineto_file() -> bytes:
+    """A profile of PyTorch."""
     return traces.dumps(traces.kineto(traces.run(steps=1, layers=1))).encode()
 
 
 @cache
-def _chakra() -> bytes:
+def chakra_file() -> bytes:
+    """The trace of a rank."""
     gpu = attribute("is_cpu_op", "bool", False)
     exchange = (gpu, attribute("comm_type", "int64", 0), attribute("comm_size", "int64", 4096))
     return pack(
@@ -69,15 +72,15 @@ def imported(dice: random.Random) -> Made:
     more = dice.choice(([], [], ["--json"], ["-o", "out.npz"]))
     if which == "nsys":
         return ["import", which, "a.sqlite", *more], {
-            "a.sqlite": torn(_nsys(), dice) if dice.random() < 0.4 else _cell(_nsys(), dice)
+            "a.sqlite": torn(nsys_file(), dice) if dice.random() < 0.4 else _cell(nsys_file(), dice)
         }
     if which == "chakra":
-        return ["import", which, "a.et", *more], {"a.et": torn(_chakra(), dice)}
+        return ["import", which, "a.et", *more], {"a.et": torn(chakra_file(), dice)}
     if which == "huggingface":
         data = json.dumps(dice.choice((CONFIG, EXPERTS))).encode()
         return ["import", which, "config.json"], {"config.json": json_damaged(data, dice)}
     more = [*more, *dice.choice(([], [], ["--mode", "exact"], ["--gpu-times", "2"], ["--machine", "dgx-a100"], ["--step", "0"]))]
-    return ["import", which, "a.json", *more], {"a.json": json_damaged(_kineto(), dice)}
+    return ["import", which, "a.json", *more], {"a.json": json_damaged(kineto_file(), dice)}
 
 
 def _cell(data: bytes, dice: random.Random) -> bytes:
