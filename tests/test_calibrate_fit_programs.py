@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 import hwsim
+from hwsim.spec import tree_of
 from hwsim_calibrate import text
 from hwsim_calibrate.composites import BLIND, DEVELOPMENT, PROGRAMS
+from hwsim_calibrate.demanded import call_of_op
 from hwsim_calibrate.fit import fit
 from hwsim_calibrate.recording.operands import Array, layout
 from hwsim_calibrate.recording.ops import op_of, workload_of
@@ -95,42 +97,15 @@ SMALL = [*DEVELOPMENT[:3], *(each for each in BLIND if "small" in each.name)]
 
 @pytest.mark.parametrize("program", SMALL, ids=lambda each: each.name)
 def test_every_call_of_a_program_becomes_an_op_that_is_that_call(program: object) -> None:
-    from hwsim.devices import Cpu
-    from hwsim.devices.roofline import LocalMemory
-    from hwsim.ops import OPS, Scope
-    from hwsim.spec import Mistakes, decode, tree_of
-
-    heard: list[object] = []
-
-    class Listening(Scope):
-        def computing(self, name: str) -> tuple[str, Cpu]:
-            return "cpu", Ear(cores=64, memory=LocalMemory(bandwidth=1e9), flop={"fp64": 1e9})
-
-        def one(self, name: str) -> str:
-            return name
-
-    class Ear(Cpu):
-        def compute(self, name: str, work: object) -> object:  # type: ignore[override]
-            heard.append(work.call)  # type: ignore[attr-defined]
-            return self.busy(name, 1.0)
-
-        def access(self, name: str, accesses: object) -> object:  # type: ignore[override]
-            heard.append(accesses.call)  # type: ignore[attr-defined]
-            return self.busy(name, 1.0)
-
     for call in calls_of(program.make):  # type: ignore[attr-defined]
         kind, keys = op_of(call)
         if kind == "access" or call.count <= 0:
             continue
-        mistakes = Mistakes()
-        op = decode(tree_of(keys), OPS[kind], mistakes)
-        mistakes.raise_if_any()
-        assert op is not None
-        op.lower(Listening(machine=None))  # type: ignore[arg-type]
-        again = heard.pop()
-        assert (again.function, again.form, again.dtype, again.into) == (call.function, call.form, call.dtype, call.into)  # type: ignore[attr-defined]
-        assert again.count == call.count  # type: ignore[attr-defined]
-        assert [each.role for each in again.operands] == [each.role for each in call.operands]  # type: ignore[attr-defined]
+        again = call_of_op(kind, tree_of(keys))
+        assert again is not None
+        assert (again.function, again.form, again.dtype, again.into) == (call.function, call.form, call.dtype, call.into)
+        assert again.count == call.count
+        assert [each.role for each in again.operands] == [each.role for each in call.operands]
 
 
 def test_there_are_programs_enough_and_no_name_twice() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import warnings
 from contextlib import ExitStack
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,10 +15,8 @@ from hwsim.devices.stand_in import stand_in, usual, usual_kernels
 from hwsim.devices.work import Call, elementwise_call
 from hwsim_calibrate.calls import call_from
 from hwsim_calibrate.case import CannotMeasure
-from hwsim_calibrate.composites import FRESH, PROGRAMS
 from hwsim_calibrate.kernels import kernel_case
 from hwsim_calibrate.recording.ops import op_of
-from hwsim_calibrate.recording.script import record_script
 from hwsim_calibrate.recording.tape import Described, Step
 from hwsim_calibrate.recording.writing import new_pages
 from hwsim_calibrate.sizes import Size
@@ -211,30 +208,6 @@ def test_part_of_the_pages_takes_part_of_the_time() -> None:
         for more in ({"new_pages": 100}, {"new_pages": 25, "new_bytes": "200 kB"}, {"new_pages": 0})
     )
     assert part - none == pytest.approx((whole - none) / 4, rel=1e-6)
-
-
-def test_a_program_of_its_own_kinds_is_recorded(tmp_path: Path) -> None:
-    script = tmp_path / "s.py"
-    script.write_text(
-        "import numpy as np\nx = np.random.default_rng(0).random(500)\n"
-        "print(np.unique(np.searchsorted(np.sort(x), x[x > 0.5])).size)\n",
-        encoding="utf-8",
-    )
-    found = record_script(script)
-    assert [step.op.keys.get("function") for step in found.steps] == [
-        "random",
-        "sort",
-        "greater",
-        "compress",
-        "searchsorted",
-        "unique",
-    ]
-    assert not any(step.op.reason for step in found.steps)
-
-
-def test_programs_have_names_of_their_own() -> None:
-    assert len({program.name for program in PROGRAMS}) == len(PROGRAMS)
-    assert all(program.blind for program in FRESH)
 
 
 def test_every_function_that_a_recorder_writes_is_known() -> None:

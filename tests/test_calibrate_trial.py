@@ -139,17 +139,6 @@ def test_no_arithmetic_needs_no_peak(tmp_path: Path) -> None:
         hwsim.simulate(here, workload(tmp_path / "v.yaml", "elementwise: {function: erf, count: 9, dtype: fp32, device: cpu}"))
 
 
-def test_new_pages_take_their_time(tmp_path: Path) -> None:
-    here = machine(tmp_path / "m.yaml")
-    op = "elementwise: {function: add, shape: [131072], dtype: fp64, inputs: 2, device: cpu, cores: 1NEW}"
-    times = [
-        hwsim.simulate(here, workload(tmp_path / "w.yaml", op.replace("NEW", more))).makespan_s
-        for more in ("", ", new_pages: 0", ", new_pages: 256")
-    ]
-    assert times[0] == pytest.approx(times[1])
-    assert times[2] - times[0] == pytest.approx(2**20 / 10e9 + (256 - 0.5 - 1) * 2e-6, rel=0.02)
-
-
 def test_a_machine_that_does_not_say_what_an_access_takes_refuses_it(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match="does not say what an access takes"):
         hwsim.simulate(machine(tmp_path / "m.yaml"), "d2l/measure-cache-size", expect=False)

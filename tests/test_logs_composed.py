@@ -402,3 +402,12 @@ def test_a_rate_beyond_all_sizes_is_unsure(largest: int) -> None:
     points = [(8.0 * 2**power, round(10e-6 + 8.0 * 2**power / 50e9, 8)) for power in range(largest)]
     curve = knee_of(points)
     assert abs(math.log(curve.rate / 50e9)) <= 2.0 * math.hypot(curve.sigma["rate"], 0.03)
+
+
+def test_a_knee_is_told_from_a_straight_line() -> None:
+    points = [(size, 10e-6 + (size - 1e6 * math.expm1(-size / 1e6)) / 50e9) for size in (8.0 * 2**power for power in range(29))]
+    found = knee_of(points)
+    assert found.start == pytest.approx(10e-6, rel=0.05)
+    assert found.rate == pytest.approx(50e9, rel=0.05)
+    assert found.knee == pytest.approx(1e6, rel=0.2)
+    assert found.seconds(1e6) == pytest.approx(dict(points).get(1e6, 10e-6 + 1.632e6 / 50e9), rel=0.03)

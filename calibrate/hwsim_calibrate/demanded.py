@@ -59,6 +59,20 @@ def _case(kind: str, inner: Tree) -> Case:
     device = inner.text("device") or ""
     if device.startswith("gpu"):
         raise CannotMeasure(f"it runs on '{device}': the suite gpu measures those")
+    call = call_of_op(kind, inner)
+    if call is not None and (snippet := snippet_of(call)) is not None:
+        return _like(call, snippet_case(*snippet, suite=SUITE))
+    if call is None or (kernel := measured_as(call)) is None:
+        raise CannotMeasure("it names no function of a library")
+    return kernel_case(*kernel, suite=SUITE)
+
+
+def call_of_op(kind: str, inner: Tree) -> Call | None:
+    """The call that an op on a CPU makes; None if it names no function of a library.
+
+    Raises:
+        CannotMeasure: ops of its kind make none.
+    """
     mistakes = Mistakes()
     op: Any = decode(substitute(inner, _ANYONE, mistakes, keep=()), OPS[kind], mistakes)
     mistakes.raise_if_any()
@@ -66,15 +80,7 @@ def _case(kind: str, inner: Tree) -> Case:
         raise CannotMeasure(f"{kind} is no single call of a library")
     heard: list[Call] = []
     op.lower(_Hearing(_machine(), host="cpu", heard=heard))
-    if not heard:
-        raise CannotMeasure("it names no function of a library")
-    snippet = snippet_of(heard[0])
-    if snippet is not None:
-        return _like(heard[0], snippet_case(*snippet, suite=SUITE))
-    kernel = measured_as(heard[0])
-    if kernel is None:
-        raise CannotMeasure("it names no function of a library")
-    return kernel_case(*kernel, suite=SUITE)
+    return heard[0] if heard else None
 
 
 def _like(call: Call, case: Case) -> Case:
