@@ -24,11 +24,11 @@ from hwsim.results.expect import lacking, refuse_part_of_day, skipped_for, verdi
 from hwsim.results.result import Result
 from hwsim.results.timeline import Timeline
 from hwsim.results.usage import of_all, usage
-from hwsim.spec import Tree, different
+from hwsim.spec import SpecError, Tree, different
 from hwsim.views.kit.shown import Shown, drawn
 from hwsim.workload import Workload
 from hwsim.workload.events import late
-from hwsim.workload.lower import Folding
+from hwsim.workload.lower import Folding, Writing
 
 if TYPE_CHECKING:  # reports, and what few runs have, are imported when they are asked for
     import pandas as pd
@@ -40,23 +40,13 @@ if TYPE_CHECKING:  # reports, and what few runs have, are imported when they are
     from hwsim.results.interval import Interval
     from hwsim.results.memory import DeviceMemory
     from hwsim.results.ops import NamesOf
-    from hwsim.results.result import Again, JobSpan
+    from hwsim.results.result import Again, JobSpan, MovedRun
     from hwsim.views.explain.explained import Explained
 
 __all__ = [
-    "ExpectationFailed",
-    "Lowered",
-    "OutOfMemory",
-    "Progress",
-    "Run",
-    "Source",
-    "load_machine",
-    "load_workload",
-    "loads",
-    "prepare",
-    "simulate",
-    "simulated",
-]
+    "ExpectationFailed", "Lowered", "OutOfMemory", "Progress", "Run", "Source", "load_machine", "load_workload", "loads",
+    "prepare", "simulate", "simulated",
+]  # fmt: skip
 
 FEW: Final = 100  # ops, up to which two more runs take no time worth a word
 FigureName = Literal["failures", "gantt", "interval", "latency", "memory", "queues", "services", "serving"]
@@ -228,7 +218,8 @@ def simulate(
         ExpectationFailed: an expectation that was checked is violated.
         BrokenInvariant: the result contradicts itself (a defect of hwsim).
     """
-    lowered = prepare(machine, workload, set=set, fold="never" if requests else "unseen" if fold == "auto" else fold)
+    writing: Writing = "never" if requests else "unseen" if fold == "auto" else fold
+    lowered = prepare(machine, workload, set=set, fold=writing)
     parts = (requests,) if isinstance(requests, str) else tuple(requests)
     manner = Manner(parts, latency=latency, progress=progress, engine=engine)
     played = play(lowered, manner)
@@ -238,6 +229,7 @@ def simulate(
         "sure": bool(interval),
         "ends": _ends(lowered, played, interval),
         "paying": paying,
+        "moved": _moved(lowered, manner, writing) if interval else (),
     }
     run = _collected(lowered, played, expect=expect, **more)
     if not skipped_for(lowered.wanted, called=lowered.called, changed=bool(lowered.settings), expect=expect):
@@ -283,32 +275,13 @@ def _collected(lowered: Lowered, played: Played, *, expect: bool | Literal["auto
     warnings = different(lowered.warnings, notes(timeline), *(told.warnings() for told in played.acted.values()), felt, passed)
     memory = _memory(lowered, timeline, played.acted)
     return Run(
-        machine=lowered.machine_name,
-        workload=lowered.workload_name,
-        simulated=timeline,
-        usage=used,
-        verdicts=verdicts(
-            lowered.wanted,
-            values,
-            called=lowered.called,
-            changed=bool(lowered.settings),
-            expect=expect,
-            lacking=lacking(warnings, memory),
-        ),
-        settings=lowered.settings,
-        warnings=warnings,
-        devices=lowered.machine.kinds,
-        memory=memory,
-        requests=played.requests,
-        curves=played.curves,
-        jobs=spans,
-        events=lowered.events,
-        changes=lowered.changes,
-        names_of=_names_of(lowered),
-        families={**written, **played.acted},
-        built=lowered.machine,
-        **more,
-    )
+        machine=lowered.machine_name, workload=lowered.workload_name, simulated=timeline, usage=used,
+        verdicts=verdicts(lowered.wanted, values, called=lowered.called, changed=bool(lowered.settings), expect=expect,
+                          lacking=lacking(warnings, memory)),
+        settings=lowered.settings, warnings=warnings, devices=lowered.machine.kinds, memory=memory, requests=played.requests,
+        curves=played.curves, jobs=spans, events=lowered.events, changes=lowered.changes, names_of=_names_of(lowered),
+        families={**written, **played.acted}, built=lowered.machine, **more,
+    )  # fmt: skip
 
 
 def _unfolded(lowered: Lowered, manner: Manner, folded: Timeline) -> Callable[[], Timeline] | None:
@@ -343,6 +316,23 @@ def _ends(lowered: Lowered, played: Played, interval: bool | Literal["runs"]) ->
     return partial(_by_runs, lowered.changes)
 
 
+def _moved(lowered: Lowered, manner: Manner, fold: Writing) -> Sequence[MovedRun]:
+    """The run with each number of the machine that its ops do not follow at both ends of its range.
+
+    Raises:
+        SpecError: there is none.
+    """
+    still, runs = replace(manner, latency=False, progress=None), []
+    for number in lowered.unsure:
+        try:
+            others = [prepare(each, lowered.workload or lowered.graph, fold=fold) for each in number.ends]
+            runs.append((number, [_collected(each, play(each, still), expect=False) for each in others]))
+        except SpecError as error:
+            message = f"no answer carries how unsure this number is ({number.origin!s}): moved, {error.mistakes[0].message}"
+            raise SpecError.of(number.place, message, "leave out its `spread` or its source") from error
+    return runs
+
+
 def _by_runs(changes: Sequence[Change], timeline: Timeline, interval: Interval) -> Interval:
     from hwsim.engine.ends import by_runs  # of who asks how sure it is
 
@@ -358,7 +348,7 @@ def _at_ends(run: Run, lowered: Lowered, manner: Manner) -> Run:
 
     found = {}
     for key in lowered.doors.keys() & run.told.keys():
-        fast, slow = (end.acted.get(key) for end in ends(run.told[key].half(run.interval.half)))
+        fast, slow = (end.acted.get(key) for end in ends(run.told[key].half(run)))
         if fast is not None and slow is not None:
             found[key] = fast, slow
     return replace(run, told_ends=found)

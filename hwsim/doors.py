@@ -99,9 +99,9 @@ class Told(Protocol):
         """Contradictions in it, in words."""
         return ()
 
-    def half(self, half: float) -> float:
-        """Half width, as a logarithm, of the interval of its work, where that of the critical path is `half`."""
-        return half
+    def half(self, result: Result) -> float:
+        """Half width, as a logarithm, of the interval of its work: of the critical path."""
+        return result.interval.half
 
 
 class Facts(Protocol):
@@ -265,7 +265,7 @@ class Door(Protocol):
     Attributes:
         quantities: what `expect:` may have of each of its jobs.
         answers: whether it answers requests, whose arrivals set its time.
-        exact: whether nothing of it carries how unsure a number of the machine's file is.
+        exact: whether no op of it follows a number of the machine's file, but a whole run does.
         issues: whether it issues ops while the run goes on.
         unfolded: why its ranks are not folded by who folds programs, after a name; "" if they may be.
     """

@@ -15,7 +15,8 @@ from hwsim import doors, ticks
 from hwsim.doors import Beside, door
 from hwsim.graph.opgraph import Change, OpGraph
 from hwsim.machine import Machine, build
-from hwsim.machine.moved import unanswered
+from hwsim.machine.moved import Moved
+from hwsim.ops.doubted import Unfollowed
 from hwsim.records import dataclass
 from hwsim.results.expect import Wanted, wanted_of
 from hwsim.spec import Mistake, Mistakes, SpecError, Tree, Warning, different, read
@@ -56,6 +57,7 @@ class Lowered:
     doors: Mapping[str, Planned] = field(default_factory=dict)  # families that act while the run goes on, by key
     workload: Workload | None = None  # None: an op graph was given
     files: tuple[Tree, Tree] | None = None  # machine and workload as they were run; None: one was given as a value
+    unsure: Sequence[Moved] = ()  # numbers of the machine that no op follows, but the whole run
 
 
 def graph_file(workload: object) -> str:
@@ -105,14 +107,23 @@ def prepare(
     if isinstance(loaded, OpGraph):
         refuse_foreign(loaded, built, mistakes)
     families = [door(key) for key in written.families] if written else []
+    unsure = () if isinstance(loaded, OpGraph) else built.unsure
     if any(each.exact for each in families):
-        mistakes.extend(unanswered(built.unsure))
+        built = replace(built, unsure=())
     idle = unheeded(written, built, mistakes) if written else ()
     disturbed = changes(written.events, built, mistakes) if written and written.events else ()
     folding = "never" if any(each.answers for each in families) else fold
+
+    def on(machine: Machine) -> tuple[OpGraph, Mapping[str, Planned]]:
+        graph = loaded if isinstance(loaded, OpGraph) else lower(loaded, machine, mistakes, fold=folding, disturbed=disturbed)
+        return graph, _planned(written, machine, mistakes, graph, disturbed) if written else {}
+
     try:
-        graph = loaded if isinstance(loaded, OpGraph) else lower(loaded, built, mistakes, fold=folding, disturbed=disturbed)
-        planned = _planned(written, built, mistakes, graph, disturbed) if written else {}
+        try:
+            graph, planned = on(built)
+        except Unfollowed:
+            built = replace(built, unsure=())
+            graph, planned = on(built)
         mistakes.raise_if_any()
     except ticks.TooLong as error:
         raise SpecError([*mistakes, too_long(error, workload_tree)]) from error
@@ -148,6 +159,7 @@ def prepare(
         doors=planned,
         workload=written,
         files=(machine_tree, workload_tree) if machine_tree and workload_tree else None,
+        unsure=() if built.unsure else unsure,
     )
 
 
@@ -287,6 +299,11 @@ def _loaded(tree: Tree | None, mistakes: Mistakes) -> Workload | None:
 
 def refuse_foreign(graph: OpGraph, machine: Machine, mistakes: Mistakes) -> None:
     """An op graph says what its ops take of one machine; on another its numbers would mean something else."""
+    known = {each.key for cost in graph.costs for term in cost.why for each in term.doubts}
+    for number in machine.unsure:
+        if number.doubt.key not in known:
+            message = f"the op graph does not say how far it follows a number that is unsure ({number.origin!s})"
+            mistakes.add(number.place, message, "lower the workload again, or leave its doubt out")
     for capacity in graph.capacities:
         on_machine = machine.capacities.get(capacity.name)
         if on_machine is None:

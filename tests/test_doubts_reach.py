@@ -20,8 +20,10 @@ from hypothesis import strategies as st
 from hwsim import api
 from hwsim.engine.ends import spreads
 from hwsim.families.services.results.unsure import work_interval
+from hwsim.functions.estimate import estimate
 from hwsim.models import load_framework
 from hwsim.origins import IDEAL, Origin
+from hwsim.results.interval import NORMAL
 from hwsim.spec import SpecError
 from hwsim.units import Dimension
 from hwsim.workload import Runtime
@@ -64,7 +66,7 @@ def answered(machine: Any, workload: Any, requests: Sequence[str] = ()) -> Answe
         run = failed.run
     except (SpecError, ValueError) as error:
         return str(error)
-    sure = run.interval if run.services is None else work_interval(run.services)
+    sure = run.interval if run.services is None else work_interval(run)
     width = math.log(sure.high / sure.low) if sure.low > 0 else math.inf
     return Answered(run.makespan_s, width, frozenset(spreads(run.simulated.flat.graph)) | {part.doubt for part in sure.parts})
 
@@ -93,13 +95,8 @@ def lost(given: Given, doubt: dict[str, str]) -> str:
 FORMED: Final = tuple(
     each for each in EXAMPLES if each.framework is None and not each.requests and "requests" not in str(each.machine)
 )
-FOLLOWED: Final = {"program", "programs", "services"}
 OF_WORKLOADS: Final = tuple(each for example in FORMED for each in quantities(example, "workload"))
 OF_MACHINES: Final = tuple(each for example in FORMED for each in quantities(example, "machine"))
-# Models, and libraries of collectives, have errors of whole answers; their constants are not followed one by one.
-GUESSED: Final = tuple(
-    each for each in OF_MACHINES if set(each[0].workload) & FOLLOWED and not each[2].key.startswith(("library", "algorithm"))
-)
 
 
 @settings(max_examples=10, deadline=None)
@@ -108,12 +105,11 @@ def test_a_doubt_of_a_workload_widens_the_range_or_is_refused(given: Given, doub
     assert lost(given, doubt) == ""
 
 
-WHOLE: Final = tuple(  # without models, whose numbers say where they are from
+WHOLE: Final = tuple(
     (example, found)
     for example in FORMED
     for file, found in example.given()
     if file == "workload" and type(found.value) is int and int in (found.field.annotation, *get_args(found.field.annotation))
-    if not found.key.startswith(("model ", "runtime"))
 )
 
 
@@ -136,7 +132,7 @@ def test_a_spread_of_a_machine_widens_the_range_or_is_refused(given: Given) -> N
 
 
 @settings(max_examples=10, deadline=None)
-@given(given=st.sampled_from(GUESSED))
+@given(given=st.sampled_from(OF_MACHINES))
 def test_a_guess_of_a_machine_widens_the_range(given: Given) -> None:
     assert lost(given, DOUBTS[1]) == ""
 
@@ -145,7 +141,7 @@ def test_a_guess_of_a_machine_widens_the_range(given: Given) -> None:
 def test_doubts_of_many_keys_widen_the_range_or_are_refused() -> None:
     """Others with each change of the change log; HWSIM_LAWS=100000 is all of them."""
     dice, most = random.Random((ROOT / "CHANGELOG.md").read_text(encoding="utf-8")), int(os.environ.get("HWSIM_LAWS", MANY))
-    cases = [(DOUBTS[0], OF_MACHINES), (DOUBTS[1], GUESSED), *((doubt, OF_WORKLOADS) for doubt in DOUBTS)]
+    cases = [(DOUBTS[0], OF_MACHINES), (DOUBTS[1], OF_MACHINES), *((doubt, OF_WORKLOADS) for doubt in DOUBTS)]
     drawn = [(doubt, given) for doubt, each in cases for given in dice.sample(each, min(most, len(each)))]
     assert [found for doubt, given in drawn if (found := lost(given, doubt))] == []
 
@@ -178,32 +174,94 @@ def test_a_number_of_a_part_is_as_unsure_in_a_file_of_its_own(door: str, doubt: 
     stated: dict[str, Any] = {"kind": "disk", "read": "1 GB/s", "latency": "80 us"}
     exact, here, there = (with_disk(each) for each in (stated, {**stated, "read": read}, {"use": str(file)}))
     assert isinstance(exact, Answered)
-    if "spread" in doubt and door in ("train", "infer"):
-        assert isinstance(here, str)
-        assert "no answer of a model carries how unsure" in here
-        assert isinstance(there, str)
-        assert there.startswith(f"{file}:1:")
-    else:
-        assert isinstance(here, Answered)
-        assert isinstance(there, Answered)
-        assert here.width == pytest.approx(there.width)
-        assert here.width > exact.width * (1 + 1e-6) or door in ("train", "infer")
+    assert isinstance(here, Answered)
+    assert isinstance(there, Answered)
+    assert here.width == pytest.approx(there.width)
+    assert (here.width > exact.width * (1 + 1e-6)) == (door not in ("train", "infer"))  # which do not read the disk
 
 
-def test_a_spread_in_a_file_whose_numbers_no_answer_doubts_is_refused(tmp_path: Path) -> None:
-    own = {"hwsim": "part/1", "kind": "framework", "use": "vllm", "launch": {"value": "20 us", "spread": "50 %"}}
-    (file := tmp_path / "own.yaml").write_text(json.dumps(own))
-    layers = {"use": "gpt2", "layers": {"value": 12, "spread": "10 %"}}
-    for keys in ({"framework": str(file)}, {"model": layers}):
-        for door in ("train", "infer"):
-            workload = {"hwsim": "workload/1", door: {**DOORS[door][door], "device": "gpu0", **keys}}
-            said = answered("dgx-a100", workload)
-            assert isinstance(said, str)
-            assert "no answer carries how unsure this number is" in said
-    with pytest.raises(SpecError, match=re.escape(f"{file}:1:")):
-        load_framework(str(file))
-    for key in ("power", "supply"):
-        drawn = {"kind": "cpu", "cores": 4, "memory": {"bandwidth": "100 GB/s"}, key: {"value": "100 W", "spread": "50 %"}}
+NUMBERS: Final = {
+    "gpu.memory.bandwidth": "2 TB/s", "gpu.flop.bf16": "300 TFLOP/s", "links.bandwidth": "10 GB/s", "disk.read": "1 GB/s",
+    "collectives.nccl.start": "20 us",
+}  # fmt: skip
+ALLREDUCE: Final = {"allreduce": {"among": "gpu*", "bytes": "100 MB"}}
+WHOLE_RUNS: Final[dict[str, dict[str, Any]]] = {  # that no op follows, or not all
+    "collective": {"program": [ALLREDUCE, READ, {"wait": "all"}]},
+    "jobs": {"jobs": {"a": {"program": [ALLREDUCE]}, "b": {"program": [READ]}}},
+    "train": {"train": {"model": "gpt2", "global_batch": 2}},
+    "infer": {"infer": {"model": "gpt2", "device": "gpu0", "arrivals": {"every": "1 s"}, "requests": 3}},
+}
+
+
+def of_whole(job: str, number: str, value: Any) -> tuple[float, float, float, str]:
+    """An answer, how far its ends lie off as logarithms, and the errors that it names."""
+    values = {**NUMBERS, number: value}
+    cpu = {"kind": "cpu", "cores": 4, "flop": {"fp32": "1 TFLOP/s"}, "memory": {"size": "64 GiB", "bandwidth": "100 GB/s"}}
+    gpu = {"use": "a100-sxm-80gb", "count": 2, "flop": {"bf16": values["gpu.flop.bf16"]}}
+    parts = {"cpu": cpu, "gpu": {**gpu, "memory": {"bandwidth": values["gpu.memory.bandwidth"]}}}
+    parts["disk"] = {"kind": "disk", "read": values["disk.read"]}
+    links = [{"between": ["cpu", other], "kind": "direct", "bandwidth": values["links.bandwidth"]} for other in ("gpu0", "gpu1")]
+    links.append({"between": ["cpu", "disk"], "kind": "direct", "bandwidth": "10 GB/s"})
+    nccl = {"use": "pcie", "start": values["collectives.nccl.start"]}
+    machine = {"hwsim": "machine/1", "parts": parts, "links": links, "collectives": {"nccl": nccl}}
+    if job in ("step", "batch"):
+        found = estimate(machine, "gpt2", **({"global_batch": 2} if job == "step" else {"infer": "prefill", "prompt": 512}))
+        said = found.to_json()
+        low, high = (said["interval"][f"{end}_s"] / found.seconds for end in ("low", "high"))
+        return found.seconds, -math.log(low), math.log(high), str(said)
+    run = api.simulated(machine, {"hwsim": "workload/1", **WHOLE_RUNS[job]})
+    if job == "infer":
+        said = run.to_json()["serving"][0]["interval"]["tpot"]
+        assert run.serving[0].each_token is not None
+        return run.serving[0].each_token.mean, -math.log(said["low"]), math.log(said["high"]), str(run.to_json()["interval"])
+    return run.makespan_s, run.interval.below, run.interval.above, str(run.to_json()["interval"])
+
+
+@pytest.mark.parametrize("job", [*WHOLE_RUNS, "step", "batch"])
+@pytest.mark.parametrize("number", NUMBERS)
+def test_what_no_op_follows_the_whole_answer_does(job: str, number: str) -> None:
+    """Its ends lie where the answer is with the number at the ends of its own range."""
+    value, unit = NUMBERS[number].split()
+    exact = of_whole(job, number, NUMBERS[number])
+    ends = [of_whole(job, number, f"{float(value) * math.exp(end * 0.25)!r} {unit}")[0] for end in (-NORMAL[90], NORMAL[90])]
+    sides = [math.log(end / exact[0]) for end in ends]
+    widths = [math.hypot(exact[1], max(0.0, -min(sides))), math.hypot(exact[2], max(0.0, *sides))]
+    for doubt in ({"spread": "25 %"}, {"source": "guess"}):
+        found = of_whole(job, number, {"value": NUMBERS[number], **doubt})
+        assert found[0] == exact[0]
+        assert sum(found[1:3]) == pytest.approx(sum(widths), rel=0.02)  # alike of a served model
+        assert (number in found[3]) == (max(map(abs, sides)) > 1e-6)
+
+
+def test_no_more_numbers_are_unsure_than_answers_follow() -> None:
+    cpu = {"kind": "cpu", "cores": 4, "flop": {"fp32": "1 TFLOP/s"}, "memory": {"bandwidth": "100 GB/s"}}
+    disks = {f"disk-{at}": {"kind": "disk", "read": {"value": "1 GB/s", "source": "guess"}} for at in range(33)}
+    links = [{"between": ["cpu", disk], "kind": "direct", "bandwidth": "10 GB/s"} for disk in disks]
+    machine = {"hwsim": "machine/1", "parts": {"cpu": cpu, **disks}, "links": links}
+    said = answered(machine, {"hwsim": "workload/1", "program": []})
+    assert "33 numbers are unsure, of which an answer follows 32" in str(said)
+
+
+def test_a_doubt_in_a_file_whose_numbers_no_answer_doubts_is_refused(tmp_path: Path) -> None:
+    for doubt in DOUBTS:
+        own = {"hwsim": "part/1", "kind": "framework", "use": "vllm", "launch": {"value": "20 us", **doubt}}
+        (file := tmp_path / "own.yaml").write_text(json.dumps(own))
+        layers = {"use": "gpt2", "layers": {"value": 12, **doubt}}
+        for keys in ({"framework": str(file)}, {"model": layers}):
+            for door in ("train", "infer"):
+                workload = {"hwsim": "workload/1", door: {**DOORS[door][door], "device": "gpu0", **keys}}
+                assert "no answer carries how unsure this number is" in str(answered("dgx-a100", workload))
+        with pytest.raises(SpecError, match=re.escape(f"{file}:1:")):
+            load_framework(str(file))
+        runtime = {"dispatch": "5 us", "queue_depth": {"value": 32, **doubt}}
+        assert isinstance(answered("d2l-laptop", {"hwsim": "workload/1", "runtime": runtime, "program": CALLS}), str)
+    for key in ("power", "supply", "price"):
+        drawn = {
+            "kind": "cpu",
+            "cores": 4,
+            "memory": {"bandwidth": "100 GB/s"},
+            key: {"value": "100 USD" if key == "price" else "100 W", "spread": "50 %"},
+        }
         assert isinstance(answered({"hwsim": "machine/1", "parts": {"cpu": drawn}}, {"hwsim": "workload/1", "program": []}), str)
 
 

@@ -88,7 +88,7 @@ def test_a_short_run_is_made_longer_and_its_range_is_that_of_measured_services()
     count = int(note.split()[2].replace(",", ""))
     assert count > 20
     (service,) = hwsim.simulate(GPU, CHAT, set={"workload.let.requests": count}, interval=False).serving
-    halves = {each.measure: each for each in sure_of(service)}
+    halves = sure_of(service)
     for measure, spread in (("ttft", service.first_token), ("tpot", service.each_token)):
         amount = answer.best.numbers[f"{measure}_p95"]
         assert spread is not None

@@ -95,7 +95,7 @@ def test_a_parameter_s_spread_is_felt_or_refused_as_if_it_stood_at_the_number() 
     assert (one.low, one.high) == pytest.approx((other.low, other.high))
     services = {"x": {"device": "cpu", "arrivals": {"every": "2 s"}, "request": [READ]}}
     served = [hwsim.simulate(each, {"hwsim": "workload/1", "services": services, "requests": 5}) for each in (machine(), by_name)]
-    halves = [work_interval(run.services).half for run in served if run.services is not None]
+    halves = [work_interval(run).half for run in served if run.services is not None]
     assert halves == pytest.approx([halves[0]] * 2)
     assert halves[0] > SPREAD * NORMAL[90]
 

@@ -18,7 +18,7 @@ from tests.test_serving_ways import only, served
 
 def test_a_served_answer_says_first_tokens_and_the_others_apart() -> None:
     run = served("auto", device="gpu0")
-    by = {each.measure: each for each in sure_of(only(run))}
+    by = sure_of(only(run))
     assert set(by) == {"ttft", "tpot", "latency"}  # arrivals set its tokens a second
     assert by["ttft"].half > by["tpot"].half > 0
     assert "such services: first token -" in str(run)
@@ -28,17 +28,14 @@ def test_a_served_answer_says_first_tokens_and_the_others_apart() -> None:
 
 def test_a_closed_loop_says_its_tokens_and_an_encoder_says_nothing() -> None:
     loop = served("auto", device="gpu0", arrivals={"clients": 4}, requests=12)
-    assert "tokens_per_s" in {each.measure for each in sure_of(only(served("auto", device="gpu0", arrivals="all at once")))}
-    assert "tokens_per_s" in {each.measure for each in sure_of(only(loop))}
+    assert "tokens_per_s" in sure_of(only(served("auto", device="gpu0", arrivals="all at once")))
+    assert "tokens_per_s" in sure_of(only(loop))
     assert not sure_of(replace(only(loop), kind=""))
 
 
 def test_what_is_known_less_well_is_less_sure() -> None:
     service = only(served("auto", device="gpu0", requests=5))
-    halves = [
-        {each.measure: each.half for each in sure_of(replace(service, case=case))}["tpot"]
-        for case in ("known", "device", "generation", "outside")
-    ]
+    halves = [sure_of(replace(service, case=case))["tpot"].half for case in ("known", "device", "generation", "outside")]
     assert halves == sorted(halves)
     assert halves[0] < halves[2] < halves[3]
 
@@ -81,6 +78,6 @@ def test_the_estimate_of_a_token_is_as_sure_as_the_token_that_is_served(machine:
              "requests": 1, "prompt": 512, "output": 64}  # fmt: skip
     service = only(hwsim.simulate(machine, {"hwsim": "workload/1", "infer": infer}))
     assert service.case == ("known" if machine == "dgx-h100" else "generation")  # no kernel of attention was measured on a V100
-    half = {each.measure: each for each in sure_of(service)}["tpot"].half
+    half = sure_of(service)["tpot"].half
     assert service.kind == kind
     assert math.log(said["high_s"] / said["low_s"]) / 2 == pytest.approx(half, rel=0.25)

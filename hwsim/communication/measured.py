@@ -54,7 +54,7 @@ def measured(model: type[Measured], name: str) -> Measured:
     mistakes = Mistakes()
     tree = resolve(read(find(model.kind, name)), mistakes, kind=model.kind)
     mistakes.raise_if_any()
-    numbers = decode(tree.without(*_ENTRY), model, mistakes, sourced=True, sure=True)
+    numbers = decode(tree.without(*_ENTRY), model, mistakes, sourced=True)
     mistakes.raise_if_any()
     if numbers is None:
         raise TypeError(f"{name} is no {model.kind}")

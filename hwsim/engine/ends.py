@@ -23,12 +23,12 @@ from hwsim.demand import Cost, Term
 from hwsim.graph.opgraph import Change, OpGraph
 from hwsim.origins import Case
 from hwsim.results.doubts import Weight, Weights, errors_of
-from hwsim.results.interval import NORMAL, Interval, Part
+from hwsim.results.interval import NORMAL, OTHERS, Interval, Part
 from hwsim.results.interval import interval as composed
 from hwsim.results.timeline import Timeline
 
 Key = tuple[str, Case, str]  # regime, case and key of a doubt
-OTHERS: Final = "what is not the limit now, and may become it"
+BESIDES: Final = "what is not the limit now, and may become it"
 MOST: Final = 2  # errors that are moved alone too, the largest first: several together move less of each
 LEAST: Final = 0.01  # part of the time below which a key's number stays as it is
 
@@ -58,7 +58,7 @@ def by_runs(timeline: Timeline, interval: Interval, changes: Sequence[Change] = 
     beside = end({key: math.exp(slow * spread) for key, spread in off_path.items()}) if off_path else 0.0
     if beside > above:
         case: Case = "device" if above <= 0 else interval.case
-        part = Part(OTHERS, "number/others", case, 0.0, beside / slow, 0.0, slow)
+        part = Part(BESIDES, OTHERS, case, 0.0, beside / slow, 0.0, slow)
         interval = replace(interval, parts=(part, *interval.parts), case=case, basis="composed")
     return replace(interval, below=max(0.0, below), above=max(above, beside, 0.0))
 

@@ -187,7 +187,7 @@ def training(case: Case, options: Mapping[str, Any], given: set[str]) -> Estimat
     plan, size, tokens = ParallelPlan(**values), case.cluster.gpu.memory.size, options["tokens"]
     if options["plan"] is None:
         step = estimate(case.model, plan, case.cluster, case.framework)
-        sure = of_step(step, case.cluster)
+        sure = of_step(step, case.cluster, case.framework)
         fails = None if options["failures"] is None else _left(step, case.cluster, options)
         bill = _billed(case, step, tokens, sure, fails)
         return Estimate(
@@ -199,7 +199,7 @@ def training(case: Case, options: Mapping[str, Any], given: set[str]) -> Estimat
         plans = every(case.model, plan, case.cluster, case.framework, frozenset(given), few=options["top"])
     else:
         plans = search(case.model, plan, case.cluster, case.framework, given)
-    bill = _billed(case, plans.steps[0], tokens, of_step(plans.steps[0], case.cluster)) if plans.steps else None
+    bill = _billed(case, plans.steps[0], tokens, of_step(plans.steps[0], case.cluster, case.framework)) if plans.steps else None
     return Estimate(
         plans, plans.nearest is None, case.warnings,
         partial(say.searched, plans, case.title, case.software, size, options["top"], tokens, bill),
@@ -236,16 +236,19 @@ def inference(case: Case, options: Mapping[str, Any]) -> Estimate:
         WrongPlan: more tokens than the model reads.
     """
     from hwsim.views.estimate import say
-    from hwsim.views.estimate.find import of_shares
+    from hwsim.views.estimate.find import of_found
 
     dtype, phase, size = options["dtype"], options["infer"], case.cluster.gpu.memory.size
     if dtype not in SERVED:
         raise Misused(f"{dtype} is not a format of inference; choose {', '.join(SERVED)}", "--dtype")
     if not isinstance(case.model, Transformer) or not isinstance(case.framework, Framework):
         software = cast("Software", case.framework)
-        times = KernelTimes(case.cluster.gpu, software.kernels)
-        forward = batch_pass(cast("Network", case.model), options["batch"], dtype, times, software)
-        sure = of_shares(forward.shares, case.cluster.gpu, dtype, forward.seconds, "infer/cnn")
+
+        def passing(at: Cluster) -> Pass:
+            times = KernelTimes(at.gpu, software.kernels)
+            return batch_pass(cast("Network", case.model), options["batch"], dtype, times, software)
+
+        forward, sure = of_found(passing, case.cluster, dtype, "infer/cnn")
         numbers = say.of_batch(forward, options["batch"], dtype, size)
         bill = None
         if case.billing is not None:  # all GPUs do the same
@@ -261,15 +264,17 @@ def inference(case: Case, options: Mapping[str, Any]) -> Estimate:
         lengths = f"{options['prompt']:,} + {options['output']:,}" if phase == "decode" else f"{tokens:,}"
         message = f"{lengths} tokens are more than the {case.model.sequence:,} that {case.called} reads"
         raise WrongPlan((("prompt", message),))
-    served = serve(case.model, case.cluster, case.framework, phase=phase, tp=options["tp"], batch=options["batch"],
-                   prompt=options["prompt"], output=options["output"], dtype=dtype)  # fmt: skip
     regime = f"infer/{phase}"
     if phase == "decode" and case.framework.server.prompts is not None:  # whole answers of such servers were measured
         regime = f"tpot/{'experts' if any(kind.experts > 1 for kind in case.model.kinds) else 'dense'}"
     experts = experts_by(case.model, case.cluster.gpu, dtype, case.framework.kernels)
     sureness = of_served(case.cluster.gpu, dtype, experts) if regime.startswith("tpot/") else "known"
-    links = case.cluster.by_library
-    sure = of_shares(served.shares, case.cluster.gpu, dtype, served.seconds, regime, sureness, links=links)
+    model, framework, sizes = case.model, case.framework, {name: options[name] for name in ("tp", "batch", "prompt", "output")}
+
+    def serving(at: Cluster) -> Service:
+        return serve(model, at, framework, phase=phase, dtype=dtype, **sizes)
+
+    served, sure = of_found(serving, case.cluster, dtype, regime, sureness)
     bill = None
     if case.billing is not None:  # all groups do the same
         done = served.copies * served.tokens_per_second * served.seconds

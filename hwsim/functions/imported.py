@@ -140,7 +140,10 @@ def elsewhere(replay: Replay, *, machine: str | Path | None, ranks: int | None, 
     except CannotScale as error:
         raise Misused(str(error), "ranks") from None
     try:
-        prediction = predict(replay, load_machine(machine))
+        there = load_machine(machine)
+        for number in there.unsure:
+            raise SpecError.of(number.place, "no answer of an import carries how unsure this number is", "leave out its doubt")
+        prediction = predict(replay, there)
     except WrongMachine as error:
         raise Misused(str(error), "machine") from None
     prediction = replace(prediction, assumed=(*assumed, *prediction.assumed))

@@ -23,7 +23,7 @@ from typing import Final
 
 from hwsim.devices.gpu_matmul import tiles_like
 from hwsim.spec import Origin, Tree, find, read
-from hwsim.spec.use import of_user
+from hwsim.spec.library import of_user
 
 POWER: Final = 0.6
 FULL: Final = 0.97

@@ -26,11 +26,11 @@ from hwsim.communication import ALGORITHMS, Overheads, cost, placing, timing
 from hwsim.demand import softened
 from hwsim.devices import Gpu
 from hwsim.machine import Machine
-from hwsim.machine.moved import unanswered
+from hwsim.machine.moved import Moved
 from hwsim.models.layer import Operation
 from hwsim.origins import Case
 from hwsim.records import dataclass
-from hwsim.spec.mistakes import Hinted, SpecError
+from hwsim.spec.mistakes import Hinted
 
 _LONG: Final = 1e9
 Names = tuple[str, ...]
@@ -69,6 +69,7 @@ class Cluster:
             rate that the framework reaches), as they are simulated.
         by_library: rates inside are what a library reaches of long messages over PCIe, all of its losses included: how well it is
             known; None of other links.
+        moved: it with each unsure number of the machine at the ends of its range.
     """
 
     gpu: Gpu
@@ -84,6 +85,7 @@ class Cluster:
     named: Sequence[Names] = field(default=(), compare=False, repr=False)
     timed: Callable[[Operation, Sequence[Sized], float], float] | None = field(default=None, compare=False, repr=False)
     by_library: Case | None = None
+    moved: tuple[tuple[Moved, tuple[Cluster, ...]], ...] = field(default=(), compare=False, repr=False)
 
     def reduced(self, size: float, ranks: int, framework: str = "") -> float:
         """Seconds of an all-reduce among neighbours: as the machine's library does it, where that is known.
@@ -172,10 +174,7 @@ def cluster_of(machine: Machine, devices: tuple[str, ...] | None = None) -> Clus
     Raises:
         NotAlike: no GPUs, GPUs of several kinds, or nodes with different numbers of them.
         CannotCollect, NoRoute: they are not linked.
-        SpecError: its file says how unsure a number is.
     """
-    if unsure := tuple(unanswered(machine.unsure)):
-        raise SpecError(unsure)
     names = devices or machine.devices_of("gpu")
     models = {name: machine.device(name).model for name in names}
     gpus = [model for model in models.values() if isinstance(model, Gpu)]
@@ -225,8 +224,9 @@ def cluster_of(machine: Machine, devices: tuple[str, ...] | None = None) -> Clus
 
     named, known = tuple(map(tuple, held if len(names) <= FEW else held[:1])), timing.over_pcie(machine, first)
     return Cluster(
-        gpus[0], len(names), len(first), inside, across, pair, reducing=reducing, named=named, timed=exchanged, by_library=known
-    )
+        gpus[0], len(names), len(first), inside, across, pair, reducing=reducing, named=named, timed=exchanged,
+        by_library=known, moved=tuple((each, tuple(cluster_of(end, devices) for end in each.ends)) for each in machine.unsure),
+    )  # fmt: skip
 
 
 def _bus(machine: Machine, names: list[str]) -> float:

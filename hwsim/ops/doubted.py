@@ -15,25 +15,30 @@ from typing import Any
 from hwsim.demand import Cost, Demand, Term
 from hwsim.devices import WORKLOAD
 from hwsim.formats import precise
+from hwsim.machine.moved import END
 from hwsim.ops.exchange import ExchangeOp
-from hwsim.ops.op import CannotPlace, Op, Placed, Scope
+from hwsim.ops.op import Op, Placed, Scope
 from hwsim.origins import Doubt, Origin, Unsure, doubt_of
 from hwsim.spec import plan
+
+
+class Unfollowed(Exception):
+    """An op, a collective, whose lines follow no number of the machine: the whole run has to."""
 
 
 def doubted(op: Op, scope: Scope, lower: Callable[[Any, Scope], Placed] | None = None) -> Placed:
     """The op as `lower` lowers it, or as it does itself, with the doubts of its numbers and of those of the machine.
 
     Raises:
-        CannotPlace: of a collective, no line follows a number of the machine.
+        Unfollowed: a number of the machine is unsure.
     """
     lower = lower or op.__class__.lower
     placed = _of_op(op, lambda each: lower(each, scope))
+    if scope.machine.unsure and isinstance(op, ExchangeOp):
+        raise Unfollowed
     for number in scope.machine.unsure:
-        if isinstance(op, ExchangeOp) and number.origin.spread:
-            message = f"no answer of a collective carries how unsure a number of the machine is ({number.doubt.key})"
-            raise CannotPlace(message, "leave out its `spread`")
-        placed = _with(placed, lower(op, replace(scope, machine=number.machine)), number.doubt, number.origin)
+        moved = lower(op, replace(scope, machine=number.ends[0]))
+        placed = _with(placed, moved, number.doubt, number.origin, END * number.origin.step)
     return placed
 
 
@@ -47,11 +52,11 @@ def _of_op(op: Op, lower: Callable[[Any], Placed]) -> Placed:
     for name, number in unsure.items():
         moved = lower(replace(sure, **dict[str, Any]({name: number * math.exp(-number.origin.step)})))
         doubt = doubt_of(f"{name} of {op.name or op.kind}", number.origin)._replace(case="stated")
-        placed = _with(placed, moved, doubt, number.origin)
+        placed = _with(placed, moved, doubt, number.origin, number.origin.step)
     return placed
 
 
-def _with(placed: Placed, moved: Placed, doubt: Doubt, origin: Origin) -> Placed:
+def _with(placed: Placed, moved: Placed, doubt: Doubt, origin: Origin, step: float) -> Placed:
     """The op with one more doubt on each of its lines but those whose own errors count it; moved: with the number a step less."""
     if placed.time > 0 and placed.cost is None and moved.time != placed.time:  # of a time that draws on nothing
         term = Term("time", "time", (("time", precise(placed.time, "s"), WORKLOAD),), placed.time, kind="stated")
@@ -61,7 +66,7 @@ def _with(placed: Placed, moved: Placed, doubt: Doubt, origin: Origin) -> Placed
     others = [Term("", "", (), moved.time)] if moved.cost is None else moved.cost.why
     lines = []
     for term, other in zip(placed.cost.why, chain(others, repeat(Term("", "", (), 0.0))), strict=False):
-        follows = abs(math.log(term.seconds / other.seconds)) / origin.step if term.seconds > 0 and other.seconds > 0 else 1.0
+        follows = abs(math.log(term.seconds / other.seconds)) / step if term.seconds > 0 and other.seconds > 0 else 1.0
         is_new = follows > 1e-9 and (origin.spread or _errors(term) == _errors(other))
         lines.append(replace(term, doubts=(*term.doubts, doubt._replace(seconds=follows * term.seconds))) if is_new else term)
     return replace(placed, cost=replace(placed.cost, why=tuple(lines)))

@@ -225,7 +225,7 @@ class Screen:
         ratio: simulated over estimated step, at the nearest option that was simulated.
         """
         step, size = steps[0], cluster.gpu.memory.size
-        sure = of_step(step, cluster)
+        sure = of_step(step, cluster, training.stated(cluster.gpu).framework)
         option = replace(
             option,
             how="estimate",

@@ -32,6 +32,7 @@ PROGRAM: Final = "program/"  # begins the regimes of recorded calls
 CALLED: Final = 3  # functions of a recorded program, at least
 MOST: Final = 0.5  # part of the time that they take, at least
 COUNTS: Final = 0.1  # part of the variance from which on an error says how sure the answer is
+OTHERS: Final = f"{PLAIN}/others"  # regime of what is off the critical path
 UNMEASURED: Final[frozenset[Case]] = frozenset({"generation", "outside"})
 # A framework of the library, as others run it.
 ELSEWHERE: Final = frozenset({"step/sharded", "step/tp", "step/fp8", "experts/step"})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, fields
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from hwsim.graph.disturbance import Disturbance
     from hwsim.graph.opgraph import Change
     from hwsim.machine import Machine
+    from hwsim.machine.moved import Moved
     from hwsim.results.expect import Verdict
     from hwsim.results.interval import Interval
     from hwsim.results.memory import DeviceMemory
@@ -65,6 +66,7 @@ def job_spans(timeline: Timeline, jobs: Sequence[tuple[str, int]]) -> tuple[JobS
 
 ISSUING: Final = frozenset({"dispatch", "compile", "call", "insert"})  # kinds of ops by which a program's thread issues one
 MOST_JOBS: Final = 32  # jobs up to which each has an interval
+MovedRun = tuple["Moved", Sequence["Result"]]
 Settings = Mapping[str, str]
 """Paths and values, as `--set` takes them: {"machine.cpu.coherence.cluster": "25 ns"}."""
 
@@ -103,6 +105,7 @@ class Result:
         told_ends: of those that acted while it went on, with their work as fast, and as slow, as the ends of its interval.
         unfolded: makes the timeline of all ranks of a folded run that is to look like one that is not; None of another run.
         sure: whether an interval is wanted; ends: finds its ends by further runs, if that is wanted.
+        moved: it with each number of the machine that no op follows at the ends of its range.
         again: how to prepare and simulate it again; None if its machine or workload was given as a value, not as a file.
         built: the machine itself.  paying: how it is paid for and where it stands (`hwsim.costs.Paying`), None if not asked.
     """
@@ -125,6 +128,7 @@ class Result:
     families: Mapping[str, Told] = field(default_factory=dict)
     told_ends: Mapping[str, tuple[Told, Told]] = field(default_factory=dict)
     unfolded: Callable[[], Timeline] | None = field(default=None, repr=False, compare=False)
+    moved: Sequence[MovedRun] = field(default=(), repr=False, compare=False)
     again: Again | None = field(default=None, repr=False, compare=False)
     sure: bool = True
     ends: Callable[[Timeline, Interval], Interval] | None = field(default=None, repr=False, compare=False)
@@ -148,11 +152,11 @@ class Result:
     @cached_property
     def issued_s(self) -> float | None:
         """Seconds until every op was issued and had its place in a queue; None if issuing costs nothing (no runtime)."""
-        last = self._issuing_last
+        last = self.last_issuing
         return None if last is None else int(self.simulated.end[last]) / FEMTO
 
     @cached_property
-    def _issuing_last(self) -> int | None:
+    def last_issuing(self) -> int | None:
         """The op by which the last op was issued."""
         issuing = labels_where(self.simulated.flat.graph.labels, lambda kind, _: kind in ISSUING)
         ops = np.flatnonzero(issuing[self.simulated.flat.label]) if issuing.any() and len(self.simulated) else ()
@@ -161,28 +165,20 @@ class Result:
     @cached_property
     def issued_interval(self) -> Interval | None:
         """The range in which `issued_s` lies in 90 of 100 such runs."""
-        from hwsim.results.doubts import weights_of
-        from hwsim.results.interval import interval
-
-        if self._issuing_last is None or not self.sure:
+        if self.last_issuing is None or not self.sure:
             return None
-        return interval(weights_of(self.simulated, self.changes, last=self._issuing_last), value=self.issued_s or 0.0)
+        return self.felt(lambda run: _until(run, run.last_issuing, run.issued_s or 0.0))
+
+    def felt(self, of: Callable[[Result], Interval]) -> Interval:
+        """An interval of this run with the errors of the numbers that only whole runs follow."""
+        from hwsim.results.felt import felt
+
+        return felt(self, self.moved, of) if self.moved else of(self)
 
     @cached_property
     def interval(self) -> Interval:
         """The range in which the makespan, or the kernels of a service, lie in 90 of 100 such runs, and what makes it so wide."""
-        from hwsim.results.doubts import weights_of
-        from hwsim.results.interval import interval
-
-        regimes = {training.program: training.errors for training in self.simulated.flat.graph.trainings}
-        last = max((job for job in self.jobs if job.last is not None), key=lambda job: job.end_s, default=None)
-        regime = regimes.get(last.name, "") if last is not None else next(iter(regimes.values()), "")
-        weights = weights_of(self.simulated, self.changes)
-        if self.of_kernels:  # arrivals set the time of a service: what is unsure are the seconds of its kernels
-            weights = weights.without_stated()
-        wholes = ("", regime)[len(self.jobs) < 2 :]  # the path to a training's end may be another job's for long
-        sure = max((interval(weights, value=self.makespan_s, whole=whole) for whole in wholes), key=lambda each: each.half)
-        return sure if self.ends is None else self.ends(self.simulated, sure)
+        return self.felt(_interval).of(self.makespan_s)
 
     @cached_property
     def told(self) -> Mapping[str, Told]:
@@ -233,22 +229,13 @@ class Result:
 
         None for a service, whose arrivals set its time; for all if there are more than 32 jobs.
         """
-        from hwsim.results.doubts import weights_of
-        from hwsim.results.interval import interval
-
         served = {name for told in self.told.values() for name in told.timed}
         regimes = {training.program: training.errors for training in self.simulated.flat.graph.trainings}
         if not self.sure or len(self.jobs) > MOST_JOBS:
             return (None,) * len(self.jobs)
         return tuple(
-            None
-            if job.name in served or job.last is None
-            else interval(
-                weights_of(self.simulated, self.changes, last=job.last, since=round(job.start_s * FEMTO)),
-                value=job.makespan_s,
-                whole=regimes.get(job.name, ""),
-            )
-            for job in self.jobs
+            None if job.name in served or job.last is None else self.felt(partial(_of_job, at, regimes.get(job.name, "")))
+            for at, job in enumerate(self.jobs)
         )
 
     @property
@@ -310,3 +297,33 @@ class Result:
 
     def __repr__(self) -> str:
         return f"Result({self.workload!r} on {self.machine!r}: {self.makespan_s:.6g} s, {self.op_count:,} ops)"
+
+
+def _interval(run: Result) -> Interval:
+    """Of its time, or of its mean op where arrivals set that: the sum of all hangs on what arrives."""
+    from hwsim.results.doubts import weights_of
+    from hwsim.results.interval import interval
+
+    regimes = {training.program: training.errors for training in run.simulated.flat.graph.trainings}
+    last = max((job for job in run.jobs if job.last is not None), key=lambda job: job.end_s, default=None)
+    regime = regimes.get(last.name, "") if last is not None else next(iter(regimes.values()), "")
+    weights, value = weights_of(run.simulated, run.changes), run.makespan_s
+    if run.of_kernels:  # what is unsure are the seconds of its kernels
+        took = (run.simulated.end - run.simulated.start)[run.simulated.flat.cost >= 0]
+        weights, value = weights.without_stated(), float(took.mean()) if len(took) else 0.0
+    wholes = ("", regime)[len(run.jobs) < 2 :]  # the path to a training's end may be another job's for long
+    sure = max((interval(weights, value=value, whole=whole) for whole in wholes), key=lambda each: each.half)
+    return sure if run.ends is None else run.ends(run.simulated, sure)
+
+
+def _of_job(at: int, whole: str, run: Result) -> Interval:
+    job = run.jobs[at]
+    return _until(run, job.last, job.makespan_s, round(job.start_s * FEMTO), whole)
+
+
+def _until(run: Result, last: int | None, value: float, since: int = 0, whole: str = "") -> Interval:
+    """Of the time until an op ends."""
+    from hwsim.results.doubts import weights_of
+    from hwsim.results.interval import interval
+
+    return interval(weights_of(run.simulated, run.changes, last=last, since=since), value=value, whole=whole)

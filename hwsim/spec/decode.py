@@ -30,7 +30,7 @@ from hwsim.spec.numbers import (
     Shape,
     number_shape,
     origins,
-    refuse_spreads,
+    refuse_doubts,
     short,
     with_origins,
 )
@@ -54,7 +54,7 @@ def decode(
             is given where each of its numbers is from, and its `problems()` are noted.
     """
     if sourced and sure:
-        refuse_spreads(tree, mistakes)
+        refuse_doubts(tree, mistakes)
     value: Any = _read_dataclass(cls, tree, Context(mistakes, sourced), frozenset(ignore), sure=sure)
     if value is FAILED:
         return None

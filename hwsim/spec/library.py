@@ -12,6 +12,7 @@ from typing import Final
 
 from hwsim.spec.confined import may_read, refuse_outside
 from hwsim.spec.mistakes import Place, SpecError, did_you_mean
+from hwsim.spec.tree import Tree
 
 _FOLDERS: Final = {
     "machine": "machines",
@@ -36,6 +37,11 @@ def library_root() -> Path:
     package = Path(__file__).resolve().parents[1]
     installed = package / "_data"
     return installed if installed.is_dir() else package.parent
+
+
+def of_user(tree: Tree) -> bool:
+    """Whether a value stands in no file of the library."""
+    return not tree.place.file.startswith((str(library_root() / "machines"), str(library_root() / "workloads")))
 
 
 def role(kind: str) -> str:

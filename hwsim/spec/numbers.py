@@ -22,6 +22,7 @@ from hwsim import ticks
 from hwsim.formats import format_quantity
 from hwsim.origins import GIVEN, SOURCES, Origin, Unsure
 from hwsim.records import dataclass
+from hwsim.spec.library import of_user
 from hwsim.spec.mistakes import Mistakes, did_you_mean
 from hwsim.spec.tree import Tree
 from hwsim.units import RATIO, TIME, Dimension, Quantity, UnitError, is_quantity, parse_as
@@ -148,7 +149,8 @@ def _unsure(value: Any, tree: Tree, context: Context, *, whole: bool) -> Any:
     if spread is not None and _spread(spread, context) is None:
         return FAILED
     origin = origin_of(tree) if tree.is_mapping else tree.origin if context.doubts == "file" else None
-    if context.sourced or origin is None or not origin.doubts or (whole and not origin.spread and context.doubts == "file"):
+    around = whole and context.doubts == "file" and origin and not origin.spread and (origin.kind != "guess" or not of_user(tree))
+    if context.sourced or origin is None or not origin.doubts or around:
         return value
     if context.doubts and not whole:
         return Unsure(value, origin)
@@ -232,11 +234,11 @@ def doubted(node: Tree, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str,
         yield from doubted(child, (*path, str(key))) if isinstance(child.value, dict | list) else ()
 
 
-def refuse_spreads(tree: Tree, mistakes: Mistakes) -> None:
-    """Note a mistake for each, of a file whose numbers no answer doubts."""
+def refuse_doubts(tree: Tree, mistakes: Mistakes) -> None:
+    """Note a mistake for each, of a file whose numbers no answer doubts; guesses of the library are among its errors."""
     for _, node in doubted(tree):
-        if (origin := origin_of(node)) is not None and origin.spread:
-            mistakes.add(node.place, f"no answer carries how unsure this number is ({origin!s})", "leave out its `spread`")
+        if (origin := origin_of(node)) is not None and origin.doubts and (origin.spread or of_user(node)):
+            mistakes.add(node.place, f"no answer carries how unsure this number is ({origin!s})", "leave its doubt out")
 
 
 def with_origins(tree: Tree) -> Tree:

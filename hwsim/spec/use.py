@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from hwsim.spec.expression import KEPT, mentions, parameters, substitute
-from hwsim.spec.library import find, library_root, located, role
+from hwsim.spec.library import find, located, of_user, role
 from hwsim.spec.mistakes import Mistakes, SpecError, did_you_mean
 from hwsim.spec.numbers import with_origins
 from hwsim.spec.reading import read
@@ -92,11 +92,6 @@ def laid(base: Tree, over: Tree) -> Tree:
     if new is not None and old is not None and of_user(over) and math.isclose(new.value, old.value, rel_tol=1e-12):
         return base
     return Tree(over.value, over.place, over.keys, over.origin, base)
-
-
-def of_user(tree: Tree) -> bool:
-    """Whether a value stands in no file of the library."""
-    return not tree.place.file.startswith(str(library_root() / "machines"))
 
 
 def resolve(tree: Tree, mistakes: Mistakes, *, kind: str = "machine", kept: frozenset[str] = KEPT) -> Tree:

@@ -32,7 +32,7 @@ class OfServices(Facts):
         if early:
             return
         if result.sure:
-            yield from summary.unsure(found(result))
+            yield from summary.unsure(result)
         yield from summary.lines(found(result))
         if (ends := result.told_ends.get("services")) is not None:
             yield from summary.between(*(end.found for end in ends))
@@ -48,8 +48,9 @@ class OfServices(Facts):
         """All services, and the same at both ends of the interval of their work."""
         from hwsim.families.services.summary import as_dict
 
-        ends = result.told_ends.get("services")
-        return as_dict(found(result)) | ({} if ends is None else {"services_at_ends": [as_dict(end.found) for end in ends]})
+        ends, half = result.told_ends.get("services"), result.told["services"].half(result)
+        more = {} if ends is None else {"services_at_ends": [as_dict(end.found, half) for end in ends]}
+        return as_dict(found(result), half) | more
 
     def explained(self, result: Result, place: Place) -> Iterable[str]:
         """What answers wait for, and what each statement takes."""

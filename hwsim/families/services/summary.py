@@ -11,6 +11,7 @@ from hwsim.families.services.results.answers import Answers, Held, Rung, Service
 from hwsim.families.services.results.unsure import work_interval
 from hwsim.formats import format_change, format_count, format_quantity, format_share, percent
 from hwsim.results.batches import Known, Settled
+from hwsim.results.result import Result
 from hwsim.views.kit.document import picked
 from hwsim.views.kit.table import Column, aligned
 
@@ -52,9 +53,9 @@ def _held(held: Held) -> str:
     )
 
 
-def unsure(services: Services) -> Iterator[tuple[str, str]]:
+def unsure(result: Result) -> Iterator[tuple[str, str]]:
     """The line that says how well the machine's numbers are known."""
-    sure = work_interval(services)
+    sure = work_interval(result)
     if sure.half >= EXACT:
         low, high = math.expm1(-sure.half), math.expm1(sure.half)
         text = f"by the machine's numbers the work of a request takes {format_change(low)} to {format_change(high)} of this"
@@ -200,8 +201,8 @@ def _time(seconds: float) -> str:
     return format_quantity(seconds, "s")
 
 
-def as_dict(services: Services) -> dict[str, Any]:
-    """The entry of the document; keys end in their unit."""
+def as_dict(services: Services, half: float) -> dict[str, Any]:
+    """The entry of the document; keys end in their unit; half: of the interval of their work."""
     return {
         "services": [_entry(each) for each in services.answers],
         "ladder": [
@@ -210,7 +211,7 @@ def as_dict(services: Services) -> dict[str, Any]:
         ],
         "alone_s": dict(services.alone),
         "end_s": services.end_s,
-        "work_half": work_interval(services).half,
+        "work_half": half,
         "stuck": services.stuck,
         "never": list(services.never),
         "caches": [held._asdict() for held in services.caches],

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from hwsim.doors import Server, Told
 from hwsim.families.services.results.answers import Services, expected_of
 from hwsim.results.checks import ROUNDING
+from hwsim.results.result import Result
 from hwsim.results.unsteady import overloaded
 from hwsim.spec import Warning
 
@@ -40,11 +41,11 @@ class Answered(Told):
             if answers.growth_per_s > 0:
                 yield overloaded(answers.name, answers.growth_per_s)
 
-    def half(self, half: float) -> float:  # noqa: ARG002
+    def half(self, result: Result) -> float:
         """Of the work of all statements."""
         from hwsim.families.services.results.unsure import work_interval
 
-        return work_interval(self.found).half
+        return work_interval(result).half
 
     def breaches(self) -> Iterator[str]:
         """Requests that are nowhere, or there in the mean but for their rate times their time (Little), over the whole run."""

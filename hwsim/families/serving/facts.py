@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from math import fsum
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,11 @@ MILLION = 1e6
 def found(result: Result) -> Sequence[ServiceStatistics]:
     """The served models of a run."""
     every: Sequence[ServiceStatistics] = result.told["infer"].found
-    return every
+    moved = [(number, [run.told["infer"].found for run in runs]) for number, runs in result.moved]
+    return [
+        replace(service, moved=[(number, [end[at] for end in ends]) for number, ends in moved])
+        for at, service in enumerate(every)
+    ]
 
 
 class OfModels(Facts):

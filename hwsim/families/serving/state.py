@@ -31,5 +31,5 @@ def state_of(service: ServiceStatistics) -> State:
     place = f"workload.jobs.{service.name}.infer" if service.name else "workload.infer"
     in_system = service.offered_per_s * service.latency.mean
     counted = f"{place}.requests" if service.came_s > 0 else ""
-    halves = tuple((f"{start}{each.measure}", each.half) for each in sure_of(service))
+    halves = tuple((f"{start}{measure}", each.half) for measure, each in sure_of(service).items())
     return State(service.name, service.requests, in_system, counted, knowns, grows, where, halves=halves, excess=excess)

@@ -11,9 +11,10 @@ from hwsim.families.serving import scaled as scaling
 from hwsim.families.serving.parts import LEAST, NAMES, SLOW, limited_by
 from hwsim.families.serving.results.accounting import ADAPTER, PARTS, STARTING
 from hwsim.families.serving.results.adapters import AdapterUse
-from hwsim.families.serving.results.errors import LEVEL, Sure, sure_of
+from hwsim.families.serving.results.errors import sure_of
 from hwsim.families.serving.results.statistics import RequestRow, ServiceStatistics
 from hwsim.formats import format_count, format_quantity, format_share, percent
+from hwsim.results.interval import Interval
 from hwsim.results.requests import Spread
 from hwsim.views.kit.document import picked
 
@@ -82,8 +83,8 @@ def _lines(service: ServiceStatistics) -> Iterator[tuple[str, str]]:
         late = "; MORE THAN IT CAN WRITE: some of it would not be there" if tier.writing > 1 else ""
         yield f"on the {tier.name}", f"{brought}; {filled}; written in {format_share(tier.writing)} of the time{late}"
     if sure := sure_of(service):
-        ranges = ", ".join(f"{NAMES.get(each.measure, 'tokens a second')} {_range(each)}" for each in sure)
-        behind = max(sure, key=lambda each: each.rows)
+        ranges = ", ".join(f"{NAMES.get(measure, 'tokens a second')} {_range(each)}" for measure, each in sure.items())
+        behind = max(sure.values(), key=lambda each: each.rows)
         unit = "models on GPUs" if behind.case == "source" else "GPUs"
         least = "no promise" if behind.case == "outside" else f"{behind.rows:,} measured, {behind.units} {unit} left out in turn"
         yield "9 of 10", f"such services: {ranges} ({least})"
@@ -178,7 +179,7 @@ def _count(requests: int) -> str:
     return "1 request" if requests == 1 else f"{requests:,} requests"
 
 
-def _range(sure: Sure) -> str:
+def _range(sure: Interval) -> str:
     low, high = (percent(end - 1, "+.0f") for end in (sure.low, sure.high))
     return f"{low.removesuffix(' %')} to {high}"
 
@@ -211,8 +212,8 @@ def as_dict(service: ServiceStatistics, *, rows: bool) -> dict[str, Any]:
         },
         "sampling": [picked(row, "measure", "percentile", "value_s", "low_s", "high_s", "short") for row in service.sampling],
         "interval": {
-            each.measure: {"low": each.low, "high": each.high, "level": LEVEL, **picked(each, "case", "rows", "units")}
-            for each in sure_of(service)
+            measure: {"low": each.low, "high": each.high, **picked(each, "level", "case", "rows", "units")}
+            for measure, each in sure_of(service).items()
         },
         "slo": {f"{name}_s": limit for name, limit in service.goal._asdict().items()},
         "spent": {f"{name}_s": seconds for name, seconds in service.spent_s},

@@ -92,7 +92,8 @@ def facts(result: Result) -> Iterator[tuple[str, str]]:
             yield "", "limits are of parts and links at full speed"
         yield from _set(result)
         return
-    if result.sure and (result.interval.half >= interval.EXACT or all(not each.half(0.0) for each in result.told.values())):
+    halves = [result.interval.half, *(each.half(result) for each in result.told.values())] if result.sure else []
+    if halves and (halves[0] >= interval.EXACT or max(halves) < interval.EXACT):
         yield from interval.lines(result.interval, kernels=result.of_kernels)
     shares = [(name, share) for name, _, share in families(limited_by(result.simulated))]
     shown = [f"{name} {format_share(share)}" for name, share in shares[:CAUSES]]

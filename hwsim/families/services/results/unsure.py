@@ -6,10 +6,15 @@ from hwsim.families.services.results.answers import Services
 from hwsim.results.cause import binding
 from hwsim.results.doubts import Weight, Weights, weighed
 from hwsim.results.interval import Interval, interval
+from hwsim.results.result import Result
 
 
-def work_interval(services: Services) -> Interval:
+def work_interval(result: Result) -> Interval:
     """The interval of the work of all statements together, as often as requests do them."""
+    return result.felt(lambda run: _of(run.told["services"].found))
+
+
+def _of(services: Services) -> Interval:
     weights: list[Weight] = []
     total = stated = 0.0
     for statement in services.statements:

@@ -9,57 +9,39 @@ default, their GPU was left out. Errors of first tokens and of the time between 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from functools import partial
+from typing import Final
 
 from hwsim.families.serving.results.statistics import ServiceStatistics
 from hwsim.origins import Case
 from hwsim.results.errors import table
+from hwsim.results.felt import felt
+from hwsim.results.interval import LEVEL, NORMAL, Interval
 
-LEVEL: Final = 90
 OF_GPU: Final[Mapping[Case, Case]] = {"known": "source", "stated": "source"}  # this model on this GPU was not measured
 TOPICS: Final[Mapping[str, str]] = {"ttft": "ttft", "tpot": "tpot", "latency": "e2e", "tokens_per_s": "throughput"}
 
 
-class Sure(NamedTuple):
-    """The range of a measure of nine of ten such services, as parts of what is said of this one.
+def sure_of(service: ServiceStatistics) -> Mapping[str, Interval]:
+    """The range of each measure of nine of ten such services, as parts of what is said of this one.
 
-    Args:
-        measure: "ttft", "tpot", "latency" or "tokens_per_s". half: half width, as a logarithm.
-        rows, units: measured runs behind it, and models on GPUs, or GPUs, that were left out in turn.
+    None of a network that writes no tokens, nor of times that grow with the run.
     """
-
-    measure: str
-    case: Case
-    half: float
-    rows: int
-    units: int
-
-    @property
-    def low(self) -> float:
-        return math.exp(-self.half)
-
-    @property
-    def high(self) -> float:
-        return math.exp(self.half)
-
-
-def sure_of(service: ServiceStatistics) -> tuple[Sure, ...]:
-    """Each measure with its range; none of a network that writes no tokens, nor of times that grow with the run."""
-    if not service.kind:
-        return ()
-    case = OF_GPU.get(service.case, service.case)
     has_range = {
         "ttft": service.first_token is not None and not service.overloaded,
         "tpot": service.each_token is not None,
         "latency": not service.overloaded,
         "tokens_per_s": not service.keeps_up,
     }
-    measured = table()
-    ranges = (
-        (measure, measured.errors(f"{topic}/{service.kind}", case)) for measure, topic in TOPICS.items() if has_range[measure]
-    )
-    return tuple(
-        Sure(measure, case, error.half[LEVEL], error.rows, error.units) for measure, error in ranges if error is not None
-    )
+    ranges = {each: felt(service, service.moved, partial(_measured, each)) for each in TOPICS if service.kind and has_range[each]}
+    return {measure: sure.of(1.0) for measure, sure in ranges.items() if sure.units}
+
+
+def _measured(measure: str, service: ServiceStatistics) -> Interval:
+    """By the errors of measured services; without units where none was."""
+    values, case = service.values(), OF_GPU.get(service.case, service.case)
+    error = table().errors(f"{TOPICS[measure]}/{service.kind}", case)
+    half, rows, units = (error.half[LEVEL], error.rows, error.units) if error is not None else (0.0, 0, 0)
+    value = values.get(measure, values.get(f"{measure}_mean", 0.0))
+    return Interval(value, half, half, LEVEL, "measured", case, rows, units, 0.0, half / NORMAL[LEVEL], ())

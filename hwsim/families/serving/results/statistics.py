@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field
 from itertools import accumulate
 from typing import Final, NamedTuple
 
@@ -23,6 +24,7 @@ from hwsim.families.serving.results.course import Course
 from hwsim.families.serving.results.log import MEASURES, Log, times_of
 from hwsim.families.serving.results.piles import Pile
 from hwsim.families.serving.results.scaling import Scaling
+from hwsim.machine.moved import Moved
 from hwsim.origins import Case
 from hwsim.records import dataclass
 from hwsim.results.invariants import BrokenInvariant
@@ -155,6 +157,7 @@ class ServiceStatistics:
         cache_format: number format of keys and values where it is narrower than 16 bits; "" else.
         parts: warnings that its run is a part of its load.
         stated_per_s: requests a second that come for ever, where the file says them: a steady rate, and no conversations.
+        moved: it with each number of the machine that only whole runs follow at the ends of its range.
         sampling: for each measure, how far its mean and percentiles are known; none if all came at once.
     """
 
@@ -196,6 +199,7 @@ class ServiceStatistics:
     prompt_copies: int = 0
     prompt_gpus: int = 0
     sampling: tuple[Sampling, ...] = ()
+    moved: Sequence[tuple[Moved, Sequence[ServiceStatistics]]] = field(default=(), repr=False, compare=False)
     kind: str = ""
     case: Case = "known"
     paced: bool = True
