@@ -21,7 +21,7 @@ BUDGETS: Final = {  # code lines
     "exporters": 190,
     "failures": 661,
     "families": 17_804,
-    "functions": 1_197,
+    "functions": 1_193,
     "graph": 1_634,
     "hwsim": 1_780,
     "hwsim_calibrate": 9_298,
