@@ -139,6 +139,14 @@ def test_no_arithmetic_needs_no_peak(tmp_path: Path) -> None:
         hwsim.simulate(here, workload(tmp_path / "v.yaml", "elementwise: {function: erf, count: 9, dtype: fp32, device: cpu}"))
 
 
+def test_a_measured_function_is_called_so(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("op,time\nadd,1 us\n", "utf-8")
+    path = workload(tmp_path / "w.yaml", ADD.replace("{function", "{name: add, function"))
+    assert (
+        "measured\n" in cli("compare", machine(tmp_path / "m.yaml"), path, tmp_path / "t.csv").stdout.partition("known by\n")[2]
+    )
+
+
 def test_a_machine_that_does_not_say_what_an_access_takes_refuses_it(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match="does not say what an access takes"):
         hwsim.simulate(machine(tmp_path / "m.yaml"), "d2l/measure-cache-size", expect=False)

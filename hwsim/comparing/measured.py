@@ -20,7 +20,7 @@ from hwsim.comparing.simulating import run_files
 from hwsim.formats import format_quantity, percent
 from hwsim.records import dataclass
 from hwsim.results.cause import binding
-from hwsim.results.coverage import mark_of
+from hwsim.results.coverage import MEASURED, mark_of
 from hwsim.results.interval import Interval
 from hwsim.spec import Mistakes, Place, Warning, did_you_mean
 from hwsim.spec.packed import read_json
@@ -328,5 +328,5 @@ def _known_by(run: Run) -> dict[str, str]:
             line = binding(flat.graph.costs[cost])
             stated = "stated" if line is not None and line.kind == "stated" else "formula"
             name = flat.graph.labels[label].name.partition(": ")[0]
-            marks.setdefault(name, mark_of(flat.graph.costs[cost])[0] or stated)
+            marks.setdefault(name, mark_of(flat.graph.costs[cost])[0].replace(MEASURED, "measured") or stated)
     return marks
