@@ -233,6 +233,20 @@ def test_what_no_op_follows_the_whole_answer_does(job: str, number: str) -> None
         assert (number in found[3]) == (max(map(abs, sides)) > 1e-6)
 
 
+def test_a_source_of_a_mapping_is_one_of_each_of_its_numbers() -> None:
+    cpu = {"kind": "cpu", "cores": 1, "flop": {"fp32": "1 TFLOP/s"}, "memory": {"bandwidth": "100 GB/s"}, "class": "ideal"}
+    link = {"between": ["cpu0", "cpu1"], "kind": "direct"}
+    workload = {"hwsim": "workload/1", "program": [{"allreduce": {"among": "cpu*", "bytes": "1 GB"}}]}
+    ways = (
+        {"bandwidth": "1 GB/s", "source": "guess"},
+        {"bandwidth": {"value": "1 GB/s", "source": "guess"}},
+        {"bandwidth": "1 GB/s"},
+    )
+    machines = [{"hwsim": "machine/1", "parts": {"cpu0": cpu, "cpu1": cpu}, "links": [link | way]} for way in ways]
+    outer, inner, exact = (hwsim.simulate(machine, workload).interval.half for machine in machines)
+    assert outer == inner > exact
+
+
 def test_no_more_numbers_are_unsure_than_answers_follow() -> None:
     cpu = {"kind": "cpu", "cores": 4, "flop": {"fp32": "1 TFLOP/s"}, "memory": {"bandwidth": "100 GB/s"}}
     disks = {f"disk-{at}": {"kind": "disk", "read": {"value": "1 GB/s", "source": "guess"}} for at in range(33)}

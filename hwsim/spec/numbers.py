@@ -225,13 +225,24 @@ def origin_of(tree: Tree) -> Origin | None:
     return Origin("stated", f"{source}, {ref}" if ref else source, spread)
 
 
-def doubted(node: Tree, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Tree]]:
-    """Path and node of each number beside which stands its spread, or that it is a guess."""
+def doubted(node: Tree, path: tuple[str, ...] = (), guess: Tree | None = None) -> Iterator[tuple[tuple[str, ...], Tree]]:
+    """Path and node of each number beside which stands its spread, or that it is a guess, or that all of its mapping are.
+
+    guess: what the mapping around it says of its source, where that is a guess.
+    """
     if node.get("value") is not None and (node.get("spread") is not None or node.text("source") == "guess"):
         yield path, node
         return
+    if node.get("value") is None and node.text("source") is not None:
+        says = {key: entry for key, entry in node.items() if key in SOURCE_KEYS}
+        guess = Tree(says, says["source"].place) if node.text("source") == "guess" else None
     for key, child in enumerate(node.elements()) if node.is_list else node.items():
-        yield from doubted(child, (*path, str(key))) if isinstance(child.value, dict | list) else ()
+        if isinstance(child.value, dict | list):
+            yield from doubted(child, (*path, str(key)), guess)
+            continue
+        if guess is None or child.place.file != guess.place.file or (number := child.quantity) is None or number.dimension.plain:
+            continue
+        yield (*path, str(key)), Tree({**dict(guess.items()), "value": child}, child.place)
 
 
 def refuse_doubts(tree: Tree, mistakes: Mistakes) -> None:
