@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -21,7 +22,7 @@ from hwsim.models import (
 )
 from hwsim.models.layer import Exchange
 from hwsim.models.layer import kernels as kernels_of
-from hwsim.models.memory import Footprint, cache_room, in_flight
+from hwsim.models.memory import Footprint, cache_room, in_flight, state_bytes
 from hwsim.models.server import PLAIN
 from hwsim.models.step import collective
 from tests.model_cases import run, small
@@ -50,6 +51,16 @@ def test_zero_divides_what_the_paper_says() -> None:
         held = training_memory(laid)
         found.append(scale * (held.weights + held.gradients + held.optimizer) / 1e9)
     assert found == pytest.approx([120, 31.4, 16.6, 1.9], abs=0.06)
+
+
+@pytest.mark.parametrize(("level", "weights", "optimizer"), [
+    ("none", 4, 8), ("zero-1", 4, 8 / 8), ("zero-3", 4 / 8, 8 / 8), ("fsdp", 0, 12 / 8),
+])  # fmt: skip
+def test_weights_of_32_bits_are_kept_once(level: Any, weights: float, optimizer: float) -> None:
+    plan = ParallelPlan(global_batch=8, sequence=1, sharding=level, dtype="fp32")
+    held, parameters = training_memory(lay(load_transformer("gpt2"), plan, 8)), load_transformer("gpt2").parameters
+    assert state_bytes(plan) == 12.0
+    assert (held.weights / parameters, held.optimizer / parameters) == pytest.approx((weights, optimizer), rel=1e-6)
 
 
 def test_a_schedule_keeps_as_many_microbatches_as_stages_follow() -> None:

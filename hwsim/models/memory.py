@@ -169,12 +169,13 @@ def routed_parameters(model: Transformer, plan: ParallelPlan, stage: int) -> flo
 def state_bytes(plan: ParallelPlan) -> float:
     """Bytes a parameter that a checkpoint holds: weights as computed with, and what the optimizer keeps, each once.
 
-    Fully sharded replicas keep no other weights than the optimizer's.
+    Fully sharded replicas, and those that compute with 32 bits, keep no other weights than the optimizer's.
 
     >>> state_bytes(ParallelPlan(global_batch=8)), state_bytes(ParallelPlan(global_batch=8, sharding="fsdp", optimizer="sgd"))
     (14.0, 8.0)
     """
-    return (0.0 if plan.sharding == "fsdp" else BYTES[plan.stored]) + OPTIMIZER[plan.optimizer]
+    own = plan.sharding == "fsdp" or BYTES[plan.stored] == 4
+    return (0.0 if own else BYTES[plan.stored]) + OPTIMIZER[plan.optimizer]
 
 
 def recomputed(laid: Laid, framework: Framework, stage: int = 0) -> float:
@@ -209,13 +210,11 @@ def training_memory(laid: Laid, framework: Framework | None = None, stage: int =
             return parameters * width / shards
         return (parameters - experts) * width / shards + experts * width / max(1, shards // plan.ep)
 
-    weights = held(w, shared=plan.gathers)
+    weights, gradients = held(w, shared=plan.gathers), held(gradient, shared=plan.gathers or plan.level == 2)
     if plan.gathers and fsdp:
-        weights = 0.0
-    gradients = held(gradient, shared=plan.gathers or plan.level == 2)
-    if plan.gathers and fsdp:
-        gradients = held(4.0, shared=True)
-    optimizer = held(OPTIMIZER[plan.optimizer], shared=plan.level >= 1)
+        weights, gradients = 0.0, held(4.0, shared=True)
+    twice = 4.0 if w == 4.0 and weights else 0.0  # weights of 32 bits are the optimizer's own
+    optimizer = held(OPTIMIZER[plan.optimizer] - twice, shared=plan.level >= 1)
     flying = in_flight(plan, stage, laid.microbatches)
     kept = flying * math.fsum(
         many * activations(model.kinds[kind], plan, laid.sequence, framework.attention, framework.repeated)
