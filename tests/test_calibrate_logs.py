@@ -182,15 +182,6 @@ def test_the_spread_of_runs_is_the_one_that_intervals_assume() -> None:
     assert spread_of(regime, table()) == REPEATS
 
 
-def test_output_as_json_has_the_residuals(tmp_path: Path) -> None:
-    shown = CliRunner().invoke(main, ["import", "mlc", str(FOLDER / "mlc.txt"), "--part", "xeon-8480", "--json"])
-    document = json.loads(shown.output)
-    assert document["tool"] == "MLC"
-    assert {row["what"] for row in document["rows"]} >= {"latency, node 0", "1:1 reads to writes"}
-    assert max(abs(row["error"]) for row in document["rows"]) < 0.01
-    assert any("under load" in each for each in document["left"])
-
-
 def test_a_part_of_one_s_own_is_used_from_the_output_s_folder(tmp_path: Path) -> None:
     (tmp_path / "own.yaml").write_text("hwsim: part/1\nkind: nic\nbandwidth: 400 Gb/s\nlanes: 16\n")
     output = tmp_path / "parts" / "nic.yaml"
@@ -264,39 +255,3 @@ def test_a_copy_of_the_library_is_left_out() -> None:
     found = fit_logs("babelstream", [Log("a", printed("babelstream", rows, 268.4e6))], Ask(sockets=2))
     assert any("copy is 1.43 times as fast as mul" in sentence for sentence in found.left)
     assert found.numbers()["bandwidth"].value == pytest.approx(310e9 / 2, rel=0.05)
-
-
-def test_published_tables_of_mlc() -> None:
-    """MLC v3.10 on two sockets with spaces for tabs, sequential latencies and noise under load (a page on its use)."""
-    text = """Intel(R) Memory Latency Checker - v3.10
-Measuring idle latencies for sequential access (in ns)...
-                Numa node
-Numa node            0       1
-       0          69.6   141.4
-       1         139.4    70.7
-
-Measuring Peak Injection Memory Bandwidths for the system
-ALL Reads        :      163473.8
-3:1 Reads-Writes :      152508.1
-2:1 Reads-Writes :      149002.1
-1:1 Reads-Writes :      139576.5
-Stream-triad like:      141400.2
-
-Measuring Loaded Latencies for the system
- 00000  448.15   162864.7
- 00050  199.32   156131.6
- 00500   93.19    53571.3
- 20000   80.18     2201.6
-
-Measuring cache-to-cache transfer latency (in ns)...
-Writer Numa Node     0       1
-            0        -   116.0
-            1    116.1       -
-"""
-    found = fit_logs("mlc", [Log("a", text)], Ask(base_of("xeon-6248", ("cpu",), Path())))
-    numbers = found.numbers()
-    assert numbers["memory.latency"].value == pytest.approx(70.15e-9)
-    assert numbers["numa.remote_latency"].value == pytest.approx(70.25e-9, rel=0.03)
-    assert numbers["numa.write_cost"].value == pytest.approx(1.32, rel=0.03)
-    assert "sequential latencies" in found.content()["ref"]
-    assert any("448.1 ns at the peak" in sentence for sentence in found.left)

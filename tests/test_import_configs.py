@@ -164,17 +164,6 @@ def test_a_mistake_has_its_place(keys: dict[str, Any], said: str, tmp_path: Path
     assert str(path) in str(caught.value)
 
 
-@pytest.mark.parametrize("text", ["", "[1, 2]", "{", '{"model_type": "llama", "model_type": "llama"}', "\x00", '{"a": ' * 300])
-def test_a_file_that_is_no_config_is_one_mistake(text: str, tmp_path: Path) -> None:
-    path = tmp_path / "config.json"
-    path.write_text(text)
-    with pytest.raises(SpecError) as caught:
-        model_of(path)
-    assert len(caught.value.mistakes) <= 2
-    with pytest.raises(SpecError, match="No such file"):
-        read_config(tmp_path / "none.json")
-
-
 # ---- the command ----
 
 

@@ -271,14 +271,6 @@ def test_every_launch_of_published_profiles_is_found(reference_data: Path, name:
     assert launches(recording.ranks[0]) == LAUNCHED[name]
 
 
-def test_eight_ranks_of_a_published_run(reference_data: Path) -> None:
-    recording = read("kineto", sorted((reference_data / "traces/gpu").glob("dlrm_V100x8_rank*.json.gz")))
-    assert [rank.number for rank in recording.ranks] == list(range(8))
-    found = np.array([launches(rank) for rank in recording.ranks])
-    assert found.sum(axis=0).tolist() == [2244, 2116]  # ranks 1 and 3 have kernels that were launched before the window
-    assert {rank.shift for rank in recording.ranks} == {0}
-
-
 @pytest.mark.parametrize("late", [0, 5_000_000])
 def test_the_clock_of_a_rank_that_begins_a_step_later_is_set_by_the_steps_of_both(tmp_path: Path, late: int) -> None:
     """As many collectives in both files, of steps 0 to 2 and 1 to 3: the n-th of each are not the same."""
@@ -293,16 +285,3 @@ def test_the_clock_of_a_rank_that_begins_a_step_later_is_set_by_the_steps_of_bot
     nccl = [rank.slices.end[[rank.names[n].startswith("nccl") for n in rank.slices.name]] for rank in recording.ranks]
     assert nccl[0][1:].tolist() == nccl[1][:-1].tolist()
     assert len(explain(recording).meetings) == 2
-
-
-@pytest.mark.parametrize("chunk", [64, 1 << 20])
-def test_paths_of_windows_damage_their_names_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk: int) -> None:
-    """PyTorch does not escape the backslashes of paths there."""
-    monkeypatch.setattr("hwsim.importers.text.CHUNK", chunk)
-    plain = read("kineto", [write_kineto(tmp_path / "a.json", kineto(run()))])
-    text = dumps(kineto(run())).replace("aten::linear", r"C:\Users\P\ut\x.py", 2).replace("aten::copy_", r"a\\b", 1)
-    (tmp_path / "b.json").write_text(text)
-    found = read("kineto", [tmp_path / "b.json"])
-    assert found.ranks[0].slices.start.tolist() == plain.ranks[0].slices.start.tolist()
-    assert {r"C:\Users\P\ut\x.py", r"a\b"} <= set(found.ranks[0].names)
-    assert any(left.name == "backslash" for left in found.left)

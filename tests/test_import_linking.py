@@ -69,18 +69,3 @@ def test_parents_are_those_of_a_stack(rows: list[tuple[What, str, int, int]]) ->
         if stack:
             assert linked.ends[index] <= max(linked.ends[stack[-1]], slices.start[index])
         stack.append(index)
-
-
-def test_a_clock_that_rounds_makes_no_child_of_a_follower() -> None:
-    """The first op ends 1 ns after the second begins; a child ends 1 ns after its parent."""
-    rows = [
-        Row(What.OP, "first", "main", 0, 10.001),
-        Row(What.OP, "second", "main", 10, 10),
-        Row(What.CALL, "cudaLaunchKernel", "main", 13, 7.001, 5),
-        Row(What.KERNEL, "k", "7", 20, 5, 5),
-    ]
-    one = rank(rows)
-    linked = link(one)
-    names = [one.names[name] for name in one.slices.name]
-    assert [names[linked.op[at]] if linked.op[at] >= 0 else "" for at in range(4)] == ["", "", "second", "second"]
-    assert (linked.ends[names.index("first")], linked.ends[names.index("cudaLaunchKernel")]) == (10 * 10**9, 20 * 10**9)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ from hwsim import engine
 from hwsim.importers import chakra
 from hwsim.importers.chakra_nodes import Kind, Trace, attribute, node, pack
 from hwsim.importers.kineto import trace as kineto
-from hwsim.importers.placing import placed
 from hwsim.importers.predicting import predict
 from hwsim.importers.recording import Recording
 from hwsim.importers.replay import Replay, explain
@@ -263,10 +261,3 @@ def plain(stream: int, start: int, length: int) -> Event:
 def test_kernels_that_do_not_overlap_are_no_exchange(tmp_path: Path) -> None:
     """They end within 100 us of one another, but the first has ended before the second begins."""
     assert not len(explain(as_kineto(tmp_path, [[plain(20, 0, 10)], [plain(20, 50, 10)]])).meetings)
-
-
-def test_a_group_is_where_its_ranks_are_placed(tmp_path: Path) -> None:
-    recording = as_kineto(tmp_path, events(1))
-    moved = replace(recording, ranks=tuple(replace(rank, number=rank.number + 6) for rank in recording.ranks))
-    placing = placed(moved, load_machine("dgx-h100"))  # ranks 6 to 9 on the first four of eight GPUs
-    assert placing.members((6, 7), [0, 1], 2) == placing.gpus[:2]

@@ -68,15 +68,6 @@ def test_modules_left_out_say_what_is_narrow(
     assert (quantised.format, quantised.of, quantised.group) == ("nvfp4", of_, 16)
 
 
-def test_a_method_that_is_not_named_is_told_by_the_other_keys(tmp_path: Path) -> None:
-    groups = {"group_0": {"weights": {"num_bits": 8, "type": "float"}}}
-    early = {"config_groups": groups, "quant_algo": "FP8", "kv_cache_scheme": "FP8", "producer": {"name": "modelopt"}}
-    for config, cache in ((early, "fp8"), ({"config_groups": groups}, None)):
-        quantised = load_transformer(checkpoint(tmp_path, {**LLAMA, "quantization_config": config})).quantised
-        assert quantised is not None
-        assert (quantised.format, quantised.cache) == ("fp8", cache)
-
-
 @pytest.mark.parametrize(
     ("keys", "said"),
     [({"quant_algo": "MIXED_PRECISION"}, "one format of all narrow weights can be said"),

@@ -64,11 +64,6 @@ def test_factors_that_mean_nothing_are_refused(options: list[str], message: str)
     assert message in result.stderr
 
 
-def test_factors_by_name_say_how_many_ops_they_change() -> None:
-    result = run("import", "kineto", PROFILE, "--gpu-times", "gemm=0.5")
-    assert "with 'gemm' (54 ops, 45.9 % of GPU time) half as long" in result.stdout
-
-
 def test_a_file_of_somebody_else_stays(tmp_path: Path) -> None:
     path = tmp_path / "mine.npz"
     path.write_text("hwsim: workload/1\nname: by hand\n")
