@@ -67,7 +67,7 @@ def _of_stations(requests: int) -> float:
     return process_time() - began
 
 
-def _of_model(choice: Choice, requests: int) -> float:
+def _of_model(requests: int) -> float:
     """Seconds of CPU of requests to a model on one GPU: chunked prompts, a cache in blocks, lowering and statistics included."""
     keys = {
         "model": "llama-3-8b",
@@ -85,7 +85,7 @@ def _of_model(choice: Choice, requests: int) -> float:
     lowered = prepare(machine, {"hwsim": "workload/1", "infer": keys})
     models = lowered.doors["infer"]
     assert isinstance(models, Models)
-    service = Service(models.plans[0], lowered.machine, fast=choice)
+    service = Service(models.plans[0], lowered.machine)
     service.graph(lowered.graph)
     service.statistics()
     return process_time() - began
@@ -146,8 +146,4 @@ def rows() -> Iterator[tuple[str, str, str]]:
     )
     if library.is_there():
         yield over("the same, compiled", lambda many: _of_service("always", many), _of_stations, REQUESTS, "<= 0.1")
-    yield over(
-        "a served request, Python, over SimPy's iterations", lambda many: _of_model("never", many), _of_iterations, CHAT, "<= 5"
-    )
-    if library.is_there():
-        yield over("the same, compiled", lambda many: _of_model("always", many), _of_iterations, CHAT, "<= 1")
+    yield over("a served request, over SimPy's iterations", _of_model, _of_iterations, CHAT, "<= 5")

@@ -250,7 +250,7 @@ class Planned(Protocol):
         """Capacities that it draws from or waits for, beside the ops of the graph."""
         return ()
 
-    def begin(self, machine: Machine, slower: float, engine: str) -> Open:
+    def begin(self, machine: Machine, slower: float) -> Open:
         """Its part in one run; slower: times as long as expected that its work takes."""
         ...
 

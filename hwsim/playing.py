@@ -64,7 +64,7 @@ def play(lowered: Lowered, manner: Manner) -> Played:
         Deadlock: ops wait for each other.
     """
     try:
-        opened = {key: each.begin(lowered.machine, manner.slower, manner.engine) for key, each in lowered.doors.items()}
+        opened = {key: each.begin(lowered.machine, manner.slower) for key, each in lowered.doors.items()}
         played = _simulated(lowered, manner, opened)
         return replace(played, opened=opened, acted={key: each.told() for key, each in opened.items()})
     except ticks.TooLong as error:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import hwsim
 from hwsim.api import load_machine
-from hwsim.families.serving.actors import alone
+from hwsim.families.serving.actors import alone, costs
 from hwsim.families.serving.results.statistics import ServiceStatistics
 from hwsim.results.critical import limited_by
 from hwsim.views.summary.document import document
@@ -20,6 +20,7 @@ from tests.test_infer import FREE, SMALL
 
 KINDS: dict[str, dict[str, Any]] = {
     "one copy": {"device": "gpu0"},
+    "more femtoseconds than 64 bits": {"device": "gpu0", "arrivals": {"day": {"mean": "0.002 1/s", "peak": "0.004 1/s"}}},
     "four pairs": {"device": "gpu*", "parallel": {"tp": 2}, "arrivals": {"poisson": "1500 1/s"}},
     "stages": {"device": "gpu*", "parallel": {"tp": 2, "pp": 2}, "arrivals": {"poisson": "600 1/s"}},
     "stages one after another": {
@@ -117,6 +118,18 @@ def test_sums_in_place_of_rows_take_no_longer(kind: str, monkeypatch: pytest.Mon
     assert only(sums) == only(rows)
     for mine, theirs in zip(sums.usage, rows.usage, strict=True):
         assert mine.busy_fs == pytest.approx(theirs.busy_fs, rel=2e-3)
+
+
+@pytest.mark.parametrize("parallel", [1, 2])
+def test_a_run_of_years_is_a_few_ops_to_the_femtosecond(parallel: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    keys: dict[str, Any] = {"device": "gpu0..1", "parallel": {"tp": parallel}, "arrivals": "all at once", "requests": 20}
+    whole = served("auto", **keys).timeline
+    monkeypatch.setattr(costs, "LONGEST", 10**9)
+    cut = served("auto", **keys).timeline
+    monkeypatch.setattr(costs, "MOST_PIECES", 2)
+    few = served("auto", **keys).timeline
+    assert whole.makespan == cut.makespan == few.makespan
+    assert len(whole.end) <= len(few.end) < len(cut.end)
 
 
 @pytest.mark.parametrize("way", ["auto", "clock"])

@@ -32,41 +32,6 @@ HWSIM_CORE_API int32_t hwsim_words(const uint64_t* one, const uint64_t* two, con
 HWSIM_CORE_API int32_t hwsim_longest_path(int64_t ops, const int64_t* first, const int32_t* next, const int32_t* missing,
                                           const int64_t* fixed, int64_t* start, int64_t* end);
 
-// A served model without a clock, played in pieces: it stops where Python has to say something, and goes on.
-typedef struct hwsim_served hwsim_served;
-
-// What `hwsim_served_play` answers instead of HWSIM_DONE, and the numbers that it leaves in `asked`.
-enum hwsim_served_status {
-  HWSIM_SERVED_WANTS_REQUESTS = HWSIM_NO_MEMORY + 14,
-  HWSIM_SERVED_ENDED,         // requests whose rows are to be taken
-  HWSIM_SERVED_WANTS_LINE,    // answers, low, step, copy -> start, attention, slope, rows, host
-  HWSIM_SERVED_WANTS_AROUND,  // rows, ended, total, copy -> fs
-  HWSIM_SERVED_WANTS_PROMPT,  // tokens, read, prompts, copy -> fs
-  HWSIM_SERVED_WANTS_SENT,    // copy, rows (negative: with prompts) -> fs
-  HWSIM_SERVED_WANTS_COST,    // copy, answers, context, ended, low, prompts, (tokens, read) of each -> see `told_cost`
-  HWSIM_SERVED_DOES_NOT_FIT,  // tokens
-};
-
-// numbers, parts: the settings, in the order of `hwsim.families.serving.actors.compiled`. graphs: their sizes. needs: blocks by tokens, if
-// they are not in proportion.
-HWSIM_CORE_API int32_t hwsim_served_new(const int64_t* numbers, const double* parts, const int64_t* graphs, const int64_t* needs,
-                                        hwsim_served** served);
-HWSIM_CORE_API int32_t hwsim_served_free(hwsim_served* served);
-// Requests in their order: arrivals of two words; afters: the one whose answer each follows, or -1; ids: pieces of the prompts,
-// `firsts` the first one of each, and the end.
-HWSIM_CORE_API int32_t hwsim_served_feed(hwsim_served* served, int64_t count, const int64_t* arrivals, const int64_t* afters,
-                                         const int64_t* prompts, const int64_t* outputs, const int64_t* firsts, const int64_t* ids,
-                                         int64_t span, int64_t is_last);
-HWSIM_CORE_API int32_t hwsim_served_play(hwsim_served* served, int64_t* asked, int64_t patience);
-HWSIM_CORE_API int32_t hwsim_served_told(hwsim_served* served, int64_t what, const int64_t* key, const int64_t* values,
-                                         const double* floats);
-// Rows of requests that have ended: 37 numbers of two words each.
-HWSIM_CORE_API int32_t hwsim_served_ended(hwsim_served* served, int64_t* rows);
-// How many bins, sums and records there are, and how many runs there were.
-HWSIM_CORE_API int32_t hwsim_served_sizes(hwsim_served* served, int64_t* sizes);
-HWSIM_CORE_API int32_t hwsim_served_results(hwsim_served* served, int64_t* numbers, int64_t* meters, int64_t* course, int64_t* bins,
-                                            int64_t* sums, double* sizes, int64_t* records);
-
 // Demands that compete for capacities, and after a replay the notes on their paces.
 typedef struct hwsim_flows hwsim_flows;
 

@@ -15,15 +15,15 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-SOURCES: Final = "f9610b1a318ee71074d61ae84fcf4803cbf5ac12770f6e387767b45e206eb8ee"  # of core/src: tests/test_core.py
+SOURCES: Final = "1b7562041468f24a75ee3534b3fc183ca9e3d13e0854005622cd98af7c379e21"  # of core/src: tests/test_core.py
 HOME: Final = Path(__file__).resolve().parent.parent / "_core"
 DONE, TOO_FAR, NO_MEMORY, MORE = range(4)  # what kernels return
 PATIENCE: Final = 50_000_000  # ns of a call before Python may hear an interrupt
 
 INT: Final = ctypes.c_int64
 POINTER: Final = ctypes.c_void_p
-BOOLS, INTS, LONGS, WORDS, FLOATS = (  # columns of them
-    np.ctypeslib.ndpointer(dtype, flags="C_CONTIGUOUS") for dtype in (np.bool_, np.int32, np.int64, np.uint64, np.float64)
+BOOLS, INTS, LONGS, WORDS = (  # columns of them
+    np.ctypeslib.ndpointer(dtype, flags="C_CONTIGUOUS") for dtype in (np.bool_, np.int32, np.int64, np.uint64)
 )
 
 

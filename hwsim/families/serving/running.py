@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 from hwsim.doors import Open, Planned, Server, Told
 from hwsim.engine import Actor
@@ -45,12 +45,11 @@ class Models(Planned):
         """Warnings of each plan."""
         return chain.from_iterable(plan.warnings for plan in self.plans)
 
-    def begin(self, machine: Machine, slower: float, engine: str) -> Serving:
+    def begin(self, machine: Machine, slower: float) -> Serving:
         """The services of one run."""
         from hwsim.families.serving.actors import Service
 
-        fast: Literal["never"] | None = "never" if engine == "simpy" else None
-        return Serving(tuple(Service(plan, machine, slower, fast) for plan in self.plans))
+        return Serving(tuple(Service(plan, machine, slower) for plan in self.plans))
 
     def holds(self, told: Told | None) -> Iterator[Any]:
         """Weights and caches, as long as their copies are on."""

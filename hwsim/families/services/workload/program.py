@@ -365,7 +365,7 @@ class Program(Planned):
         costs = [each.cost for each in self.served if each.cost is not None]
         return {name for each in costs for name, _ in (*each.demand.amounts, *each.demand.holds, *each.demand.clocks)}
 
-    def begin(self, machine: Machine, slower: float, engine: str) -> Running:  # noqa: ARG002
+    def begin(self, machine: Machine, slower: float) -> Running:
         """It in one run."""
         from hwsim.families.services.actors import Running
 

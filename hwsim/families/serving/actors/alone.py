@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hwsim.engine.issued import Issued, IssuedOp
 from hwsim.families.serving.actors.copy import Copy
-from hwsim.families.serving.actors.costs import Costs, Piece, Registry
+from hwsim.families.serving.actors.costs import Costs, Registry
 from hwsim.families.serving.actors.pace import Paced
 from hwsim.families.serving.actors.returning import Load
 from hwsim.families.serving.actors.router import Least, Router
@@ -114,44 +114,28 @@ class Written:
         self.ops.append(0, chain, (self._latest[copy],))
         return len(self.ops) - 1
 
-    def ended(self, copy: int, run: Run) -> int:
-        """A run has ended; the number of its last op, -1 once there are too many."""
+    def ended(self, copy: int, run: Run, instant: int) -> int:
+        """A run has ended at this instant; the number of its last op, -1 once there are too many."""
         self.runs += 1
-        costs, sums, end = self.costs[copy], self._sums, run.end
-        chain = costs.ops(run)
-        for label, _, cost, size, time, _ in costs.sums(run, chain):
-            kept = sums.setdefault((copy, label, cost), [0.0, 0])
-            kept[0] += size
-            kept[1] += time
-        self._busy[copy] = self._busy.get(copy, 0) + end - run.begin
-        self._ends[copy] = end
-        if self.runs <= ROWS:
-            self.notes(copy, chain)
-        return len(self.ops) - 1 if self.runs <= ROWS else -1
-
-    def notes(self, copy: int, chain: Many[Piece]) -> None:
-        """The ops of a run."""
+        costs, sums, is_noted = self.costs[copy], self._sums, self.runs <= ROWS
+        is_one = len(costs.gpus) == 1
+        chain = costs.ops(run) if is_noted or not is_one else ()
+        for label, _, cost, size, time, _ in (costs.sum(run),) if is_one else chain:
+            key = copy, label, cost
+            kept = sums.get(key)
+            if kept is None:
+                sums[key] = [size, time]
+            else:
+                kept[0] += size
+                kept[1] += time
+        self._busy[copy] = self._busy.get(copy, 0) + instant - run.begin
+        self._ends[copy] = instant
+        if not is_noted:
+            return -1
         after = self._after.pop(copy, -1)
         self.ops.append(0, [IssuedOp._make(op) for op in chain], (after,) if after >= 0 else ())
         self._latest[copy] = len(self.ops) - 1
-
-    def summed(
-        self,
-        runs: int,
-        ends: Many[tuple[int, int, int]],
-        sums: Many[tuple[tuple[int, int, int], list[Any]]],
-        *,
-        asked: bool,
-    ) -> None:
-        """All runs, added up elsewhere.
-
-        ends: (copy, end of its last run, time of all of its runs); sums: (copy, label, cost), and size and own time of such ops.
-        asked: whether a request woke its copy after an answer.
-        """
-        self._asked = asked
-        self.runs = 0 if runs <= ROWS else runs
-        self._ends, self._busy = {copy: end for copy, end, _ in ends}, {copy: busy for copy, _, busy in ends}
-        self._sums = dict(sums)
+        return len(self.ops) - 1
 
     def graph(self, like: OpGraph) -> OpGraph:
         """All of it, on the capacities and pools of a graph."""
@@ -208,7 +192,8 @@ class Alone:
         instant = 0
         while True:
             arrival = source.time()
-            while due and (arrival is None or due[0][:2] < (arrival, COME)):
+            before = NEVER if arrival is None else arrival, COME
+            while due and due[0] < before:
                 instant, kind, number, turn = heapq.heappop(due)
                 if turn < 0:
                     self._brought(number, self._loads[-1 - turn], instant)
@@ -222,6 +207,7 @@ class Alone:
                 if kind == END:
                     self._ends(number, instant)
                     arrival = source.time()
+                    before = NEVER if arrival is None else arrival, COME
                 else:
                     self._begins(number, instant)
             if arrival is None:
@@ -339,20 +325,23 @@ class Alone:
         self.pace[number].set(run)
         if run.count > 1 and (head := copy.head) is not None:
             copy.cut(run, head.at)
-        self._plan(number, END, run.end)
+        turns = self._turns
+        turns[number] += 1
+        heapq.heappush(self._due, (run.end, END, number, turns[number]))
 
     def _ends(self, number: int, instant: int) -> None:
         copy, run = self.copies[number], self._runs[number]
         assert run is not None
-        op = -1 if self.written is None else self.written.ended(number, run)
+        op = -1 if self.written is None else self.written.ended(number, run, instant)
         self._runs[number] = None
-        for sequence in copy.done(run, instant):
+        over = copy.done(run, instant)
+        for sequence in over:
             asks = self.source.ended(sequence.number, instant + self.settings.out)
             if asks is not None and op >= 0:
                 self._follows[asks[1]] = op, instant
         if self.scaled is not None and self.scaled.line:
             self._releases(instant)
-        if copy.is_idle:
+        if over and copy.is_idle:
             self._awaits(number, instant)
-            return
-        self._next(number, instant)
+        else:
+            self._next(number, instant)

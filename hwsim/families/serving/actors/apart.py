@@ -51,7 +51,7 @@ class OfPrompts(Log):
 
     def __init__(self, log: Log) -> None:
         self.log = log
-        for name in ("refuses", "holds", "frees", "reads", "puts_off", "passes"):
+        for name in ("refuses", "holds", "frees", "reads", "puts_off", "meters"):
             setattr(self, name, getattr(log, name))
 
     def begins(self, time: int, requests: Iterable[int], cached: int = 0) -> None:
@@ -62,9 +62,10 @@ class OfPrompts(Log):
                 self.scaled.begins(time)
         self.log.begins(time, every, cached)
 
-    def iterated(self, copy: int, start: int, end: int, **more: Any) -> None:
+    def iterated(self, copy: int, start: int, end: int, answers: int, worked: int, blocks: int = 0, *more: Any) -> None:
         """As of the log; only the cache of answers counts."""
-        self.log.iterated(copy, start, end, **{**more, "blocks": 0})
+        del blocks
+        self.log.iterated(copy, start, end, answers, worked, 0, *more)
 
     def writes(self, time: int, requests: Iterable[int], out: int = 0) -> None:
         """These are read."""

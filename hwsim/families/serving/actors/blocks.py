@@ -73,13 +73,13 @@ class Even:
         >>> even.later(6)
         [1, 0, 0, 1, 1]
         """
-        backwards = self.counts[::-1]
-        return (backwards * (iterations // self.block + 1))[: iterations - 1]
+        if iterations <= self.block:
+            return self.counts[:-iterations:-1]
+        return (self.counts[::-1] * (iterations // self.block + 1))[: iterations - 1]
 
     def grow(self, iterations: int) -> None:
         """All grow by a number of tokens."""
-        shift = iterations % self.block
-        if shift:
+        if shift := iterations % self.block:
             self.counts = self.counts[-shift:] + self.counts[:-shift]
 
 

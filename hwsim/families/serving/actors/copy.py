@@ -169,9 +169,10 @@ class Copy(Replica):
                 return self._nothing(instant, before)
             run = Run(self.iterations, instant, seen, parts, answers, self.context + answers, answers)
             run.most = self._most() if mixes or self.put_off == before else 1  # who made room may join again
+            line = self.returning.line(self.waiting, self.door) if self.loaded else self.waiting
             self.is_open = (
                 answers + len(self.partial) < settings.sequences
-                and (self._closed or not ((line := self.returning.line(self.waiting, self.door)) and line[0].at <= self.door))
+                and (self._closed or not (line and line[0].at <= self.door))
                 and (answers * settings.verified < settings.budget if mixes else settings.prompts == "before")
             )
             return run
@@ -211,8 +212,9 @@ class Copy(Replica):
 
     def _most(self) -> int:
         """Iterations until a decision is due, or blocks run out."""
-        most = self._undecided()
-        free = self.pool.free
+        most, free = self._ends[0][0] - self.count, self.pool.free
+        if self._closed or self._hold > self.iterations:
+            most = self._undecided()
         if (most // self.settings.block + 1) * self.answers > free and self.growth.wanted(most) > free:
             most = most_within(self.growth.wanted, free, most)
         return most
@@ -361,37 +363,40 @@ class Copy(Replica):
 
     def done(self, run: Run, end: int) -> list[Sequence]:
         """Note that the iterations of a run have ended; the requests that are answered, in order."""
-        count, answers, log, settings, growth = run.count, run.answers, self.log, self.settings, self.growth
+        count, answers, parts, log, settings, growth = run.count, run.answers, run.parts, self.log, self.settings, self.growth
+        pool, later, begin, first, until = self.pool, list[int](), run.begin, 0, None
         self.iterations += count
         if answers:
-            if not run.parts and (wanted := growth.wanted(count) - run.taken):
-                self.pool.take(wanted)
+            wanted = growth.wanted(1)
             if count > 1:
-                log.grows(run.begin, run.first, run.slope, growth.later(count))
+                later = growth.later(count)
+                wanted += sum(later)  # integers
+            if not parts and wanted > run.taken:
+                pool.take(wanted - run.taken)
             growth.grow(count)
             self.count += count
             self.context += answers * count
             if settings.admit == "ratio":
                 self._promises.writes(answers * count)
-        begin, first, until = run.begin, 0, None
         if count > 1:
             if (self.waiting and self.waiting[-1].at > self.door) or (self.loaded and self.loaded[-1].at > self.door):
                 begin, first = self._came(run, end)
                 until = partial(run.until, first, begin)
-            self.seen, self.door = run.looked(settings.ahead, settings.look, self.door)
+            self.seen = run.start(count - 1) - 1
+            if settings.look > 1:
+                self.door = run.looked(settings.ahead, settings.look, self.door)
         spent = run.spent(first, count, begin, end)
-        if run.parts:
+        if parts:
             prompts, all_tokens = spent[0], run.tokens
-            for sequence, tokens in run.parts:
+            for sequence, tokens in parts:
                 log.reads(sequence.number, prompts * tokens // all_tokens)
-        log.passes(self.number, begin, end, spent, until)
+        log.meters[self.number].iterated(begin, end, spent, until)
         log.iterated(
-            self.number, run.begin, end, answers=answers, worked=answers + len(run.parts),
-            blocks=self.pool.blocks - self.pool.free, count=count,
-            first=run.first if count > 1 else end - begin, slope=run.slope,
+            self.number, run.begin, end, answers, answers + len(parts), pool.blocks - pool.free,
+            count, run.first if count > 1 else end - begin, run.slope, later,
         )  # fmt: skip
         over: list[Sequence] = []
-        for sequence, tokens in run.parts:
+        for sequence, tokens in parts:
             self._reads(sequence, tokens, end, over)
         ends, instant = self._ends, self.count
         while ends and (ends[0][0] <= instant or ends[0][3].put_off != ends[0][2]):
@@ -427,7 +432,9 @@ class Copy(Replica):
         if number >= run.count:
             return run.begin, 0
         begin = run.start(number)
-        self.log.passes(self.number, run.begin, begin, run.spent(0, number, run.begin, begin), partial(run.until, 0, run.begin))
+        self.log.meters[self.number].iterated(
+            run.begin, begin, run.spent(0, number, run.begin, begin), partial(run.until, 0, run.begin)
+        )
         self._refuse("seats")
         return begin, number
 

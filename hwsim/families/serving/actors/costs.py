@@ -193,22 +193,20 @@ class Costs:
         called = f"{first}.serving{self.batch or ''}"
         self.queue = self.known.queue(Queue(f"{name}:{called}" if name else called, first))
 
-    def sums(self, run: Run, chain: Sequence[Piece]) -> Sequence[Piece]:
-        """The iterations of a run as ops that are only added up; chain: its ops."""
-        if len(chain) == 1 or len(self.gpus) > 1:
-            return chain
-        return [(self._named(run), self.queue, self._kernels(run), run.computed / FEMTO, run.host * run.count, -1)]
+    def sum(self, run: Run) -> Piece:
+        """The iterations of a run on one GPU as an op that is only added up, however long."""
+        kernels, cost = run.computed, None if run.low < 0 else self._drawn.get((0, 0, run.answers, run.low))
+        if cost is None:
+            cost = self._kernels(run)
+        size, rest = (kernels / FEMTO, 0) if kernels <= MOST_PIECES * LONGEST else _of(kernels, 1.0)
+        return self._named(run), self.queue, cost, size, rest + run.host * run.count, -1
 
     def _named(self, run: Run) -> int:
-        if not self._answers:
-            return self._label("batch")
-        if not run.parts:
-            return self._label("tokens")
-        return self._label("prompts and tokens" if run.answers else "prompts")
-
-    def drawn(self, run: Run) -> tuple[int, int]:
-        """Numbers of the label of a run, and of the cost of a second of its kernels."""
-        return self._named(run), self._kernels(run)
+        name = "tokens"
+        if run.parts:
+            name = "batch" if not self._answers else "prompts and tokens" if run.answers else "prompts"
+        label = self._labels.get(name)
+        return self._label(name) if label is None else label
 
     def exchanged(self, rows: int) -> list[Exchanged]:
         """The exchanges of an iteration, by the tokens that they pass."""
@@ -238,12 +236,8 @@ class Costs:
         else:
             cost = self._kernels(run)
         chain += self.chain(self._named(run), cost, kernels, run.host * count)
-        return self.exchanges_of(count, run.padded, chain)
-
-    def exchanges_of(self, count: int, rows: int, chain: list[Piece]) -> list[Piece]:
-        """A chain, with the exchanges of a number of iterations that each pass so many tokens."""
-        exchanged = self._exchanged.get(rows)
-        for op, body, flowing in self.exchanged(rows) if exchanged is None else exchanged:
+        exchanged = self._exchanged.get(run.padded)
+        for op, body, flowing in self.exchanged(run.padded) if exchanged is None else exchanged:
             if count == 1:
                 chain.append(op)
             elif (flowing := count * flowing) <= LONGEST:

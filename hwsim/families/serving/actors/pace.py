@@ -126,11 +126,12 @@ class Pace:
             self._of_parts(run, 0 if line is None else line.slope * beyond // answers, line)
         elif line is not None:
             run.low = low
-            run.kernels, run.slope, run.host = line.start + line.slope * beyond // answers, line.slope, line.host
-            alike = -((beyond - answers * line.step) // answers)
+            start, _, slope, rows, _, _, host = line
+            run.kernels, run.slope, run.host = start + slope * beyond // answers, slope, host
+            alike = -((beyond - answers * step) // answers)
             if alike < run.most:
                 run.most = alike
-            run.network, run.padded = self.sent.get(line.rows) or self.sends(line.rows, mixed=False)
+            run.network, run.padded = self.sent.get(rows) or self.sends(rows, mixed=False)
         run.count = run.most
         run.first = run.host + run.kernels + run.network
 

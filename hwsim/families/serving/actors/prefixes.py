@@ -68,7 +68,10 @@ class Pool:
         if count > self.free:
             raise ValueError(f"{count} blocks of {self.free} that are free")
         self.free -= count
-        line = self._line
+        line, last = self._line, self._last
+        if last and len(line) == 1 and line[last] > count and not self._blank:  # no piece is free
+            line[last] -= count
+            return
         if self._blank:
             blank = min(self._blank, count)
             self._blank -= blank

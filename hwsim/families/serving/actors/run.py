@@ -136,8 +136,11 @@ class Run:
         network, host, kernels = count * self.network, count * self.host, count * self.kernels
         if self.slope:
             kernels += self.slope * ((last * (last - 1) - first * (first - 1)) // 2)
-        answers = kernels if not self.parts else min(kernels, self.answered)
-        return kernels - answers, answers, network, end - begin - kernels - network - host, host
+        rest = end - begin - kernels - network - host
+        if not self.parts:
+            return 0, kernels, network, rest, host
+        answers = min(kernels, self.answered)
+        return kernels - answers, answers, network, rest, host
 
     @property
     def computed(self) -> int:
@@ -186,10 +189,9 @@ class Run:
         end = self.start(number)
         return end, self.spent(first, number, begin, end)
 
-    def looked(self, ahead: int, look: int, door: int) -> tuple[int, int]:
-        """Until when requests had come at its last decision; until when at the last look for them, `door` if there was none."""
-        last = self.count - 1
-        if look > 1 and (number := (self.index + last) // look * look - self.index) > 0:
-            at = number - ahead
-            door = self.seen if at == 0 else self.start(at) - 1
-        return self.start(last) - 1, door
+    def looked(self, ahead: int, look: int, door: int) -> int:
+        """Until when requests had come at its last look for them, one in `look` iterations; `door` if there was none."""
+        number = (self.index + self.count - 1) // look * look - self.index
+        if number <= 0:
+            return door
+        return self.seen if number == ahead else self.start(number - ahead) - 1

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from hwsim import ticks
 from hwsim.demand import Cost
-from hwsim.engine import Host, Waits, fast
+from hwsim.engine import Host, Waits
 from hwsim.engine.issued import Issued
 from hwsim.families.serving.actors.alone import Alone, Written
 from hwsim.families.serving.actors.copy import Copy
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from hwsim.families.serving.results.adapters import AdapterUse
     from hwsim.families.serving.workload.scaling import Scale
 
-LARGE: Final = 50  # requests from which it pays to load the compiled library
-
 
 @dataclass(slots=True)
 class Service:
@@ -45,13 +43,11 @@ class Service:
 
     Args:
         slower: times as long as expected that kernels and collectives take, for the ends of an interval.
-        fast: whether the compiled library plays it, instead of what HWSIM_FAST says (see `hwsim.engine.fast`).
     """
 
     plan: ServicePlan
     machine: Machine
     slower: float = 1.0
-    fast: fast.Choice | None = None
     log: Log = field(init=False)
     copies: list[Copy | Static] = field(init=False)
     _exchanges: list[Exchanges] = field(init=False)
@@ -205,30 +201,10 @@ class Service:
 
     def graph(self, like: OpGraph) -> OpGraph:
         """Everything that it does, as a graph on the capacities of another: only where it has its devices and links to itself."""
-        if self._compiled():
-            from hwsim.families.serving.actors.compiled import Compiled, TooFar
-
-            try:
-                written = self._written(like)
-                Compiled(self.plan, self._pace, self.log, written).play()
-                return written.graph(like)
-            except TooFar:
-                self.__post_init__()  # from its beginning
-        written = self._written(like)
+        known = Issued(like.capacities)
+        written = Written(self._costs(known), known, self.plan.name)
         self.play(written)
         return written.graph(like)
-
-    def _written(self, like: OpGraph) -> Written:
-        known = Issued(like.capacities)
-        return Written(self._costs(known), known, self.plan.name)
-
-    def _compiled(self) -> bool:
-        """Whether the compiled library plays it."""
-        if not fast.plays(len(self.plan.requests), choice=self.fast, large=LARGE):
-            return False
-        from hwsim.families.serving.actors.compiled import covers
-
-        return covers(self.plan)
 
     def play(self, written: Written | None = None) -> int:
         """Play it without a clock; when its last answer is written, fs."""

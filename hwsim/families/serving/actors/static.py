@@ -97,11 +97,10 @@ class Static(Replica):
         spent = run.spent(0, run.count, run.begin, end)
         for sequence, tokens in run.parts:
             self.log.reads(sequence.number, spent[0] * tokens // run.tokens)
-        self.log.passes(self.number, run.begin, end, spent)
+        self.log.meters[self.number].iterated(run.begin, end, spent)
         self.log.iterated(
-            self.number, run.begin, end, answers=0 if run.parts else len(self.under_way),
-            worked=len(self.under_way), blocks=self.used, count=run.count,
-            first=run.first if run.count > 1 else end - run.begin, slope=run.slope,
+            self.number, run.begin, end, 0 if run.parts else len(self.under_way), len(self.under_way),
+            self.used, run.count, run.first if run.count > 1 else end - run.begin, run.slope,
         )  # fmt: skip
         if run.parts:
             self.log.writes(end, [each.number for each in self.under_way if each.output], self.settings.out)

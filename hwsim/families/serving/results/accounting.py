@@ -122,10 +122,11 @@ class Meters:
                     self.coming.append(stay)
                 else:
                     at, passed = (end, spent) if until is None else until(stay.seen)
-                    seats, room = ((at - start) * (self.refusal == why) for why in ("seats", "room"))
+                    seats, room = (at - start) * (self.refusal == "seats"), (at - start) * (self.refusal == "room")
                     waited = self.waited if self.refusal else _sum(self.waited, passed)
                     self._starts(stay, at, waited, self.seats + seats, self.room + room)
-        self.spent = _sum(self.spent, spent)
+        (a, b, c, d, e), (p, q, r, s, t) = self.spent, spent
+        self.spent = a + p, b + q, c + r, d + s, e + t
         if self.refusal:
             self.refused = _sum(self.refused, spent)
             if self.refusal == "room":
@@ -239,9 +240,10 @@ class Meters:
 
     def _rest(self, parts: list[int], time: int, rest: int) -> None:
         """Charge time outside iterations: on the way out, or between them."""
-        out = min(max(0, time - self.end), rest)
-        parts[HOST] += out
-        parts[TURN] += rest - out
+        if rest:
+            out = min(max(0, time - self.end), rest)
+            parts[HOST] += out
+            parts[TURN] += rest - out
 
 
 def _sum(reading: Spent, spent: Spent) -> Spent:

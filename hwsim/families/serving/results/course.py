@@ -14,8 +14,6 @@ from hwsim.ticks import Column
 
 CELLS: Final = 512  # stretches of time of the course, at most
 FINEST: Final = 40  # bits of the shortest stretch: 1.1 ms
-BLOCK: Final = 4_096  # entries that are added up together
-MANY: Final = 1 << 16  # iterations of runs that are added up together, at most
 
 
 @dataclass(slots=True)
@@ -33,9 +31,6 @@ class Course:
     taken: dict[int, int] = field(default_factory=dict)
     area: int = 0
     most: int = 0
-    _taken: list[tuple[int, int, int]] = field(default_factory=list)
-    _runs: list[tuple[int, int, int, int]] = field(default_factory=list)
-    _later: list[int] = field(default_factory=list)
 
     def counts(self, column: dict[int, int], time: int) -> None:
         """An event."""
@@ -45,52 +40,31 @@ class Course:
             cell = time >> self.bits
         column[cell] = column.get(cell, 0) + 1
 
-    def takes(self, start: int, end: int, blocks: int) -> None:
-        """So many blocks of a cache are taken from `start` to `end`."""
-        self._taken.append((start, end, blocks))
-        if len(self._taken) > BLOCK:
-            self.settle()
-
-    def grows(self, start: int, first: int, slope: int, later: Sequence[int]) -> None:
-        """A run since `start` takes these blocks in each iteration after its first; they were counted from its start.
-
-        first: fs of the first iteration; slope: more for each after it.
-        """
-        self._runs.append((start, first, slope, len(later)))
-        self._later += later
-        if len(self._later) > MANY:
-            self.settle()
-
-    def settle(self) -> None:
-        """Add up what is known of the caches."""
-        if self._taken:
-            begins, ends, taken = zip(*self._taken, strict=True)
-            self.most = max(self.most, *taken)
-            origin = self._origin(min(begins), max(ends))
-            start, end = (ticks.column([each - origin for each in times]) for times in (begins, ends))
-            self._adds(origin, start, end, ticks.column(taken))
-            self._taken.clear()
-        if self._later:
-            starts, firsts, slopes, counts = zip(*self._runs, strict=True)
-            last = max(start + count * first + slope * (count * (count - 1) // 2) for start, first, slope, count in self._runs)
-            origin = self._origin(min(starts), last)
-            start = ticks.column([each - origin for each in starts])
-            first, slope, many = (ticks.column(each) for each in (firsts, slopes, counts))
-            blocks = ticks.column(self._later)
-            kept = np.flatnonzero(blocks)
-            run = np.repeat(np.arange(len(many)), many)[kept]
-            number = kept + 1 - (np.cumsum(many) - many)[run]  # count
-            more = ticks.multiply(slope[run], number * (number - 1) // 2)
-            length = ticks.add(ticks.multiply(first[run], number), more)
-            self._adds(origin, start[run], ticks.add(start[run], length), -blocks[kept])
-            self._runs.clear()
-            self._later.clear()
-
-    def _origin(self, first: int, last: int) -> int:
-        """The start of the stretch of a time, once all times up to the last have stretches: what follows is counted from it."""
-        while last >> self.bits >= CELLS:
+    def takes(self, starts: Sequence[int], ends: Sequence[int], blocks: Sequence[int]) -> None:
+        """So many blocks of a cache are taken from one instant to another, by each of some runs."""
+        self.most = max(self.most, *blocks)
+        while max(ends) >> self.bits >= CELLS:
             self._double()
-        return first >> self.bits << self.bits
+        origin, start = self._since(starts)
+        self._adds(origin, start, ticks.column([end - origin for end in ends]), ticks.column(blocks))
+
+    def grows(self, starts: Sequence[int], first: Column, slope: Column, many: Column, later: Sequence[int]) -> None:
+        """Those runs take these blocks in each of `many` iterations after their first; they were counted from their start.
+
+        first: fs of the first iteration of a run; slope: more for each after it.
+        """
+        blocks, kept = ticks.column(later), np.flatnonzero(later)
+        run = np.repeat(np.arange(len(many)), many)[kept]
+        number = kept + 1 - (np.cumsum(many) - many)[run]  # count
+        more = ticks.multiply(slope[run], number * (number - 1) // 2)
+        length = ticks.add(ticks.multiply(first[run], number), more)
+        origin, start = self._since(starts)
+        self._adds(origin, start[run], ticks.add(start[run], length), -blocks[kept])
+
+    def _since(self, times: Sequence[int]) -> tuple[int, Column]:
+        """The start of the stretch of the first of these times, and all of them counted from it."""
+        origin = min(times) >> self.bits << self.bits
+        return origin, ticks.column([time - origin for time in times])
 
     def _adds(self, origin: int, start: Column, end: Column, blocks: Column) -> None:
         if not len(blocks):

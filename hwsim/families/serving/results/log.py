@@ -9,22 +9,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import field
+from operator import attrgetter
 from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hwsim import ticks
-from hwsim.families.serving.results.accounting import ADAPTER, HOST, NETWORK, PARTS, Meters, Refusal, Spent, Stay, Until
+from hwsim.families.serving.results.accounting import ADAPTER, HOST, NETWORK, PARTS, Meters, Refusal, Stay
 from hwsim.families.serving.results.course import Course
-from hwsim.families.serving.results.piles import Gaps, Pile
+from hwsim.families.serving.results.piles import Pile
 from hwsim.records import dataclass
 from hwsim.results.batches import Batched
 from hwsim.ticks import FEMTO, Column
 
 ROWS: Final = 20_000  # requests whose rows are all kept
 SAMPLE: Final = 2_000  # rows that are kept of more
-BLOCK: Final = 4_096  # requests that are added up together
+BLOCK: Final = 4_096  # requests, or runs, that are added up together
+MANY: Final = 1 << 16  # iterations of runs that are added up together, at most
 MEASURES: Final = ("ttft", "tpot", "latency")
 COLUMNS: Final = ("number", "arrival", "copy", "prompt", "output", "begin", "first", "end", "cached")
 Columns: TypeAlias = dict[str, Column]
@@ -100,12 +102,12 @@ class Log:
     """Notes of a service while it runs; times in fs.
 
     The one that plays a service calls `came`, and for each iteration `refuses` and `begins` when it is decided upon, and `reads`,
-    `passes` and `iterated` when it has ended, then `writes` and `ends`. Calls of one copy are in the order of time.
+    `iterated` and that of its meters when it has ended, then `writes` and `ends`. Calls of one copy are in the order of time.
 
     Args:
         goal: (first token, token, latency) in fs that a request has to keep, None for any.
         warm_up: fs from the first arrival in which requests do not count; None: until the steady state.
-        meters: one for each copy. live: requests under way.
+        meters: one for each copy. live: requests under way. gaps: times between the tokens of answers, fs.
         sampled: rows are of a sample. cut: requests of the beginning that do not count.
     """
 
@@ -115,7 +117,7 @@ class Log:
     meters: list[Meters] = field(init=False)
     live: dict[int, Stay] = field(default_factory=dict)
     totals: Totals = field(default_factory=Totals)
-    gaps: Gaps = field(default_factory=Gaps)
+    gaps: Pile = field(default_factory=Pile)
     course: Course = field(default_factory=Course)
     sampled: bool = False
     cut: int = 0
@@ -133,6 +135,10 @@ class Log:
     _since: int = 0
     _joined: list[dict[int, int]] = field(init=False)
     _wrote: list[int] = field(init=False)
+    _runs: list[tuple[int, ...]] = field(default_factory=list)
+    _later: list[int] = field(default_factory=list)
+    _early: list[int] = field(default_factory=list)  # times of tokens after the first ones
+    _many: int = 0  # iterations of the runs
 
     def __post_init__(self) -> None:
         self.meters = [Meters() for _ in range(self.copies)]
@@ -153,12 +159,6 @@ class Log:
         self.course.counts(self.course.came, arrival)
         self.first_arrival = arrival if self.first_arrival < 0 else min(self.first_arrival, arrival)
         self.last_arrival = max(self.last_arrival, arrival)
-
-    def comes(self, arrivals: Sequence[int]) -> None:
-        """Requests that come at these times, in order, to who plays the service without these notes."""
-        if arrivals:
-            self.first_arrival = arrivals[0] if self.first_arrival < 0 else self.first_arrival
-            self.last_arrival = arrivals[-1]
 
     def refuses(self, copy: int, refusal: Refusal) -> None:
         """Why the head of the line does not join the iteration that begins; "" if it does, or if none waits."""
@@ -204,13 +204,9 @@ class Log:
         if stay.put_off < 0:
             stay.alone += time
 
-    def passes(self, copy: int, start: int, end: int, spent: Spent, until: Until | None = None) -> None:
-        """An iteration or several, by what they went to; until: as of `Meters.iterated`."""
-        self.meters[copy].iterated(start, end, spent, until)
-
     def iterated(
-        self, copy: int, start: int, end: int, *,
-        answers: int, worked: int, blocks: int = 0, count: int = 1, first: int = 0, slope: int = 0,
+        self, copy: int, start: int, end: int, answers: int, worked: int, blocks: int = 0, count: int = 1,
+        first: int = 0, slope: int = 0, later: Sequence[int] = (),
     ) -> None:  # fmt: skip
         """An iteration, or a run of equal ones.
 
@@ -218,31 +214,41 @@ class Log:
             answers: sequences that each wrote a token in each of them, besides those that end their prompts.
             worked: sequences that were worked on. blocks: of the cache, taken at the end.
             count: iterations of the run; first: fs of the first of them; slope: more for each after it.
+            later: blocks that it took in each of them after the first.
         """
         self.iterations += count
         self.worked += worked * count
-        self.course.takes(start, end, blocks)
-        if not answers:
+        first, before, gap = first or end - start, answers, 0
+        if answers:
+            joined, next_end = self._joined[copy], start + first
+            if joined:
+                self._early += [next_end - since for since in joined.values()]
+                before -= len(joined)
+                joined.clear()
+            if before > 0:
+                gap = next_end - self._wrote[copy]
+            self._wrote[copy] = end
+        self._runs.append((start, end, blocks, first, slope, len(later), count - 1, answers, max(0, before), gap))
+        self._later += later
+        self._many += count
+        if len(self._runs) > BLOCK or self._many > MANY:
+            self._adds()
+
+    def _adds(self) -> None:
+        """Add up the runs so far: as if each iteration came alone."""
+        if not self._runs:
             return
-        first = first or end - start
-        gaps, joined, next_end = self.gaps, self._joined[copy], start + first
-        before = answers - len(joined)  # count
-        for since in joined.values():
-            gaps.add(next_end - since)
-        if before > 0:
-            gaps.add(next_end - self._wrote[copy], before)
-        if joined:
-            joined.clear()
-        self._wrote[copy] = end
-        if count > 1:
-            gaps.add_run(first + slope, slope, count - 1, answers)
-
-    def grows(self, start: int, first: int, slope: int, later: Sequence[int]) -> None:
-        """Blocks that a run takes in each iteration after its first; they were said to be taken in all of it.
-
-        first: fs of its first iteration; slope: more for each after it.
-        """
-        self.course.grows(start, first, slope, later)
+        starts, ends, taken, *rest = zip(*self._runs, strict=True)
+        first, slope, grown, more, answers, before, gap = (ticks.column(each) for each in rest)
+        self.course.takes(starts, ends, taken)
+        if self._later:
+            self.course.grows(starts, first, slope, grown, self._later)
+        early, waits, writes = ticks.column(self._early), before > 0, (more > 0) & (answers > 0)
+        self.gaps.add(early, np.ones(len(early), np.int64))
+        self.gaps.add(gap[waits], before[waits])
+        if writes.any():
+            self.gaps.add_runs(ticks.add(first, slope)[writes], slope[writes], more[writes], answers[writes])
+        self._runs, self._later, self._early, self._many = [], [], [], 0
 
     def writes(self, time: int, requests: Iterable[int], out: int = 0) -> None:
         """The prompts of these are read and a token of each is out; out: fs until it is with the client."""
@@ -296,7 +302,8 @@ class Log:
         if not self._ended:
             return
         stays, self._ended = self._ended, []
-        columns = {name: ticks.column([getattr(stay, name) for stay in stays]) for name in COLUMNS}
+        rows = zip(*map(attrgetter(*COLUMNS), stays), strict=True)
+        columns = {name: ticks.column(row) for name, row in zip(COLUMNS, rows, strict=True)}
         for first, every in (("", [stay.parts for stay in stays]), ("first_", [stay.to_first for stay in stays])):
             for name, part in zip(PARTS, zip(*every, strict=True), strict=True):
                 columns[first + name] = ticks.column(part)
@@ -324,8 +331,7 @@ class Log:
     def finish(self) -> Columns:
         """Count the requests whose rows are kept; the rows, by number."""
         self.settle()
-        self.gaps.settle()
-        self.course.settle()
+        self._adds()
         if not self._kept:
             return {}
         joined = self._join()

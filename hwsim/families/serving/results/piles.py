@@ -1,14 +1,10 @@
-"""Values in bins, with the sums of the parts that they consist of, and the times between the tokens of answers.
-
-Runs of equal iterations are added up as if each of them came alone.
-"""
+"""Values in bins, with the sums of the parts that they consist of."""
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
 from dataclasses import field
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +14,6 @@ from hwsim.families.serving.results.accounting import PARTS
 from hwsim.records import dataclass
 from hwsim.results.bins import DROPPED, bin_of
 from hwsim.ticks import Column
-
-BLOCK: Final = 4_096  # times that are added up together
-MANY: Final = 1 << 16  # iterations of runs that are added up together, at most
 
 
 def middle(number: int) -> float:
@@ -49,6 +42,8 @@ class Pile:
 
     def add(self, values: Column, counts: Column) -> None:
         """Add values with their counts, without the parts that they consist of."""
+        if not len(values):
+            return
         places = values.astype(np.float64).view(np.int64) >> DROPPED
         first = int(places.min())
         sums = np.bincount(places - first, weights=counts)  # of whole numbers
@@ -56,6 +51,13 @@ class Pile:
             self.count[first + place] = self.count.get(first + place, 0) + int(sums[place])
         self.total += ticks.total(ticks.multiply(values, counts))
         self.most = max(self.most, float(values.max()))
+
+    def add_runs(self, first: Column, slope: Column, many: Column, counts: Column) -> None:
+        """Add `many` values of each run, the first of them and each `slope` larger than the last; each with its count."""
+        ends = np.cumsum(many)  # count
+        number = np.arange(ends[-1]) - np.repeat(ends - many, many)
+        steps = ticks.multiply(np.repeat(slope, many), number)
+        self.add(ticks.add(np.repeat(first, many), steps), np.repeat(counts, many))
 
     def add_all(self, values: NDArray[np.float64], parts: Sequence[Column], shared_by: Column | None = None) -> None:
         """Values with the parts that they consist of, times `shared_by`."""
@@ -105,41 +107,3 @@ class Pile:
                 many += self.many[place]
                 sums = [before + more for before, more in zip(sums, self.parts[place], strict=True)]
         return count, many, sums
-
-
-@dataclass(slots=True)
-class Gaps:
-    """Times between the tokens of answers, fs: single ones, and series of them that grow in equal steps."""
-
-    pile: Pile = field(default_factory=Pile)
-    _single: list[tuple[int, int]] = field(default_factory=list)  # with their counts
-    _runs: list[tuple[int, int, int, int]] = field(default_factory=list)
-    _many: int = 0
-
-    def add(self, time: int, count: int = 1) -> None:
-        """So many equal times."""
-        self._single.append((time, count))
-        if len(self._single) > BLOCK:
-            self.settle()
-
-    def add_run(self, first: int, slope: int, many: int, count: int) -> None:
-        """`many` times, the first of them and each `slope` longer than the last; each `count` times."""
-        self._runs.append((first, slope, many, count))
-        self._many += many
-        if self._many > MANY:
-            self.settle()
-
-    def settle(self) -> None:
-        """Add up what is known."""
-        if self._single:
-            times, counts = zip(*self._single, strict=True)
-            self.pile.add(ticks.column(times), ticks.column(counts))
-            self._single.clear()
-        if self._runs:
-            first, slope, many, count = (ticks.column(column) for column in zip(*self._runs, strict=True))
-            ends = np.cumsum(many)  # count
-            number = np.arange(ends[-1]) - np.repeat(ends - many, many)
-            steps = ticks.multiply(np.repeat(slope, many), number)
-            self.pile.add(ticks.add(np.repeat(first, many), steps), np.repeat(count, many))
-            self._runs.clear()
-            self._many = 0

@@ -359,7 +359,7 @@ def statistics(
         wait=spreads["wait"],
         first_token=spreads["ttft"] if totals.output_tokens else None,
         each_token=spreads["tpot"] if totals.piles["tpot"].count else None,
-        gap=_binned(log.gaps.pile) if log.gaps.pile.count else None,
+        gap=_binned(log.gaps) if log.gaps.count else None,
         iterations=log.iterations,
         batch_mean=log.worked / max(1, log.iterations),
         in_system_mean=totals.latencies / span,
