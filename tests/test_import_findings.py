@@ -34,6 +34,7 @@ def test_steps_have_their_times_and_follow_the_gpu() -> None:
     assert double.step / US == pytest.approx(195 + 110, abs=0.1)  # a mean kernel of 110 us, waited for
     assert half.step / US == pytest.approx(195 - 55, abs=0.1)
     assert found.share < 0.001
+    assert {195 * US, 395 * US} <= set(replay.ranks[0].pieces.end.tolist())  # a thread is cut where a step ends
 
 
 @settings(max_examples=25)
