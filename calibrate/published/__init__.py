@@ -3,7 +3,6 @@
     python -m published --data DIR            print the scores
     python -m published --data DIR --write    write the pages of docs/validation
     python -m published --data DIR --write --page collectives     write one of them
-    python -m published --data DIR --fit gemm print what a topic's parameters would be
     python -m published --data DIR --errors   write hwsim/errors.yaml
 
 DIR holds `validation/` (measurements), `oracles/` (reference simulators' curves) and `traces/` (recorded runs); it is

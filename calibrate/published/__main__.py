@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import importlib
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -21,7 +20,7 @@ Scores = Mapping[str, Sequence[Score]]
 
 
 def main() -> None:
-    """Print the scores, or write the pages, or print what the parameters would be."""
+    """Print the scores, or write the pages."""
     parser = argparse.ArgumentParser(prog="python -m published", description=__doc__)
     parser.add_argument("topics", nargs="*", choices=[*TOPICS, []], help="all if left out")
     parser.add_argument(
@@ -32,7 +31,6 @@ def main() -> None:
     )
     parser.add_argument("--write", action="store_true", help="write the pages of docs/validation")
     parser.add_argument("--page", choices=[*PAGES, *OF_ALL], help="this page alone")
-    parser.add_argument("--fit", action="store_true", help="print fitted parameters instead of scores")
     parser.add_argument("--errors", action="store_true", help="write hwsim/errors.yaml")
     said = parser.parse_args()
     data = Path(said.data)
@@ -43,11 +41,6 @@ def main() -> None:
         errors.write(left_out.residuals(data), data)
         return
     topics = said.topics if said.topics and not said.write else _topics(pages)
-    if said.fit:
-        for topic in topics:
-            if (fit := getattr(importlib.import_module(f"published.{topic}"), "fit", None)) is not None:
-                fit(data)
-        return
     if said.write:
         parts.read_figures = set()
     found = scored(topics, data)

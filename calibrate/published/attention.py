@@ -19,11 +19,9 @@ from hwsim.devices.gpu_attention import Attention, Blocks, Rates
 from hwsim.origins import Case
 from published.kernels import (
     CASES,
-    FEW,
     GENERATION,
     KIND,
     LIBRARY,
-    SAMPLE,
     Array,
     Constant,
     Group,
@@ -58,7 +56,6 @@ CONSTANTS: Final = (
 LAW: Final = (Constant("efficiency", 0.75, 0.1, 1.2), Constant("exponentials", 0.8, 0.05, 10.0))
 LEFT: Final = ("flash", "flash kv8", "tensorrt", "tensorrt kv8", "tensorrt fp8")  # kernels that several generations have
 OWN: Final = ("start", "efficiency", "passing")
-ROWS: Final = tuple((rows, packed) for rows in (64, 128, 256) for packed in (False, True))
 TRIED: Final = ((64, False), (128, False), (256, False), (128, True))
 
 
@@ -156,23 +153,6 @@ def predict(group: Group, kernel: Blocks) -> Array:
     return np.asarray(kernel.parts(call, rates, share).seconds)
 
 
-def fit_own(group: Group) -> Blocks:
-    """The kernel of one GPU, with a share of the peak for every head size."""
-    heads = sorted(set(group.columns["head"].tolist()))
-    at = np.searchsorted(heads, group.columns["head"])
-    call, rates = call_of(group.columns), rates_of(group)
-    half = predict(group, kernel_of(128, False, {}, dict.fromkeys(heads, 0.5))) / group.seconds
-    begin = [min(0.9, max(0.02, 0.5 * float(np.median(half[at == place])))) for place in range(len(heads))]  # no plateau of `CAP`
-    constants = (*CONSTANTS, *(Constant(f"share {head:g}", share, 0.01, 0.95) for head, share in zip(heads, begin, strict=True)))
-
-    def seconds(cut: tuple[int, bool], found: Mapping[str, float]) -> Array:
-        share: Any = np.array([found[f"share {head:g}"] for head in heads])[at]
-        return np.asarray(kernel_of(*cut, found).parts(call, rates, share).seconds)
-
-    cut, found = best_of(ROWS, seconds, group.seconds, constants)
-    return kernel_of(*cut, found, {head: found[f"share {head:g}"] for head in heads})
-
-
 def fit_pooled(
     parts: Sequence[Group],
     known: Blocks | None = None,
@@ -266,17 +246,3 @@ def residuals(data: Path) -> list[Residual]:
 
 def _regime(group: Group, at: int) -> str:
     return "prefill" if group.columns["queries"][at] >= LONG else "short"
-
-
-def fit(data: Path) -> None:
-    """Print `prefill:` of each GPU's `attention:`, and of the classes."""
-    found = rows(data)
-    for group in found:
-        print(group.system, group.key, fit_own(group.half(False, SAMPLE)))
-    for key in LEFT:
-        for name in sorted(set(GENERATION.values()) | set(KIND.values())):
-            alike = [
-                each for each in found if each.key == key and name in (GENERATION[each.system], KIND[GENERATION[each.system]])
-            ]
-            if alike:
-                print(name, key, fit_pooled([each.half(False, FEW) for each in alike]))

@@ -9,18 +9,16 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from hwsim.devices import Gpu, Work
 from hwsim.models import Cluster, Framework, KernelTimes, Slice, Transformer, load_framework, load_transformer, one_pass
-from published import score
 from published.parts import part, table
 from published.residual import Residual
-from published.score import Miss, Score, scored, tails
-from published.search import descend, far, grouped
+from published.score import Miss, Score, held_out, scored, tails
 
 PARTS: Final[Mapping[str, str]] = {
     "NVIDIA T4": "t4",
@@ -28,13 +26,6 @@ PARTS: Final[Mapping[str, str]] = {
     "NVIDIA A10": "a10",
     "NVIDIA A100-SXM4": "a100-sxm-80gb",
 }
-FRAMEWORKS: Final = (
-    "fastertransformer",
-    "fastertransformer-int8-v1",
-    "fastertransformer-int8-v2",
-    "tensorflow-bert",
-    "torchscript-bert",
-)
 FORMATS: Final[Mapping[str, str]] = {"fp32": "fp32", "tf32": "tf32", "fp16": "fp16", "int8": "int8", "int8-v2": "int8"}
 SCALE: Final = 0.1
 
@@ -100,9 +91,9 @@ def _framework(name: str) -> Framework:
     return load_framework(name)
 
 
-def seconds_of(row: Row, framework: Framework | None = None) -> float:
+def seconds_of(row: Row) -> float:
     """What the library says of a pass."""
-    use = framework or _framework(row.framework)
+    use = _framework(row.framework)
     return one_pass(
         row.model, row.slice, row.cluster, use, KernelTimes(row.cluster.gpu, use, known=_KNOWN.setdefault(row.part, {}))
     ).seconds
@@ -111,14 +102,14 @@ def seconds_of(row: Row, framework: Framework | None = None) -> float:
 _KNOWN: Final[dict[str, dict[Work, float]]] = {}  # kernels of a part that were timed
 
 
-def parted(found: Iterable[Row]) -> tuple[list[Row], list[Row]]:
-    """(to fit, to score): alternate sizes of every program, GPU and number format."""
-    return score.parted(found, lambda row: (row.group, row.framework, row.slice.dtype), lambda row: row.size)
+def held_rows(found: Iterable[Row]) -> list[Row]:
+    """Alternate sizes of every program, GPU and number format."""
+    return held_out(found, lambda row: row.size, lambda row: (row.group, row.framework, row.slice.dtype))
 
 
 def scores(data: Path) -> tuple[Score, ...]:
     """The half that nothing was fitted to."""
-    _, held = parted(rows(data))
+    held = held_rows(rows(data))
     misses = [Miss(f"{row.id}: {row.said}", seconds_of(row), row.seconds, row.group) for row in held]
     return (
         scored("encoders of BERT", misses, 0.14, "held out", why=reason, notes=tails(misses)),
@@ -127,7 +118,7 @@ def scores(data: Path) -> tuple[Score, ...]:
 
 def residuals(data: Path) -> Iterator[Residual]:
     """The half that nothing was fitted to."""
-    for row in parted(rows(data))[1]:
+    for row in held_rows(rows(data)):
         yield Residual(
             topic="infer", regime="prefill", case="known", unit="", group=row.group, row=f"{row.part}: {row.said}", work=row.said,
             device=row.part, predicted=seconds_of(row), measured=row.seconds,
@@ -141,26 +132,3 @@ def reason(miss: Miss) -> str:
     if "batch 1 " in miss.row:
         return "a batch of one: starts of kernels, which differ from program to program"
     return ""
-
-
-def fit(data: Path) -> None:
-    """Print moved, scores, launch and step of each program."""
-    even, _ = parted(rows(data))
-    for name in FRAMEWORKS:
-        print(name, fit_framework(name, [row for row in even if row.framework == name]))
-
-
-def fit_framework(name: str, found: Sequence[Row]) -> dict[str, float]:
-    """Four constants of a program."""
-    framework = _framework(name)
-    near = (1.5, 1.0, 4e-6, 1e-4)
-
-    def made(at: Sequence[float]) -> Framework:
-        return replace(framework, moved=at[0], scores=at[1], launch=at[2], step=at[3])
-
-    def error(at: Sequence[float]) -> float:
-        off = ((row.group, math.log(seconds_of(row, made(at)) / row.seconds)) for row in found)
-        return grouped(off, SCALE) + 0.01 * far(at, near)
-
-    best = descend(error, near, rounds=10, finest=0.02)
-    return {key: float(f"{value:.3g}") for key, value in zip(("moved", "scores", "launch", "step"), best, strict=True)}

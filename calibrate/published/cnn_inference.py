@@ -6,7 +6,6 @@ places of each table's batches, and the odd places are scored.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -14,13 +13,11 @@ from pathlib import Path
 from typing import Final
 
 from hwsim.models.inference import batch_pass
-from published import score
 from published.cnn_rows import GPUS, NETWORKS, last_of, network_of
-from published.cnn_training import SCALE, Kernels, changed, kernels_of
+from published.cnn_training import kernels_of
 from published.parts import table
 from published.residual import Residual
-from published.score import Half, Miss, Score, scored, tails
-from published.search import descend, far, grouped
+from published.score import Half, Miss, Score, held_out, scored, tails
 
 # What the tables under one heading are of, in their order (NVIDIA/DeepLearningExamples, the README of each network):
 # (mixed precision, compiled by XLA).
@@ -89,23 +86,20 @@ def _row(each: Mapping[str, str], mixed: bool, compiled: bool) -> Row:
     )
 
 
-def predicted(row: Row, kernels: Kernels | None = None) -> float:
+def predicted(row: Row) -> float:
     """Images a second."""
-    return (
-        row.batch
-        / batch_pass(network_of(row.network), row.batch, row.dtype, *(kernels or kernels_of(row.gpu, row.software))).seconds
-    )
+    return row.batch / batch_pass(network_of(row.network), row.batch, row.dtype, *kernels_of(row.gpu, row.software)).seconds
 
 
-def parted(found: Sequence[Row]) -> tuple[list[Row], list[Row]]:
-    """(to fit, to score): alternate batches of each table."""
-    return score.parted(found, lambda row: row.curve, lambda row: row.batch)
+def held_rows(found: Sequence[Row]) -> list[Row]:
+    """Alternate batches of each table."""
+    return held_out(found, lambda row: row.batch, lambda row: row.curve)
 
 
 def scores(data: Path) -> tuple[Score, ...]:
     """The half that was not fitted to, and all."""
     found = rows(data)
-    held = parted(found)[1]
+    held = held_rows(found)
     return (
         _score("batches not fitted to", held, "held out", 0.153),
         _score("the same without TensorFlow's SE-ResNeXt on a T4", [row for row in held if not slow(row)], "held out"),
@@ -131,7 +125,7 @@ def reason(row: Row) -> str:
 
 def residuals(data: Path) -> Iterator[Residual]:
     """The half that was not fitted to."""
-    for row in parted(rows(data))[1]:
+    for row in held_rows(rows(data)):
         work = row.said().partition(": ")[2]
         yield Residual(
             topic="infer", regime="cnn", case="known", unit="", group=row.group, row=f"{row.gpu}: {work}", work=work,
@@ -143,37 +137,3 @@ def _score(name: str, found: Sequence[Row], half: Half, reached: float | None = 
     misses = [Miss(row.said(), predicted(row), row.images, row.group) for row in found]
     known = {row.said(): row for row in found}
     return scored(name, misses, 0.14, half, why=lambda miss: reason(known[miss.row]), reached=reached, notes=tails(misses, NOTE))
-
-
-# ---- the fit ----
-
-FREE: Final[Mapping[str, float]] = {
-    "turing.part": 0.94,
-    "turing.direct": 0.06,
-    "vector-turing.part": 1.35,
-    "pytorch-ngc.dispatch": 50e-6,
-    "pytorch-ngc.casting": 1.25,
-    "tensorflow-ngc.dispatch": 25e-6,
-    "tensorflow-xla.dispatch": 25e-6,
-    "tensorflow-ngc.moved": 1.3,
-    "tensorflow-ngc.number": 2e-9,
-    "tensorflow-xla.number": 2e-9,
-    "pytorch-ngc.waits": 1.5e-3,
-    "tensorflow-ngc.waits": 1e-3,
-    "tensorflow-xla.waits": 2e-3,
-}
-
-
-def fit(data: Path) -> None:
-    """Print the constants."""
-    fitted, _ = parted(rows(data))
-    names, near = list(FREE), list(FREE.values())
-
-    def error(at: Sequence[float]) -> float:
-        constants = changed(dict(zip(names, at, strict=True)))
-        known = {key: kernels_of(*key, constants) for key in {(row.gpu, row.software) for row in fitted}}
-        off = ((row.group, math.log(predicted(row, known[row.gpu, row.software]) / row.images)) for row in fitted)
-        return grouped(off, SCALE) + 0.004 * far(at, near)
-
-    for name, value in zip(names, descend(error, near, rounds=8, finest=0.02), strict=True):
-        print(name, float(f"{value:.3g}"))

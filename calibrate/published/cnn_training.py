@@ -24,14 +24,11 @@ from hwsim.models.kernel_times import KernelTimes
 from hwsim.models.plan import Dtype, ParallelPlan, lay
 from hwsim.models.step import Step, step
 from hwsim.origins import Case
-from published import score
 from published.cnn_rows import Row, exchange_of, network_of, rows
 from published.parts import part
 from published.residual import Residual
-from published.score import Half, Miss, Score, scored, tails
-from published.search import descend, far, grouped
+from published.score import Half, Miss, Score, held_out, scored, tails
 
-SCALE: Final = 0.08  # errors beyond this count less and less in the fit
 Constants = tuple[Mapping[Units, Convolving], Mapping[str, Software]]
 Kernels = tuple[KernelTimes, Software]
 ALL: Final[Constants] = (CONVOLVING, SOFTWARE)
@@ -78,16 +75,16 @@ def kernels_of(gpu: str, software: str, constants: Constants = ALL) -> Kernels:
     return KernelTimes(part(Gpu, gpu), chosen.kernels, known=_known(gpu), convolving=constants[0]), chosen
 
 
-def parted(found: Sequence[Row]) -> tuple[list[Row], list[Row]]:
-    """(to fit, to score): alternate sizes of each network on a device."""
-    return score.parted(found, lambda row: row.curve, lambda row: row.gpus * 10_000 + row.batch)
+def held_rows(found: Sequence[Row]) -> list[Row]:
+    """Alternate sizes of each network on a device."""
+    return held_out(found, lambda row: row.gpus * 10_000 + row.batch, lambda row: row.curve)
 
 
 def scores(data: Path) -> tuple[Score, ...]:
     """Held-out half, all rows, and AlexNet beside."""
     found = rows(data)
     scored = [row for row in found if row.scored]
-    _, held = parted(scored)
+    held = held_rows(scored)
     return (
         _score("steps not fitted to", held, 0.10, "held out"),
         _score("all steps", scored, 0.10, "all"),
@@ -106,7 +103,7 @@ def residuals(data: Path) -> list[Residual]:
     Kepler is alone of its kind: nothing is like it.
     """
     found = [row for row in rows(data) if row.scored]
-    _, held = parted(found)
+    held = held_rows(found)
     used: dict[str, Units] = {row.id: units_of(part(Gpu, row.gpu), row.dtype) for row in found}
     kept = [_residual(row, "known", "", ALL) for row in held]
     for unit in sorted(set(used.values())):
@@ -170,60 +167,3 @@ def reason(miss: Miss) -> str:
 def _score(name: str, found: Sequence[Row], bound: float, half: Half, reached: float | None = None) -> Score:
     misses = [Miss(row.said(), predicted(row), row.images, row.group) for row in found]
     return scored(name, misses, bound, half, why=reason, reached=reached, notes=tails(misses))
-
-
-# ---- the fit ----
-
-# What is fitted, where the fit starts, and what it is held near to.
-FREE: Final[Mapping[str, float]] = {
-    "kepler.part": 0.4,
-    "kepler.transformed": 0.6,
-    "vector.part": 0.75,
-    "vector.transformed": 0.75,
-    "volta.part": 0.75,
-    "tf32.part": 0.8,
-    "ampere.part": 0.75,
-    "vector.direct": 0.3,
-    "volta.direct": 0.3,
-    "tf32.direct": 0.2,
-    "ampere.direct": 0.3,
-    "tensorflow-1.step": 5e-3,
-    "pytorch-1.step": 30e-3,
-    "pytorch-ngc.moved": 1.0,
-    "mxnet-ngc.moved": 0.7,
-    "tensorflow-xla.moved": 0.8,
-    "tensorflow-1.array": 20e-6,
-    "pytorch-ngc.array": 60e-6,
-    "mxnet-ngc.array": 10e-6,
-    "tensorflow-xla.array": 30e-6,
-}
-
-
-def fit(data: Path) -> None:
-    """Print the constants."""
-    fitted, _ = parted([row for row in rows(data) if row.scored])
-    names, near = list(FREE), list(FREE.values())
-
-    def error(at: Sequence[float]) -> float:
-        constants = changed(dict(zip(names, at, strict=True)))
-        known = {key: kernels_of(*key, constants) for key in {(row.gpu, row.software) for row in fitted}}
-        off = ((row.group, math.log(predicted(row, known[row.gpu, row.software]) / row.images)) for row in fitted)
-        return grouped(off, SCALE) + 0.004 * far(at, near)
-
-    found = descend(error, near, rounds=8, finest=0.02)
-    for name, value in zip(names, found, strict=True):
-        print(name, float(f"{value:.3g}"))
-
-
-def changed(values: Mapping[str, float]) -> Constants:
-    """The constants with some of them changed."""
-    convolving: dict[Any, Convolving] = dict(CONVOLVING)
-    software = dict(SOFTWARE)
-    for path, value in values.items():
-        name, key = path.split(".")
-        change: dict[str, Any] = {key: value}
-        if name in convolving:
-            convolving[name] = replace(convolving[name], **change)
-        else:
-            software[name] = replace(software[name], **change)
-    return convolving, software

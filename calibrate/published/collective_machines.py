@@ -146,8 +146,6 @@ STAS: Final[Mapping[tuple[str, int, int], tuple[float, ...]]] = {
     ),
 }  # fmt: skip
 
-# The same with the ring forced (NCCL_NVLS_ENABLE=0), 8 GiB on one node: GB/s.
-STAS_RING: Final[Mapping[str, float]] = {"h200": 365.6, "b200": 682.2}
 
 # Nodes on which served models' collectives were measured (nccl-tests, and the frameworks' own kernels); which GPUs of the
 # PCIe servers share a switch or a socket is not stated: pairs under a switch, two pairs a socket (guessed from the rates).

@@ -20,7 +20,7 @@ from hwsim.communication.measured import generation, measured, size_regime
 from hwsim.communication.plan import Group
 from hwsim.machine import Machine, build
 from hwsim.machine.libraries.mpi import Mpi
-from hwsim.machine.libraries.nccl import Bus, Estimate, Nccl
+from hwsim.machine.libraries.nccl import Bus, Nccl
 from hwsim.machine.libraries.operations import OPERATIONS as ALL
 from hwsim.origins import Case
 from hwsim.spec import Mistakes, read_text
@@ -169,29 +169,9 @@ def halved(rows: Iterable[Row]) -> list[Row]:
     ]
 
 
-def estimates_of(row: Row, library: Nccl) -> tuple[Estimate, ...]:
-    """All that NCCL might do."""
-    operation = operation_of(row)
-    each = row.ranks // row.nodes
-    group = Group(row.ranks, (each,) * row.nodes if row.nodes > 1 else ())
-    return library.estimates(operation, group, row.size, bus_of(row.machine, row.ranks, row.nodes, operation))
-
-
 def operation_of(row: Row) -> Operation:
     """The operation of a row of NCCL."""
     return next((each for each in ALL if each == row.operation), "all-reduce")
-
-
-def fastest(found: Sequence[Estimate], method: str) -> float:
-    """Seconds of the best estimate of one algorithm."""
-    return min(each.seconds for each in found if each.method == method)
-
-
-def named(row: Row) -> str:
-    """The algorithm that the source says NCCL took, "" if it says nothing."""
-    if row.machine == "h200":
-        return "ring" if row.size <= MIB else "nvls"
-    return "nvls" if (row.machine, row.nodes) == ("b200", 1) and row.size >= 8192 * MIB else ""
 
 
 def predicted(row: Row) -> float:
@@ -284,17 +264,3 @@ def _reason(miss: Miss) -> str:
     if "stackhpc" in miss.group or "hpc-tests" in miss.group:
         return ""
     return ""
-
-
-def fit(data: Path) -> None:
-    """Print the numbers of every machine."""
-    from published.collective_fits import curves, fitted
-
-    rows = [*nccl_rows(data), *(row for row in stas_rows() if row.nodes == 1 or row.size >= MIB)]
-    for name in dict.fromkeys(row.machine for row in rows):
-        mine = [row for row in rows if row.machine == name and row.even]
-        print(f"\n{name} ({len(mine)} rows)")
-        for key, value in fitted(mine).items():
-            print(f"  {key}: {value:.4g}")
-    for name, curve in curves(mpi_rows(data)).items():
-        print(f"\n{name}: {curve}")

@@ -161,24 +161,3 @@ def _residual(row: Row, value: float, case: Case) -> Residual:
 def _score(name: str, said: Sequence[tuple[Row, float]], bound: float) -> Score:
     misses = [Miss(f"{row.machine}: {row.said()}", value, row.seconds, row.group) for row, value in said]
     return scored(name, misses, bound, "not fitted" if "left out" in name else "held out", notes=tails(misses))
-
-
-def fit(data: Path) -> None:
-    """Print the parts of the library."""
-    mine = [row for row in rows(data) if row.even and own(row)]
-    for framework in FRAMEWORKS.values():
-        print(f"\n{framework}.yaml\nlinks:")
-        for link in dict.fromkeys(GENERATIONS.values()):
-            if (framework, link) in LIMITS:
-                said = [row for row in mine if row.id == framework and GENERATIONS[row.machine] == link]
-                print(f"  {link}: {{{_text(kernels(fitted(said, framework, link), framework, link))}}}")
-
-
-def _text(found: Kernels) -> str:
-    said = [f"start: {1e6 * found.start:.3g} us", f"peer: {1e6 * found.peer:.2g} us", f"one: {100 * found.one:.3g} %"]
-    if found.two:
-        said += [f"sync: {1e6 * found.sync:.3g} us", f"two: {100 * found.two:.3g} %"]
-    said += [f"reads: {found.reads / 1e6:.3g} MB"] * bool(found.reads)
-    said += [f"two_from: {found.two_from}"] * (found.two_from > 2)
-    said += [f"largest: {found.largest / 1e6:.7g} MB"] * bool(found.largest)
-    return ", ".join([*said, *([f"ranks: {found.ranks}"] if found.ranks < 8 else [])])

@@ -5,7 +5,7 @@ Even places of each curve's sizes are fitted to (`machines/parts/nccl`: a file a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from statistics import median
@@ -15,7 +15,7 @@ from hwsim.communication.measured import size_regime
 from hwsim.machine.libraries.nccl import Nccl
 from hwsim.machine.libraries.operations import Operation
 from hwsim.origins import Case
-from published.collective_protocols import GENERATIONS, Fitted, Prepared, fitted, left_out, pooled, prepared, seconds
+from published.collective_protocols import GENERATIONS, Fitted, Prepared, fitted, left_out, prepared, seconds
 from published.collectives import Row, halved, predicted
 from published.parts import table
 from published.residual import Residual
@@ -171,46 +171,6 @@ def _score(
     return scored(name, misses, bound, half, reached=reached, notes=tails(misses, notes))
 
 
-def fit(data: Path) -> None:
-    """Print the parts of the library: a generation of links each, and two numbers a machine."""
-    mine = [row for row in rows(data) if row.even and adds_in_switch(row)]
-    for slotted in (False, True):
-        found = fitted(prepared(row for row in mine if row.machine.endswith("server") == slotted))
-        for name, numbers in found.generations.items():
-            own = pooled([found.machines[each] for each in found.machines if slotted or GENERATIONS[each] == name])
-            print(f"\n{name}.yaml\n{_said({**numbers, **own}, name)}")
-        for name, numbers in found.machines.items():
-            print(f"\n{name}.yaml\nuse: {GENERATIONS[name]}\n{_said(numbers, GENERATIONS[name])}")
-
-
 def adds_in_switch(row: Row) -> bool:
     """Whether the row is what NCCL's tables say: switches add no integers, so that rings take over from sums in the switch."""
     return not ("int8" in row.id and row.operation == "all-reduce" and row.ranks == 8 and row.size >= 3 * 2**19)
-
-
-def _said(numbers: Mapping[str, float], generation: str) -> str:
-    """The keys of a part."""
-    text: dict[str, list[str]] = {}
-    for name, value in numbers.items():
-        if name.startswith("nvls") and generation not in ("nvlink4", "nvlink5"):
-            continue
-        key, _, inner = name.partition(".")
-        if key == "rate":
-            key = "nvlink" if generation.startswith("nvlink") else "pcie"
-        said = f"{value / 1e9:.3g} GB/s" if name == "sends.ll" else _number(inner or key, value)
-        text.setdefault(key, []).append(f"{inner}: {said}" if inner else said)
-    flags, chunks = ("kept: 100 %", "kept: 50 %") if generation.startswith("nvlink") else ("", "")
-    extra = {"ll": ["rate: 50 %", flags], "ll128": [flags], "simple": [chunks], "sends": [chunks]}
-    lines = []
-    for key, parts in text.items():
-        inside = [each for each in (*parts, *extra.get(key, ())) if each]
-        lines.append(f"{key}: {{{', '.join(inside)}}}" if ": " in inside[0] else f"{key}: {inside[0]}")
-    return "\n".join(lines)
-
-
-def _number(key: str, value: float) -> str:
-    if key in ("start", "step", "wide", "peer", "nvls_start"):
-        return f"{1e6 * value:.3g} us"
-    if key == "nvls_knee":
-        return f"{value / 1e6:.3g} MB"
-    return f"{value:.3g}" if key == "nvls" else f"{min(100.0, 100 * value):.3g} %"

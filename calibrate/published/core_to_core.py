@@ -140,7 +140,7 @@ def residuals(data: Path) -> list[Residual]:
     return found
 
 
-# ---- fitting ----
+# ---- from others ----
 
 
 def kinds(each: Machine) -> tuple[int, int, int, int]:
@@ -203,14 +203,3 @@ def _pace(each: Machine, kind: str) -> float:
     if each.family == "mesh":
         return cpu.clock or 1.0
     return cpu.clock_of("scalar", 1) if each.family in COMPLEXES and kind == "cluster" else 1.0
-
-
-def fit(data: Path) -> None:
-    """Print each machine's latencies by kind of pair."""
-    every = machines(data)
-    for each in every:
-        own = latencies(each, FITTED)
-        other = from_family(each, every)
-        shown = ", ".join(f"{kind} {1e9 * seconds:.1f} ns" for kind, seconds in own.items())
-        near = f"cluster {1e9 * other.cluster:.1f} ns" + (f", across {1e9 * other.across:.1f} ns" if other.across else "")
-        print(f"{each.part} ({each.hardware}): {shown}; from its family: {near}")

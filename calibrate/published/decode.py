@@ -24,11 +24,9 @@ from hwsim.origins import Case
 from published.attention import EAGER, HOST, LEAST, WINDOW, rates_of
 from published.kernels import (
     CASES,
-    FEW,
     GENERATION,
     KIND,
     LIBRARY,
-    SAMPLE,
     Array,
     Constant,
     Group,
@@ -61,7 +59,6 @@ CONSTANTS: Final = (
     Constant("joining", 2e-6, 1e-8, 6e-5),
     Constant("each", 3e-7, 1e-8, 3e-5),
 )
-QUERIES: Final = Constant("queries", 2.0, 0.02, 30.0)
 LEFT: Final = ("flash", "flash kv8", "tensorrt", "tensorrt kv8")
 OWN: Final = ("start", "reading", "each")
 SPEED, CLOCK = 7.5e12, 1.9e9  # FLOP/s in 16 bits and Hz of the multiprocessor that constants of several generations are of
@@ -130,18 +127,13 @@ def possible(group: Group) -> Any:
 def cuts(group: Group) -> tuple[Cut, ...]:
     """Ways that its library may cut strips: what of them its source says, the rest is tried.
 
-    FlashAttention 2 gives each query head a block of its own where there is a window, and cuts no strip of a head of its own;
-    TensorRT-LLM before Blackwell takes at most 32 query heads together.
+    FlashAttention 2 cuts no strip of a head of its own; TensorRT-LLM before Blackwell takes at most 32 query heads together.
     """
-    if group.key.endswith(" wide"):
-        return ((128, None, True),)
-    if " latent" in group.key:
-        return tuple((heads, None, True) for heads in (8, 16, 32, 64, 128))
     if group.key.startswith("tensorrt"):
         widest = None if GENERATION[group.system] == "blackwell" else 32
         return tuple((heads, widest, True) for heads in (8, 16, 32, 64))
     if KIND[GENERATION[group.system]] == "threads" and "kv8" not in group.key:
-        return ((1, None, False), (1, None, True)) if " window" in group.key else ((16, None, False), (64, None, False))
+        return ((16, None, False), (64, None, False))
     return tuple((heads, None, True) for heads in (8, 16, 32, 64))
 
 
@@ -193,8 +185,7 @@ def fit_kernel(
     call = call_of(columns)
     measured = np.concatenate([group.seconds for group in parts])
     start = {} if known is None else {each.name: float(getattr(known, each.name)) for each in CONSTANTS}
-    constants = (*CONSTANTS, QUERIES) if parts[0].key.endswith(" wide") else CONSTANTS
-    free = [constant for constant in near(constants, start) if names is None or constant.name in names]
+    free = [constant for constant in near(CONSTANTS, start) if names is None or constant.name in names]
 
     def seconds(cut: Cut, found: Mapping[str, float]) -> Array:
         return np.asarray(on(kernel_of(cut, {**start, **found}), *own).parts(call, rates).seconds)
@@ -256,18 +247,3 @@ def residuals(data: Path) -> list[Residual]:
 
 def _regime(group: Group, _: int) -> str:
     return "mla" if "latent" in group.key else "decode"
-
-
-def fit(data: Path) -> None:
-    """Print `decode:` of each GPU's `attention:`, and of the generations."""
-    found = rows(data)
-    for key in dict.fromkeys(each.key for each in found if each.key.endswith(" wide")):
-        print(*SERVERS, key, fit_kernel([each.half(False, SAMPLE) for each in found if each.key == key]))
-    for group in (each for each in found if not each.key.endswith(" wide")):
-        print(group.system, group.key, fit_kernel([group.half(False, SAMPLE)]))
-    for key in LEFT:
-        for name in sorted(set(GENERATION.values())):
-            alike = [each for each in found if each.key == key and GENERATION[each.system] == name]
-            if alike:
-                print(name, key, fit_kernel([each.half(False, FEW) for each in alike]))
-        print("all", key, fit_kernel([each.half(False, FEW) for each in found if each.key == key], law=True))

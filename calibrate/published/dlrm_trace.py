@@ -150,13 +150,3 @@ def _said(each: Recorded) -> str:
 
 def _score(name: str, rows: Sequence[Miss], half: Half, notes: str) -> Score:
     return scored(name, rows, 0.25, half, metric="worst |error|", notes=notes)
-
-
-def fit(data: Path) -> None:
-    """Print the two numbers that are fitted."""
-    small, _, large = sorted(recorded(data), key=lambda each: each.size)
-    steps, bus = 2 * (RANKS - 1), 0.92 * 120e3  # B/us
-    start = small.cost - steps * 0.6
-    moved = steps / RANKS * large.size / bus
-    print(f"start: {start:.4g} us")
-    print(f"ll128.step: {(large.cost - start - moved) / steps:.4g} us")

@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import product
 from pathlib import Path
 from typing import Final
 
@@ -232,18 +231,3 @@ def scores(data: Path) -> tuple[Score, ...]:
 
 def _score(name: str, rows: Sequence[Miss], bound: float, notes: str) -> Score:
     return scored(name, rows, bound, metric="mean |error|", notes=notes)
-
-
-def fit(data: Path) -> None:
-    """`load_slope` and `load_knee` by least mean error over half of the points."""
-
-    def error(pair: tuple[float, float]) -> float:
-        rows = table(data / "oracles" / "mlc_xeon4110_loaded_latency.csv")
-        points = sorted((float(row["MBps"]), float(row["latency_ns"])) for row in rows)
-        most, least = points[-1][0], points[0][1]
-        return sum(
-            abs(least * (1 + pair[0] * mb / most / (1 - pair[1] * mb / most)) / latency - 1) for mb, latency in points[::2]
-        )
-
-    best = min(product([step / 100 for step in range(1, 101)], [step / 50 for step in range(50)]), key=error)
-    print(f"load_slope: {best[0]:g}\nload_knee: {best[1]:g}")

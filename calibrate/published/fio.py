@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -21,7 +21,6 @@ from hwsim.origins import Case
 from published.parts import part, table
 from published.residual import Residual, of_miss
 from published.score import Miss, Score, group_median, scored
-from published.search import descend
 
 _ACCESSES: Final = 100_000
 _FULL: Final = 120.0  # seconds that "sustained" rows write
@@ -151,7 +150,7 @@ def residuals(data: Path) -> list[Residual]:
     found = []
     for drive in _DRIVES:
         case: Case = "known" if drive.scored else "device"
-        for miss in _misses(data, drive, held=True):
+        for miss in _misses(data, drive):
             op = miss.row.split(" ", 1)[1]
             regime = "write" if "write" in op else "mixed" if "rw" in op else "read"
             rate = drive.name != "optane-905p"  # that row is a latency
@@ -170,7 +169,7 @@ def residuals(data: Path) -> list[Residual]:
 
 def scores(data: Path) -> tuple[Score, ...]:
     """The group median over the drives."""
-    rows = [miss for drive in _DRIVES for miss in _misses(data, drive, held=True)]
+    rows = [miss for drive in _DRIVES for miss in _misses(data, drive)]
     reasons = {drive.name: drive.reason for drive in _DRIVES}
     return (
         scored(
@@ -215,27 +214,9 @@ def _filled_score() -> Score:
     )
 
 
-def fit(data: Path) -> None:
-    """Print what the parameters of the SATA drive would be, from the blocks that are not scored."""
-    drive = _DRIVES[0]
-    base = part(Ssd, drive.name)
-
-    def made(values: list[float]) -> Ssd:
-        read, write, iops, write_iops, turnaround = values
-        return replace(base, read=read, write=write, iops=iops, write_iops=write_iops, turnaround=turnaround)
-
-    def error(values: Sequence[float]) -> float:
-        model = made(list(values))
-        return math.fsum(miss.error**2 for miss in _misses(data, drive, held=False, model=model))
-
-    read, write, iops, write_iops, turnaround = descend(error, [2.5e8, 2.4e8, 46e3, 44e3, 40e-6])
-    print(f"{drive.name}: read: {read / 1e6:.4g} MB/s, write: {write / 1e6:.4g} MB/s, iops: {iops / 1e3:.4g} kIOPS,")
-    print(f"  write_iops: {write_iops / 1e3:.4g} kIOPS, turnaround: {turnaround * 1e6:.4g} us")
-
-
-def _misses(data: Path, drive: _Drive, *, held: bool, model: Ssd | None = None) -> Iterator[Miss]:
-    """One for each block and operation, of the rows that were fitted or of those that were not."""
-    model = part(Ssd, drive.name) if model is None else model
+def _misses(data: Path, drive: _Drive) -> Iterator[Miss]:
+    """One for each block and operation, of the rows that nothing was fitted to."""
+    model = part(Ssd, drive.name)
     if drive.interface is not None:
         model = replace(model, interface=drive.interface)
     seen: set[tuple[str, str]] = set()
@@ -243,8 +224,7 @@ def _misses(data: Path, drive: _Drive, *, held: bool, model: Ssd | None = None) 
         key = row["op"], row["block_bytes"]
         if not row["hardware"].startswith(drive.hardware) or row["flag"] or key in seen:
             continue
-        scored = not drive.scored or row["block_bytes"] in drive.scored or row["op"] in drive.scored
-        if scored is held:
+        if not drive.scored or row["block_bytes"] in drive.scored or row["op"] in drive.scored:
             seen.add(key)
             yield _miss(model, drive, row)
 

@@ -15,17 +15,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from hwsim.devices import Gpu, Product
-from hwsim.devices.gpu_matmul import Tiling, tiles_like
+from hwsim.devices.gpu_matmul import Tiling
 from hwsim.devices.gpu_memory import Launch, Sustained
-from hwsim.devices.roofline import peak_of
 from hwsim.origins import Case
 from hwsim.units import BYTES
-from published import score
 from published.parts import part, table
-from published.products import LOOP, NAME, Row, rows, seconds_of
+from published.products import LOOP, Row, rows, seconds_of
 from published.residual import Residual, misses
-from published.score import Miss, Score, scored, tails
-from published.search import descend, far, grouped
+from published.score import Miss, Score, held_out, scored, tails
 
 # The tiles that were fitted to rows here; other parts borrow theirs, and must not lend them back.
 FITTED: Final[Mapping[str, tuple[str, ...]]] = {
@@ -107,9 +104,9 @@ def llmcompass(data: Path) -> Score:
     return scored("LLMCompass on an A100", found, 0.06, metric="mean |error|", why=reason)
 
 
-def parted(found: Sequence[Row]) -> tuple[list[Row], list[Row]]:
-    """(to fit, to score): alternate sizes of every source, GPU and number format; groups of few rows are in neither."""
-    return score.parted(found, lambda row: (row.group, row.dtype, row.width), lambda row: row.size, FEW)
+def held_rows(found: Sequence[Row]) -> list[Row]:
+    """Alternate sizes of every source, GPU and number format; groups of few rows are in neither."""
+    return held_out(found, lambda row: row.size, lambda row: (row.group, row.dtype, row.width), FEW)
 
 
 # ---- residuals ----
@@ -124,7 +121,7 @@ def residuals(data: Path) -> Iterator[Residual]:
     """The half held out; every row by the datasheet, of a device with twins among those fitted or of a generation without."""
     found = rows(data)
     sheet = {name: from_datasheet(name) for name in {row.part for row in found}}
-    for row in parted(found)[1]:
+    for row in held_rows(found):
         yield _residual(row, "known", part(Gpu, row.part))
     for row in found:
         twins = any(other != row.part and GENERATIONS.get(other) == GENERATIONS.get(row.part, row.part) for other in FITTED)
@@ -204,52 +201,3 @@ def _median(tilings: Sequence[Tiling]) -> Tiling:
         values = [getattr(each, name) for each in tilings]
         found[name] = statistics.median_low(values) if name in whole else statistics.median(values)
     return replace(tilings[0], **found)
-
-
-# ---- the fit ----
-
-# What the fit starts from and is held near to: ranges that kernels of any vendor have.
-TYPICAL: Final[Mapping[str, float]] = {
-    "efficiency": 0.85,
-    "start": 3e-6,
-    "prologue": 64.0,
-    "edge": 8.0,
-    "lost": 0.4,
-    "loads": 40e9,
-    "transposed": 0.9,
-}
-MOST: Final[Mapping[str, float]] = {"efficiency": 1.0, "lost": 1.0, "transposed": 1.0, "edge": 16.0, "prologue": 300.0}
-
-
-def fit(data: Path) -> None:
-    """Print the `matmul:` sections: seven numbers for every GPU and format, from those of the part on, its tiles as they are."""
-    fitted, _ = parted(rows(data))
-    for name in sorted({row.part for row in fitted}):
-        gpu = part(Gpu, name)
-        for key in FITTED.get(name, ()):
-            mine = [row for row in fitted if row.part == name and _tiles(gpu, row) == key]
-            if mine:
-                print(name, key, len(mine), _fitted(gpu, key, mine))
-
-
-def _tiles(gpu: Gpu, row: Row) -> str | None:
-    return tiles_like(peak_of(gpu.flop, row.dtype, NAME)[0], gpu.matmul)
-
-
-def _fitted(gpu: Gpu, key: str, mine: Sequence[Row]) -> dict[str, float]:
-    both = 0 < sum(row.product.transposed for row in mine) < len(mine)
-    free = [each for each in TYPICAL if each != "transposed" or both]
-    near = [(gpu.matmul[key].loads or 40e9) if each == "loads" else TYPICAL[each] for each in free]
-    start = [getattr(gpu.matmul[key], each) or typical for each, typical in zip(free, near, strict=True)]
-
-    def tried(at: Sequence[float]) -> Gpu:
-        numbers: dict[str, Any] = {name: min(value, MOST.get(name, math.inf)) for name, value in zip(free, at, strict=True)}
-        return replace(gpu, matmul={**gpu.matmul, key: replace(gpu.matmul[key], **numbers)})
-
-    def error(at: Sequence[float]) -> float:
-        one = tried(at)
-        off = ((row.group, math.log(seconds_of(one, row) / row.seconds)) for row in mine)
-        return grouped(off, SCALE) + 0.004 * far(at, near)
-
-    found = tried(descend(error, start, rounds=12, finest=0.01)).matmul[key]
-    return {name: float(f"{getattr(found, name):.3g}") for name in free}

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import functools
 import statistics
-from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Final
 
 from hwsim.devices import Gpu
-from hwsim.devices.gpu_memory import Occupancy, Stream, Sustained
+from hwsim.devices.gpu_memory import Stream, Sustained
 from hwsim.origins import Case
-from published.gpu_benches import ORACLES, STREAMS, Point, bandwidths, rate
+from published.gpu_benches import STREAMS, Point, bandwidths, rate
 from published.parts import part, table, title
 from published.residual import Residual, of_miss
 from published.score import Miss, Score, group_median, scored
-from published.search import descend
 
 # The part of the library behind each name of a device in BabelStream's results.
 DEVICES: Final = {
@@ -108,35 +105,6 @@ def _why(miss: Miss) -> str:
     if "pt " in miss.row:
         return "stencil: the first cache does not give back all that neighbours read"
     return ""
-
-
-def fit(data: Path) -> None:
-    """Print `sustained` of each part of BabelStream, and `occupancy` of each part with a curve."""
-    rows = _babelstream(data)
-    for name in sorted(set(DEVICES.values())):
-        mine = [row for row in rows[::2] if DEVICES[row["hardware"]] == name]
-        read, copy = descend(partial(_error_sustaining, mine, part(Gpu, name)), [0.85, 0.8])
-        print(f"{name}: sustained: {{read: {min(read, 1):.1%}, copy: {min(copy, 1):.1%}}}")
-    points = [point for point in _curves(data) if point.fitted]
-    for name in ORACLES.values():
-        seen = [point for point in points if point.part == name]
-        if seen:
-            start = [220e-9, 50e-9, 80e-9, 2.5]
-            read, write, begin, p = descend(partial(_error_waiting, seen, part(Gpu, name)), start, step=0.1, rounds=120)
-            print(f"{name}: occupancy: {{read: {read:.3g}, write: {write:.3g}, start: {begin:.3g}, sharpness: {max(p, 1):.3g}}}")
-
-
-def _error_sustaining(rows: list[dict[str, str]], gpu: Gpu, given: Sequence[float]) -> float:
-    """Sum of the errors if reads and copies reach these parts of the bandwidth."""
-    trial = replace(gpu, sustained=Sustained(min(given[0], 1.0), min(given[1], 1.0)))
-    return sum(_miss(row, trial).error for row in rows)
-
-
-def _error_waiting(points: list[Point], gpu: Gpu, given: Sequence[float]) -> float:
-    """Sum of the errors if threads are held up so long."""
-    read, write, start, sharpness = given
-    trial = replace(gpu, occupancy=Occupancy(read=read, write=write, start=start, sharpness=max(1.0, sharpness)))
-    return sum(point.miss(rate(point, trial)).error for point in points)
 
 
 def _curves(data: Path) -> list[Point]:

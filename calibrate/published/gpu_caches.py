@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import functools
 import statistics
-from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 from hwsim.devices import Gpu
 from hwsim.devices.gpu_memory import Ramp
 from hwsim.origins import Case
-from published.gpu_benches import ORACLES, Point, bandwidths, left_out, rate
+from published.gpu_benches import Point, bandwidths, left_out, rate
 from published.parts import part
 from published.residual import Residual, of_miss
 from published.score import Miss, Score, group_median, scored
-from published.search import descend
 
 CACHES = ("l2", "together")
 
@@ -83,24 +80,6 @@ def residuals(data: Path) -> list[Residual]:
 
 def _residual(miss: Miss, case: Case, unit: str, work: str, device: str) -> Residual:
     return of_miss(miss, "cache", "gpu", case, unit=unit, work=work, device=device, rate=True)
-
-
-def fit(data: Path) -> None:
-    """Print `l2.bandwidth` and `l2.ramp` of each part with a whole curve."""
-    points = [point for point in bandwidths(data) if point.curve == "l2" and point.fitted]
-    for name in ORACLES.values():
-        seen = [point for point in points if point.part == name]
-        if seen:
-            start = [max(point.value for point in seen), 0.8, 1.6]
-            found = descend(partial(_error, seen, part(Gpu, name)), start)
-            print(f"{name}: l2: {{bandwidth: {found[0]:.4g}, ramp: {{full: {found[1]:.3g}, none: {found[2]:.3g}}}}}")
-
-
-def _error(points: list[Point], gpu: Gpu, given: Sequence[float]) -> float:
-    """Sum of the errors with this bandwidth and this ramp of the second level."""
-    ramp = Ramp(given[1], max(given[2], given[1] * 1.01))
-    trial = replace(gpu, l2=replace(gpu.l2, bandwidth=given[0], ramp=ramp) if gpu.l2 is not None else None)
-    return sum(point.miss(rate(point, trial)).error for point in points)
 
 
 def _miss(point: Point) -> Miss:

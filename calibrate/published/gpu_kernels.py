@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import functools
-import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -18,7 +16,6 @@ from published.gpu_benches import REAL, Point, left_out, middle, small_kernels
 from published.parts import part, table
 from published.residual import Residual, of_miss
 from published.score import Miss, Score, scored
-from published.search import descend
 
 STARTS: Final[dict[str, Start]] = {"stream": "stream", "graph": "graph"}
 HALF: Final = 2.0  # bytes of a number in fp16
@@ -95,25 +92,6 @@ def residuals(data: Path) -> list[Residual]:
         regime = "tiny" if op.elements < 1e6 else "big"
         found.append(of_miss(_miss(op), "elementwise", regime, "known", unit=A100, work=op.row, device=A100))
     return found
-
-
-def fit(data: Path) -> None:
-    """Print the launch constants, the second level's share for copies, and what the software takes."""
-    points = [point for point in small_kernels(data) if point.fitted]
-    for name in dict.fromkeys(point.part for point in points):
-        seen = [point for point in points if point.part == name]
-        found = descend(partial(_error, seen, part(Gpu, name)), [2.5e-6, 1.3e-6, 0.7])
-        print(f"{name}: launch: {{stream: {found[0]:.3g}, graph: {found[1]:.3g}}}, l2.sustained.copy: {min(found[2], 1):.1%}")
-    for kind in SOFTWARE:
-        left = [op.seconds - _seconds(op) + SOFTWARE[kind] for op in _ops(data)[::2] if op.kind == kind and op.elements < 1e6]
-        print(f"{kind}: {statistics.median(left):.3g} s")
-
-
-def _error(points: list[Point], gpu: Gpu, given: Sequence[float]) -> float:
-    """Sum of the errors with these starts and this part of the second level's bandwidth for copies."""
-    l2 = replace(gpu.l2, sustained=Sustained(copy=min(given[2], 1.0))) if gpu.l2 is not None else None
-    trial = replace(gpu, launch=Launch(stream=given[0], graph=given[1]), l2=l2)
-    return sum(point.miss(_kernel(point, trial)).error for point in points)
 
 
 def _kernel(point: Point, gpu: Gpu) -> float:

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 from hwsim.devices import Accesses, Gpu
 from hwsim.devices.gpu_access import latency
-from hwsim.devices.gpu_memory import Hierarchy, Ramp
+from hwsim.devices.gpu_memory import Ramp
 from published.gpu_benches import Point, latencies, left_out, middle
 from published.parts import part
 from published.residual import Residual, of_miss
 from published.score import Miss, Score, group_median, scored
-from published.search import descend
 
 COUNT = 1e6
 
@@ -75,36 +72,6 @@ def residuals(data: Path) -> list[Residual]:
 @functools.cache
 def _as_others(name: str, others: tuple[str, ...]) -> Gpu:
     return as_others(name, others)
-
-
-def fit(data: Path) -> None:
-    """Print the latencies and the ramps of chases of each part."""
-    points = [point for point in latencies(data) if point.fitted]
-    for name in dict.fromkeys(point.part for point in points):
-        seen = [point for point in points if point.part == name]
-        low, high = min(point.value for point in seen), max(point.value for point in seen)
-        start = [low, math.sqrt(low * high) * 1.5, high, 0.9, 1.2, 0.95, 1.5, 0.95, 1.5, high * 0.75]
-        first, second, miss, *ramps, far = descend(partial(_error, seen, part(Gpu, name).hierarchy), start, step=0.1)
-        print(f"{name}: l1 {first:.3g}, l2 {second:.3g}, far {far:.3g}, miss {miss:.3g}")
-        print("    chase of l1, chase of l2, near_chase:", *(f"{each:.3g}" for each in ramps))
-
-
-def _with(parts: Hierarchy, given: Sequence[float]) -> Hierarchy:
-    if parts.l1 is None or parts.l2 is None:
-        return parts
-    first, second, miss, a, b, c, d, e, f, far = given
-    l2 = replace(parts.l2, latency=second, miss=miss, chase=_ramp(c, d), near_chase=_ramp(e, f), far=far)
-    return replace(parts, l1=replace(parts.l1, latency=first, chase=_ramp(a, b)), l2=l2)
-
-
-def _ramp(full: float, none: float) -> Ramp:
-    return Ramp(full, max(none, full * 1.01))
-
-
-def _error(points: list[Point], parts: Hierarchy, given: Sequence[float]) -> float:
-    """Sum of the errors with these latencies and ramps."""
-    trial = _with(parts, given)
-    return sum(point.miss(latency(trial, point.size)).error for point in points)
 
 
 def _miss(point: Point) -> Miss:

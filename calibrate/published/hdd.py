@@ -6,8 +6,6 @@ the others are reported.  The queue is a request-level simulation of the same cu
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -77,28 +75,10 @@ def _why(miss: Miss) -> str:
     )
 
 
-def fit(data: Path) -> None:
-    """Print the seek curve of each drive from every other point."""
-    for drive, name in DRIVES.items():
-        points = _rising(_curve(data, drive)[0::2])
-        a, b, c, e, bend = min(_candidates(points))[1]
-        print(f"{name}: a: {a * 1e3:.4g} ms, b: {b * 1e6:.4g} us, c: {c * 1e3:.4g} ms, e: {e * 1e9:.4g} ns, bend: {bend:.0f}")
-
-
 def _curve(data: Path, drive: str) -> list[tuple[float, float]]:
     rows = table(data / "oracles" / "disksim_seek_curves.csv")
     found = [(float(row["distance_cyl"]), float(row["seek_ms"]) * 1e-3) for row in rows if row["disk"] == drive]
     return sorted(found)
-
-
-def _rising(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Without what cannot be: a seek much shorter than one over fewer cylinders (two such points, of one drive)."""
-    longest, kept = 0.0, []
-    for distance, seconds in points:
-        if seconds > 0.7 * longest:
-            kept.append((distance, seconds))
-            longest = max(longest, seconds)
-    return kept
 
 
 def _rate(row: dict[str, str]) -> float:
@@ -107,31 +87,3 @@ def _rate(row: dict[str, str]) -> float:
     model = replace(found, queue=int(row["qd"]), gain=found.gain if row["policy"] == "SPTF" else 0.0)
     asked = Asked(size=0.02e-3 * model.rate(0.5), times=1000, access="random", depth=float(row["qd"]))
     return 1000 / model.serve("it", "read", asked).demand.alone({"it.media": 1.0})
-
-
-def _candidates(points: Sequence[tuple[float, float]]) -> Iterator[tuple[float, tuple[float, float, float, float, float]]]:
-    """(mean relative error, constants) for every place of the bend."""
-    for at in range(4, len(points) - 4):
-        bend = points[at][0]
-        a, b = _line([(math.sqrt(distance), seconds) for distance, seconds in points[: at + 1]])
-        c, e = _line(points[at + 1 :])
-        errors = [
-            abs((a + b * math.sqrt(distance) if distance <= bend else c + e * distance) / seconds - 1)
-            for distance, seconds in points
-        ]
-        if min(b, e) >= 0 and c + e * bend >= 0.98 * (a + b * math.sqrt(bend)):
-            yield sum(errors) / len(errors), (a, b, c, e, bend)
-
-
-def _line(points: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """Intercept and slope with the least squares of relative errors."""
-    w = [1 / y**2 for _, y in points]
-    sw, sx, sy = (
-        sum(w),
-        sum(k * x for k, (x, _) in zip(w, points, strict=True)),
-        sum(k * y for k, (_, y) in zip(w, points, strict=True)),
-    )
-    sxx = sum(k * x * x for k, (x, _) in zip(w, points, strict=True))
-    sxy = sum(k * x * y for k, (x, y) in zip(w, points, strict=True))
-    slope = (sw * sxy - sx * sy) / (sw * sxx - sx * sx) if sw * sxx > sx * sx else 0.0
-    return (sy - slope * sx) / sw, slope

@@ -7,9 +7,8 @@ at once, and copies of AMD's GPUs.
 from __future__ import annotations
 
 import functools
-import math
 import statistics
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -19,7 +18,7 @@ from hwsim.machine import Handling, Machine
 from hwsim.origins import Case
 from published.parts import table
 from published.residual import Residual
-from published.score import Miss, Score, group_median, halves, scored
+from published.score import Miss, Score, group_median, held_out, scored
 
 # What the table calls a device: its part, and the link of its slot.
 DEVICES: Final[dict[str, tuple[str, str]]] = {
@@ -123,7 +122,7 @@ def scores(data: Path) -> tuple[Score, ...]:
     held, lone = [], []
     for name, group in curves(data):
         if len(group) >= 4:
-            held += [_miss(row, name) for row in halves(group, lambda row: float(row["transfer_bytes"]))[1]]
+            held += [_miss(row, name) for row in held_out(group, lambda row: float(row["transfer_bytes"]))]
         else:
             lone += [_miss(row, name) for row in group]
     (_, tail), (few, few_tail) = group_median(held), group_median(lone)
@@ -191,7 +190,7 @@ def residuals(data: Path) -> list[Residual]:
     """Held out sizes; devices that nothing was fitted to; both ways, loads, and AMD's GPUs from the others."""
     found = []
     for name, group in curves(data):
-        chosen = halves(group, lambda row: float(row["transfer_bytes"]))[1] if len(group) >= 4 else group
+        chosen = held_out(group, lambda row: float(row["transfer_bytes"])) if len(group) >= 4 else group
         case: Case = "known" if len(group) >= 4 else "device"
         for row in chosen:
             size = float(row["transfer_bytes"])
@@ -234,32 +233,6 @@ def _residual(
         predicted=predicted,
         measured=measured_s,
     )
-
-
-def fit(data: Path) -> None:
-    """Print setup, bandwidth and fill of each curve, on the half that is not scored."""
-    for name, group in curves(data):
-        if len(group) < 4:
-            continue
-        half = [
-            (float(row["transfer_bytes"]), measured(row)) for row in halves(group, lambda row: float(row["transfer_bytes"]))[0]
-        ]
-        into = group[0]["direction"] == "h2d"
-        error, setup, rate, fill = min(_trials(half, into), key=lambda trial: trial[0])
-        print(f"{name}: setup {1e6 * setup:.2f} us, {rate / 1e9:.4g} GB/s, fill {fill:g} B ({percent(error, '.2f')} mean)")
-
-
-def _trials(half: Sequence[tuple[float, float]], into: bool) -> Iterator[tuple[float, float, float, float]]:
-    fastest = max(size / took for size, took in half)
-    for step in range(70):
-        for part in range(12):
-            for fill in (0.0, 2e3, 4e3, 6e3, 8e3, 12e3) if into else (0.0,):
-                setup, rate = step * 1e-7, fastest * (0.96 + 0.005 * part)
-                yield _error(half, lambda size: setup + size * (1 + fill / (size + fill)) / rate), setup, rate, fill  # noqa: B023
-
-
-def _error(half: Sequence[tuple[float, float]], model: Callable[[float], float]) -> float:
-    return statistics.fmean(abs(math.log(model(size) / took)) for size, took in half)
 
 
 def _miss(row: dict[str, str], group: str) -> Miss:

@@ -9,28 +9,22 @@ their `matmul:` and `attention:` from the same half.
 from __future__ import annotations
 
 import functools
-import math
 import re
 import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
-
-import numpy as np
+from typing import Final
 
 from hwsim.devices import Gpu
-from hwsim.devices.gpu_attention import Attention, Blocks, Strips
 from hwsim.models import Framework, Kernel, KernelTimes, Slice, Transformer, embedding, forward, load_framework, output
 from hwsim.models.architectures.slices import product
 from hwsim.models.framework import Style
 from hwsim.origins import Case
-from published import bare, gemm, score
-from published.kernels import Constant, fitted, short
+from published import bare, gemm
 from published.parts import part, table
 from published.residual import Residual
-from published.score import Miss, Score, scored, tails
-from published.search import descend, far, grouped
+from published.score import Miss, Score, held_out, scored, tails
 
 PARTS: Final[Mapping[str, str]] = {
     "NVIDIA H100 80GB": "h100-sxm",
@@ -40,7 +34,6 @@ PARTS: Final[Mapping[str, str]] = {
     "NVIDIA A100-SXM4-80GB": "a100-sxm-80gb",
     "NVIDIA A40": "a40",
 }
-BORROWED: Final = ("rtx-3090", "rtx-4090", "rtx-pro-6000")  # GPUs whose products are measured nowhere but here
 OPS: Final[Mapping[str, str]] = {
     "input_layernorm": "norm",
     "post_layernorm": "norm",
@@ -62,13 +55,6 @@ OPS: Final[Mapping[str, str]] = {
 SCALE: Final = 0.08
 TINY: Final = 10e-6  # seconds of a kernel without products
 MIDDLE: Final = ("moved", "flop", "start", "walk")  # of a style
-PREFILL: Final = (Constant("share", 0.7, 0.1, 1.0), Constant("start", 4e-6, 5e-7, 2e-5), Constant("prologue", 150.0, 10.0, 500.0))
-DECODE: Final = (
-    Constant("start", 6e-6, 1e-6, 2e-5),
-    Constant("reading", 0.85, 0.3, 1.0),
-    Constant("each", 1.5e-6, 1e-7, 2e-5),
-    Constant("rate", 30e9, 3e9, 2e11),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,9 +166,9 @@ def seconds_of(row: Row, gpu: Gpu | None = None, framework: Framework | None = N
     return KernelTimes(gpu or part(Gpu, row.part), framework or _framework(row.framework)).seconds(row.kernel)
 
 
-def parted(found: Iterable[Row]) -> tuple[list[Row], list[Row]]:
-    """(to fit, to score): alternate sizes of every source, GPU and kind of kernel."""
-    return score.parted(found, lambda row: (row.group, row.what), lambda row: row.size)
+def held_rows(found: Iterable[Row]) -> list[Row]:
+    """Alternate sizes of every source, GPU and kind of kernel."""
+    return held_out(found, lambda row: row.size, lambda row: (row.group, row.what))
 
 
 def missed(found: Iterable[Row]) -> list[Miss]:
@@ -192,7 +178,7 @@ def missed(found: Iterable[Row]) -> list[Miss]:
 
 def scores(data: Path) -> tuple[Score, ...]:
     """Layers of both profilers, prefill and decode apart."""
-    _, held = parted(rows(data))
+    held = held_rows(rows(data))
     layers = [row for row in held if row.what not in ("decode", "prefill")]
     return (
         _score("inference layer by layer, Vidur", [row for row in layers if row.framework == "sarathi-serve"], 0.10),
@@ -225,7 +211,7 @@ def residuals(data: Path) -> Iterator[Residual]:
         name: replace(gemm.from_datasheet(name), attention=bare.gpu(name, "generation").attention)
         for name in {row.part for row in found}
     }
-    for row in parted(found)[1]:
+    for row in held_rows(found):
         yield _residual(row, "known", "", seconds_of(row))
     for row in found:
         case: Case = "generation" if row.op == "attention" else "device"  # kernels of attention are its vendor's then
@@ -265,103 +251,3 @@ def _residual(row: Row, case: Case, unit: str, seconds: float) -> Residual:
         predicted=seconds,
         measured=row.seconds,
     )
-
-
-# ---- the fit ----
-
-
-def fit(data: Path) -> None:
-    """Print `matmul:` and `attention:` of the parts that have no other measurement, and `ops:` of the frameworks."""
-    even, _ = parted(rows(data))
-    for name in BORROWED:
-        print(name, fit_attention(name, [row for row in even if row.part == name and row.what in ("attention", "prefill")]))
-        print(name, fit_part(name, [row for row in even if row.part == name and row.what == "product"]))
-    for name in ("vllm", "transformers", "sarathi-serve"):
-        for op in sorted({row.op for row in even if row.framework == name and row.what != "product"}):
-            print(name, op, fit_style(name, op, [row for row in even if row.framework == name and row.op == op]))
-
-
-def tuned(gpu: Gpu, at: Sequence[float]) -> Gpu:
-    """The part with other products: efficiency, prologue, lost, loads, transposed, start, and bandwidth read."""
-    efficiency, prologue, lost, loads, transposed, start, read = at
-    tiles = replace(gpu.matmul["fp16"], efficiency=min(1.0, efficiency), prologue=prologue, lost=min(1.0, lost), loads=loads,
-                    transposed=min(1.0, transposed), start=start)  # fmt: skip
-    return replace(gpu, matmul={**gpu.matmul, "fp16": tiles}, sustained=replace(gpu.sustained, read=min(1.0, read)))
-
-
-def fit_part(name: str, found: Sequence[Row]) -> dict[str, float]:
-    """Seven numbers of its products."""
-    gpu = part(Gpu, name)
-    tiles = gpu.matmul["fp16"]
-    start = [
-        tiles.efficiency,
-        tiles.prologue,
-        tiles.lost,
-        tiles.loads or 40e9,
-        tiles.transposed,
-        max(tiles.start, 1e-6),
-        gpu.sustained.read,
-    ]
-    typical = (0.85, 64.0, 0.4, 40e9, 0.9, 3e-6, 0.9)
-
-    def error(at: Sequence[float]) -> float:
-        one = tuned(gpu, at)
-        off = ((row.group, math.log(seconds_of(row, one) / row.seconds)) for row in found)
-        return grouped(off, SCALE) + 0.004 * far(at, typical)
-
-    best = descend(error, start, rounds=8, finest=0.02)
-    names = ("efficiency", "prologue", "lost", "loads", "transposed", "start", "read")
-    return {key: float(f"{value:.3g}") for key, value in zip(names, best, strict=True)}
-
-
-def fit_style(name: str, op: str, found: Sequence[Row]) -> tuple[float, float, float, float]:
-    """(moved, flop, start, walk) of a framework's kernels of one kind."""
-    framework = _framework(name)
-    style = framework.ops.get(op, Style())
-    near = (max(1.0, style.moved), 60.0, 1e-6, 1e-7)
-
-    def error(at: Sequence[float]) -> float:
-        other = replace(framework, ops={**framework.ops, op: replace(style, moved=at[0], flop=at[1], start=at[2], walk=at[3])})
-        off = ((row.group, math.log(seconds_of(row, framework=other) / row.seconds)) for row in found)
-        return grouped(off, SCALE) + 0.01 * (far(at[:1], near[:1]) + 0.1 * far(at[2:3], near[2:3]))
-
-    tried = [
-        descend(error, [near[0], flop, near[2], walk], rounds=12, finest=0.02)
-        for flop in (40.0, 120.0, 300.0)
-        for walk in (1e-9, 5e-7)
-    ]
-    best: Any = min(tried, key=error)
-    return float(f"{best[0]:.3g}"), float(f"{best[1]:.3g}"), float(f"{best[2]:.3g}"), float(f"{best[3]:.3g}")
-
-
-def fit_attention(name: str, found: Sequence[Row]) -> tuple[dict[str, float], dict[str, float]]:
-    """Constants of a GPU's kernels of attention, of a prefill and of decoding; the others are typical."""
-    gpu = part(Gpu, name)
-    prefill = [row for row in found if not _decoding(row)]
-    decode = [row for row in found if _decoding(row)]
-
-    def blocks(at: Mapping[str, float]) -> Any:
-        kernel = Blocks(rows=64, queries=0.0, share={"128": at["share"]}, start=at["start"], prologue=at["prologue"])
-        return _seconds(prefill, replace(gpu, attention=Attention(prefill={"flash": kernel})))
-
-    def strips(at: Mapping[str, float]) -> Any:
-        kernel = Strips(start=at["start"], reading=at["reading"], rate=at["rate"], each=at["each"])
-        return _seconds(decode, replace(gpu, attention=Attention(decode={"flash": kernel})))
-
-    first, second = (
-        {
-            key: short(value)
-            for key, value in fitted(seconds, np.array([row.seconds for row in rows]), constants, 2, 40)[0].items()
-        }
-        for seconds, rows, constants in ((blocks, prefill, PREFILL), (strips, decode, DECODE))
-    )
-    return first, second
-
-
-def _decoding(row: Row) -> bool:
-    call = row.kernel.work.attention
-    return call is not None and call.decoding
-
-
-def _seconds(found: Sequence[Row], gpu: Gpu) -> Any:
-    return np.array([seconds_of(row, gpu) for row in found])

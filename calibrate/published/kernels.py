@@ -55,7 +55,6 @@ CAP: Final = 0.7  # errors beyond this count no more in a fit
 CASES: Final[tuple[Case, ...]] = ("device", "generation")
 FEW: Final = 40  # rows of a GPU in a fit of several
 OWNED: Final = 60  # rows of a GPU whose own constants are few
-SAMPLE: Final = 250  # shapes of a group that are fitted at most
 Kernel = TypeVar("Kernel")
 Cut = TypeVar("Cut")
 
@@ -306,12 +305,3 @@ def residuals_of(
             for at in sorted(draw)
         ]
     return said
-
-
-def short(value: float) -> float:
-    """Three digits.
-
-    >>> short(1.2345e-5)
-    1.23e-05
-    """
-    return float(f"{value:.3g}")

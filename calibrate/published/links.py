@@ -11,7 +11,7 @@ from hwsim import api
 from hwsim.formats import percent
 from hwsim.machine import Handling, Machine
 from published.parts import table
-from published.score import Miss, Score, halves, scored
+from published.score import Miss, Score, held_out, scored
 
 LARGE: Final = 1e9  # bytes of a transfer whose latency does not count
 HOST: Final = "kind: cpu, use: xeon-e5-2686v4"
@@ -142,7 +142,7 @@ def _published(data: Path) -> list[Miss]:
 
 def _calls(data: Path) -> list[Miss]:
     rows = table(data / "oracles" / "gpubenches_v100_pcie3_memcpy.csv")
-    half = halves(rows, lambda row: float(row["kB"]))[1]
+    half = held_out(rows, lambda row: float(row["kB"]))
     of = _slot("v100-pcie-32gb", "pcie3-x16")
     waited = Handling(waited=True)
     return [

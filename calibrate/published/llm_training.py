@@ -20,11 +20,10 @@ from hwsim.models import GENERATIONS, Framework, KernelTimes, ParallelPlan, Step
 from hwsim.models.cluster import KNEE, NETWORK
 from hwsim.models.generations import THROTTLED, generation, limited
 from hwsim.origins import Case
-from published import score
 from published.llm_experts import residuals as of_experts
 from published.llm_rows import MACHINES, Row, rows
 from published.residual import Residual, misses
-from published.score import Half, Miss, Score, group_median, scored, tails
+from published.score import Half, Miss, Score, held_out, scored, tails
 
 SCALE: Final = 0.06  # errors beyond this count less and less in the fit
 ALIKE: Final = 0.15  # how far, as a logarithm, generations are apart in what trainings keep of their kernels' speed alone
@@ -144,9 +143,9 @@ def library() -> Model:
     return Model(values, frameworks).with_values(values)
 
 
-def parted(found: Sequence[Row]) -> tuple[list[Row], list[Row]]:
-    """(to fit, to score): alternate sizes of every source and machine."""
-    return score.parted(found, lambda row: row.group, lambda row: row.size)
+def held_rows(found: Sequence[Row]) -> list[Row]:
+    """Alternate sizes of every source and machine."""
+    return held_out(found, lambda row: row.size, lambda row: row.group)
 
 
 def missed(model: Model, found: Iterable[Row]) -> list[Miss]:
@@ -180,7 +179,7 @@ def weights(found: Sequence[Row]) -> Any:
     return np.array([1.0 / math.sqrt(counts[row.group]) for row in found])
 
 
-def held() -> Any:
+def _hold() -> Any:
     """How constants are held: near to what is typical, and those of generations near to each other's."""
     import numpy as np
 
@@ -202,7 +201,7 @@ def solved(model: Model, found: Sequence[Row], base: Sequence[float], slopes: Se
     high = np.array([math.log(each.most) for each in CONSTANTS])
     near = np.array([math.log(each.typical) for each in CONSTANTS])
     move = np.zeros(len(here))
-    hold = held()
+    hold = _hold()
     for _ in range(40):
         off = error + slope @ move
         heed = weight / np.sqrt(1.0 + (off / (SCALE / 2)) ** 2)
@@ -213,24 +212,6 @@ def solved(model: Model, found: Sequence[Row], base: Sequence[float], slopes: Se
     return {each.name: float(math.exp(at)) for each, at in zip(CONSTANTS, here + move, strict=True)}
 
 
-def fitted(found: Sequence[Row], rounds: int = 4) -> Model:
-    """The constants fitted to these rows, from those of the library on."""
-    model = library()
-    for _ in range(rounds):
-        base, slopes = derivatives(model, found)
-        model = model.with_values(solved(model, found, base, slopes))
-    return model
-
-
-def fit(data: Path) -> None:
-    """Print the constants, for `hwsim/models/{generations,cluster}.py` and `workloads/frameworks`."""
-    even, odd = parted(rows(data))
-    model = fitted(even)
-    for each in CONSTANTS:
-        print(f"{each.name}: {model.values[each.name]:.3g}")
-    print("fitted", group_median(missed(model, even)), "held out", group_median(missed(model, odd)))
-
-
 # ---- residuals ----
 
 
@@ -238,7 +219,7 @@ def residuals(data: Path) -> list[Residual]:
     """The half held out; each source, and each generation of GPUs, by a fit that saw none of it."""
     found = rows(data)
     model = library()
-    _, held = parted(found)
+    held = held_rows(found)
     base, slopes = derivatives(model, found)
     kept = [_residual(row, "known", "", model.step(row).seconds) for row in held]
     cases: tuple[tuple[Case, Callable[[Row], str]], ...] = (("source", _source), ("generation", _generation))
@@ -247,12 +228,7 @@ def residuals(data: Path) -> list[Residual]:
             at = [index for index, row in enumerate(found) if unit(row) != name]
             seen, slope = [found[index] for index in at], [slopes[index] for index in at]
             other = model.with_values(solved(model, seen, [base[index] for index in at], slope))
-            unsure = covariance(seen, slope)
-            kept += [
-                _residual(row, case, name, other.step(row).seconds, deviation(unsure, slopes[index]))
-                for index, row in enumerate(found)
-                if unit(row) == name
-            ]
+            kept += [_residual(row, case, name, other.step(row).seconds) for index, row in enumerate(found) if unit(row) == name]
     return [*kept, *of_experts(data)]
 
 
@@ -269,7 +245,7 @@ def regime(plan: ParallelPlan) -> str:
     return "fp8" if plan.dtype == "fp8" else "tp" if plan.tp * plan.pp > 1 else "sharded"
 
 
-def _residual(row: Row, case: Case, unit: str, seconds: float, spread: float | None = None) -> Residual:
+def _residual(row: Row, case: Case, unit: str, seconds: float) -> Residual:
     return Residual(
         topic="step",
         regime=regime(row.plan),
@@ -281,23 +257,7 @@ def _residual(row: Row, case: Case, unit: str, seconds: float, spread: float | N
         device=row.group.rpartition(", NVIDIA ")[2],
         predicted=seconds,
         measured=row.seconds,
-        spread=spread,
     )
-
-
-def covariance(found: Sequence[Row], slopes: Sequence[Sequence[float]]) -> Any:
-    """Of the logarithms of the constants, from the fit's own equations."""
-    import numpy as np
-
-    slope, weight = np.array(slopes), weights(found)
-    return SCALE**2 * np.linalg.inv(slope.T @ (weight[:, None] * slope) + held())
-
-
-def deviation(unsure: Any, slope: Sequence[float]) -> float:
-    """Standard deviation of ln(seconds) that the constants make."""
-    import numpy as np
-
-    return math.sqrt(float(np.array(slope) @ unsure @ np.array(slope)))
 
 
 # ---- the scores ----

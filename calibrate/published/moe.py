@@ -24,7 +24,6 @@ from published.kernels import (
     CASES,
     FEW,
     LIBRARY,
-    SAMPLE,
     Array,
     Constant,
     Group,
@@ -219,9 +218,3 @@ def residuals(data: Path) -> list[Residual]:
 
 def _regime(group: Group, at: int) -> str:
     return "few" if group.columns["pairs"][at] < 64 * max(1.0, group.columns["active"][at]) else "many"
-
-
-def fit(data: Path) -> None:
-    """Print `experts:` of each GPU."""
-    for group in rows(data):
-        print(group.system, group.key, fit_kernel([group.half(False, SAMPLE)]))

@@ -200,9 +200,3 @@ def scores(data: Path) -> tuple[Score, ...]:
             scored(name, misses, bound, "not fitted", metric="median over devices of the mean |ln|", reached=reached, notes=notes)
         )
     return tuple(out)
-
-
-def fit(data: Path) -> None:
-    """Print the numbers of every part."""
-    for name, (read, written) in per_cycle(list(rows(data))).items():
-        print(f"{name}: core.streamed {read:.3g}" + ("" if written is None else f", core.stored {written:.3g}"))

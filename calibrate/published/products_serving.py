@@ -299,24 +299,6 @@ def pooled(found: Iterable[Row], tiles: Tiles) -> dict[str, float]:
 _pooled: Final = functools.lru_cache(maxsize=32)(pooled)  # four GPUs of a generation have the same others
 
 
-def fit(data: Path) -> None:
-    """Print constants of every GPU and kind, and of all GPUs together."""
-    found = [row for row in rows(data) if row.fitted]
-    for name, kind in KINDS.items():
-        for framework in ("trtllm", "vllm") if len(kind.bounds) > 1 else ("",):
-            mine = [row for row in found if row.kind == name and framework in ("", row.framework)]
-            tiles = kind.tiles[framework or "trtllm"]
-            together = pooled(mine, tiles)
-            _print(f"all {kind.key} {framework}", together)
-            for system in sorted({row.system for row in mine}):
-                few = [row.timed() for row in mine if row.system == system]
-                _print(f"{SYSTEMS[system][0]} {kind.key} {framework}", fitted(few, tiles, known=together))
-
-
-def _print(name: str, constants: Constants) -> None:
-    print(name, {key: float(f"{value:.3g}") for key, value in constants.items()})
-
-
 # ---- residuals ----
 
 

@@ -28,7 +28,6 @@ class Residual:
         work: what was done, without the device: rows of equal work on two devices make a ratio.
         device: of the library.
         predicted, measured: seconds.
-        spread: what the spreads of the constants alone would make of ln(predicted), one standard deviation; None if not known.
     """
 
     topic: str
@@ -41,7 +40,6 @@ class Residual:
     device: str
     predicted: float
     measured: float
-    spread: float | None = None
 
     @property
     def log(self) -> float:

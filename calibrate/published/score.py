@@ -195,28 +195,25 @@ def scored(
     )
 
 
-def parted(
-    rows: Iterable[T], group: Callable[[T], object], size: Callable[[T], float], fewest: int = 1
-) -> tuple[list[T], list[T]]:
-    """(to fit, to score): the halves of every group together; groups of fewer rows are in neither."""
+def held_out(
+    rows: Iterable[T], size: Callable[[T], float], group: Callable[[T], object] = lambda _: None, fewest: int = 1
+) -> list[T]:
+    """The rows that are scored: of every group those of alternate sizes, from the second on; none of groups of fewer rows.
+
+    >>> held_out([4, 1, 2, 2, 8], float)
+    [2, 2, 8]
+    """
     groups: dict[object, list[T]] = {}
     for row in rows:
         groups.setdefault(group(row), []).append(row)
-    cut = [halves(each, size) for each in groups.values() if len(each) >= fewest]
-    return [row for even, _ in cut for row in even], [row for _, odd in cut for row in odd]
+    out = []
+    for mine in groups.values():
+        if len(mine) >= fewest:
+            scored_sizes = set(sorted({size(row) for row in mine})[1::2])
+            out += [row for row in sorted(mine, key=size) if size(row) in scored_sizes]
+    return out
 
 
 def tails(rows: Iterable[Miss], more: str = "") -> str:
     """The groups' 90th percentiles in words, as notes say them, and more after them."""
     return f"Mean of the groups' 90th percentiles {percent(group_median(rows)[1], '.0f')}. {more}".strip()
-
-
-def halves(rows: Iterable[T], size: Callable[[T], float]) -> tuple[list[T], list[T]]:
-    """(to fit, to score): rows of alternate sizes, in the order of the sizes, the smallest to fit.
-
-    >>> halves([4, 1, 2, 2, 8], size=float)
-    ([1, 4], [2, 2, 8])
-    """
-    ordered = sorted(rows, key=size)
-    place = {value: at for at, value in enumerate(sorted({size(row) for row in ordered}))}
-    return [row for row in ordered if place[size(row)] % 2 == 0], [row for row in ordered if place[size(row)] % 2]

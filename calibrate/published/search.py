@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,19 +82,6 @@ def _weights(found: Floats, typical: float) -> Floats:
 
 def _loss(found: Floats, typical: float) -> float:
     return float(np.sum(typical**2 * (np.sqrt(1 + (found / typical) ** 2) - 1)))
-
-
-def grouped(off: Iterable[tuple[str, float]], scale: float) -> float:
-    """Loss of these (group, ln(predicted / measured)), mean of the groups' means: errors beyond `scale` count less and less."""
-    groups: dict[str, list[float]] = {}
-    for group, each in off:
-        groups.setdefault(group, []).append(math.log1p((each / scale) ** 2))
-    return sum(sum(each) / len(each) for each in groups.values()) / len(groups)
-
-
-def far(at: Sequence[float], typical: Sequence[float]) -> float:
-    """How far parameters are from what is typical: the sum of their squared logarithms."""
-    return sum(math.log(value / usual) ** 2 for value, usual in zip(at, typical, strict=True))
 
 
 def simplex(error: Error, start: Sequence[float], *, step: float = 0.35, most: int = 300) -> tuple[list[float], float]:

@@ -8,7 +8,6 @@ Values below 0.2 ns are the benchmark's resolution (it prints tenths) and say th
 from __future__ import annotations
 
 import functools
-import math
 import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -16,14 +15,12 @@ from pathlib import Path
 from typing import Final
 
 from hwsim.devices import Accesses, Cpu
-from hwsim.devices.cache import Level, Tlb
-from hwsim.devices.cpu_access import access_latency
+from hwsim.devices.cache import Level
 from hwsim.formats import percent
 from hwsim.origins import Case
 from published.parts import part, table
 from published.residual import Residual, of_miss
-from published.score import Half, Miss, Score, group_median, halves, scored
-from published.search import descend
+from published.score import Half, Miss, Score, group_median, held_out, scored
 
 NAME: Final = "it"
 RESOLUTION: Final = 0.15e-9
@@ -55,12 +52,6 @@ PARTS: Final[tuple[tuple[str, str], ...]] = (
     ("Ampere Altra", "ampere-altra"),
     ("phytium D3000", "phytium-d3000"),
 )
-# What a level takes beyond the one before it, in ns, and by how much (natural logarithm) parts differ: what the fit starts
-# from and is held to where the sizes it sees say nothing.
-LEVELS: Final = (6.0, 15.0, 15.0)  # the second level, the third, one beyond
-USUAL: Final = {"memory": 120.0, "tlb": 2.0, "walk": 6.0, "in flight": 1.6}
-SPREAD: Final = {"level": 0.5, "memory": 0.6, "tlb": 0.7, "walk": 0.6, "in flight": 0.6}
-WEIGHT: Final = 30.0  # of an error of 100 % of one row of a device, against the square of a spread
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,95 +233,5 @@ def _why(miss: Miss) -> str:
 
 
 def _odd(found: Sequence[Row]) -> list[Row]:
-    return [row for _, rest in _split(found) for row in rest]
-
-
-def _split(found: Sequence[Row]) -> Iterator[tuple[list[Row], list[Row]]]:
-    """(fitted, held out) of each device."""
-    for group in sorted({row.group for row in found}):
-        yield halves([row for row in found if row.group == group], size=lambda row: row.size)
-
-
-# ---- fitting ----
-
-
-def fit(data: Path) -> None:
-    """Print what the latencies of every part come to."""
-    for name, cpu in fitted(data).items():
-        print(name)
-        for line in lines(cpu):
-            print("  " + line)
-
-
-def lines(cpu: Cpu) -> Iterator[str]:
-    """The fitted numbers of a part, as in its file."""
-    if cpu.caches is None:
-        return
-    for name, level in cpu.caches.levels.items():
-        yield f"{name}.latency: {1e9 * (level.latency or 0.0):.1f} ns"
-    yield f"memory.latency: {1e9 * cpu.memory.latency:.0f} ns"
-    for name, tlb in cpu.caches.tlbs.items():
-        yield f"{name}: miss {1e9 * tlb.miss:.1f} ns, walk {1e9 * tlb.walk:.1f} ns"
-    yield f"paired: {cpu.caches.paired or 2.0:.2f}"
-
-
-def fitted(data: Path) -> dict[str, Cpu]:
-    """Every part with its latencies fitted on the even places of the sizes of all devices that have it."""
-    seen: dict[str, list[Row]] = {}
-    for even, _ in _split(list(rows(data))):
-        for row in even:
-            seen.setdefault(row.part, []).append(row)
-    return {name: _fit(part(Cpu, name), found) for name, found in sorted(seen.items())}
-
-
-def _fit(cpu: Cpu, found: Sequence[Row]) -> Cpu:
-    start = _usual(cpu)
-    spreads = [spread for _, spread in start]
-    at = [value for value, _ in start]
-    devices = len({row.group for row in found})
-
-    def error(trial: Sequence[float]) -> float:
-        model = with_latencies(cpu, trial)
-        first = access_latency(model, 1024.0)
-        more = [access_latency(model, row.size, chains=row.chains) - first for row in found]
-        wrong = [math.log(max(each, RESOLUTION / 2) / row.seconds) for each, row in zip(more, found, strict=True)]
-        away = [(math.log(value / usual) / spread) ** 2 for value, usual, spread in zip(trial, at, spreads, strict=True)]
-        return WEIGHT / devices * math.fsum(abs(each) for each in wrong) + 0.5 * math.fsum(away)
-
-    tried = [descend(error, [each * factor for each in at], rounds=60, finest=2e-3) for factor in (1.0, 1.35, 0.74)]
-    return with_latencies(cpu, min(tried, key=error))
-
-
-def _usual(cpu: Cpu) -> list[tuple[float, float]]:
-    """(where each parameter starts, its spread)."""
-    caches = cpu.caches
-    if caches is None:
-        raise ValueError("a cpu without caches has nothing to fit")
-    levels = [(value, SPREAD["level"]) for value in LEVELS[: len(caches.levels) - 1]]
-    tlbs = [
-        (USUAL["tlb"] if at == 0 else USUAL["walk"], SPREAD["tlb" if at == 0 else "walk"]) for at, _ in enumerate(caches.tlbs)
-    ]
-    rest = [(USUAL["memory"], SPREAD["memory"])]
-    flight = [] if caches.paired is None else [(USUAL["in flight"] - 1.0, SPREAD["in flight"])]
-    return [*levels, *rest, *tlbs, *flight]
-
-
-def with_latencies(cpu: Cpu, values: Sequence[float]) -> Cpu:
-    """The part with these steps between levels (ns), penalties of its TLBs (ns), and accesses in flight beyond one."""
-    caches = cpu.caches
-    if caches is None:
-        return cpu
-    names, clock = list(caches.levels), cpu.clock or 1.0
-    total = caches.levels[names[0]].time(clock)
-    levels: dict[str, Level] = {names[0]: caches.levels[names[0]]}
-    for name, more in zip(names[1:], values, strict=False):
-        total += more * 1e-9
-        levels[name] = replace(caches.levels[name], latency=total, cycles=None)
-    rest = list(values[len(names) - 1 :])
-    memory = replace(cpu.memory, latency=total + rest.pop(0) * 1e-9)
-    tlbs: dict[str, Tlb] = {}
-    for at, (name, tlb) in enumerate(caches.tlbs.items()):
-        more = rest.pop(0) * 1e-9
-        tlbs[name] = replace(tlb, miss=more) if at == 0 else replace(tlb, walk=more)
-    flight = min(2.0, 1.0 + rest.pop(0)) if rest else caches.paired
-    return replace(cpu, memory=memory, caches=replace(caches, levels=levels, tlbs=tlbs, paired=flight))
+    """Those held out of each device."""
+    return held_out(sorted(found, key=lambda row: row.group), lambda row: row.size, lambda row: row.group)
