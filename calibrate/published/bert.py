@@ -16,17 +16,12 @@ from typing import Final
 
 from hwsim.devices import Gpu, Work
 from hwsim.models import Cluster, Framework, KernelTimes, Slice, Transformer, load_framework, load_transformer, one_pass
-from published.parts import part, table
+from published.parts import declared, part, table
 from published.residual import Residual
 from published.score import Miss, Score, held_out, scored, tails
 
-PARTS: Final[Mapping[str, str]] = {
-    "NVIDIA T4": "t4",
-    "NVIDIA V100-SXM2-16GB": "v100-sxm2-16gb",
-    "NVIDIA A10": "a10",
-    "NVIDIA A100-SXM4": "a100-sxm-80gb",
-}
-FORMATS: Final[Mapping[str, str]] = {"fp32": "fp32", "tf32": "tf32", "fp16": "fp16", "int8": "int8", "int8-v2": "int8"}
+PARTS: Final[Mapping[str, str]] = declared("bert")["parts"]
+FORMATS: Final[Mapping[str, str]] = declared("bert")["formats"]
 SCALE: Final = 0.1
 
 

@@ -22,6 +22,7 @@ from hwsim.machine.classes import class_of
 from hwsim.spec import Mistakes, Tree, find, names, read, resolve
 from hwsim.spec.numbers import with_origins
 from hwsim.units import Quantity, parse
+from published.parts import declared
 
 ROOT = Path(__file__).resolve().parents[2] / "machines/classes"
 MARK = "# ---- what its parts have in common, written by `python scripts/classes.py` ----\n"
@@ -45,37 +46,7 @@ class Number:
     generations: bool = False
 
 
-NUMBERS = (
-    Number("clock", "Hz"),
-    Number("launch.stream", "s"),
-    Number("launch.graph", "s"),
-    Number("sustained.read", "%"),
-    Number("sustained.copy", "%"),
-    Number("sustained.write", "%"),
-    Number("l1.size", "B"),
-    Number("l1.latency", "s", "clock"),
-    Number("l1.bandwidth", "B/s", "each"),
-    Number("l2.size", "B"),
-    Number("l2.near", "B", "l2", generations=True),
-    Number("l2.bandwidth", "B/s", "bytes"),
-    Number("l2.sustained.copy", "%"),
-    Number("l2.latency", "s"),
-    Number("l2.far", "s", generations=True),
-    Number("l2.miss", "s"),
-    Number("occupancy.read", "s"),
-    Number("occupancy.write", "s"),
-    Number("occupancy.start", "s"),
-    Number("occupancy.sharpness"),
-    Number("occupancy.threads"),
-    Number("copies.setup", "s"),
-    Number("copies.fetch", "s"),
-    Number("copies.fill", "B"),
-    Number("copies.waited", "s"),
-    Number("copies.local_setup", "s"),
-    Number("copies.stores", "B/s"),
-    Number("copies.store_setup", "s"),
-    Number("copies.kernel_host", "B/s"),
-)
+NUMBERS = tuple(Number(**each) for each in declared("classes")["numbers"])
 AHEAD = {"amd": 2.4}  # a cache has at least so many times the bandwidth of the memory behind it; others 1.6
 CLOCKS = 1.5e9  # a GPU that does not say its clock, as a fallback of what is counted in cycles
 FAMILIES = ("gpu",)

@@ -31,7 +31,7 @@ from hwsim.models.library import load_network
 from hwsim.origins import Case
 from published import eager_d2l as eager
 from published.cnn_training import data_parallel_step
-from published.parts import part, table
+from published.parts import declared, part, table
 from published.residual import Residual
 from published.score import Miss, Score, scored, tails
 
@@ -66,30 +66,8 @@ OTHERS: Final[Mapping[str, Notebook]] = {
     "vgg": Notebook("d2l-vgg", (1, 224, 224), 128),
     "densenet": Notebook("d2l-densenet", (1, 96, 96), 256),
 }
-KINDS: Final[Mapping[str, str]] = {
-    **dict.fromkeys(("lenet", "batch-norm", "googlenet", "resnet"), "networks of convolutions on one GPU"),
-    **dict.fromkeys(("image-augmentation", "fine-tuning"), "networks of convolutions on two GPUs"),
-    **dict.fromkeys(("lstm", "deep-rnn", "rnn-scratch"), "recurrent networks"),
-    **dict.fromkeys(("momentum", "adagrad", "adadelta", "adam"), "optimizers"),
-    "auto-parallelism": "products",
-}
-# What binds, and what is not in the model.
-WHY: Final[Mapping[str, str]] = {
-    "lenet": "the host: 40 kernels; two builds of PyTorch differ by 1.6",
-    "batch-norm": "the host: ops of the norm",
-    "googlenet": "kernels of few pixels, 12 x 12 and 6 x 6, and poolings, are slower than predicted",
-    "resnet": "convolutions, and what eager norms and activations move",
-    "image-augmentation": "one thread and its lock issue two replicas, which are built anew at each step",
-    "fine-tuning": "77 MB a step from pageable memory, then convolutions; in the first cell the start of the second GPU",
-    "lstm": "the host issues each op of each time step; of the library: one call of cuDNN",
-    "deep-rnn": "starts of cuDNN's kernels, one time step after the other",
-    "rnn-scratch": "the host; a second build takes as long for random batches as for others, this one 1.5 times",
-    "momentum": "the host: ops of six parameters",
-    "adagrad": "the host: ops of six parameters",
-    "adadelta": "the host: ops of six parameters",
-    "adam": "the host: ops of six parameters; of Yogi in TensorFlow each takes 2.5 times as long as of Adam",
-    "auto-parallelism": "products",
-}
+KINDS: Final[Mapping[str, str]] = declared("cnn_d2l")["kinds"]
+WHY: Final[Mapping[str, str]] = declared("cnn_d2l")["why"]
 
 
 def scores(data: Path) -> tuple[Score, ...]:

@@ -15,30 +15,11 @@ from hwsim.communication.timing import timed
 from hwsim.machine import Machine
 from hwsim.models.architectures import Network
 from hwsim.models.library import load_network
-from published.parts import table
+from published.parts import declared, table
 
-# Words of a row's model: the network of the library.  The last that fits.
-NETWORKS: Final[Mapping[str, str]] = {
-    "InceptionV3": "inception-v3",
-    "AlexNet": "alexnet-tf",
-    "ResNet-50": "resnet-50",
-    "v1.5": "resnet-50",
-    "resnext101": "resnext-101-32x4d",
-    "se-resnext101": "se-resnext-101-32x4d",
-}
-# Words of a row's hardware: the GPU.
-GPUS: Final[Mapping[str, str]] = {
-    "K80": "k80",
-    "P100 16GB": "p100-pcie-16gb",
-    "P100-SXM2": "p100-sxm2",
-    "V100": "v100-sxm2-16gb",
-    "V100-SXM2-32GB": "v100-sxm2-32gb",
-    "V100-SXM3": "v100-sxm2-32gb",
-    "A100-SXM4-80GB": "a100-sxm-80gb",
-    "A100-SXM4-40GB": "a100-sxm-40gb",
-    "T4": "t4",
-}
-MACHINES: Final[Mapping[str, str]] = {"V100": "p3.16xlarge", "DGX-2": "dgx-2", "DGX A100": "dgx-a100"}
+NETWORKS: Final[Mapping[str, str]] = declared("cnn_rows")["networks"]
+GPUS: Final[Mapping[str, str]] = declared("cnn_rows")["gpus"]
+MACHINES: Final[Mapping[str, str]] = declared("cnn_rows")["machines"]
 # Machines of the rows that the library does not have: eight GPUs behind four PCIe switches of two sockets.
 _SWITCHED: Final = """hwsim: machine/1
 parts:
@@ -53,23 +34,8 @@ links:
 # Two quads with all their diagonals, each GPU linked to its like: NVIDIA DGX-1 With Tesla V100 System Architecture, WP-08437.
 _QUADS: Final = tuple((a, b) for a in range(8) for b in range(a + 1, 8) if a // 4 == b // 4 or b == a + 4)
 _MESH: Final = "".join(f"  - {{between: [gpu{a}, gpu{b}], kind: nvlink, use: nvlink1}}\n" for a, b in _QUADS)
-# Batches that the rows leave out, by words of source, model and hardware, number format: NVIDIA DeepLearningExamples,
-# MxNet/Classification/RN50v1.5/README.md and PyTorch/Classification/ConvNets/configs.yml.
 BATCHES: Final[Mapping[tuple[str, str, str, str], int]] = {
-    ("MxNet", "RN50", "A100", "tf32"): 256,
-    ("MxNet", "RN50", "A100", "fp16"): 256,
-    ("MxNet", "RN50", "DGX-1", "fp32"): 96,
-    ("MxNet", "RN50", "DGX-1", "fp16"): 192,
-    ("MxNet", "RN50", "DGX-2", "fp32"): 128,
-    ("MxNet", "RN50", "DGX-2", "fp16"): 256,
-    ("PyTorch", "resnet50", "A100", "tf32"): 256,
-    ("PyTorch", "resnet50", "A100", "fp16"): 256,
-    ("PyTorch", "resnet50", "V100", "fp32"): 112,
-    ("PyTorch", "resnet50", "V100", "fp16"): 256,
-    ("PyTorch", "resnext101", "A100", "tf32"): 128,
-    ("PyTorch", "resnext101", "A100", "fp16"): 128,
-    ("PyTorch", "resnext101", "V100", "fp32"): 64,
-    ("PyTorch", "resnext101", "V100", "fp16"): 112,
+    tuple(words): batch for *words, batch in declared("cnn_rows")["batches"]
 }
 UPDATES: Final[Mapping[str, str]] = {"parameter_server on GPU": "ps-sharded", "NCCL": "", "all-reduce": ""}
 

@@ -20,19 +20,10 @@ from hwsim.communication.flows import Task
 from hwsim.communication.plan import Group
 from hwsim.machine.libraries.nccl import Bus, Nccl, Sends, Speeds
 from published.collectives import Row, bus_of, devices_of, machine_of, operation_of
+from published.parts import declared
 from published.search import Floats, least_squares
 
-GENERATIONS: Final[Mapping[str, str]] = {
-    "hgx-a100": "nvlink3",
-    "hgx-h100": "nvlink4",
-    "hgx-h200": "nvlink4",
-    "hgx-b200": "nvlink5",
-    "hgx-b300": "nvlink5",
-    "gb200-nvl72": "nvlink5",
-    "gb300-nvl72": "nvlink5",
-    "l40s-server": "pcie",
-    "rtx-pro-6000-server": "pcie",
-}
+GENERATIONS: Final[Mapping[str, str]] = declared("collective_protocols")["generations"]
 # Numbers of a generation and where the search begins; those of a machine; those that all generations share.
 GUESS: Final[Mapping[str, float]] = {
     "ll.step": 0.9e-6, "ll.wide": 0.3e-6, "ll128.step": 1.6e-6, "ll128.rate": 0.7, "simple.start": 7e-6, "simple.step": 5e-6,

@@ -25,37 +25,15 @@ from hwsim.machine.libraries.operations import OPERATIONS as ALL
 from hwsim.origins import Case
 from hwsim.spec import Mistakes, read_text
 from published.collective_machines import MACHINES, SERVING, STAS
-from published.parts import table
+from published.parts import declared, table
 from published.residual import Residual
 from published.score import Half, Miss, Score, scored, tails
 
 MIB: Final = 1 << 20
 OPERATIONS: Final[Mapping[str, Operation]] = {"all_reduce": "all-reduce", "all_gather": "all-gather", "send_recv": "send"}
-# A word of the source: the machine of `MACHINES`, whose numbers of NCCL have the same name.
-SOURCES: Final[Mapping[str, str]] = {
-    "LLMCompass": "a100-4gpu",
-    "a100_dgx": "dgx-a100-vidur",
-    "h100_dgx": "dgx-h100-vidur",
-    "a100_pairwise": "a100-pcie-pairs",
-    "awsome": "p4de",
-    "superbenchmark": "nd96asr-v4",
-}
-# Software or hardware: the file in machines/parts/mpi.
-MPIS: Final[Mapping[str, str]] = {
-    "impi-verbs": "intel-mpi-edr",
-    "openmpi4-ucx": "openmpi-ucx-edr",
-    "SimGrid calibration": "openmpi-truescale",
-}
-MPI_OPERATIONS: Final[Mapping[str, str]] = {
-    "mpi_p2p_latency": "send",
-    "mpi_p2p_bw": "stream",
-    "mpi_p2p_bibw": "stream-both",
-    "mpi_allreduce": "all-reduce",
-    "mpi_allgather": "all-gather",
-    "mpi_alltoall": "all-to-all",
-    "pingpong MPI_Send": "send-call",
-    "pingpong MPI_Recv": "receive-call",
-}
+SOURCES: Final[Mapping[str, str]] = declared("collectives")["sources"]
+MPIS: Final[Mapping[str, str]] = declared("collectives")["mpis"]
+MPI_OPERATIONS: Final[Mapping[str, str]] = declared("collectives")["mpi_operations"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,27 +19,14 @@ from hwsim.origins import Case
 from published.collective_protocols import GENERATIONS
 from published.collectives import Row, bus_of, devices_of, halved, machine_of
 from published.collectives_serving import SYSTEMS
-from published.parts import table
+from published.parts import declared, table
 from published.residual import Residual
 from published.score import Miss, Score, scored, tails
 from published.search import Floats, least_squares
 
 FRAMEWORKS: Final = {"TRTLLM": "trtllm", "vLLM_custom_graph": "vllm", "SGLang_CustomAllReduce_graph": "sglang"}
-_MIB: Final = 2.0**20
-# What goes by the own kernels: most bytes read in one shot, longest message, most ranks (0: any), by framework and links;
-# read off where the curves meet NCCL's.
 LIMITS: Final[Mapping[tuple[str, str], tuple[float, float, int]]] = {
-    ("trtllm", "nvlink3"): (2e6, 0.0, 8),
-    ("trtllm", "nvlink4"): (5e6, 0.0, 8),
-    ("trtllm", "nvlink5"): (12.7e6, 16 * _MIB, 8),
-    ("vllm", "nvlink3"): (0.0, 8e6, 8),
-    ("vllm", "nvlink4"): (0.0, 8e6, 8),
-    ("vllm", "nvlink5"): (1.1e6, 64 * _MIB, 8),
-    ("vllm", "pcie"): (0.0, 8e6, 2),
-    ("sglang", "nvlink3"): (0.0, 8 * _MIB, 8),
-    ("sglang", "nvlink4"): (0.0, 8 * _MIB, 8),
-    ("sglang", "nvlink5"): (0.0, 16 * _MIB, 8),
-    ("sglang", "pcie"): (0.0, 8 * _MIB, 2),
+    (framework, link): (reads, largest, ranks) for framework, link, reads, largest, ranks in declared("collectives_own")["limits"]
 }
 # Fewest ranks of two steps: vLLM lets the switch add (symmetric memory, multimem) among six and eight on Blackwell.
 # **Source**: vllm-project/vllm: vllm/distributed/device_communicators/symm_mem.py (recalled); TensorRT-LLM's by its times.

@@ -17,14 +17,11 @@ from hwsim.machine.libraries.operations import Operation
 from hwsim.origins import Case
 from published.collective_protocols import GENERATIONS, Fitted, Prepared, fitted, left_out, prepared, seconds
 from published.collectives import Row, halved, predicted
-from published.parts import table
+from published.parts import declared, table
 from published.residual import Residual
 from published.score import Half, Miss, Score, scored, tails
 
-SYSTEMS: Final = {
-    "a100_sxm": "hgx-a100", "h100_sxm": "hgx-h100", "h200_sxm": "hgx-h200", "b200_sxm": "hgx-b200", "b300_sxm": "hgx-b300",
-    "gb200": "gb200-nvl72", "gb300": "gb300-nvl72", "l40s": "l40s-server", "rtx_pro_6000_server": "rtx-pro-6000-server",
-}  # fmt: skip
+SYSTEMS: Final = declared("collectives_serving")["systems"]
 OPERATIONS: Final[dict[str, Operation]] = {
     "all_reduce": "all-reduce", "all_gather": "all-gather", "reduce_scatter": "reduce-scatter", "alltoall": "all-to-all",
 }  # fmt: skip

@@ -29,6 +29,7 @@ from hwsim_calibrate.fit import fit
 from hwsim_calibrate.session import Plan, measure
 from hwsim_calibrate.store import Measurements, load
 from hwsim_calibrate.validate import SUITE, Report, case_of, validate
+from published.parts import declared
 from published.programs import first_sight
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "validation" / "calibration.md"
@@ -40,21 +41,8 @@ LATER: tuple[str, ...] = (
     "the same, repaired (no longer at first sight) | 2 to 5 | 10.0 % | 39 % | 24 of 30",
     "every fourth of them at first sight, its own calls measured (`--for`) | 1 to 2 | 12.6 % | 38 % | 5 of 8",
 )
-SCORED = """\
-## At first sight
-
-Twice, thirty programs were written by somebody who had not read what is measured, and scored once, before anybody looked at
-them. The second thirty are scripts: recorded by `hwsim record`, simulated on a machine file of ten minutes before, and
-compared with the CPU time of the script in a process of its own.
-"""
-SHOWN = """
-What they showed was repaired where it concerns more than one program: of the first set searches in order, powers of
-negative numbers, indices of bytes, transposed copies, rows transformed together, running maxima, sorts by several keys; of
-the second set lookups into new pages, arrays far larger than the measured ones, sums contracted by pairs, windows that
-overlap, medians across rows, rows put into any order, missing numbers, and functions that were measured in another number
-format. All other figures on this page are of programs that have been looked at. The interval of a recorded program is that
-of the second set at first sight, since every program of a user is one.
-"""
+SCORED = declared("composites")["scored"]
+SHOWN = declared("composites")["shown"]
 
 
 def scored(found: Measurements) -> Report:

@@ -18,35 +18,11 @@ from hwsim.devices import Cpu
 from hwsim.devices.cores import Coherence
 from hwsim.formats import percent
 from hwsim.origins import Case
-from published.parts import part, table
+from published.parts import declared, part, table
 from published.residual import Residual, misses, of_miss
 from published.score import Half, Miss, Score, group_median, scored
 
-# Words of the hardware column: (part, sockets, family).  The first that fits counts.
-MACHINES: Final[tuple[tuple[str, str, int, str], ...]] = (
-    ("EPYC 7773X", "epyc-7773x", 1, "epyc"),
-    ("EPYC 7R13", "epyc-7r13", 2, "epyc"),
-    ("2700X", "ryzen-7-2700x", 1, "ryzen"),
-    ("5700X", "ryzen-7-5700x", 1, "ryzen"),
-    ("5800U", "ryzen-7-5800u", 1, "ryzen"),
-    ("5900X", "ryzen-9-5900x", 1, "ryzen"),
-    ("5950X", "ryzen-9-5950x", 1, "ryzen"),
-    ("Graviton2", "graviton2", 1, "mesh"),
-    ("Dual Intel(R) Xeon Gold 6242", "xeon-6242", 2, "mesh"),
-    ("Xeon Gold 6242", "xeon-6242", 1, "mesh"),
-    ("8275CL", "xeon-8275cl", 2, "mesh"),
-    ("Phi(TM) CPU 7210", "xeon-phi-7210", 1, "mesh"),
-    ("E5-2630 v4", "xeon-e5-2630v4", 2, "ring server"),
-    ("E5-2680 v4", "xeon-e5-2680v4", 2, "ring server"),
-    ("E5-2695 v4", "xeon-e5-2695v4", 2, "ring server"),
-    ("E5-2690 0", "xeon-e5-2690", 2, "ring server"),
-    ("X5650", "xeon-x5650", 2, "ring server"),
-    ("i5-10310U", "core-i5-10310u", 1, "ring"),
-    ("i7-6700K", "i7-6700k", 1, "ring"),
-    ("i9-9900K", "core-i9-9900k", 1, "ring"),
-    ("i5-4590", "core-i5-4590", 1, "ring"),
-    ("Loongson 3A5000", "loongson-3a5000", 1, "ring"),
-)
+MACHINES: Final[tuple[tuple[str, str, int, str], ...]] = tuple(map(tuple, declared("core_to_core")["machines"]))
 COMPLEXES: Final = ("ryzen", "epyc")  # of one kind of core complex
 PLACES: Final[Mapping[str, float]] = {"min": 0.0, "p10": 0.1, "median": 0.5, "p90": 0.9, "max": 1.0}
 FITTED: Final = ("min", "median", "max")

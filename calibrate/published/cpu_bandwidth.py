@@ -19,18 +19,13 @@ from hwsim.devices import Cpu, Sockets, Work
 from hwsim.devices.cores import Numa
 from hwsim.formats import percent
 from hwsim.origins import Case
-from published.parts import part, table
+from published.parts import declared, part, table
 from published.residual import Residual, of_miss
 from published.score import Half, Miss, Score, group_median, scored
 from published.search import descend
 
 NAME: Final = "it"
-SERVERS: Final[Mapping[str, str]] = {
-    "Zen2_EPYC-7452": "epyc-7452",
-    "SkylakeSP_Gold-6148": "xeon-6148",
-    "CascadelakeSP_Gold-6248_SNC": "xeon-6248",
-    "BroadwellEP_E5-2697v4_CoD": "xeon-e5-2697v4",
-}
+SERVERS: Final[Mapping[str, str]] = declared("cpu_bandwidth")["servers"]
 LOOPS: Final[Mapping[str, tuple[float, float, float]]] = {  # streams read, written, of these in place
     "load": (1, 0, 0), "copy": (1, 1, 0), "update": (1, 1, 1), "daxpy": (2, 1, 1), "triad": (3, 1, 0),
 }  # fmt: skip
@@ -38,16 +33,7 @@ KERNELS: Final[Mapping[str, tuple[float, float]]] = {"copy": (1, 1), "mul": (1, 
 # The third level of the Skylake-SP line holds what its
 # second gives up: sizes of the published runs lie in both, so that those rows say nothing about either.
 MIXED: Final = ("SkylakeSP_Gold-6148", "CascadelakeSP_Gold-6248_SNC")
-# Words of the hardware column: (part, sockets).
-STREAMERS: Final[tuple[tuple[str, str, int], ...]] = (
-    ("EPYC 7742", "epyc-7742", 2),
-    ("EPYC 7551", "epyc-7551", 2),
-    ("Skylake", "xeon-8176", 2),
-    ("A64FX", "a64fx", 1),
-    ("KNL", "xeon-phi-7210", 1),
-    ("Sandy Bridge", "xeon-e5-2670", 2),
-    ("POWER8", "power8", 2),
-)
+STREAMERS: Final[tuple[tuple[str, str, int], ...]] = tuple(map(tuple, declared("cpu_bandwidth")["streamers"]))
 ARRAYS: Final = 3  # that BabelStream goes over again and again, all its loops together
 BYPASSING: Final = ("_intel-", "fujitsu-")  # compilers whose stores of such loops go past the caches
 

@@ -20,6 +20,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from published.parts import declared
+
 TOKENS: Final = 32 * 35  # of a batch
 STEPS: Final = 35
 BETWEEN: Final = 20  # batches from one stop of the timer to the next; what the notebooks print as an epoch is their mean
@@ -30,57 +32,9 @@ BY_HAND: Final[Mapping[str, int]] = {"rnn": 7, "gru": 22, "lstm": 27}
 CELLS: Final[Mapping[str, int]] = {"rnn": 5, "gru": 19, "lstm": 14}
 LAYERS: Final[Mapping[str, int]] = {"rnn": 1, "gru": 1, "lstm": 1, "deep": 2, "bidirectional": 4}
 
-# Ops of an update beyond plain descent, weight and bias together: written by hand in PyTorch, in TensorFlow, the library's own.
-UPDATES: Final[Mapping[str, tuple[int, int, int]]] = {
-    "rmsprop": (22, 22, 6),
-    "momentum": (12, 12, 2),
-    "adagrad": (18, 18, 6),
-    "adam": (36, 36, 12),
-    "yogi": (42, 42, 12),
-    "adadelta": (38, 38, 16),
-}
+UPDATES: Final[Mapping[str, tuple[int, int, int]]] = declared("eager_d2l")["updates"]
 
-# Cells that are not scored: tokens or images a second; seconds of 20 batches of 10; seconds of a step of ResNet-18 on two GPUs
-# beyond one of 256 images on one (section 13.6: an epoch of 60,000).
-OTHER: Final[Mapping[str, Mapping[str, tuple[float, ...]]]] = {
-    "pytorch 2022": {
-        "gru by hand": (25129.3,),
-        "rnn": (270604.2,),
-        "bidirectional": (107997.8,),
-        "descent by hand": (0.009,),
-        "descent": (0.011,),
-        "rmsprop by hand": (0.013,),
-        "rmsprop": (0.012,),
-        "vgg": (2558.8,),
-        "densenet": (5517.6,),
-        "second gpu": (9.2 / 118 - 14.1 / 235,),
-    },
-    "pytorch 2023": {
-        "gru by hand": (19911.5,),
-        "rnn": (404413.8,),
-        "bidirectional": (131129.2,),
-        "descent by hand": (0.013,),
-        "descent": (0.015,),
-        "rmsprop by hand": (0.014,),
-        "rmsprop": (0.017,),
-        "vgg": (2463.7,),
-        "densenet": (5626.3,),
-        "second gpu": (7.4 / 118 - 12.2 / 235,),
-    },
-    "tensorflow 2023": {
-        "rnn by hand": (10855.9, 11393.2),
-        "gru by hand": (4640.0,),
-        "rnn": (14777.4,),
-        "gru": (7218.5,),
-        "descent by hand": (0.060,),
-        "descent": (0.110,),
-        "rmsprop by hand": (0.112,),
-        "rmsprop": (0.139,),
-        "vgg": (3105.8,),
-        "densenet": (6489.5,),
-        "lenet": (61653.1, 61307.4, 63056.2, 63143.2, 61250.8),
-    },
-}
+OTHER: Final[Mapping[str, Mapping[str, tuple[float, ...]]]] = declared("eager_d2l")["other"]
 PYTORCH: Final = ("pytorch 2022", "pytorch 2023")
 TENSORFLOW: Final = ("tensorflow 2023",)
 

@@ -23,6 +23,7 @@ from published import steps
 from published.coverage import judged
 from published.intervals import LEVELS, Columns, columns, half_widths, mapped, parts
 from published.numbers import spreads
+from published.parts import declared
 from published.ratios import LEVEL, PAIRS, Pair, pairs, works
 from published.residual import Residual
 
@@ -46,46 +47,14 @@ WORSE: Final[Mapping[str, tuple[str, ...]]] = {
 }
 WIDEST: Final = 3.0  # half width, a factor of 20: beyond it nothing is known
 OUTSIDE: Final = 2.0  # times the width of another generation, at least
-# Regimes that a model may name and that nobody measured apart: the regime whose errors they have, widened by a factor.
-LIKE: Final[Mapping[str, tuple[str, float]]] = {
-    **{f"product8/{each}": (f"product/{each}", 1.5) for each in ("big", "skinny", "tiny", "*")},
-    **{f"product4/{each}": (f"product/{each}", 2.0) for each in ("big", "skinny", "tiny", "*")},
-    **{f"weightonly/{each}": (f"product/{each}", 1.5) for each in ("big", "skinny", "tiny", "*")},
-    **{f"cpuproduct/{each}": (f"product/{each}", 2.0) for each in ("big", "skinny", "tiny", "*")},
-    **{f"conv/{each}": ("product/big", 1.5) for each in ("fp16", "fp32", "tf32", "*")},
-    "launch/host": ("launch/*", 1.5),
-    "attention/short": ("attention/prefill", 1.5),
-    "attention/mla": ("attention/decode", 1.5),
-    "moe/*": ("product/skinny", 1.5),
-    "infer/decode": ("infer/prefill", 1.0),
-    "reduce/own": ("nccl/small", 1.0),
-    "reduce/*": ("nccl/small", 1.0),
-    "send/*": ("nccl/*", 1.0),
-    "program/*": ("stream/cpu", 3.0),
-}
+LIKE: Final[Mapping[str, tuple[str, float]]] = declared("errors")["like"]
 
 # Until steps are among the residuals.  The correlation is that of two runs of one framework.
 STEPS: Final[Mapping[str, Any]] = {
     "own": {"known": 0.05, "source": 0.07, "device": 0.11, "generation": 0.11, "outside": 0.22, "stated": 0.0},
     "correlation": {"same framework": 0.5, "else": 0.0},
 }
-HEADER: Final = """\
-# How far predictions are off.  Written by `python -m published --errors --data DIR`, never by hand.
-#
-# The rows are published measurements; a residual is ln(predicted / measured).  The body is JSON, which is YAML as well.
-#   regimes: "topic/regime": for each case (how well the numbers behind a time are known):
-#     rows, units, groups: measurements behind the line; units are left out one at a time, groups are source x device;
-#     shared, scatter: standard deviations of ln that the rows of a unit have in common, and that each row has of its own;
-#     bias: median of ln, below 0 where predictions are too fast;
-#     half: half width of the interval as a logarithm, by level: from p exp(-half) to p exp(half); at most 3, a factor of 20;
-#     as: the case (or the regime) that the line was carried over from, for want of rows, by `times`: shared is what is wider.
-#   "topic/*" is of all rows of a topic: for a regime that is not here.
-#   steps: what a whole training step misses by beside its kernels (standard deviation of ln), and the correlation of that between
-#     two runs of one framework.
-#   ratio: by regime and case, the correlation of the errors of equal work on two devices, from so many works and pairs: that at
-#     which the half width sqrt(a^2 + b^2 - 2 c a b) of a ratio holds 90 % of them, and 95 % of claims of the faster are right.
-#   numbers: standard deviation of ln of a plain number, by kind of source and dimension; how: where it is from.
-"""
+HEADER: Final = declared("errors")["header"]
 
 
 def table(found: Sequence[Residual], data: Path) -> dict[str, Any]:

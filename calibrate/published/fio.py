@@ -18,13 +18,12 @@ from hwsim.devices.ssd import Ssd, WriteCache
 from hwsim.devices.storage import Access, Asked, mixed
 from hwsim.links.pcie import GENERATIONS
 from hwsim.origins import Case
-from published.parts import part, table
+from published.parts import declared, part, table
 from published.residual import Residual, of_miss
 from published.score import Miss, Score, group_median, scored
 
 _ACCESSES: Final = 100_000
 _FULL: Final = 120.0  # seconds that "sustained" rows write
-_GEN3: Final = 3.5e9  # bytes a second of PCIe 3.0 x4, packets taken off
 _DEPTH: Final = 8.0  # of the rows that state none: their accesses a second times their latency
 
 
@@ -39,18 +38,7 @@ class _Drive:
     reason: str = ""
 
 
-_DRIVES: Final = (
-    _Drive(
-        "Apple SSD SM256E",
-        "ssd-sm256e",
-        ("16384", "65536"),
-        reason="reads and writes mixed: the turnaround is not the same at every size",
-    ),
-    _Drive("Samsung PM9A1 1TB", "nvme-pm9a1-1tb", reason="data sheet alone; one job of 1 MiB at depth 32 does not reach it"),
-    _Drive("Samsung PM9A1 512GB #2", "nvme-pm9a1-512gb", interface=_GEN3, reason="another drive than the one fitted"),
-    _Drive("Lexar NM6A1", "nvme-nm6a1", ("seq write",), reason="its cache is not known"),
-    _Drive("Intel Optane 905P", "optane-905p", reason="data sheet alone"),
-)
+_DRIVES: Final = tuple(_Drive(**each) for each in declared("fio")["drives"])
 
 
 class Client(NamedTuple):
@@ -63,16 +51,7 @@ class Client(NamedTuple):
     sustained: float
 
 
-# treeru.com, nvme-storage-benchmark-20-devices: the drives that the rows name, and three more of the same table.
-CLIENTS: Final = (
-    Client("Samsung PM9A1 1TB", 4, 6.193e9, 5.009e9, 5.015e9),
-    Client("Samsung PM9A1 512GB #1", 3, 3.453e9, 3.088e9, 3.088e9),
-    Client("Samsung PM9A1 512GB #2", 3, 3.453e9, 3.319e9, 3.319e9),
-    Client("Samsung 970 EVO Plus 500GB #1", 3, 3.451e9, 3.071e9, 2.575e9),
-    Client("Samsung 970 EVO Plus 500GB #2", 3, 3.448e9, 3.071e9, 2.467e9),
-    Client("Samsung 980 PRO 2TB", 3, 3.436e9, 1.902e9, 1.897e9),
-    Client("Lexar NM6A1 512GB", 3, 3.214e9, 2.851e9, 2.674e9),
-)
+CLIENTS: Final = tuple(Client(**each) for each in declared("fio")["clients"])
 
 
 def _clients() -> Iterator[tuple[Client, str, Miss]]:
@@ -98,16 +77,7 @@ class Filled(NamedTuple):
     whole: float
 
 
-# TechPowerUp's reviews, "write intensive usage": blocks of 1 MB by one thread until the drive is full.
-FILLED: Final = (
-    Filled("ADATA Atom 50 1 TB", 1e12, 280e9, 4.5e9, 0.80e9),
-    Filled("Samsung 980 1 TB", 1e12, 160e9, 2.5e9, 0.60e9),
-    Filled("WD Blue SN580 1 TB", 1e12, 341e9, 4.0e9, 0.596e9),
-    Filled("Corsair MP700 Elite 2 TB", 2e12, 407e9, 6.0e9, 1.06e9),
-    Filled("Lexar NM800 Pro 2 TB", 2e12, 592e9, 3.5e9, 1.514e9),
-    Filled("MSI Spatium M480 Play 2 TB", 2e12, 200e9, 5.0e9, 3.1e9),
-    Filled("Samsung 980 PRO 1 TB", 1e12, 113e9, 4.0e9, 1.9e9),
-)
+FILLED: Final = tuple(Filled(**each) for each in declared("fio")["filled"])
 
 
 def behind(drive: Filled) -> float:

@@ -19,51 +19,14 @@ from hwsim.devices.gpu_matmul import Tiling
 from hwsim.devices.gpu_memory import Launch, Sustained
 from hwsim.origins import Case
 from hwsim.units import BYTES
-from published.parts import part, table
+from published.parts import declared, part, table
 from published.products import LOOP, Row, rows, seconds_of
 from published.residual import Residual, misses
 from published.score import Miss, Score, held_out, scored, tails
 
-# The tiles that were fitted to rows here; other parts borrow theirs, and must not lend them back.
-FITTED: Final[Mapping[str, tuple[str, ...]]] = {
-    "mi25": ("fp32",),
-    "vega-fe": ("fp32",),
-    "gtx-1080-ti": ("fp32",),
-    "titan-xp": ("fp32",),
-    "p100-sxm2": ("fp32",),
-    "t4": ("fp32", "fp16"),
-    "v100-sxm2-16gb": ("fp32", "fp16"),
-    "a100-sxm-80gb": ("fp16",),
-    "h100-sxm": ("fp16",),
-    "h800-sxm": ("fp8",),
-}
-# Whose library kernels are alike.
-GENERATIONS: Final[Mapping[str, str]] = {
-    "mi25": "vega",
-    "vega-fe": "vega",
-    "gtx-1080-ti": "pascal",
-    "titan-xp": "pascal",
-    "p100-sxm2": "pascal",
-    "a100-sxm-80gb": "ampere",
-    "a100-pcie-80gb": "ampere",
-    "h100-sxm": "hopper",
-    "h800-sxm": "hopper",
-}
-# The clock a data sheet promises, and the one its peak is of, in MHz (quoted from memory of the data sheets).  What a power
-# limit leaves lies between them.
-CLOCKS: Final[Mapping[str, tuple[float, float]]] = {
-    "mi25": (1400, 1500),
-    "vega-fe": (1382, 1600),
-    "gtx-1080-ti": (1480, 1582),
-    "titan-xp": (1405, 1582),
-    "p100-sxm2": (1328, 1480),
-    "t4": (585, 1590),
-    "v100-sxm2-16gb": (1290, 1530),
-    "a100-sxm-80gb": (1275, 1410),
-    "a100-pcie-80gb": (1065, 1410),
-    "h100-sxm": (1590, 1830),
-    "h800-sxm": (1590, 1830),
-}
+FITTED: Final[Mapping[str, tuple[str, ...]]] = declared("gemm")["fitted"]
+GENERATIONS: Final[Mapping[str, str]] = declared("gemm")["generations"]
+CLOCKS: Final[Mapping[str, tuple[float, float]]] = declared("gemm")["clocks"]
 FEW: Final = 4  # rows of a group that is not cut in halves: nothing is fitted to it
 TINY: Final = 20e-6  # seconds of a product
 SKINNY: Final = 128  # rows, or columns

@@ -12,29 +12,11 @@ from hwsim.devices import Gpu
 from hwsim.devices.gpu_memory import Stream, Sustained
 from hwsim.origins import Case
 from published.gpu_benches import STREAMS, Point, bandwidths, rate
-from published.parts import part, table, title
+from published.parts import declared, part, table, title
 from published.residual import Residual, of_miss
 from published.score import Miss, Score, group_median, scored
 
-# The part of the library behind each name of a device in BabelStream's results.
-DEVICES: Final = {
-    "AMD FirePro S9150": "firepro-s9150",
-    "AMD R9 Fury X": "r9-fury-x",
-    "AMD R9 Nano": "r9-nano",
-    "AMD Radeon VII": "radeon-vii",
-    "Intel Iris Pro 580": "iris-pro-580",
-    "NVIDIA K20": "k20",
-    "NVIDIA K40": "k40",
-    "NVIDIA P100 PCIe": "p100-pcie-16gb",
-    "NVIDIA RTX 2080 Ti": "rtx-2080-ti",
-    "NVIDIA V100": "v100-pcie-16gb",
-    "NVIDIA V100 PCIe": "v100-pcie-16gb",
-    "nvidia-gtx-980": "gtx-980",
-    "nvidia-k20c-ecc-off": "k20-ecc-off",
-    "nvidia-k20c-ecc-on": "k20",
-    "nvidia-k40c-ecc-off": "k40-ecc-off",
-    "nvidia-k40c-ecc-on": "k40",
-}
+DEVICES: Final = declared("gpu_bandwidth")["devices"]
 MIX: Final = {"copy": (1, 1), "mul": (1, 1), "add": (2, 1), "triad": (2, 1), "dot": (2, 0)}  # arrays read and written
 ARRAY: Final = 268.4e6  # bytes of an array where the result does not say
 
@@ -66,12 +48,7 @@ def stream_misses(data: Path) -> tuple[list[Miss], list[Miss]]:
     return held, [_miss(row, _as_the_others(DEVICES[row["hardware"]])) for row in rows]
 
 
-# Generation of each: what is left out together.
-GENERATIONS: Final = {
-    "firepro-s9150": "hawaii", "r9-fury-x": "fiji", "r9-nano": "fiji", "radeon-vii": "vega", "iris-pro-580": "gen9",
-    "k20": "kepler", "k20-ecc-off": "kepler", "k40": "kepler", "k40-ecc-off": "kepler", "gtx-980": "maxwell",
-    "p100-pcie-16gb": "pascal", "v100-pcie-16gb": "volta", "rtx-2080-ti": "turing",
-}  # fmt: skip
+GENERATIONS: Final = declared("gpu_bandwidth")["generations"]
 
 
 def residuals(data: Path) -> list[Residual]:

@@ -12,38 +12,12 @@ from hwsim.devices import Gpu
 from hwsim.devices.gpu_memory import Stream
 from hwsim.devices.work import Start
 from hwsim.origins import Case
-from published.parts import table
+from published.parts import declared, table
 from published.score import Miss
 
-# The parts of the library that were measured, by the names of the published files.
-ORACLES: Final = {
-    "v100": "v100-pcie-16gb",
-    "a100_40": "a100-sxm-40gb",
-    "a100_80": "a100-sxm-80gb",
-    "h100_pcie": "h100-pcie",
-    "h200": "h200-sxm",
-    "mi210": "mi210",
-}
-ROWS: Final = {
-    "NVIDIA V100": "v100-pcie-16gb",
-    "NVIDIA A100 40GB": "a100-sxm-40gb",
-    "NVIDIA A100 80GB": "a100-sxm-80gb",
-    "NVIDIA A40": "a40",
-    "NVIDIA H100 PCIe": "h100-pcie",
-    "AMD MI100": "mi100",
-    "AMD MI210": "mi210",
-}
-# Generation of each: what is left out together.
-GENERATIONS: Final = {
-    "v100-pcie-16gb": "volta",
-    "a100-sxm-40gb": "ampere",
-    "a100-sxm-80gb": "ampere",
-    "a40": "ampere with GDDR",
-    "h100-pcie": "hopper",
-    "h200-sxm": "hopper",
-    "mi100": "cdna",
-    "mi210": "cdna 2",
-}
+ORACLES: Final = declared("gpu_benches")["oracles"]
+ROWS: Final = declared("gpu_benches")["rows"]
+GENERATIONS: Final = declared("gpu_benches")["generations"]
 REAL: Final = 8.0  # bytes of the numbers that the programs move
 
 # Reads, writes and reads in flight at once, of each number a thread of gpu-stream makes.

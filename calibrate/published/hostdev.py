@@ -16,33 +16,13 @@ from hwsim import api
 from hwsim.formats import percent
 from hwsim.machine import Handling, Machine
 from hwsim.origins import Case
-from published.parts import table
+from published.parts import declared, table
 from published.residual import Residual
 from published.score import Miss, Score, group_median, held_out, scored
 
-# What the table calls a device: its part, and the link of its slot.
-DEVICES: Final[dict[str, tuple[str, str]]] = {
-    "NVIDIA Tesla V100-PCIE-32GB": ("v100-pcie-32gb", "pcie3-x16"),
-    "NVIDIA V100-SXM2-32GB (DGX-1V)": ("v100-sxm2-32gb", "pcie3-x16"),
-    "NVIDIA A100-SXM4-40GB": ("a100-sxm-40gb", "pcie4-x16"),
-    "NVIDIA K20c": ("k20", "pcie2-x16"),
-    "NVIDIA GTX 1650 SUPER": ("gtx-1650-super", "pcie3-x16"),
-    "NVIDIA K80": ("k80", "pcie3-x16"),
-    "NVIDIA GTX 780 Ti": ("gtx-780-ti", "pcie3-x16"),
-    "NVIDIA P100-PCIE-16GB": ("p100-pcie-16gb", "pcie3-x16"),
-}
-REASONS: Final[dict[str, str]] = {
-    "K80": "half of what other such slots carry, the same both ways: x8, or a switch shared with the board's other GPU",
-    "remote": "the one copy to the other socket's memory: far less than the link between the sockets carries, cause unknown",
-    "small": "below 4 kB out of the GPU, printed with one digit; larger copies were faster in all, which no model here says",
-}
-# Bytes: microseconds of a core that reads a V100 SXM2 of a DGX-1V (NVIDIA/gdrcopy:README.md, gdr_copy_from_mapping)
-LOADS: Final[dict[int, float]] = {
-    1: 0.9069, 2: 1.7170, 4: 1.7169, 8: 1.7164, 16: 0.8601, 32: 1.7024, 64: 3.1016, 128: 3.4944, 256: 3.6400, 512: 2.4394,
-    1024: 2.8022, 2048: 4.6615, 4096: 7.9783, 8192: 14.9209, 16384: 28.9571, 32768: 56.9373, 65536: 114.1008, 131072: 234.9382,
-    262144: 496.4011, 524288: 985.5196, 1048576: 1970.7057, 2097152: 3942.5611, 4194304: 7888.9468, 8388608: 18361.5673,
-    16777216: 36758.8342,
-}  # fmt: skip
+DEVICES: Final[dict[str, tuple[str, str]]] = declared("hostdev")["devices"]
+REASONS: Final[dict[str, str]] = declared("hostdev")["reasons"]
+LOADS: Final[dict[int, float]] = declared("hostdev")["loads"]
 
 
 class Pair(NamedTuple):
@@ -56,18 +36,7 @@ class Pair(NamedTuple):
     maker: str = "amd"
 
 
-PAIRS: Final = (
-    Pair("HGX A100 of eight, through a switch (NVIDIA/nvbandwidth:README.md)", 26.0e9, 26.0e9, 37.4e9, "pcie4-x16", "nvidia"),
-    Pair(
-        "a GPU of the third generation (NVIDIA/nvbandwidth, its tests' output)", 12.40e9, 13.20e9, 22.83e9, "pcie3-x16", "nvidia"
-    ),
-    Pair("RTX 3050 of a laptop, eight lanes (nvbandwidth v0.8)", 12.98e9, 13.17e9, 23.72e9, "", "nvidia"),
-    Pair("MI50, Xeon W-2135 (ROCm/legacy-rocm-build#4793)", 13.75e9, 14.28e9, 25.91e9, "pcie3-x16"),
-    Pair("two MI100-class GPUs, two sockets (rocm-bandwidth-test)", 28.35e9, 28.53e9, 51.81e9, "pcie4-x16"),
-    Pair("RX 7900 XTX, EPYC 7542 (ROCm/legacy-rocm-build#2253)", 28.41e9, 29.01e9, 48.23e9, "pcie4-x16"),
-    Pair("RX 6700S, eight lanes (rocm-bandwidth-test)", 14.19e9, 14.28e9, 25.84e9),
-    Pair("MI25, Haswell (ROCm/ROCmValidationSuite#427)", 8.173e9, 8.173e9, 14.97e9),
-)
+PAIRS: Final = tuple(Pair(**each) for each in declared("hostdev")["pairs"])
 LARGE: Final = 1e6  # bytes of a copy whose setup hardly counts
 AMD: Final = 512e6  # bytes of the largest copies of rocm-bandwidth-test
 LEAST_INSIDE: Final = 15e6  # bytes: below, the table's copies inside a GPU are the timer's noise

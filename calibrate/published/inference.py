@@ -22,36 +22,12 @@ from hwsim.models.architectures.slices import product
 from hwsim.models.framework import Style
 from hwsim.origins import Case
 from published import bare, gemm
-from published.parts import part, table
+from published.parts import declared, part, table
 from published.residual import Residual
 from published.score import Miss, Score, held_out, scored, tails
 
-PARTS: Final[Mapping[str, str]] = {
-    "NVIDIA H100 80GB": "h100-sxm",
-    "NVIDIA RTX 3090": "rtx-3090",
-    "NVIDIA RTX 4090 24GB": "rtx-4090",
-    "NVIDIA RTX PRO 6000 Blackwell 96GB": "rtx-pro-6000",
-    "NVIDIA A100-SXM4-80GB": "a100-sxm-80gb",
-    "NVIDIA A40": "a40",
-}
-OPS: Final[Mapping[str, str]] = {
-    "input_layernorm": "norm",
-    "post_layernorm": "norm",
-    "post_attention_layernorm": "norm",
-    "final_layernorm": "norm",
-    "layernorm": "norm",
-    "rope": "rotary",
-    "rotary_emb": "rotary",
-    "attn_rope": "rotary",
-    "act_fn": "activation",
-    "mlp_act": "activation",
-    "add": "residual",
-    "embedding": "embedding",
-    "emb": "embedding",
-    "attn": "attention",
-    "attention decode": "attention",
-    "attention prefill": "attention",
-}
+PARTS: Final[Mapping[str, str]] = declared("inference")["parts"]
+OPS: Final[Mapping[str, str]] = declared("inference")["ops"]
 SCALE: Final = 0.08
 TINY: Final = 10e-6  # seconds of a kernel without products
 MIDDLE: Final = ("moved", "flop", "start", "walk")  # of a style

@@ -13,53 +13,16 @@ from published import coverage
 from published.coverage import Claims, Cover
 from published.errors import WIDEST
 from published.intervals import LEVELS
+from published.parts import declared
 from published.residual import Residual
 
 PICTURE: Final = "coverage.png"
 ORDER: Final = ("known", "source left out", "device left out")
-HEAD: Final = """# Intervals beside measurements
-
-Written by `python -m published --data DIR --write`. An answer of hwsim says how far off it may be:
-`1.31 s (1.24 to 1.43, 90 %)`. The widths come from [`hwsim/errors.yaml`](../../hwsim/errors.yaml): quantiles of
-|ln(predicted / measured)| of rows that were left out alike, by regime (large products, small messages) and by how well the
-numbers behind them are known. Here those intervals are judged: a unit (a device, a generation, a source, a fifth of the rows)
-calibrates nothing of the intervals that it is judged by.
-
-- **known**: other sizes of the device were fitted. **source left out**, **device left out**: none of its rows were seen;
-  generations that were left out as a whole count as devices left out.
-- **holds**: part of the rows inside the intervals of 50, 80 and 90 %. In brackets, for 90 %: the range when whole units are
-  drawn anew, which is what this number of units allows to say. Rows of a unit miss together: three units say little.
-- **width**: half of (high - low) over the prediction, the median over the rows. An interval that is always wide is a defect, too.
-- What nothing alike was left out of (a generation without neighbours) is `outside`: no promise, at least twice the width.
-
-![Part of the rows that intervals of 50 and 90 % hold, and their widths, by topic](coverage.png)
-
-| topic | case | rows | units | groups | 50 % holds | 80 % | 90 % | | width, 50 % | width, 90 % |
-|---|---|---|---|---|---|---|---|---|---|---|
-"""
-RATIOS: Final = """
-## Which of two is faster
-
-Two answers may share errors: training steps of equal work on two devices are too fast together. "B is faster, 95 %" is said
-where the ratio's logarithm is beyond the half width of its interval of 90 %: sqrt(a^2 + b^2 - 2 c a b) for half widths a and b of
-the two answers and a correlation c of their errors. Claims are judged on pairs of public rows of equal work; widths and
-correlations come from other units and other pairs. Three of four draws of the pairs of devices give a larger correlation than the
-one that is taken. Below -1 it is no correlation: a few kernels that are far off need more room than both widths together.
-
-| topic | case | works | pairs of devices | correlation | 90 % of ratios: holds | width | claims | right |
-|---|---|---|---|---|---|---|---|---|
-"""
+HEAD: Final[str] = declared("intervals_page")["head"]
+RATIOS: Final[str] = declared("intervals_page")["ratios"]
 
 
-KERNELS: Final = """
-## Kernels, by regime
-
-The same for kernels of GPUs of which two and more were measured at equal shapes, most of them the nine of serving frameworks. Six
-of those nine are twins (H100 and H200, B200 and B300, GB200 and GB300), between which the faster one is rarely told.
-
-| regime | case | works | pairs of devices | correlation | 90 % of ratios: holds | width | claims | right |
-|---|---|---|---|---|---|---|---|---|
-"""
+KERNELS: Final[str] = declared("intervals_page")["kernels"]
 SERVED: Final = ("attention", "moe", "product", "product4", "product8", "weightonly")
 
 

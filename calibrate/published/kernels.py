@@ -23,33 +23,16 @@ from hwsim.devices import Gpu
 from hwsim.devices.gpu_attention import Rates
 from hwsim.origins import Case
 from hwsim.spec import SpecError
-from published.parts import part, table
+from published.parts import declared, part, table
 from published.residual import Residual
 from published.score import Half, Miss, Score, scored, tails
 from published.search import simplex
 
 Array = NDArray[np.float64]
 SOURCE: Final = "ai-dynamo/aiconfigurator@095f58a51c4c"
-PARTS: Final[Mapping[str, str]] = {
-    "a100_sxm": "a100-sxm-80gb",
-    "h100_sxm": "h100-sxm",
-    "h200_sxm": "h200-sxm",
-    "b200_sxm": "b200",
-    "b300_sxm": "b300",
-    "gb200": "gb200",
-    "gb300": "gb300",
-    "l40s": "l40s",
-    "rtx_pro_6000_server": "rtx-pro-6000-server",
-}
-GENERATION: Final[Mapping[str, str]] = {
-    "a100_sxm": "ampere", "h100_sxm": "hopper", "h200_sxm": "hopper", "l40s": "ada", "rtx_pro_6000_server": "blackwell-rtx",
-    "b200_sxm": "blackwell", "b300_sxm": "blackwell", "gb200": "blackwell", "gb300": "blackwell",
-}  # fmt: skip
-# GPUs whose units take their operands from shared memory, and those whose threads hand them over: kernels of one kind are
-# written for all of them.
-KIND: Final[Mapping[str, str]] = {
-    "ampere": "threads", "ada": "threads", "blackwell-rtx": "threads", "hopper": "shared", "blackwell": "shared",
-}  # fmt: skip
+PARTS: Final[Mapping[str, str]] = declared("kernels")["parts"]
+GENERATION: Final[Mapping[str, str]] = declared("kernels")["generation"]
+KIND: Final[Mapping[str, str]] = declared("kernels")["kind"]
 LIBRARY: Final[Mapping[str, str]] = {"vllm": "flash", "trtllm": "tensorrt", "sglang": "sglang"}
 CAP: Final = 0.7  # errors beyond this count no more in a fit
 CASES: Final[tuple[Case, ...]] = ("device", "generation")

@@ -10,52 +10,12 @@ from hwsim import api
 from hwsim.units import parse
 from hwsim.views.latency.find import Latencies, Row
 from hwsim.views.latency.find import find as latencies
+from published.parts import declared
 from published.score import Miss, Score, scored
 
 MACHINE: Final = "d2l-latency"
-ROWS: Final = {  # beginnings of the tables' rows, and the keys of `hwsim latency`
-    "L1 cache": "l1",
-    "Floating-point": "fma",
-    "L2 cache": "l2",
-    "Branch": "mispredict",
-    "L3 cache hit (unshared": "l3",
-    "L3 cache hit (shared": "l3-shared",
-    "Mutex": "mutex",
-    "L3 cache hit (modified": "l3-modified",
-    "L3 cache hit (on a remote": "l3-remote",
-    "QPI": "socket-hop",
-    "64MB memory ref. (local": "memory-64mb",
-    "64MB memory ref. (remote": "memory-64mb-remote",
-    "256MB memory ref. (local": "memory-256mb",
-    "256MB memory ref. (remote": "memory-256mb-remote",
-    "Intel Optane random write": "pmem-write",
-    "Intel Optane random read": "pmem-read",
-    "Send 4KB over 100": "fabric-4kb",
-    "Compress": "compress-1kb",
-    "Send 4KB over 10 ": "ethernet-4kb",
-    "Write 4KB randomly to NVMe": "nvme-write-4kb",
-    "Read 4KB randomly from NVMe": "nvme-read-4kb",
-    "Read 1MB sequentially from NVMe": "nvme-read-1mb",
-    "Write 4KB randomly to SATA": "sata-write-4kb",
-    "Read 4KB randomly from SATA": "sata-read-4kb",
-    "Round trip": "data-centre",
-    "Read 1MB sequentially from SATA": "sata-read-1mb",
-    "Read 1MB sequentially from disk": "disk-read-1mb",
-    "Random Disk": "disk-read-4kb",
-    "Send packet CA": "wan",
-    "GPU Shared": "gpu-shared",
-    "GPU Global": "gpu-global",
-    "Launch": "gpu-launch",
-    "Transfer 1MB to/from NVLink": "nvlink-1mb",
-    "Transfer 1MB to/from PCI-E": "pcie-1mb",
-}
-REASONS: Final = {
-    "ethernet-4kb": "two ways over PCIe, two cards and a switch, each with its own datasheet, add up to 1 us more",
-    "sata-read-1mb": "1 MB at the 550 MB/s that the row itself names is 1.8 ms",
-    "l3-shared": "one time for a line of another core, clean or modified",
-    "l3-modified": "one time for a line of another core, clean or modified",
-    "mutex": "two atomic instructions of 20 cycles and 50 others; nothing fitted",
-}
+ROWS: Final = declared("latency_tables")["rows"]
+REASONS: Final = declared("latency_tables")["reasons"]
 
 
 def scores(data: Path) -> tuple[Score, ...]:

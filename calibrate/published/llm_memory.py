@@ -15,32 +15,11 @@ from hwsim.models import Framework, ParallelPlan, lay, load_framework, load_tran
 from hwsim.models.memory import RESERVED, SPREAD
 from hwsim.models.stages import largest
 from published.llm_rows import rows
+from published.parts import declared
 from published.score import Miss, Score, scored
 
 GIB: Final = 2**30
-# Model, GPUs, tp, pp, cp, sequence, micro-batch, global batch, virtual stages, recompute, framework, GiB reserved.
-# Source: pytorch/torchtitan: benchmarks/llama3_h100_202412_torchtitan.md, llama3_8b_h200_2025-06_torchtitan_trainy_whitefiber.md.
-# The micro-batches of the pipelines are not stated: as many as stages, the program's own choice.
-MEASURED: Final = (
-    ("llama-3-8b", 8, 1, 1, 1, 8192, 2, 16, 1, "selective", "torchtitan", 82.4),
-    ("llama-3-8b", 8, 1, 1, 1, 8192, 2, 16, 1, "selective", "torchtitan-compile", 77.0),
-    ("llama-3-8b", 128, 1, 1, 1, 8192, 2, 256, 1, "selective", "torchtitan", 67.0),
-    ("llama-3-8b", 128, 1, 1, 1, 8192, 2, 256, 1, "selective", "torchtitan-compile", 62.0),
-    ("llama-3-8b", 8, 1, 1, 1, 32768, 1, 8, 1, "full", "torchtitan-compile", 83.9),
-    ("llama-3-8b", 8, 1, 1, 2, 65536, 1, 4, 1, "full", "torchtitan-compile", 84.2),
-    ("llama-3-8b", 8, 1, 1, 4, 131072, 1, 2, 1, "full", "torchtitan-compile", 84.0),
-    ("llama-3-8b", 8, 1, 1, 8, 262144, 1, 1, 1, "full", "torchtitan-compile", 84.5),
-    ("llama-3-70b", 256, 8, 1, 1, 8192, 16, 512, 1, "full", "torchtitan-compile", 71.9),
-    ("llama-3-70b", 256, 8, 1, 1, 8192, 16, 512, 1, "full", "torchtitan-compile", 67.6),
-    ("llama-3-405b", 512, 8, 8, 1, 8192, 4, 256, 1, "full", "torchtitan-compile", 82.5),
-    ("llama-3-405b", 512, 8, 8, 1, 8192, 4, 256, 2, "full", "torchtitan-compile", 72.7),
-    ("llama-3-405b", 512, 8, 8, 1, 32768, 1, 64, 1, "full", "torchtitan-compile", 75.3),
-    ("llama-3-405b", 512, 8, 8, 2, 65536, 1, 32, 1, "full", "torchtitan-compile", 75.9),
-    ("llama-3-405b", 512, 8, 8, 4, 131072, 1, 16, 1, "full", "torchtitan-compile", 77.1),
-    ("llama-3-405b", 512, 8, 8, 8, 262144, 1, 8, 1, "full", "torchtitan-compile", 84.9),
-    ("llama-3-8b", 32, 1, 1, 1, 8192, 2, 64, 1, "selective", "torchtitan-rowwise", 47.96),
-    ("llama-3-8b", 64, 1, 1, 1, 8192, 2, 128, 1, "selective", "torchtitan-rowwise", 46.97),
-)
+MEASURED: Final = declared("llm_memory")["measured"]
 
 
 def missed() -> list[Miss]:
@@ -58,7 +37,7 @@ def missed() -> list[Miss]:
             schedule="interleaved" if chunks > 1 else "1f1b",
             uneven=True,
             sharding="fsdp",
-            recompute=recompute,  # type: ignore[arg-type]
+            recompute=recompute,
             sequence_parallel=tp > 1,
         )
         software: Framework = load_framework(framework)

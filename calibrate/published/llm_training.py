@@ -22,24 +22,14 @@ from hwsim.models.generations import THROTTLED, generation, limited
 from hwsim.origins import Case
 from published.llm_experts import residuals as of_experts
 from published.llm_rows import MACHINES, Row, rows
+from published.parts import declared
 from published.residual import Residual, misses
 from published.score import Half, Miss, Score, held_out, scored, tails
 
 SCALE: Final = 0.06  # errors beyond this count less and less in the fit
 ALIKE: Final = 0.15  # how far, as a logarithm, generations are apart in what trainings keep of their kernels' speed alone
 LOOSE: Final = 0.5  # how far, as a logarithm, a constant strays from what is typical
-FRAMEWORKS: Final = (
-    "composer",
-    "deepspeed-zero3",
-    "internevo",
-    "megatron",
-    "megatron-core",
-    "megatron-deepspeed",
-    "torchtitan",
-    "torchtitan-async-tp",
-    "torchtitan-compile",
-    "torchtitan-rowwise",
-)
+FRAMEWORKS: Final = declared("llm_training")["frameworks"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,42 +43,7 @@ class Constant:
     like: tuple[str, ...] = ()
 
 
-CONSTANTS: Final = (
-    Constant("volta.products", 0.9, most=1.0),
-    Constant("ampere.products", 0.9, most=1.0),
-    Constant("hopper.products", 0.9, most=1.0),
-    Constant("ampere.flash", 0.75, most=1.2),
-    Constant("hopper.flash", 0.75, most=1.2),
-    Constant("all.plain", 0.6, most=1.0),
-    Constant("all.throttled", 0.6, most=1.5),
-    Constant("all.knee", 8e6, most=1e8),
-    Constant("all.network", 0.85, most=1.0),
-    Constant("megatron.moved", 1.2),
-    Constant("megatron-core.moved", 1.2),
-    Constant("megatron-deepspeed.moved", 1.5),
-    Constant("composer.moved", 2.0),
-    Constant("internevo.moved", 2.0),
-    Constant("torchtitan.moved", 2.5),
-    Constant("torchtitan-compile.moved", 1.2, like=("torchtitan-async-tp", "torchtitan-rowwise")),
-    Constant("megatron.scores", 1.2, like=("deepspeed-zero3",)),
-    Constant("megatron-deepspeed.scores", 1.5),
-    Constant("deepspeed-zero3.network", 0.3, most=1.0),
-    Constant("megatron-core.network", 1.0, most=1.6),
-    Constant("megatron-core.flash", 1.0, most=1.8),
-    Constant("torchtitan.flash", 1.0, most=1.8, like=("torchtitan-compile", "torchtitan-async-tp", "torchtitan-rowwise")),
-    Constant("torchtitan-rowwise.fp8", 0.6, most=1.0),
-    Constant(
-        "composer.gradients",
-        0.3,
-        most=1.0,
-        like=("torchtitan", "torchtitan-compile", "torchtitan-async-tp", "torchtitan-rowwise", "deepspeed-zero3"),
-    ),
-    Constant("internevo.gradients", 0.3, most=1.0),
-    Constant("internevo.bucket", 30e6, least=1e6, most=1e9),  # about an array of its weights
-    Constant("torchtitan-compile.exposed", 1.2, most=2.0, like=("torchtitan-rowwise",)),
-    Constant("torchtitan-async-tp.exposed", 0.6, most=1.0),
-    Constant("megatron-core.exposed", 0.5, most=1.0),
-)
+CONSTANTS: Final = tuple(Constant(**each) for each in declared("llm_training")["constants"])
 
 
 @dataclass(slots=True)
@@ -262,14 +217,7 @@ def _residual(row: Row, case: Case, unit: str, seconds: float) -> Residual:
 
 # ---- the scores ----
 
-# Eight runs on Selene, seconds of a step: model, GPUs, tp, pp, global batch, micro-batch, chunks, with full recompute, with
-# selective recompute and sequence parallel.  Source: Korthikanti et al. 2022, table 5, as in calculon-ai/calculon:validation.
-SELENE: Final = (
-    ("megatron-22b", 8, 8, 1, 4, 4, 1, 1.42, 1.10),
-    ("megatron-175b", 64, 8, 8, 64, 1, 3, 18.13, 13.75),
-    ("megatron-530b", 280, 8, 35, 280, 1, 3, 49.05, 37.83),
-    ("megatron-1008b", 512, 8, 64, 512, 1, 1, 94.42, 71.49),
-)
+SELENE: Final = declared("llm_training")["selene"]
 SELENE_CONSTANTS: Final = ("ampere.products", "all.plain", "megatron.moved", "megatron.scores", "all.knee")
 
 

@@ -10,36 +10,13 @@ from typing import Any, Final
 
 import yaml
 
+from published.parts import declared
+
 CLASSES: Final = Path(__file__).resolve().parents[2] / "machines" / "classes"
 SEVERAL: Final = 2  # parts that a spread is of, at least
 ENOUGH: Final = 8  # spreads that a median is of, at least
-# Standard deviation of ln.  An assumption unless `spreads` replaces it.
-ASSUMED: Final[Mapping[str, Mapping[str, Any]]] = {
-    "stated": {"any": 0.0, "how": "the workload or the user gives it"},
-    "standard": {"any": 0.01, "how": "an assumption: what a standard fixes is kept but for rounding"},
-    "measured": {"any": 0.03, "how": "an assumption: repeats of a benchmark on one machine"},
-    "datasheet": {
-        "any": 0.05,
-        "bandwidth": 0.05,
-        "latency": 0.15,
-        "how": "an assumption: what is promised against what one piece does",
-    },
-    "fitted": {"any": 0.06, "how": "an assumption where no regime covers the number: what fitted models miss by"},
-    "default": {"any": 0.2, "bandwidth": 0.1, "latency": 0.25, "efficiency": 0.12},
-    "recalled": {"any": 0.15, "how": "an assumption: a figure quoted from memory, without its document"},
-    "guess": {"any": 0.25, "latency": 0.4, "how": "an assumption: twice a class default"},
-    "elsewhere": {
-        "any": 1.8,
-        "how": "the root mean square of six rows of the d2l text: issuing and compiled calls of PyTorch, layers of MXNet, random "
-        "numbers of numpy, each against times of another host or version; a seventh, whose first calls load their library, is "
-        "190 times off",
-    },
-}
-DIMENSIONS: Final[Mapping[str, str]] = {
-    "bandwidth": r"\d\s*[kMGTP]?i?B/s",
-    "latency": r"\d\s*(?:[nμum]?s)\b",
-    "efficiency": r"\d\s*%",
-}
+ASSUMED: Final[Mapping[str, Mapping[str, Any]]] = declared("numbers")["assumed"]
+DIMENSIONS: Final[Mapping[str, str]] = declared("numbers")["dimensions"]
 
 
 def spreads(folder: Path = CLASSES) -> dict[str, dict[str, Any]]:

@@ -20,34 +20,12 @@ from typing import Final
 from hwsim.devices import Cpu, Work
 from hwsim.origins import Case
 from published.cpu_bandwidth import SERVERS, loops, seconds
-from published.parts import part, table
+from published.parts import declared, part, table
 from published.residual import Residual
 from published.score import Score, scored
 from published.tinymembench import PARTS
 
-# Part: (core, kind of core).
-CORES: Final[dict[str, tuple[str, str]]] = {
-    "celeron-n4500": ("Tremont", "Atom"),
-    "celeron-n5100": ("Tremont", "Atom"),
-    "pentium-n6005": ("Tremont", "Atom"),
-    "celeron-j4125": ("Goldmont", "Atom"),
-    "atom-e3950": ("Goldmont", "Atom"),
-    "atom-x7-z8700": ("Silvermont", "Atom"),
-    "atom-e3825": ("Silvermont", "Atom"),
-    "atom-n270": ("Bonnell", "Atom"),
-    "s905x3": ("Cortex-A55", "Arm in order"),
-    "raspberry-pi-3": ("Cortex-A53", "Arm in order"),
-    "jetson-nano": ("Cortex-A57", "Arm out of order"),
-    "jetson-nano-2gb": ("Cortex-A57", "Arm out of order"),
-    "jetson-xavier-nx": ("Carmel", "Arm out of order"),
-    "jetson-agx-xavier": ("Carmel", "Arm out of order"),
-    "jetson-orin": ("Cortex-A78", "Arm out of order"),
-    "jh7110": ("U74", "RISC-V"),
-    "xeon-6148": ("Skylake server", "server"),
-    "xeon-6248": ("Skylake server", "server"),
-    "xeon-e5-2697v4": ("Broadwell server", "server"),
-    "epyc-7452": ("Zen 2", "server"),
-}
+CORES: Final[dict[str, tuple[str, str]]] = declared("one_core")["cores"]
 UNKNOWN: Final = (
     "no number of a datasheet tells cores apart (tried: clock, lines over latency, peak of the memory): "
     "a core that nobody measured is known to half as much again"

@@ -5,8 +5,11 @@ from __future__ import annotations
 import csv
 import functools
 import lzma
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, TypeVar
+
+import yaml
 
 from hwsim import api
 from hwsim.machine import Machine
@@ -49,6 +52,17 @@ def title(kind: str, name: str) -> str:
     'NVIDIA Tesla K20'
     """
     return read(find(kind, name)).text("name") or name
+
+
+@functools.cache
+def declared(topic: str) -> Mapping[str, Any]:
+    """What a module has by hand, in a file of its own: names of parts, and figures that are in no table of others.
+
+    >>> declared("bert")["parts"]["NVIDIA T4"]
+    't4'
+    """
+    found: Mapping[str, Any] = yaml.safe_load((Path(__file__).parent / "declared" / f"{topic}.yaml").read_text("utf-8"))
+    return found
 
 
 FIGURES: Final = frozenset({"value", "latency_ms"})  # columns of what was measured

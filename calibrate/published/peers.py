@@ -22,29 +22,22 @@ from pathlib import Path
 from typing import Any, Final
 
 from hwsim import api
+from published.parts import declared
 from published.score import Miss, Score, scored
 
 MIB: Final = 1 << 20
-CM02: Final = {8: 0.014028000, 64: 0.016002000, 256: 0.016957500, 1024: 0.020076334}  # s
-LV08: Final = {8: 0.015518919, 64: 0.020327489, 256: 0.030522133, 1024: 0.070539550}
-LOGGOP: Final = {("ring", 8): 14.01399888e-3, ("halving-doubling", 8): 14.00599952e-3, ("halving-doubling", 64): 15.76199904e-3}
+CM02: Final = declared("peers")["cm02"]
+LV08: Final = declared("peers")["lv08"]
+LOGGOP: Final = {(name, ranks): seconds for name, ranks, seconds in declared("peers")["loggop"]}
 _LINK: Final = 50 * 2**30  # B/s
 _MEMORY: Final = 3350e9
 _ADDED: Final = 10  # ns
-# (algorithm, network) -> ranks -> ns
 ASTRA: Final[dict[tuple[str, str], dict[int, int]]] = {
-    ("ring", "ring"): {8: 3507262, 64: 4001833, 256: 4244230, 1024: 5037262},
-    ("ring", "switch"): {8: 3514262, 64: 4064833, 256: 4499230, 1024: 6060262},
-    ("ring", "switch, aware"): {8: 6932222, 64: 7909975, 256: 8390020, 1024: 9961984},
-    ("halving-doubling", "switch"): {8: 3459247, 64: 3902820, 256: 3953732, 1024: 3969487},
-    ("halving-doubling", "switch, aware"): {8: 6877213, 64: 7748030, 256: 7844716, 1024: 7871913},
-    ("binomial-tree", "switch"): {8: 12194320, 64: 24482530, 256: 32674670},
+    (name, network): times for name, network, times in declared("peers")["astra"]
 }
-# Two levels: switches of 8 at 400 GiB/s and 500 ns, a switch of N/8 at 50 GiB/s and 2 us.
-BASELINE: Final = {64: 4079802, 256: 4647294, 1024: 5510586}  # ns: an all-reduce in the node, then one across, both of everything
-LOCAL: Final = {64: 1017207, 256: 1256524, 1024: 2037908}  # reduce-scatter, all-reduce across, all-gather
-# Eight layers, 0.5 ms forward and 1 ms backward each, 64 MiB all-reduced after each in the background, one at a time.
-MLP: Final = {8: 22977872, 64: 25674664, 256: 27476800}
+BASELINE: Final = declared("peers")["baseline"]
+LOCAL: Final = declared("peers")["local"]
+MLP: Final = declared("peers")["mlp"]
 
 
 def scores(data: Path) -> tuple[Score, ...]:  # noqa: ARG001 (the times are kept here)

@@ -10,35 +10,11 @@ from pathlib import Path
 from typing import Final, Literal
 
 from hwsim.devices import Gpu, Product, Work
-from published.parts import table
+from published.parts import declared, table
 
 NAME: Final = "it"
-PARTS: Final[Mapping[str, str]] = {
-    "AMD MI25": "mi25",
-    "AMD Vega Frontier Edition": "vega-fe",
-    "Intel Gaudi 2": "gaudi-2",
-    "NVIDIA A100 PCIe": "a100-pcie-80gb",
-    "NVIDIA A100 SXM": "a100-sxm-80gb",
-    "NVIDIA A100-SXM4-80GB": "a100-sxm-80gb",
-    "NVIDIA GTX 1080 Ti": "gtx-1080-ti",
-    "NVIDIA H100 SXM": "h100-sxm",
-    "NVIDIA H100 SXM5 80GB": "h100-sxm",
-    "NVIDIA H800 SXM5": "h800-sxm",
-    "NVIDIA P100": "p100-sxm2",
-    "NVIDIA T4": "t4",
-    "NVIDIA TITAN Xp": "titan-xp",
-    "NVIDIA V100-SXM2-16GB (DGX-1)": "v100-sxm2-16gb",
-}
-# Precision: the format it is computed in, bytes of an element read and written.
-FORMATS: Final[Mapping[str, tuple[str, float, float]]] = {
-    "fp32": ("fp32", 4, 4),
-    "pseudo-fp16": ("fp32", 2, 2),  # stored in fp16, computed in fp32
-    "fp16": ("fp16", 2, 2),
-    "fp16 in, fp32 acc (tensor core)": ("fp16", 2, 2),
-    "bf16": ("bf16", 2, 2),
-    "fp8": ("fp8", 1, 2),
-    "fp8 in, bf16 out": ("fp8", 1, 2),
-}
+PARTS: Final[Mapping[str, str]] = declared("products")["parts"]
+FORMATS: Final[Mapping[str, tuple[str, float, float]]] = declared("products")["formats"]
 LINEAR: Final = ("vidur", "DeepGEMM")  # sources whose second factor is stored as n x k
 # LLMCompass waits for each product from Python.  Beyond what a part's `launch.host` says (of its lightest op, the softmax)
 # its products take this much more, seen at its smallest ones.

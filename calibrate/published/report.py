@@ -7,45 +7,11 @@ from typing import Final
 
 from hwsim.formats import percent
 from published import TOPICS
+from published.parts import declared
 from published.score import Miss, Score
 
-TITLES: Final[Mapping[str, str]] = {
-    "components": """# Components beside measurements
-
-What the models of single parts come to beside reference simulators and published measurements.""",
-    "collectives": """# Collectives beside the text, measurements and other simulators
-
-What all-reduces and their kin take: the text's own numbers, NCCL and MPI as others measured them, a recorded training step, the
-small cases of other simulators, and hwsim's own two levels beside each other.""",
-    "serving": """# Served models beside measurements
-
-What clients of vLLM, SGLang and TensorRT-LLM measured, and `infer:` with the default settings of each framework's file: nothing
-is set for a single run but what its benchmark says. Fitted are the host's constants, as `host:` in `workloads/frameworks` says,
-and the kernels, to tables of single kernels. Apart, and not scored, are runs whose line grows all the time, runs with a twin of
-other speed (speculative decoding is in no column), and runs before a limit that is not stated. `python -m published.serving`
-simulates every row and says what it takes.""",
-    "models": """# Models beside measurements
-
-What the closed forms of whole networks come to beside published runs: steps of training transformers, passes of inference,
-encoders, and networks of convolutions.""",
-}
-HEAD: Final = """Written by
-`python -m published --data DIR --write`; [where the rows are from](sources.md) says which of them come with hwsim.
-
-| kind of row | what the numbers behind the prediction have seen |
-|---|---|
-| interpolated | other sizes on the same device by the same source; this row never |
-| left out | no row of this device, or of this source: fitted again without it |
-| never fitted | nothing at all: datasheets, standards and constants from elsewhere |
-| all | the row itself may have been fitted to |
-
-Median and p90 are of |ln(predicted / measured)|: in each group (source x device), then the mean over groups. A bound is what a
-test holds the figure to; where its metric is another one it says so. **Bold** misses its bound, and the notes say why. A reason
-stands only where somebody looked for it.
-
-| topic | what | kind of row | rows | groups | median | p90 | bound |
-|---|---|---|---|---|---|---|---|
-"""
+TITLES: Final[Mapping[str, str]] = declared("report")["titles"]
+HEAD: Final = declared("report")["head"]
 KINDS: Final[Mapping[str, str]] = {
     "held out": "interpolated",
     "left out": "left out",

@@ -15,27 +15,14 @@ from typing import Any, Final
 
 from hwsim.devices import Gpu
 from hwsim.models.library import load_transformer
-from published.parts import table
+from published.parts import declared, table
 from published.serving_rows import Line, Served, Shape, devices, loaded, read, subject, whole
 
-# Requests by the tokens of prompt and answer together.
-# **Source**: NVIDIA/TensorRT-LLM: docs/source/developer-guide/perf-overview.md, the commands of the table.
 REQUESTS: Final[Mapping[tuple[int, int], int]] = {
-    (1000, 1000): 3000,
-    (1024, 1024): 3000,
-    (8192, 1024): 1500,
-    (1024, 8192): 1500,
-    (32768, 1024): 1000,
-    (1024, 32768): 1000,
+    (prompt, output): requests for prompt, output, requests in declared("serving_offline")["requests"]
 }
 SAMPLES: Final = 6000  # of a copy
-LENGTHS: Final[Mapping[str, str]] = {
-    "llama2-70b": "llama2-70b-99",
-    "llama3.1-8b": "llama3-1-8b-datacenter",
-    "llama3.1-405b": "llama3-1-405b",
-    "mixtral-8x7b": "mixtral-8x7b",
-    "deepseek-r1": "deepseek-r1",
-}
+LENGTHS: Final[Mapping[str, str]] = declared("serving_offline")["lengths"]
 CUT: Final[Mapping[str, int]] = {"llama3.1-8b": 128}  # tokens of every answer: the data set says none, the rules do
 # Keys and values of checkpoints in eight and four bits are in eight, as NVIDIA's ModelOpt writes them; those of gpt-oss are so on
 # Blackwell, by the command. trtllm-bench cuts prompts; the commands state graphs, which pad, and 95 % of the memory.

@@ -17,74 +17,17 @@ from typing import Any, Final, Literal, NamedTuple
 from hwsim import api
 from hwsim.machine import Machine
 from hwsim.spec import SpecError, find
+from published.parts import declared
 
 Kind = Literal["dense", "MoE"]
-# A name of a model, without its organisation and the like: the library's. The first that is found counts.
-MODELS: Final[tuple[tuple[str, str], ...]] = (
-    (r"deepseek-?(r1|v3(\.1)?)\b", "deepseek-v3"),
-    (r"deepseek-?v3\.2", "deepseek-v3.2"),
-    (r"gpt-oss-120b", "gpt-oss-120b"),
-    (r"gpt-oss-20b", "gpt-oss-20b"),
-    (r"kimi-k2", "kimi-k2"),
-    (r"minimax-m2", "minimax-m2"),
-    (r"glm-5", "glm-5"),
-    (r"qwen3\.5-397b", "qwen3.5-397b-a17b"),
-    (r"qwen3-235b", "qwen3-235b-a22b"),
-    (r"qwen3-30b", "qwen3-30b-a3b"),
-    (r"qwen3-32b", "qwen3-32b"),
-    (r"qwen3-14b", "qwen3-14b"),
-    (r"qwen3-8b", "qwen3-8b"),
-    (r"qwen2\.5-7b", "qwen2.5-7b"),
-    (r"mixtral-8x22b", "mixtral-8x22b"),
-    (r"mixtral-8x7b", "mixtral-8x7b"),
-    (r"mistral-nemo", "mistral-nemo-12b"),
-    (r"mistral-7b", "mistral-7b"),
-    (r"llama-?4-scout", "llama-4-scout"),
-    (r"llama-?3\.?[13]?-?405b", "llama-3-405b"),
-    (r"llama-?3(\.[13])?-70b", "llama-3-70b"),
-    (r"llama-?3(\.1)?-8b", "llama-3-8b"),
-    (r"llama-?2-70b", "llama-2-70b"),
-    (r"llama-?2-13b", "llama-2-13b"),
-    (r"llama-?2-7b", "llama-2-7b"),
-)
-# What a later edition of a model reads, where the library's is the first.
-LONGER: Final[Mapping[str, int]] = {r"llama-?3\.[13]": 131072, r"deepseek": 163840, r"qwen3-(8b|14b|32b|30b|235b)": 131072}
+MODELS: Final[tuple[tuple[str, str], ...]] = tuple(map(tuple, declared("serving_rows")["models"]))
+LONGER: Final[Mapping[str, int]] = declared("serving_rows")["longer"]
 FRAMEWORKS: Final[Mapping[str, str]] = {"vllm": "vllm", "sglang": "sglang", "trtllm": "tensorrt-llm"}
 PADDING: Final = ((0, 11, 1), (0, 15))  # from and before: versions of vLLM that pad every expert (the file vllm-0.12 says which)
 UNPADDED: Final = 8  # GPUs that each expert is split over, from which they do not
-# A name of a GPU: (a machine of the library, its GPU where it is another one).
-MACHINES: Final[tuple[tuple[str, str, str], ...]] = (
-    (r"gb300", "gb200-nvl72", "gb300"),
-    (r"gb200", "gb200-nvl72", ""),
-    (r"b300", "dgx-b300", ""),
-    (r"b200", "dgx-b200", ""),
-    (r"h200", "dgx-h200", ""),
-    (r"h100", "dgx-h100", ""),
-    (r"a100", "p4de.24xlarge", ""),
-    (r"mi325x", "mi325x-8", ""),
-    (r"mi300x", "mi300x-8", ""),
-    (r"l40s", "l40s-8", ""),
-    (r"rtx ?(pro ?)?6000", "rtx-pro-6000-8", ""),
-)
-# A word for a number format: that of `quantised:`, "" for 16 bits.
-FORMATS: Final[Mapping[str, str]] = {
-    "": "",
-    "bf16": "",
-    "bfloat16": "",
-    "fp16": "",
-    "float16": "",
-    "fp8": "fp8",
-    "fp8_block": "fp8",
-    "fp4": "nvfp4",
-    "nvfp4": "nvfp4",
-    "int4": "int4",
-    "int4_wo": "int4",
-    "int8": "int8",
-    "mxfp4": "mxfp4",
-    "w4a16_mxfp4": "mxfp4",
-    "w4a8_mxfp4_mxfp8": "mxfp4",
-}
-GROUP: Final[Mapping[str, int]] = {"fp8": 16384, "nvfp4": 16, "int4": 32, "mxfp4": 32, "int8": 4096}  # weights of one scale
+MACHINES: Final[tuple[tuple[str, str, str], ...]] = tuple(map(tuple, declared("serving_rows")["machines"]))
+FORMATS: Final[Mapping[str, str]] = declared("serving_rows")["formats"]
+GROUP: Final[Mapping[str, int]] = declared("serving_rows")["group"]
 # Names of checkpoints whose matrices in eight bits have one scale each: NVIDIA's, and what it serves without saying whose; the
 # makers of these models publish them with a scale for each block.
 MODELOPT: Final = r"^(nvidia/|(?!.*(/|deepseek|minimax|kimi)))"
@@ -126,8 +69,7 @@ class Served:
     links: Mapping[str, Any] = field(default_factory=dict)
 
 
-DENSE: Final = frozenset({"llama-2-7b", "llama-2-13b", "llama-2-70b", "llama-3-8b", "llama-3-70b", "llama-3-405b", "qwen3-8b",
-                          "qwen3-14b", "qwen3-32b", "qwen2.5-7b", "mistral-7b", "mistral-nemo-12b"})  # fmt: skip
+DENSE: Final = frozenset(declared("serving_rows")["dense"])
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,18 +12,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from published.parts import declared
+
 WARMED: Final = "2026-01-22"  # the first day whose scripts ask for some requests before those that are measured
-# (framework, GPU, format, first day): scripts with guesses of several tokens, whose rows no column tells from those without.
-GUESSING: Final[tuple[tuple[str, str, str, str], ...]] = (
-    ("trtllm", "b200_sxm", "fp4", "2026-01-14"),
-    ("trtllm", "b200_sxm", "fp8", "2026-01-14"),
-    ("trtllm", "h200_sxm", "fp8", "2026-01-14"),
-    ("sglang", "b200_sxm", "fp8", "2026-02-05"),
-)
-# Days on which, in their framework, nothing ran but guessing scripts, by the log of changes (perf-changelog.yaml, 392, 632, 642).
-GUESSED: Final = frozenset(
-    {("trtllm", "2026-01-14"), ("trtllm", "2026-01-28"), ("trtllm", "2026-02-05"), ("trtllm", "2026-02-06")}
-)
+GUESSING: Final[tuple[tuple[str, str, str, str], ...]] = tuple(map(tuple, declared("serving_scripts")["guessing"]))
+GUESSED: Final = frozenset(map(tuple, declared("serving_scripts")["guessed"]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,38 +59,7 @@ class Script:
         )
 
 
-B200: Final = ("b200_sxm",)
-BLACKWELL: Final = ("b200_sxm", "b300_sxm")
-HOPPER: Final = ("h100_sxm", "h200_sxm")
-H200: Final = ("h200_sxm",)
-POLLED: Final = (10, 30)  # --scheduler-recv-interval
-# The last that is of a row counts.
-SCRIPTS: Final[tuple[Script, ...]] = (
-    Script(framework="vllm"),
-    Script(framework="vllm", model="llama-3-70b", per_client=True, budget=8192),
-    Script(framework="vllm", model="gpt-oss", gpus=HOPPER, per_client=True, budget=8192, marlin=True),
-    Script(framework="vllm", model="gpt-oss", gpus=B200, kv="fp8", sequences=512, budget=8192),
-    Script(framework="vllm", model="kimi-k2", precision=("int4",), memory=0.95, per_client=True),
-    Script(framework="vllm", model="kimi-k2", precision=("fp4",), per_client=True, kv="fp8"),
-    Script(framework="vllm", model="kimi-k2", precision=("fp4",), gpus=B200, since="2026-04-20", per_client=True, kv="fp8",
-           twice=True),
-    Script(framework="vllm", model="minimax-m2", gpus=BLACKWELL, memory=0.95),
-    Script(framework="vllm", model="minimax-m2", gpus=H200, memory=0.95),
-    Script(framework="vllm", model="minimax-m2", gpus=BLACKWELL, since="2026-04-03", kv="fp8", twice=True),
-    Script(framework="sglang"),
-    Script(framework="sglang", model="deepseek", gpus=HOPPER, memory=0.82, budget=32768, sequences=256),
-    Script(framework="sglang", model="deepseek", gpus=BLACKWELL, precision=("fp8",), memory=0.82, kv="fp8", budget=32768,
-           sequences=128, look=POLLED),
-    Script(framework="sglang", model="deepseek", gpus=BLACKWELL, precision=("fp8",), memory=0.95, kv="fp8", budget=8192,
-           sequences=32, look=(10, 10), tp=4),
-    Script(framework="sglang", model="deepseek", gpus=BLACKWELL, precision=("fp4",), memory=0.85, kv="fp8", budget=16384,
-           sequences=256, look=POLLED),
-    Script(framework="sglang", model="qwen3.5", memory=0.8, kv="fp8", budget=16384, sequences=128),
-    Script(framework="sglang", model="glm-5", memory=0.85, kv="fp8", budget=32768, per_client=True),
-    Script(framework="trtllm", memory=0.8, kv="fp8"),
-    Script(framework="trtllm", gpus=H200, memory=0.75, kv="fp8"),
-    Script(framework="trtllm", model="gpt-oss", memory=0.85),
-)  # fmt: skip
+SCRIPTS: Final[tuple[Script, ...]] = tuple(Script(**each) for each in declared("serving_scripts")["scripts"])
 
 
 def may_guess(framework: str, gpu: str, model: str, precision: str, day: str) -> bool:

@@ -21,60 +21,15 @@ from pathlib import Path
 from typing import Final
 
 from hwsim.formats import format_quantity
-from published.parts import table
+from published.parts import declared, table
 
 SHIPPED: Final = Path(__file__).parent / "data"
-# Licence files of the repositories as they stood at the commit that a row names; "" where there is none, or nobody read it.
-LICENCES: Final[Mapping[str, str]] = {
-    "AI-Hypercomputer/maxtext": "Apache-2.0",
-    "InternLM/InternEvo": "Apache-2.0",
-    "NVIDIA/DeepLearningExamples:MxNet/Classification": "Apache-2.0",
-    "NVIDIA/DeepLearningExamples:PyTorch/Classification/ConvNets": "BSD-3-Clause",
-    "NVIDIA/DeepLearningExamples:TensorFlow/Classification/ConvNets": "Apache-2.0",
-    "NVIDIA/FasterTransformer": "Apache-2.0",
-    "NVIDIA/gdrcopy": "MIT",
-    "PrincetonUniversity/LLMCompass": "BSD-3-Clause",
-    "ThomasKaiser/sbc-bench": "BSD-3-Clause",
-    "UoB-HPC/BabelStream": "BSD-3-Clause",
-    "UoB-HPC/performance-portability": "MIT",
-    "ai-dynamo/aiconfigurator": "Apache-2.0",
-    "aws-samples/awsome-distributed-training": "MIT-0",
-    "baidu-research/DeepBench": "Apache-2.0",
-    "bigscience-workshop/bigscience": "Apache-2.0",
-    "casys-kaist/LLMServingSim": "MIT",
-    "deepseek-ai/DeepGEMM": "MIT",
-    "microsoft/superbenchmark": "MIT",
-    "microsoft/vidur": "MIT",
-    "mosaicml/llm-foundry": "Apache-2.0",
-    "nviennot/core-to-core-latency": "MIT",
-    "pytorch/torchtitan": "BSD-3-Clause",
-    "stackhpc/hpc-tests": "Apache-2.0",
-    "stanford-futuredata/gavel": "MIT",
-    "tensorflow/docs": "Apache-2.0",
-}
-KNOWN: Final[Mapping[str, str]] = {  # licences that forbid to ship the figures under that of hwsim
-    "RRZE-HPC/kerncraft": "AGPL-3.0",
-    "te42kyfo/gpu-benches": "GPL-3.0",
-    "stas00/ml-engineering": "CC-BY-SA-4.0",
-    "d2l-ai/d2l-en": "CC-BY-SA-4.0",
-}
-# Tables whose source is not in a column: the collection's repository and commit.
-WHOLE: Final[Mapping[str, str]] = {
-    "validation/serving/aic_": "ai-dynamo/aiconfigurator:aic-core/src/aiconfigurator_core/systems/data@095f58a51c4c",
-    "oracles/llmcompass_": "PrincetonUniversity/LLMCompass:ae/figure5@2e015fd2ee75",
-    "oracles/kerncraft_": "RRZE-HPC/kerncraft:examples/machine-files",
-    "oracles/gpubenches_": "te42kyfo/gpu-benches",
-    "oracles/d2l_": "d2l-ai/d2l-en:chapter_computational-performance",
-}
+LICENCES: Final[Mapping[str, str]] = declared("shipping")["licences"]
+KNOWN: Final[Mapping[str, str]] = declared("shipping")["known"]
+WHOLE: Final[Mapping[str, str]] = declared("shipping")["whole"]
 UNUSED: Final = ("inferred_fields", "op_name", "message_size_unit")  # columns that no topic reads
 MANY: Final = 12  # files of a source, of which the list names the folders instead
-HEADER: Final = """\
-# Where the measurements are from.  Written by `python -m published.shipping`, never by hand.
-#
-# here: their figures come with hwsim, in the tables named last; otherwise fetch them from `at` and put them into a folder
-# DIR/validation (a table a topic, with the columns that its module reads), and name DIR with --data.
-# at: OWNER/REPOSITORY:PATH@COMMIT of GitHub, https://github.com/OWNER/REPOSITORY/blob/COMMIT/PATH; or as it is written.
-"""
+HEADER: Final = declared("shipping")["header"]
 
 
 @dataclass(slots=True)

@@ -14,64 +14,20 @@ import yaml
 
 from hwsim.formats import percent
 from hwsim.origins import Case
+from published.parts import declared
 from published.report import KINDS
 from published.residual import Residual
 from published.score import Score, group_median
 
-TOPICS_SHOWN: Final[Mapping[str, str]] = {
-    "step": "training steps",
-    "infer": "passes of inference",
-    "product": "matrix products, 16 and 32 bit",
-    "product8": "matrix products, 8 bit",
-    "product4": "matrix products, 4 bit",
-    "weightonly": "matrix products, weights alone in 4 or 8 bit",
-    "cpuproduct": "matrix products of CPUs",
-    "conv": "convolutions",
-    "attention": "attention",
-    "moe": "experts",
-    "elementwise": "norms, activations and other kernels without products",
-    "launch": "starts of kernels",
-    "stream": "memory bandwidth",
-    "cache": "bandwidth of caches",
-    "latency": "latency",
-    "copy": "copies between host and GPU",
-    "nccl": "collectives of NCCL over NVLink and networks",
-    "pcie": "collectives of NCCL over PCIe",
-    "reduce": "all-reduces of frameworks",
-    "send": "sends",
-    "mpi": "MPI",
-    "disk": "disks",
-    "program": "recorded programs",
-}
+TOPICS_SHOWN: Final[Mapping[str, str]] = declared("summary")["topics_shown"]
 LINES: Final[tuple[tuple[str, tuple[tuple[Case, str], ...]], ...]] = (
     ("interpolated", (("known", "other sizes of the device"),)),
     ("left out", (("source", "source"), ("device", "device"), ("generation", "generation"))),
     ("never fitted", (("outside", "nothing alike"),)),
 )
 EARLIER: Final = Path(__file__).parent / "before.yaml"
-HEAD: Final = """# How far predictions are from measurements
-
-Written by `python -m published --data DIR --write`. Three lines a topic: rows at sizes between those that were fitted; rows of a
-device, a generation or a source that the fit did not see; rows with nothing alike in any fit. Median and p90 of
-|ln(predicted / measured)| in each group (source x device), then the mean over the groups. Six of the nine GPUs of serving tables
-are twins of another one: with a *device* left out its twin may stay in the fit, with a *generation* left out it may not.
-
-[Components](components.md), [models](models.md) and [collectives](collectives.md) have each topic's scores and the rows furthest
-off; [intervals](intervals.md) judge what answers say of their own error; [sources](sources.md) name the source of every row, and
-the rows that are in no score.
-
-| topic | line | without | rows | groups | median | p90 |
-|---|---|---|---|---|---|---|
-"""
-BOUNDS: Final = """
-## Bounds
-
-What a test holds each figure to. "Before" is the same figure when what a part left out was ideal, where there was one. Bounds are
-stated before a figure is known and are not loosened. Where honest attempts did not reach one (**bold**), its page says why.
-
-| topic | what | kind of row | rows | metric | before | now | bound |
-|---|---|---|---|---|---|---|---|
-"""
+HEAD: Final = declared("summary")["head"]
+BOUNDS: Final = declared("summary")["bounds"]
 
 
 def page(found: Sequence[Residual], scores: Mapping[str, Sequence[Score]]) -> str:

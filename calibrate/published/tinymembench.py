@@ -18,40 +18,13 @@ from hwsim.devices import Accesses, Cpu
 from hwsim.devices.cache import Level
 from hwsim.formats import percent
 from hwsim.origins import Case
-from published.parts import part, table
+from published.parts import declared, part, table
 from published.residual import Residual, of_miss
 from published.score import Half, Miss, Score, group_median, held_out, scored
 
 NAME: Final = "it"
 RESOLUTION: Final = 0.15e-9
-# Words of the hardware or the software column: part of the library.
-PARTS: Final[tuple[tuple[str, str], ...]] = (
-    ("N4500", "celeron-n4500"),
-    ("N5100", "celeron-n5100"),
-    ("N6005", "pentium-n6005"),
-    ("ODROID-HC4", "s905x3"),
-    ("Jetson Nano Developer", "jetson-nano"),
-    ("Jetson Nano 2GB", "jetson-nano-2gb"),
-    ("Xavier NX", "jetson-xavier-nx"),
-    ("Jetson-AGX", "jetson-agx-xavier"),
-    ("N270", "atom-n270"),
-    ("cpu0 (Performance)", "core-i7-1360p"),
-    ("cpu8 (Efficiency)", "core-i7-1360p-efficiency"),
-    ("VisionFive 2 Lite", "jh7110s"),
-    ("StarFive", "jh7110"),
-    ("Orin", "jetson-orin"),
-    ("E3950", "atom-e3950"),
-    ("Raspberry Pi 3", "raspberry-pi-3"),
-    ("J4125", "celeron-j4125"),
-    ("N4020", "celeron-n4020"),
-    ("x7-Z8700", "atom-x7-z8700"),
-    ("E3825", "atom-e3825"),
-    ("N2830", "celeron-n2830"),
-    ("N2807", "celeron-n2807"),
-    ("Apple", "apple-m1"),
-    ("Ampere Altra", "ampere-altra"),
-    ("phytium D3000", "phytium-d3000"),
-)
+PARTS: Final[tuple[tuple[str, str], ...]] = tuple(map(tuple, declared("tinymembench")["parts"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,34 +112,7 @@ def scores(data: Path) -> tuple[Score, ...]:
     return tuple(out)
 
 
-# Part: (core, kind of core), of those that were measured.
-CORES: Final[dict[str, tuple[str, str]]] = {
-    "celeron-n4500": ("Tremont", "Atom"),
-    "celeron-n5100": ("Tremont", "Atom"),
-    "pentium-n6005": ("Tremont", "Atom"),
-    "celeron-j4125": ("Goldmont Plus", "Atom"),
-    "celeron-n4020": ("Goldmont Plus", "Atom"),
-    "atom-e3950": ("Goldmont", "Atom"),
-    "atom-x7-z8700": ("Airmont", "Atom"),
-    "atom-e3825": ("Silvermont", "Atom"),
-    "celeron-n2830": ("Silvermont", "Atom"),
-    "celeron-n2807": ("Silvermont", "Atom"),
-    "atom-n270": ("Bonnell", "Atom"),
-    "core-i7-1360p-efficiency": ("Gracemont", "Atom"),
-    "core-i7-1360p": ("Golden Cove", "large"),
-    "apple-m1": ("Firestorm", "large"),
-    "ampere-altra": ("Neoverse N1", "large"),
-    "phytium-d3000": ("FTC862", "large"),
-    "jetson-orin": ("Cortex-A78", "large"),
-    "jetson-xavier-nx": ("Carmel", "large"),
-    "jetson-agx-xavier": ("Carmel", "large"),
-    "jetson-nano": ("Cortex-A57", "small Arm"),
-    "jetson-nano-2gb": ("Cortex-A57", "small Arm"),
-    "s905x3": ("Cortex-A55", "small Arm"),
-    "raspberry-pi-3": ("Cortex-A53", "small Arm"),
-    "jh7110": ("U74", "small Arm"),
-    "jh7110s": ("U74", "small Arm"),
-}
+CORES: Final[dict[str, tuple[str, str]]] = declared("tinymembench")["cores"]
 
 
 def as_others(name: str, others: Sequence[str]) -> Cpu:
