@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import statistics
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,8 +21,6 @@ import numpy as np
 
 from hwsim.formats import format_quantity, percent
 from hwsim.results.invariants import printed
-from hwsim.views.kit.figure import COLOURS, figure_bytes
-from hwsim.views.kit.writing import write
 from hwsim_calibrate import text
 from hwsim_calibrate.composites import PROGRAMS
 from hwsim_calibrate.fit import fit
@@ -117,40 +115,12 @@ def _at_first_sight() -> Iterator[str]:
     yield "\n## Programs of the score\n"
 
 
-def figure(report: Report, suffix: str) -> Iterable[bytes]:
-    """Predicted against measured times, and how the errors are spread.
-
-    Raises:
-        ValueError: the suffix is none of .png, .svg, .pdf.
-    """
-    cases = {"sizes held out": report.sizes.cases if report.sizes else (), "programs": [each.time for each in report.programs]}
-    groups = {name: [(each.measured, each.predicted) for each in chosen] for name, chosen in cases.items() if chosen}
-    with figure_bytes(suffix, width=11, height=5) as (canvas, buffer):
-        left, right = canvas.subplots(1, 2)
-        every = [each for points in groups.values() for pair in points for each in pair]
-        low, high = (min(every) / 1.5, max(every) * 1.5) if every else (1e-6, 1.0)
-        left.plot([low, high], [low, high], color="0.6", linewidth=1)
-        left.fill_between([low, high], [low / 1.25, high / 1.25], [low * 1.25, high * 1.25], color="0.9", zorder=0)
-        for number, (name, points) in enumerate(groups.items()):
-            colour = COLOURS[number % len(COLOURS)]
-            left.scatter([one for one, _ in points], [two for _, two in points], s=10, color=colour, label=name)
-            errors = sorted(abs(two / one - 1.0) * 100 for one, two in points)
-            right.plot(errors, [100 * (at + 1) / len(errors) for at in range(len(errors))], color=colour, label=name)
-        left.set(xscale="log", yscale="log", xlabel="measured, s", ylabel="predicted, s", title="within 25 %: grey")
-        right.set(xscale="symlog", xlabel="error, %", ylabel="cases with less, %", ylim=(0, 100), title="errors")
-        right.grid(color="0.9")
-        if groups:
-            left.legend(frameon=False)
-    yield buffer.getvalue()
-
-
 def main() -> int:
     """Measure where nothing was, fit, score, write."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("measurements", nargs="?", type=Path, help="a file of measurements of this very machine")
     options.add_argument("--keep", type=Path, help="where to keep what is measured")
     options.add_argument("--budget", type=float, default=BUDGET, help="seconds of measuring, at most")
-    options.add_argument("--plot", type=Path, help="a figure: .png, .svg or .pdf")
     options.add_argument("--check", action="store_true", help="exit 1 where a bound is not met")
     said = options.parse_args()
     if said.measurements:
@@ -161,8 +131,6 @@ def main() -> int:
     PAGE.write_text(printed(page(report)), encoding="utf-8")
     print(text.validated(report), end="")
     print(f"wrote {PAGE.name}")
-    if said.plot:
-        write(said.plot, figure(report, said.plot.suffix))
     return 1 if said.check and not all(met for *_, met in report.bounds()) else 0
 
 

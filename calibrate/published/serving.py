@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import argparse
 import statistics
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from time import process_time
 from typing import Final, NamedTuple
@@ -26,6 +26,7 @@ from published import (
     serving_profiles,
     serving_single,
 )
+from published.parts import declared
 from published.residual import Residual
 from published.score import Half, Miss, Score, scored
 from published.serving_rows import Kind, Served
@@ -38,7 +39,6 @@ NAMES: Final = {
     "tokens_per_s": "tokens a second",
 }
 AGAIN: Final = 0.001  # rows are kept with four digits
-Rows = Callable[[Path], list[Served]]
 
 
 class Bound(NamedTuple):
@@ -54,91 +54,25 @@ class Topic(NamedTuple):
     """Rows that are scored together; kind: of their models, None: of all; half: what the framework's constants saw of them."""
 
     name: str
-    kind: Kind | None
     bounds: tuple[Bound, ...]
+    kind: Kind | None = None
     half: Half = "not fitted"
 
 
-# Why a bound is missed.
-IDLE: Final = (
-    "Two engines with data-parallel attention: a prompt is of one of them, and the other waits for its tokens. What passes"
-    " between the two GPUs goes at the 16 GB/s by which the source's own simulator matches its machine. Not here: both engines"
-    " agree on the tokens of every step through their hosts, and logits of the router are gathered, too."
-)
-CEILING: Final = (
-    "Those of Llama 3.1 8B on four and eight H100 reach a ceiling with 64 clients and"
-    " more: a request of 128 and one of 256 tokens each 27 ms, one of 512 each 56 ms; inferred: one process takes requests, and"
-    " one gives tokens. NVIDIA's own runs of vLLM on H200 repeat prompts in a way that no column states."
-)
-COLD: Final = (
-    "First tokens of SGLang before its benchmark asked for requests to warm up, 97 rows, are not compared: they wait a minute"
-    " and more for its compiler. Runs of SGLang 0.5.10 on B300 take seconds for prompts of 8192 tokens, and those of vLLM on B200"
-    " in March 2026 a tenth of a second more than in April; nothing says why."
-)
-FOUR: Final = (
-    "Llama 2 70B in four bits on GB200 is 27 % short: its products were measured by one library, MLPerf's harness has others."
-    " DeepSeek-R1 there is 33 % short, and 66 % if every GPU kept the whole cache: what its plan is, no column says."
-)
-ALIKE: Final = (
-    "vLLM 0.12 takes 51 to 59 ms for each token of Qwen3-235B on two H200, with 4 clients as with 20: it pads every expert to 128"
-    " rows, with tokens or not (`vllm-0.12`); here 13 % less. TensorRT-LLM takes 47 to 60 ms a token of gpt-oss on H100 with 40"
-    " clients as with 160, three to four times as long as here, and SGLang 0.5.10 reads prompts of 8192 tokens on B300 a fifth as"
-    " fast as 0.5.9 on B200, with the same options: what runs there is not known. Rows of both lie outside of the ranges."
-)
-APART: Final = (
-    "Columns lost the groups of attention, which the recipes state. Workers that read prompts have no graphs: what an iteration"
-    " takes longer so, 160 ms, is fitted to 14 of these rows. 1,024 clients of one such worker wait longer than here."
-)
-HOPPER: Final = (
-    "Random words go to few experts, and here to all alike: Qwen3-235B in four bits and gpt-oss on H100, with experts on four"
-    " GPUs, are 3 to 29 % above. gpt-oss on H200 is as much below: the kernel that its command names has eight measured calls,"
-    " and Marlin's are taken; Triton's would be 19 % above, and gpt-oss on H100 69 %."
-)
-GROUPS: Final = "The groups furthest off are of few rows, and count as much as those of many."
-PROFILES: Final = (
-    Topic("vLLM at a constant rate", None,
-          (Bound("latency", 0.04), Bound("first_token", 0.10)), "all"),
-)  # fmt: skip
-EXPERIMENTS: Final = (Topic("vLLM's experiments", None, (Bound("latency", 0.04), Bound("first_token", 0.10))),)
-SINGLE: Final = (
-    Topic("single requests, dense", "dense", (Bound("latency", 0.03),)),
-    Topic("single requests, experts", "MoE", (Bound("latency", 0.08, notes=IDLE),)),
-)
-CLOSED: Final = (
-    Topic(
-        "closed loop, dense",
-        "dense",
-        (Bound("each_token", 0.06, 0.0922, GROUPS), Bound("first_token", 0.15, 0.307, CEILING)),
-        "all",
-    ),
-    Topic(
-        "closed loop, experts",
-        "MoE",
-        (Bound("each_token", 0.12, 0.175, ALIKE), Bound("first_token", 0.30, 0.431, COLD)),
-        "all",
-    ),
-)
-TABLE: Final = (
-    Topic("TensorRT-LLM's table, dense", "dense", (Bound("tokens_per_s", 0.10),), "all"),
-    Topic("TensorRT-LLM's table, experts", "MoE", (Bound("tokens_per_s", 0.15, notes=HOPPER),)),
-)
-MLPERF: Final = (Topic("MLPerf Inference offline", None, (Bound("tokens_per_s", 0.14, 0.155, FOUR),)),)
-DISAGG: Final = (
-    Topic(
-        "prompts and answers on GPUs of their own",
-        None,
-        (Bound("each_token", 0.12, 0.163, GROUPS), Bound("first_token", 0.12, notes=APART)),
-    ),
-)
-SETS: Final[tuple[tuple[Rows, tuple[Topic, ...]], ...]] = (
-    (serving_profiles.rows, PROFILES),
-    (serving_profiles.experiments, EXPERIMENTS),
-    (serving_single.rows, SINGLE),
-    (serving_agg.rows, CLOSED),
-    (serving_offline.overview, TABLE),
-    (serving_offline.mlperf, MLPERF),
-    (serving_disagg.rows, DISAGG),
-)
+READERS: Final[Mapping[str, Callable[[Path], list[Served]]]] = {
+    "profiles": serving_profiles.rows,
+    "experiments": serving_profiles.experiments,
+    "single": serving_single.rows,
+    "closed": serving_agg.rows,
+    "table": serving_offline.overview,
+    "mlperf": serving_offline.mlperf,
+    "disagg": serving_disagg.rows,
+}
+SETS: Final[Mapping[str, tuple[Topic, ...]]] = {
+    name: tuple(Topic(**{**each, "bounds": tuple(Bound(**bound) for bound in each["bounds"])}) for each in topics)
+    for name, topics in declared("serving")["sets"].items()
+}
+STAGED: Final = ("profiles", "experiments")  # of which other simulators were asked for the same stages
 
 
 def scores(data: Path) -> tuple[Score, ...]:
@@ -148,14 +82,14 @@ def scores(data: Path) -> tuple[Score, ...]:
     found: list[Score] = []
     staged: list[Found] = []
     again: list[Found] = []
-    for read, topics in SETS:
+    for key, topics in SETS.items():
         name = set_of(topics)
-        asked = [each for each in read(data) if not each.apart]
+        asked = [each for each in READERS[key](data) if not each.apart]
         ran = [Found(each, kept[name, each.id].predicted) for each in asked if (name, each.id) in kept]
         for topic in topics:
             mine = [each for each in ran if topic.kind in (None, each.served.kind)]
             found += figures(topic, mine, len(asked) - len(ran), [kept[name, each.served.id] for each in mine])
-        if topics in (PROFILES, EXPERIMENTS):
+        if key in STAGED:
             staged += ran
         again += sampled(ran)
     return *found, _peers(data, staged), _again(again)
@@ -187,7 +121,7 @@ def figures(topic: Topic, found: Sequence[Found], refused: int = 0, rows: Sequen
         if misses:
             pooled = percent(statistics.median(miss.error for miss in misses), ".3g")
             more = f" {refused} rows the library cannot serve." if refused else ""
-            without = _without(rows) if topic in CLOSED and quantity == "each_token" and rows else ""
+            without = _without(rows) if topic in SETS["closed"] and quantity == "each_token" and rows else ""
             out.append(
                 scored(
                     f"{topic.name}, {NAMES[quantity]}",
@@ -247,14 +181,13 @@ def _peers(data: Path, staged: Sequence[Found]) -> Score:
     """Ours beside what other simulators said of the same stages."""
     said = serving_peers.said(data, staged)
     ours = [each for each in said if each.simulator == serving_peers.OURS and each.quantity == "latency"]
-    text = f"{serving_peers.as_table(said)}\n\n![predicted over measured, by simulator](serving.png)"
     return Score(
         name="the stages that other simulators were asked for, end to end",
         metric="median |error|",
         value=statistics.median(abs(each.ratio - 1) for each in ours),
         bound=0.04,
         rows=len(ours),
-        notes=text,
+        notes=serving_peers.as_table(said),
     )
 
 
@@ -266,9 +199,9 @@ def main() -> None:
     parser.add_argument("words", nargs="*", help="of the groups or names of rows; all rows without")
     arguments = parser.parse_args()
     kept: list[serving_kept.Kept] = []
-    for rows, topics in SETS:
+    for key, topics in SETS.items():
         chosen = [
-            each for each in rows(arguments.data)
+            each for each in READERS[key](arguments.data)
             if not each.apart and all(word in f"{each.group} {each.id}" for word in arguments.words)
         ]  # fmt: skip
         began = process_time()

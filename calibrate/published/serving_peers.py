@@ -1,11 +1,7 @@
-"""What other simulators said of the same stages of vLLM, beside ours, as a table and a picture.
-
-python -m published.serving_peers --data DIR FILE.png
-"""
+"""What other simulators said of the same stages of vLLM, beside ours, as a table."""
 
 from __future__ import annotations
 
-import argparse
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,10 +9,9 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from hwsim.formats import percent
-from published import serving_profiles
 from published.parts import table
 from published.serving_rows import read
-from published.serving_runs import Found, all_of
+from published.serving_runs import Found
 
 OURS: Final = "hwsim"
 METRICS: Final[Mapping[str, str]] = {"e2e_mean": "latency", "ttft_mean": "first_token"}
@@ -69,38 +64,3 @@ def _by(rows: Iterable[Said]) -> dict[str, dict[str, list[float]]]:
 
 def _percent(value: float) -> str:
     return percent(value, ".3g" if value < 10 else ".0f")
-
-
-def draw(rows: Sequence[Said], path: Path) -> None:
-    """Write the picture: every stage as a dot, by simulator."""
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
-
-    figure, axes = plt.subplots(1, 2, figsize=(12, 4), layout="constrained", sharey=True)
-    by = sorted(_by(rows).items(), key=lambda each: -statistics.median(each[1]["latency"]))
-    names = [name for name, _ in by]
-    for axis, (quantity, title) in zip(axes, (("latency", "end to end"), ("first_token", "first token")), strict=True):
-        for place, name in enumerate(names):
-            ratios = [each.ratio for each in rows if each.simulator == name and each.quantity == quantity]
-            axis.plot(ratios, [place] * len(ratios), "o", alpha=0.5)
-        axis.axvline(1.0, color="k", linewidth=0.8)
-        axis.set(xscale="log", xlabel="predicted over measured", title=f"{title}: stages of vLLM on H100")
-        axis.set_yticks(range(len(names)), names)
-    figure.savefig(path, dpi=110)
-
-
-def main() -> None:
-    """Draw what the command line says."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, required=True, help="the folder of published measurements")
-    parser.add_argument("file", type=Path, help="a .png or .svg")
-    arguments = parser.parse_args()
-    data: Path = arguments.data
-    rows = [*serving_profiles.rows(data), *serving_profiles.experiments(data)]
-    draw(said(data, all_of(rows)[0]), arguments.file)
-
-
-if __name__ == "__main__":
-    main()
