@@ -18,7 +18,6 @@ from hwsim.devices import Attended, Gpu
 from hwsim.devices.gpu_attention import Attention, Blocks, Rates
 from hwsim.origins import Case
 from published.kernels import (
-    CASES,
     GENERATION,
     KIND,
     LIBRARY,
@@ -238,10 +237,7 @@ def scores(data: Path) -> tuple[Score, ...]:
 def residuals(data: Path) -> list[Residual]:
     """Known, device left out, generation left out; rows drawn evenly."""
     found = rows(data)
-    said = residuals_of("attention", "known", held(found, shipped, predict), _regime)
-    for case in CASES:
-        said += residuals_of("attention", case, left_out(found, case), _regime)
-    return said
+    return residuals_of("attention", held(found, shipped, predict), lambda case: left_out(found, case), _regime)
 
 
 def _regime(group: Group, at: int) -> str:

@@ -17,7 +17,7 @@ from typing import Final
 from hwsim.devices import Gpu, Work
 from hwsim.models import Cluster, Framework, KernelTimes, Slice, Transformer, load_framework, load_transformer, one_pass
 from published.parts import declared, part, table
-from published.residual import Residual
+from published.residual import Residual, of_miss
 from published.score import Miss, Score, held_out, scored, tails
 
 PARTS: Final[Mapping[str, str]] = declared("bert")["parts"]
@@ -114,10 +114,15 @@ def scores(data: Path) -> tuple[Score, ...]:
 def residuals(data: Path) -> Iterator[Residual]:
     """The half that nothing was fitted to."""
     for row in held_rows(rows(data)):
-        yield Residual(
-            topic="infer", regime="prefill", case="known", unit="", group=row.group, row=f"{row.part}: {row.said}", work=row.said,
-            device=row.part, predicted=seconds_of(row), measured=row.seconds,
-        )  # fmt: skip
+        yield of_miss(
+            Miss(f"{row.part}: {row.said}", seconds_of(row), row.seconds, row.group),
+            "infer",
+            "prefill",
+            "known",
+            unit="",
+            work=row.said,
+            device=row.part,
+        )
 
 
 def reason(miss: Miss) -> str:

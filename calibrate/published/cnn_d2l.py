@@ -32,7 +32,7 @@ from hwsim.origins import Case
 from published import eager_d2l as eager
 from published.cnn_training import data_parallel_step
 from published.parts import declared, part, table
-from published.residual import Residual
+from published.residual import Residual, of_miss
 from published.score import Miss, Score, scored, tails
 
 GPU: Final = "v100-sxm2-16gb"
@@ -89,9 +89,15 @@ def _residuals(data: Path, case: Case, builds: Mapping[str, tuple[str, ...]]) ->
         seconds = _predicted(each, builds.get(_build(each), _framework(each)))
         if seconds is not None:
             name = _name(each)
-            yield Residual(topic="step", regime="eager", case=case, unit=_build(each) if case == "source" else name,
-                           group=f"{name}, {_framework(each)[0].split()[0]}", row=_said(each), device=GPU,
-                           work=f"{name} {each['cell']}", predicted=seconds, measured=_measured(each))  # fmt: skip
+            yield of_miss(
+                Miss(_said(each), seconds, _measured(each), f"{name}, {_framework(each)[0].split()[0]}"),
+                "step",
+                "eager",
+                case,
+                unit=_build(each) if case == "source" else name,
+                work=f"{name} {each['cell']}",
+                device=GPU,
+            )
 
 
 def _misses(data: Path) -> Iterator[Miss]:

@@ -16,7 +16,7 @@ from hwsim.models.inference import batch_pass
 from published.cnn_rows import GPUS, NETWORKS, last_of, network_of
 from published.cnn_training import kernels_of
 from published.parts import table
-from published.residual import Residual
+from published.residual import Residual, of_miss
 from published.score import Half, Miss, Score, held_out, scored, tails
 
 # What the tables under one heading are of, in their order (NVIDIA/DeepLearningExamples, the README of each network):
@@ -127,10 +127,15 @@ def residuals(data: Path) -> Iterator[Residual]:
     """The half that was not fitted to."""
     for row in held_rows(rows(data)):
         work = row.said().partition(": ")[2]
-        yield Residual(
-            topic="infer", regime="cnn", case="known", unit="", group=row.group, row=f"{row.gpu}: {work}", work=work,
-            device=row.gpu, predicted=row.batch / predicted(row), measured=row.batch / row.images,
-        )  # fmt: skip
+        yield of_miss(
+            Miss(f"{row.gpu}: {work}", row.batch / predicted(row), row.batch / row.images, row.group),
+            "infer",
+            "cnn",
+            "known",
+            unit="",
+            work=work,
+            device=row.gpu,
+        )
 
 
 def _score(name: str, found: Sequence[Row], half: Half, reached: float | None = None) -> Score:

@@ -26,7 +26,7 @@ from hwsim.models.step import Step, step
 from hwsim.origins import Case
 from published.cnn_rows import Row, exchange_of, network_of, rows
 from published.parts import part
-from published.residual import Residual
+from published.residual import Residual, of_miss
 from published.score import Half, Miss, Score, held_out, scored, tails
 
 Constants = tuple[Mapping[Units, Convolving], Mapping[str, Software]]
@@ -133,17 +133,14 @@ def _middle(own: Any, others: Sequence[Any], keys: str) -> Any:
 
 def _residual(row: Row, case: Case, unit: str, constants: Constants) -> Residual:
     images = row.gpus * row.batch
-    return Residual(
-        topic="step",
-        regime="cnn",
-        case=case,
+    return of_miss(
+        Miss(row.said(), images / predicted(row, kernels_of(row.gpu, row.software, constants)), images / row.images, row.group),
+        "step",
+        "cnn",
+        case,
         unit=unit,
-        group=row.group,
-        row=row.said(),
         work=f"{row.network} {row.dtype} {row.gpus} x {row.batch}, {row.software}, {row.exchange}",
         device=row.gpu,
-        predicted=images / predicted(row, kernels_of(row.gpu, row.software, constants)),
-        measured=images / row.images,
     )
 
 

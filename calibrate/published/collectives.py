@@ -26,7 +26,7 @@ from hwsim.origins import Case
 from hwsim.spec import Mistakes, read_text
 from published.collective_machines import MACHINES, SERVING, STAS
 from published.parts import declared, table
-from published.residual import Residual
+from published.residual import Residual, of_miss
 from published.score import Half, Miss, Score, scored, tails
 
 MIB: Final = 1 << 20
@@ -209,11 +209,15 @@ def by_generation(row: Row) -> float:
 
 
 def _residual(topic: str, case: Case, row: Row, seconds: float) -> Residual:
-    return Residual(
-        topic=topic, regime=size_regime(row.size), case=case, unit=row.machine, group=row.group,
-        row=f"{row.machine}: {row.said()}", work=row.said().partition(": ")[2], device=row.machine, predicted=seconds,
-        measured=row.seconds,
-    )  # fmt: skip
+    return of_miss(
+        Miss(f"{row.machine}: {row.said()}", seconds, row.seconds, row.group),
+        topic,
+        size_regime(row.size),
+        case,
+        unit=row.machine,
+        work=row.said().partition(": ")[2],
+        device=row.machine,
+    )
 
 
 def _nccl(name: str, rows: Sequence[Row], bound: float, half: Half = "held out") -> Score:

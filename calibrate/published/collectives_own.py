@@ -20,7 +20,7 @@ from published.collective_protocols import GENERATIONS
 from published.collectives import Row, bus_of, devices_of, halved, machine_of
 from published.collectives_serving import SYSTEMS
 from published.parts import declared, table
-from published.residual import Residual
+from published.residual import Residual, of_miss
 from published.score import Miss, Score, scored, tails
 from published.search import Floats, least_squares
 
@@ -139,10 +139,15 @@ def _left_out(data: Path) -> list[tuple[Row, float]]:
 
 
 def _residual(row: Row, value: float, case: Case) -> Residual:
-    return Residual(
-        topic="reduce", regime="own", case=case, unit=row.machine, group=row.group, row=f"{row.machine}: {row.said()}",
-        work=f"{row.id}, {row.ranks} ranks, {row.size:g} B", device=row.machine, predicted=value, measured=row.seconds,
-    )  # fmt: skip
+    return of_miss(
+        Miss(f"{row.machine}: {row.said()}", value, row.seconds, row.group),
+        "reduce",
+        "own",
+        case,
+        unit=row.machine,
+        work=f"{row.id}, {row.ranks} ranks, {row.size:g} B",
+        device=row.machine,
+    )
 
 
 def _score(name: str, said: Sequence[tuple[Row, float]], bound: float) -> Score:

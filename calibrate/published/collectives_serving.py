@@ -18,7 +18,7 @@ from hwsim.origins import Case
 from published.collective_protocols import GENERATIONS, Fitted, Prepared, fitted, left_out, prepared, seconds
 from published.collectives import Row, halved, predicted
 from published.parts import declared, table
-from published.residual import Residual
+from published.residual import Residual, of_miss
 from published.score import Half, Miss, Score, scored, tails
 
 SYSTEMS: Final = declared("collectives_serving")["systems"]
@@ -113,10 +113,15 @@ def residuals(data: Path) -> list[Residual]:
 def _residual(one: Prepared, library: Nccl | None, case: Case, unit: str) -> Residual:
     row = one.row
     work = f"{row.operation}, {row.ranks} ranks, {row.size:g} B"
-    return Residual(
-        topic="pcie" if _slotted(one) else "nccl", regime=size_regime(row.size), case=case, unit=unit, group=row.group,
-        row=row.said(), work=work, device=row.machine, predicted=_predicted(one, library), measured=row.seconds,
-    )  # fmt: skip
+    return of_miss(
+        Miss(row.said(), _predicted(one, library), row.seconds, row.group),
+        "pcie" if _slotted(one) else "nccl",
+        size_regime(row.size),
+        case,
+        unit=unit,
+        work=work,
+        device=row.machine,
+    )
 
 
 def _predicted(one: Prepared, library: Nccl | None) -> float:

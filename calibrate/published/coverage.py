@@ -164,7 +164,7 @@ def claims(found: Iterable[Judged], *, apart: bool = False) -> Iterator[Claims]:
 Paired = dict[tuple[str, str], tuple[list[Pair], list[tuple[float, float]]]]
 
 
-def paired(found: Iterable[Judged], *, apart: bool = False) -> Paired:
+def paired(found: Iterable[Judged], *, apart: bool = False, shown: Mapping[Case, str] = SHOWN) -> Paired:
     """By topic and case: pairs of rows of equal work, and the half widths of both.  apart: by regime, of pairs of one."""
     out: Paired = {}
     for each in found:
@@ -173,7 +173,7 @@ def paired(found: Iterable[Judged], *, apart: bool = False) -> Paired:
             if apart and a.regime != b.regime:
                 continue
             topic = f"{each.topic}/{a.regime}" if apart else each.topic
-            both, sides = out.setdefault((topic, SHOWN[each.case]), ([], []))
+            both, sides = out.setdefault((topic, shown[each.case]), ([], []))
             both.append((a, b))
             sides.append((halves[id(a)], halves[id(b)]))
     return dict(sorted(out.items()))

@@ -23,7 +23,6 @@ from hwsim.devices.gpu_attention import WIDE, Attention, Strips
 from hwsim.origins import Case
 from published.attention import EAGER, HOST, LEAST, WINDOW, rates_of
 from published.kernels import (
-    CASES,
     GENERATION,
     KIND,
     LIBRARY,
@@ -239,10 +238,7 @@ def scores(data: Path) -> tuple[Score, ...]:
 def residuals(data: Path) -> list[Residual]:
     """Known, device left out, generation left out; rows drawn evenly."""
     found = rows(data)
-    said = residuals_of("attention", "known", held(found, shipped, predict), _regime)
-    for case in CASES:
-        said += residuals_of("attention", case, left_out(found, case), _regime)
-    return said
+    return residuals_of("attention", held(found, shipped, predict), lambda case: left_out(found, case), _regime)
 
 
 def _regime(group: Group, _: int) -> str:

@@ -20,11 +20,11 @@ import numpy as np
 from hwsim.origins import Case
 from hwsim.results.errors import read as read_table
 from published import steps
-from published.coverage import judged
+from published.coverage import judged, paired
 from published.intervals import LEVELS, Columns, columns, half_widths, mapped, parts
 from published.numbers import spreads
 from published.parts import declared
-from published.ratios import LEVEL, PAIRS, Pair, pairs, works
+from published.ratios import PAIRS, works
 from published.residual import Residual
 
 FILE: Final = Path(__file__).resolve().parents[2] / "hwsim" / "errors.yaml"
@@ -206,18 +206,11 @@ def _widened(line: Mapping[str, Any], of: str, times: float) -> dict[str, Any]:
 
 def _ratios(found: Sequence[Residual]) -> Iterator[tuple[str, Any]]:
     """By regime and case: the correlation at which the ratios of equal work hold what their intervals say."""
-    by: dict[str, dict[str, tuple[list[Pair], list[tuple[float, float]]]]] = {}
-    for each in judged(found):
-        halves = dict(zip(map(id, each.rows), each.half[LEVEL].tolist(), strict=True))
-        for a, b in pairs(each.rows):
-            if a.regime == b.regime:
-                both, sides = by.setdefault(f"{a.topic}/{a.regime}", {}).setdefault(a.case, ([], []))
-                both.append((a, b))
-                sides.append((halves[id(a)], halves[id(b)]))
-    for name, cases in sorted(by.items()):
+    by = paired(judged(found), apart=True, shown={case: case for case in CASES})
+    for name in sorted({name for name, _ in by}):
         lines = {}
         for case in CASES:
-            both, sides = cases.get(case, ([], []))
+            both, sides = by.get((name, case), ([], []))
             if len(both) >= PAIRS:
                 seen = works(both, sides)
                 lines[case] = {"works": len(both), "pairs": len(np.unique(seen.pair)), "correlation": round(seen.alike(), 2)}

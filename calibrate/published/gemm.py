@@ -21,7 +21,7 @@ from hwsim.origins import Case
 from hwsim.units import BYTES
 from published.parts import declared, part, table
 from published.products import LOOP, Row, rows, seconds_of
-from published.residual import Residual, misses
+from published.residual import Residual, misses, of_miss
 from published.score import Miss, Score, held_out, scored, tails
 
 FITTED: Final[Mapping[str, tuple[str, ...]]] = declared("gemm")["fitted"]
@@ -93,17 +93,14 @@ def residuals(data: Path) -> Iterator[Residual]:
 
 def _residual(row: Row, case: Case, gpu: Gpu) -> Residual:
     shape = row.product
-    return Residual(
-        topic="product8" if row.dtype in ("fp8", "int8") else "product",
-        regime=shape_regime(shape.m, shape.n, seconds_of(part(Gpu, row.part), row)),
-        case=case,
+    return of_miss(
+        Miss(row.name(), seconds_of(gpu, row), row.seconds, row.group),
+        "product8" if row.dtype in ("fp8", "int8") else "product",
+        shape_regime(shape.m, shape.n, seconds_of(part(Gpu, row.part), row)),
+        case,
         unit=row.part,
-        group=row.group,
-        row=row.name(),
         work=f"{row.source} {row.name().partition(': ')[2]}",
         device=row.part,
-        predicted=seconds_of(gpu, row),
-        measured=row.seconds,
     )
 
 

@@ -12,8 +12,8 @@ from hwsim.devices import Gpu
 from hwsim.devices.gpu_memory import Stream, Sustained
 from hwsim.origins import Case
 from published.gpu_benches import STREAMS, Point, bandwidths, rate
-from published.parts import declared, part, table, title
-from published.residual import Residual, of_miss
+from published.parts import declared, part, table
+from published.residual import Residual, left_out, of_miss
 from published.score import Miss, Score, group_median, scored
 
 DEVICES: Final = declared("gpu_bandwidth")["devices"]
@@ -60,13 +60,8 @@ def residuals(data: Path) -> list[Residual]:
         work = f"{row['pattern']} of a long array"
         if at % 2:
             found.append(_residual(_miss(row, part(Gpu, name)), "known", name, work, name))
-        twins = [each for each in GENERATIONS if each != name and GENERATIONS[each] == GENERATIONS[name]]
-        if twins:
-            found.append(_residual(_miss(row, _as_the_others(name, tuple(twins))), "device", name, work, name))
-        others = [each for each in GENERATIONS if GENERATIONS[each] != GENERATIONS[name]]
-        alike = [each for each in others if _maker(each) == _maker(name)]
-        case: Case = "generation" if alike else "outside"
-        found.append(_residual(_miss(row, _as_the_others(name, tuple(alike or others))), case, GENERATIONS[name], work, name))
+        for case, unit, others in left_out(name, GENERATIONS):
+            found.append(_residual(_miss(row, _as_the_others(name, others)), case, unit, work, name))
     for point in _curves(data):
         if not point.fitted:
             miss = point.miss(rate(point, part(Gpu, point.part)))
@@ -106,12 +101,7 @@ def _miss(row: dict[str, str], gpu: Gpu) -> Miss:
 @functools.cache
 def _as_the_others(name: str, among: tuple[str, ...] = ()) -> Gpu:
     """The part with the median efficiency of these (of its maker's others, if it has none of all others), for any mix."""
-    known = sorted(set(DEVICES.values()) - {name})
-    others = among or [each for each in known if _maker(each) == _maker(name)] or known
+    known = [each for each in GENERATIONS if each != name]
+    others = among or [each for each in known if GENERATIONS[each][1] == GENERATIONS[name][1]] or known
     common = statistics.median(part(Gpu, other).sustained.part(2.0, 1.0) for other in others)
     return replace(part(Gpu, name), sustained=Sustained(common, common, common))
-
-
-@functools.cache
-def _maker(name: str) -> str:
-    return title("gpu", name).partition(" ")[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -11,13 +11,12 @@ from typing import Final
 from hwsim.devices import Gpu
 from hwsim.devices.gpu_memory import Stream
 from hwsim.devices.work import Start
-from hwsim.origins import Case
 from published.parts import declared, table
 from published.score import Miss
 
 ORACLES: Final = declared("gpu_benches")["oracles"]
 ROWS: Final = declared("gpu_benches")["rows"]
-GENERATIONS: Final = declared("gpu_benches")["generations"]
+GENERATIONS: Final[Mapping[str, Sequence[str]]] = declared("gpu_benches")["generations"]
 REAL: Final = 8.0  # bytes of the numbers that the programs move
 
 # Reads, writes and reads in flight at once, of each number a thread of gpu-stream makes.
@@ -132,16 +131,6 @@ def rate(point: Point, gpu: Gpu) -> float:
     rates = {each.name: each.rate for each in gpu.capacities("it")}
     seconds = demand.alone(rates) if point.curve.startswith("small") else demand.body(rates)
     return (stream.reads + stream.writes) / seconds
-
-
-def left_out(name: str) -> Iterator[tuple[Case, str, list[str]]]:
-    """(case, what is left out, the parts that are not): its twins by generation, then its maker's other generations, or any."""
-    amd = ("mi100", "mi210")
-    twins = [each for each, made in GENERATIONS.items() if made == GENERATIONS[name] and each != name]
-    if twins:
-        yield "device", name, twins
-    others = [each for each, made in GENERATIONS.items() if made != GENERATIONS[name]]
-    yield "generation", GENERATIONS[name], [each for each in others if (each in amd) == (name in amd)]
 
 
 def middle(values: Iterable[float]) -> float | None:

@@ -10,9 +10,9 @@ from pathlib import Path
 from hwsim.devices import Gpu
 from hwsim.devices.gpu_memory import Ramp
 from hwsim.origins import Case
-from published.gpu_benches import Point, bandwidths, left_out, rate
+from published.gpu_benches import GENERATIONS, Point, bandwidths, rate
 from published.parts import part
-from published.residual import Residual, of_miss
+from published.residual import Residual, left_out, of_miss
 from published.score import Miss, Score, group_median, scored
 
 CACHES = ("l2", "together")
@@ -71,8 +71,8 @@ def residuals(data: Path) -> list[Residual]:
         work = f"{point.curve} of {point.size:.0f} B"
         if not point.fitted:
             found.append(_residual(_miss(point), "known", point.part, work, point.part))
-        for case, unit, others in left_out(point.part) if point.curve == "l2" else ():
-            gpu = as_others(point.part, tuple(others))
+        for case, unit, others in left_out(point.part, GENERATIONS) if point.curve == "l2" else ():
+            gpu = as_others(point.part, others)
             if gpu is not None:
                 found.append(_residual(point.miss(rate(point, gpu)), case, unit, work, point.part))
     return found

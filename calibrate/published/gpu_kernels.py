@@ -12,9 +12,9 @@ from hwsim.devices import Gpu, Work
 from hwsim.devices.gpu_memory import Launch, Stream, Sustained
 from hwsim.devices.work import Start
 from published import gpu_caches
-from published.gpu_benches import REAL, Point, left_out, middle, small_kernels
+from published.gpu_benches import GENERATIONS, REAL, Point, middle, small_kernels
 from published.parts import part, table
-from published.residual import Residual, of_miss
+from published.residual import Residual, left_out, of_miss
 from published.score import Miss, Score, scored
 
 STARTS: Final[dict[str, Start]] = {"stream": "stream", "graph": "graph"}
@@ -82,8 +82,8 @@ def residuals(data: Path) -> list[Residual]:
         if not point.fitted:
             miss = point.miss(_kernel(point, part(Gpu, point.part)))
             found.append(of_miss(miss, topic, regime, "known", unit=point.part, work=work, device=point.part))
-        for case, unit, others in left_out(point.part):
-            gpu = as_others(point.part, tuple(others))
+        for case, unit, others in left_out(point.part, GENERATIONS):
+            gpu = as_others(point.part, others)
             if gpu is not None and (point.curve != "graph" or (isinstance(gpu.launch, Launch) and gpu.launch.graph)):
                 found.append(
                     of_miss(point.miss(_kernel(point, gpu)), topic, regime, case, unit=unit, work=work, device=point.part)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from hwsim.devices import Accesses, Gpu
 from hwsim.devices.gpu_access import latency
 from hwsim.devices.gpu_memory import Ramp
-from published.gpu_benches import Point, latencies, left_out, middle
+from published.gpu_benches import GENERATIONS, Point, latencies, middle
 from published.parts import part
-from published.residual import Residual, of_miss
+from published.residual import Residual, left_out, of_miss
 from published.score import Miss, Score, group_median, scored
 
 COUNT = 1e6
@@ -31,7 +30,8 @@ def scores(data: Path) -> tuple[Score, ...]:
     )
 
 
-def as_others(name: str, others: Sequence[str]) -> Gpu:
+@functools.cache
+def as_others(name: str, others: tuple[str, ...]) -> Gpu:
     """The part with the others' latencies: of the first cache in cycles, of the second and of the memory in seconds.
 
     The second cache and the memory have clocks of their own: over four generations they take the same time within 2 and 10 %,
@@ -62,16 +62,11 @@ def residuals(data: Path) -> list[Residual]:
         work = f"a chain in {point.size:.0f} B"
         if not point.fitted:
             found.append(of_miss(_miss(point), "latency", "gpu", "known", unit=point.part, work=work, device=point.part))
-        for case, unit, others in left_out(point.part):
+        for case, unit, others in left_out(point.part, GENERATIONS):
             if any(l2.miss > 0 for each in others if (l2 := part(Gpu, each).l2) is not None):
-                miss = point.miss(latency(_as_others(point.part, tuple(others)).hierarchy, point.size))
+                miss = point.miss(latency(as_others(point.part, others).hierarchy, point.size))
                 found.append(of_miss(miss, "latency", "gpu", case, unit=unit, work=work, device=point.part))
     return found
-
-
-@functools.cache
-def _as_others(name: str, others: tuple[str, ...]) -> Gpu:
-    return as_others(name, others)
 
 
 def _miss(point: Point) -> Miss:

@@ -17,7 +17,7 @@ from hwsim.formats import percent
 from hwsim.machine import Handling, Machine
 from hwsim.origins import Case
 from published.parts import declared, table
-from published.residual import Residual
+from published.residual import Residual, of_miss
 from published.score import Miss, Score, group_median, held_out, scored
 
 DEVICES: Final[dict[str, tuple[str, str]]] = declared("hostdev")["devices"]
@@ -190,18 +190,7 @@ def residuals(data: Path) -> list[Residual]:
 def _residual(
     regime: str, case: Case, device: str, group: str, row: str, work: str, predicted: float, measured_s: float
 ) -> Residual:
-    return Residual(
-        topic="copy",
-        regime=regime,
-        case=case,
-        unit=device,
-        group=group,
-        row=row,
-        work=work,
-        device=device,
-        predicted=predicted,
-        measured=measured_s,
-    )
+    return of_miss(Miss(row, predicted, measured_s, group), "copy", regime, case, unit=device, work=work, device=device)
 
 
 def _miss(row: dict[str, str], group: str) -> Miss:

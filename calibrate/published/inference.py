@@ -23,7 +23,7 @@ from hwsim.models.framework import Style
 from hwsim.origins import Case
 from published import bare, gemm
 from published.parts import declared, part, table
-from published.residual import Residual
+from published.residual import Residual, of_miss
 from published.score import Miss, Score, held_out, scored, tails
 
 PARTS: Final[Mapping[str, str]] = declared("inference")["parts"]
@@ -215,15 +215,12 @@ def _residual(row: Row, case: Case, unit: str, seconds: float) -> Residual:
         topic, regime = "attention", "decode" if row.what == "decode" else "prefill"
     else:
         topic, regime = "elementwise", "tiny" if alone < TINY else "big"
-    return Residual(
-        topic=topic,
-        regime=regime,
-        case=case,
+    return of_miss(
+        Miss(row.name(), seconds, row.seconds, row.group),
+        topic,
+        regime,
+        case,
         unit=unit,
-        group=row.group,
-        row=row.name(),
         work=f"{row.framework} {row.said}",
         device=row.part,
-        predicted=seconds,
-        measured=row.seconds,
     )

@@ -24,7 +24,7 @@ from hwsim.devices.gpu_attention import Rates
 from hwsim.origins import Case
 from hwsim.spec import SpecError
 from published.parts import declared, part, table
-from published.residual import Residual
+from published.residual import Residual, of_miss
 from published.score import Half, Miss, Score, scored, tails
 from published.search import simplex
 
@@ -260,11 +260,17 @@ def misses(group: Group, predicted: Array) -> list[Miss]:
 
 
 def residuals_of(
-    topic: str, case: Case, found: Iterable[tuple[Group, Array]], regime: Callable[[Group, int], str], most: int = 40
+    topic: str,
+    known: Iterable[tuple[Group, Array]],
+    left: Callable[[Case], Iterable[tuple[Group, Array]]],
+    regime: Callable[[Group, int], str],
+    most: int = 40,
 ) -> list[Residual]:
-    """At most so many rows of each group: the same works of every device, where it has them."""
+    """Known, device left out, generation left out: so many rows of each group, the same works of every device that has them."""
     said = []
-    for group, predicted in found:
+    found: list[tuple[Case, tuple[Group, Array]]] = [("known", each) for each in known]
+    found += [(case, each) for case in CASES for each in left(case)]
+    for case, (group, predicted) in found:
         unit = GENERATION[group.system] if case == "generation" else group.system
         works = [
             f"{group.key} " + " ".join(f"{name} {column[at]:g}" for name, column in group.columns.items())
@@ -273,17 +279,16 @@ def residuals_of(
         hashes = [zlib.crc32(work.encode()) for work in works]
         draw = sorted(range(len(group)), key=hashes.__getitem__)[:most]
         said += [
-            Residual(
-                topic=topic,
-                regime=regime(group, at),
-                case=case,
+            of_miss(
+                Miss(
+                    group.said[at], float(predicted[at]), float(group.seconds[at]), f"{SOURCE} {PARTS[group.system]} {group.key}"
+                ),
+                topic,
+                regime(group, at),
+                case,
                 unit=unit,
-                group=f"{SOURCE} {PARTS[group.system]} {group.key}",
-                row=group.said[at],
                 work=works[at],
                 device=PARTS[group.system],
-                predicted=float(predicted[at]),
-                measured=float(group.seconds[at]),
             )
             for at in sorted(draw)
         ]

@@ -14,7 +14,8 @@ from typing import Any, Final
 import hwsim
 from published.llm_rows import plain
 from published.parts import table
-from published.residual import Residual
+from published.residual import Residual, of_miss
+from published.score import Miss
 
 MODELS: Final = {"DeepSeekV3": "deepseek-v3", "Qwen3_30B_a3B": "qwen3-30b-a3b", "GPT_OSS_20B": "gpt-oss-20b"}
 RACK: Final = 64  # GPUs of a rack of GB200 or GB300 that a run uses
@@ -26,17 +27,19 @@ def residuals(data: Path) -> Iterator[Residual]:
         if said["model"] in MODELS:
             seconds, measured = _seconds(said)
             source = said["source"].partition(":")[0]
-            yield Residual(
-                topic="experts",
-                regime="step",
-                case="source",
+            yield of_miss(
+                Miss(
+                    f"{said['id']}: {said['model']}, {said['gpus']} GPUs, {said['precision']}",
+                    seconds,
+                    measured,
+                    f"{source}, {said['software'].partition(' ')[0]}, {said['hardware']}",
+                ),
+                "experts",
+                "step",
+                "source",
                 unit=f"{source}, {said['software'].partition(' ')[0]}",
-                group=f"{source}, {said['software'].partition(' ')[0]}, {said['hardware']}",
-                row=f"{said['id']}: {said['model']}, {said['gpus']} GPUs, {said['precision']}",
                 work=f"{said['model']}, {said['precision']}, {said['config']}",
                 device=said["hardware"],
-                predicted=seconds,
-                measured=measured,
             )
 
 

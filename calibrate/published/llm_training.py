@@ -23,7 +23,7 @@ from hwsim.origins import Case
 from published.llm_experts import residuals as of_experts
 from published.llm_rows import MACHINES, Row, rows
 from published.parts import declared
-from published.residual import Residual, misses
+from published.residual import Residual, misses, of_miss
 from published.score import Half, Miss, Score, held_out, scored, tails
 
 SCALE: Final = 0.06  # errors beyond this count less and less in the fit
@@ -201,17 +201,14 @@ def regime(plan: ParallelPlan) -> str:
 
 
 def _residual(row: Row, case: Case, unit: str, seconds: float) -> Residual:
-    return Residual(
-        topic="step",
-        regime=regime(row.plan),
-        case=case,
+    return of_miss(
+        Miss(row.name(), seconds, row.seconds, row.group),
+        "step",
+        regime(row.plan),
+        case,
         unit=unit,
-        group=row.group,
-        row=row.name(),
         work=f"{row.said}, {row.software}, {row.gpus} GPUs, {row.plan}",
         device=row.group.rpartition(", NVIDIA ")[2],
-        predicted=seconds,
-        measured=row.seconds,
     )
 
 

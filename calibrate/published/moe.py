@@ -21,7 +21,6 @@ from hwsim.devices.gpu_experts import TILES, Grouped, blocks_of, tokens_of
 from hwsim.devices.work import Routed
 from hwsim.origins import Case
 from published.kernels import (
-    CASES,
     FEW,
     LIBRARY,
     Array,
@@ -210,10 +209,7 @@ def scores(data: Path) -> tuple[Score, ...]:
 def residuals(data: Path) -> list[Residual]:
     """Known, device left out, generation left out; rows drawn evenly."""
     found, apart = rows(data), rows(data, by_source=True)
-    said = residuals_of("moe", "known", held(found, shipped, predict), _regime)
-    for case in CASES:
-        said += residuals_of("moe", case, left_out(apart, case), _regime)
-    return said
+    return residuals_of("moe", held(found, shipped, predict), lambda case: left_out(apart, case), _regime)
 
 
 def _regime(group: Group, at: int) -> str:

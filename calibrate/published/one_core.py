@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 import statistics
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -21,11 +21,11 @@ from hwsim.devices import Cpu, Work
 from hwsim.origins import Case
 from published.cpu_bandwidth import SERVERS, loops, seconds
 from published.parts import declared, part, table
-from published.residual import Residual
-from published.score import Score, scored
+from published.residual import Residual, left_out, of_miss
+from published.score import Miss, Score, scored
 from published.tinymembench import PARTS
 
-CORES: Final[dict[str, tuple[str, str]]] = declared("one_core")["cores"]
+CORES: Final[Mapping[str, Sequence[str]]] = declared("one_core")["cores"]
 UNKNOWN: Final = (
     "no number of a datasheet tells cores apart (tried: clock, lines over latency, peak of the memory): "
     "a core that nobody measured is known to half as much again"
@@ -89,11 +89,11 @@ def per_cycle(found: Sequence[Row]) -> dict[str, tuple[float, float | None]]:
     return numbers
 
 
-def as_others(name: str, found: dict[str, tuple[float, float | None]], alike: Callable[[str], bool]) -> Cpu | None:
-    """The part with the geometric means of the parts that are alike; None if there are none."""
-    others = [numbers for other, numbers in found.items() if other != name and alike(other)]
+def as_others(name: str, found: Mapping[str, tuple[float, float | None]], alike: Sequence[str]) -> Cpu | None:
+    """The part with the geometric means of the parts that are alike; None if they say nothing of it."""
+    others = [found[other] for other in alike]
     written = [store for _, store in others if store is not None]
-    if not others or (found[name][1] is not None and not written):
+    if found[name][1] is not None and not written:
         return None
     cpu = part(Cpu, name)
     if cpu.core is None:
@@ -108,46 +108,25 @@ def residuals(data: Path) -> list[Residual]:
     """Every device from the others of its core, and from other cores of its kind."""
     found = list(rows(data))
     numbers = per_cycle(found)
+    made = {name: CORES[name] for name in numbers}
     out = []
     for row in found:
-        core, kind = CORES[row.part]
         work = f"one core {'copies' if row.reads and row.writes else 'reads' if row.reads else 'writes'}"
-        same = as_others(row.part, numbers, functools.partial(_same_core, core))
-        if same is not None:
-            out.append(_residual(row, "device", row.part, work, predicted(same, row)))
-        case: Case = "generation"
-        others = as_others(row.part, numbers, functools.partial(_same_kind, core, kind))
-        if others is None:  # no other core of its kind: any
-            case, others = "outside", as_others(row.part, numbers, functools.partial(_other_core, core))
-        if others is not None:
-            out.append(_residual(row, case, core, work, predicted(others, row)))
+        for case, unit, others in left_out(row.part, made):
+            if (cpu := as_others(row.part, numbers, others)) is not None:
+                out.append(_residual(row, case, unit, work, predicted(cpu, row)))
     return out
 
 
-def _same_core(core: str, other: str) -> bool:
-    return CORES[other][0] == core
-
-
-def _same_kind(core: str, kind: str, other: str) -> bool:
-    return CORES[other][1] == kind and CORES[other][0] != core
-
-
-def _other_core(core: str, other: str) -> bool:
-    return CORES[other][0] != core
-
-
 def _residual(row: Row, case: Case, unit: str, work: str, time: float) -> Residual:
-    return Residual(
-        topic="stream",
-        regime="core",
-        case=case,
+    return of_miss(
+        Miss(row.name, time, row.seconds, f"{row.source} {row.part}"),
+        "stream",
+        "core",
+        case,
         unit=unit,
-        group=f"{row.source} {row.part}",
-        row=row.name,
         work=work,
         device=row.part,
-        predicted=time,
-        measured=row.seconds,
     )
 
 

@@ -13,7 +13,6 @@ import yaml
 
 from hwsim import api
 from hwsim.machine import Machine
-from hwsim.spec import find, read
 
 Model = TypeVar("Model")
 
@@ -43,15 +42,6 @@ def part(model: type[Model], name: str) -> Model:
     if not isinstance(found, model):
         raise TypeError(f"{name} is a {type(found).__name__}, not a {model.__name__}")
     return found
-
-
-def title(kind: str, name: str) -> str:
-    """What a reader calls a part of the library: "NVIDIA Tesla K20".
-
-    >>> title("gpu", "k20")
-    'NVIDIA Tesla K20'
-    """
-    return read(find(kind, name)).text("name") or name
 
 
 @functools.cache

@@ -25,6 +25,7 @@ from hwsim.demand import rates_of
 from hwsim.devices import Gpu, Product, Work
 from hwsim.origins import Case
 from hwsim.units import BYTES
+from published.kernels import GENERATION, PARTS
 from published.parts import part, table
 from published.products_pooled import OWN, Constants, Tiles, Timed, tiling
 from published.products_pooled import fit as fitted
@@ -34,17 +35,7 @@ from published.score import Miss, Score, scored, tails
 NAME: Final = "it"
 SOURCE: Final = "ai-dynamo/aiconfigurator"
 # System of the data: the part, and its generation.
-SYSTEMS: Final[Mapping[str, tuple[str, str]]] = {
-    "a100_sxm": ("a100-sxm-80gb", "ampere"),
-    "h100_sxm": ("h100-sxm", "hopper"),
-    "h200_sxm": ("h200-sxm", "hopper"),
-    "b200_sxm": ("b200", "blackwell"),
-    "b300_sxm": ("b300", "blackwell"),
-    "gb200": ("gb200", "blackwell"),
-    "gb300": ("gb300", "blackwell"),
-    "l40s": ("l40s", "ada"),
-    "rtx_pro_6000_server": ("rtx-pro-6000-server", "blackwell-rtx"),
-}
+SYSTEMS: Final[Mapping[str, tuple[str, str]]] = {name: (PARTS[name], GENERATION[name]) for name in PARTS}
 
 
 @dataclass(frozen=True, slots=True)

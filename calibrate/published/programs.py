@@ -30,8 +30,8 @@ from hwsim_calibrate.fit.heldout import held_out
 from hwsim_calibrate.fit.kernels import capacities_of, fit_kernels, timed
 from hwsim_calibrate.store import Measurements, load
 from hwsim_calibrate.validate import SUITE, predict
-from published.residual import Residual
-from published.score import Half, Score, scored
+from published.residual import Residual, of_miss
+from published.score import Half, Miss, Score, scored
 
 DATA: Final = Path(store.__file__).parent / "data"
 PROGRAMMED: Final = "epyc-zen4-vm-2core"  # the file with programs in it
@@ -152,10 +152,7 @@ def _formula(call: Call, peak: float, rate: float) -> float:
 
 
 def _residual(regime: str, case: Case, row: str, device: str, predicted: float, measured: float) -> Residual:
-    return Residual(
-        topic="program", regime=regime, case=case, unit=row, group=f"{device} numpy", row=row, work=row, device=device,
-        predicted=predicted, measured=measured,
-    )  # fmt: skip
+    return of_miss(Miss(row, predicted, measured, f"{device} numpy"), "program", regime, case, unit=row, work=row, device=device)
 
 
 def _fitted(found: Measurements, name: str) -> Fitted:

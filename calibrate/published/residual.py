@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -89,3 +89,20 @@ def folded(found: Iterable[Residual]) -> Iterator[Residual]:
             continue
         at = seen[each.group] = seen.get(each.group, -1) + 1
         yield replace(each, unit=f"fold {at % FOLDS}")
+
+
+def left_out(name: str, made: Mapping[str, Sequence[str]]) -> Iterator[tuple[Case, str, tuple[str, ...]]]:
+    """(case, what is left out, the parts that are not): a part without itself, then without its generation, from its kind or any.
+
+    Args:
+        made: (generation, kind) of each part.
+
+    >>> list(left_out("k20", {"k20": ("kepler", "gpu"), "k40": ("kepler", "gpu"), "p100": ("pascal", "gpu"), "pi": ("a53", "c")}))
+    [('device', 'k20', ('k40',)), ('generation', 'kepler', ('p100',))]
+    """
+    generation, kind = made[name]
+    if twins := tuple(each for each, of in made.items() if of[0] == generation and each != name):
+        yield "device", name, twins
+    others = tuple(each for each, of in made.items() if of[0] != generation)
+    alike = tuple(each for each in others if made[each][1] == kind)
+    yield ("generation" if alike else "outside"), generation, alike or others

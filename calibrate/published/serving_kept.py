@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from hwsim.formats import percent
 from hwsim.origins import Case
-from published.residual import Residual
+from published.residual import Residual, of_miss
 from published.score import Miss
 from published.serving_runs import Found
 
@@ -107,22 +107,11 @@ def residuals(rows: Iterable[Kept]) -> Iterator[Residual]:
     """Errors of served runs: of other rows of a model on a GPU; with the model on that GPU left out; with the GPU left out."""
     for row in rows:
         for quantity, (predicted, measured) in row.both.items():
-            swapped = quantity == "tokens_per_s"
-            said = (1 / predicted, 1 / measured) if swapped else (predicted, measured)
+            miss = Miss(row.row, predicted, measured, row.group)
             left: tuple[tuple[Case, str], ...] = (("known", ""), ("source", f"{row.model}, {row.gpu}"), ("device", row.gpu))
             for case, unit in left:
-                yield Residual(
-                    topic=TOPICS[quantity],
-                    regime=row.kind,
-                    case=case,
-                    unit=unit,
-                    group=row.group,
-                    row=row.row,
-                    work=f"{row.set}: {row.row}",
-                    device=row.gpu,
-                    predicted=said[0],
-                    measured=said[1],
-                )
+                yield of_miss(miss, TOPICS[quantity], row.kind, case, unit=unit, work=f"{row.set}: {row.row}", device=row.gpu,
+                              rate=quantity == "tokens_per_s")  # fmt: skip
 
 
 # ---- models and GPUs left out of the hosts' constants ----

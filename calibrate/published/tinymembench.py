@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -17,9 +17,8 @@ from typing import Final
 from hwsim.devices import Accesses, Cpu
 from hwsim.devices.cache import Level
 from hwsim.formats import percent
-from hwsim.origins import Case
 from published.parts import declared, part, table
-from published.residual import Residual, of_miss
+from published.residual import Residual, left_out, of_miss
 from published.score import Half, Miss, Score, group_median, held_out, scored
 
 NAME: Final = "it"
@@ -87,8 +86,8 @@ def scores(data: Path) -> tuple[Score, ...]:
                 half,
                 why=_why,
                 notes=f"90th percentile {percent(group_median(misses)[1], '.0f')}; {len({row.part for row in found})} parts, "
-                "cache sizes and TLB reaches from datasheets. Decided with the held out sizes in view: what the fit is held to "
-                "(USUAL, SPREAD, WEIGHT), that Orin's L3 and system cache hold what the level before gives up, and that the "
+                "cache sizes and TLB reaches from datasheets. Decided with the held out sizes in view: what the fit is held to, "
+                "that Orin's L3 and system cache hold what the level before gives up, and that the "
                 "M1's system cache is left out. Without the last two the figure is about 12 %",
             )
         )
@@ -112,10 +111,11 @@ def scores(data: Path) -> tuple[Score, ...]:
     return tuple(out)
 
 
-CORES: Final[dict[str, tuple[str, str]]] = declared("tinymembench")["cores"]
+CORES: Final[Mapping[str, Sequence[str]]] = declared("tinymembench")["cores"]
 
 
-def as_others(name: str, others: Sequence[str]) -> Cpu:
+@functools.cache
+def as_others(name: str, others: tuple[str, ...]) -> Cpu:
     """The part with the others' latencies: of its caches in cycles, of memory and TLBs in seconds."""
     cpu, known = part(Cpu, name), [part(Cpu, each) for each in others]
     caches = cpu.caches
@@ -151,20 +151,14 @@ def as_others(name: str, others: Sequence[str]) -> Cpu:
 def residuals(data: Path) -> list[Residual]:
     """Sizes held out; each device from the others with its core, each core from others of its kind."""
     found, every = [], list(rows(data))
-    models: dict[tuple[str, str], Cpu] = {}
     for row in _odd(every):
         miss = Miss(row.name, beyond_first_level(part(Cpu, row.part), row.size, row.chains), row.seconds, row.group)
         found.append(of_miss(miss, "latency", "cpu", "known", unit=row.part, work=row.name, device=row.part))
     for row in every:
-        core, kind = CORES[row.part]
-        same = [each for each, made in CORES.items() if made[0] == core and each != row.part]
-        others = [each for each, made in CORES.items() if made[1] == kind and made[0] != core]
-        cases: tuple[tuple[Case, str, list[str]], ...] = (("device", row.part, same), ("generation", core, others))
-        for case, unit, known in cases:
-            if known:
-                cpu = models.setdefault((row.part, case), as_others(row.part, known))
-                miss = Miss(row.name, beyond_first_level(cpu, row.size, row.chains), row.seconds, row.group)
-                found.append(of_miss(miss, "latency", "cpu", case, unit=unit, work=row.name, device=row.part))
+        for case, unit, others in left_out(row.part, CORES):
+            cpu = as_others(row.part, others)
+            miss = Miss(row.name, beyond_first_level(cpu, row.size, row.chains), row.seconds, row.group)
+            found.append(of_miss(miss, "latency", "cpu", case, unit=unit, work=row.name, device=row.part))
     return found
 
 
