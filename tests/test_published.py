@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import yaml
 
 from published import TOPICS, scores_of
 
@@ -33,3 +34,11 @@ def test_every_score_keeps_its_bound(topic: str, reference_data: Path) -> None:
 def test_every_topic_has_its_file(root: Path) -> None:
     files = {path.stem: path.read_text("utf-8") for path in (root / "calibrate" / "published").glob("*.py")}
     assert {name for name, text in files.items() if "\ndef scores(data: Path)" in text} == set(TOPICS)
+
+
+def test_every_declaration_is_read(root: Path) -> None:
+    folder = root / "calibrate" / "published"
+    for path in (folder / "declared").glob("*.yaml"):
+        text = (folder / f"{path.stem}.py").read_text("utf-8")
+        unread = [key for key in yaml.safe_load(path.read_text("utf-8")) if f'declared("{path.stem}")["{key}"]' not in text]
+        assert unread == [], path.name
