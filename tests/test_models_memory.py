@@ -53,14 +53,18 @@ def test_zero_divides_what_the_paper_says() -> None:
     assert found == pytest.approx([120, 31.4, 16.6, 1.9], abs=0.06)
 
 
-@pytest.mark.parametrize(("level", "weights", "optimizer"), [
-    ("none", 4, 8), ("zero-1", 4, 8 / 8), ("zero-3", 4 / 8, 8 / 8), ("fsdp", 0, 12 / 8),
+@pytest.mark.parametrize(("level", "kept"), [
+    ("none", (4, 4, 8)), ("zero-1", (4, 4, 8 / 8)), ("zero-2", (4, 4 / 8, 8 / 8)), ("zero-3", (4 / 8, 4 / 8, 8 / 8)),
+    ("fsdp", (0, 4 / 8, 12 / 8)),
 ])  # fmt: skip
-def test_weights_of_32_bits_are_kept_once(level: Any, weights: float, optimizer: float) -> None:
-    plan = ParallelPlan(global_batch=8, sequence=1, sharding=level, dtype="fp32")
-    held, parameters = training_memory(lay(load_transformer("gpt2"), plan, 8)), load_transformer("gpt2").parameters
+def test_weights_of_32_bits_are_kept_once_and_their_gradients_are_as_wide(level: Any, kept: tuple[float, ...]) -> None:
+    """Bytes a parameter of weights, gradients and optimizer; a framework that sends 2 B of 16-bit weights sends 4 B of these."""
+    plan, model = ParallelPlan(global_batch=8, sequence=1, sharding=level, dtype="fp32"), load_transformer("gpt2")
+    laid, narrow, wide = lay(model, plan, 8), Framework(gradient=2.0), Framework(gradient=4.0)
+    held = training_memory(laid, narrow)
     assert state_bytes(plan) == 12.0
-    assert (held.weights / parameters, held.optimizer / parameters) == pytest.approx((weights, optimizer), rel=1e-6)
+    assert [each / model.parameters for each in (held.weights, held.gradients, held.optimizer)] == pytest.approx(kept, rel=1e-6)
+    assert (held, stage_of(laid, narrow)) == (training_memory(laid, wide), stage_of(laid, wide))
 
 
 def test_a_schedule_keeps_as_many_microbatches_as_stages_follow() -> None:

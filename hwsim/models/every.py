@@ -29,7 +29,7 @@ from hwsim.models.cluster import Cluster
 from hwsim.models.framework import Framework
 from hwsim.models.kernel_times import KernelTimes
 from hwsim.models.layer import Exchange, Item, exchanges, kernels
-from hwsim.models.memory import FRAGMENTS, RESERVED, SPREAD, WHOLE, layer_share, recomputed, stage_parameters, training_memory
+from hwsim.models.memory import FRAGMENTS, RESERVED, SPREAD, WHOLE, gathered_bytes, recomputed, stage_parameters, training_memory
 from hwsim.models.plan import Laid, ParallelPlan, WrongPlan, parts_of
 from hwsim.models.search import Searched, order_of
 from hwsim.models.space import Ints, Space, space
@@ -310,7 +310,7 @@ class _Columns:
         arrays = np.where(plans.tp > 1, WHOLE * rows * model.hidden * width, 0.0)
         logits = rows * model.vocab / plans.tp * framework.logits
         states = self._of_states(partial(_state_bytes, framework=framework))
-        gathered = self._of_states(partial(_gathered_bytes, framework=framework))
+        gathered = self._of_states(lambda laid, stage: gathered_bytes(laid, framework, stage))
         most = np.zeros(len(plans))
         for stage, blocks in enumerate((self.first, self.second, self.last)):
             number = np.minimum(stage, pp - 1) if stage < 2 else pp - 1
@@ -342,15 +342,3 @@ def _state_bytes(laid: Laid, stage: int, framework: Framework) -> float:
     """Bytes of weights, gradients and the optimizer's states of a stage."""
     footprint = training_memory(laid, framework, stage)
     return footprint.weights + footprint.gradients + footprint.optimizer
-
-
-def _gathered_bytes(laid: Laid, stage: int, framework: Framework) -> float:
-    """Bytes of weights that are gathered while layers are at work."""
-    plan, model = laid.plan, laid.transformer
-    if not plan.gathers:
-        return 0.0
-    layer, width = layer_share(model.kinds[0], plan), BYTES[plan.stored]
-    held = 2 * layer * width + layer * framework.gradient
-    if plan.sharding == "fsdp":
-        held += (stage_parameters(model, plan, stage) - laid.layers_of(stage) * layer) * 2 * width
-    return held

@@ -59,7 +59,7 @@ class Framework:
         "part of the collectives of gradients and sharded weights that nothing hides", default=1.0, maximum=1.0
     )
     gathered: int = field("times sharded weights are gathered for a micro-batch: forward, backward", default=2, minimum=1)
-    gradient: float = field("bytes of a gradient that is sent", default=2.0, exclusive_minimum=0.0)
+    gradient: float = field("bytes of a gradient that is sent; at least 4 in fp32", default=2.0, exclusive_minimum=0.0)
     logits: float = field("bytes kept for each logit, its gradient among them", default=8.0, exclusive_minimum=0.0)
     adam: float = field("bytes moved for each parameter that the optimizer updates", default=30.0, exclusive_minimum=0.0)
     accumulate: float = field("bytes moved for each parameter to add a micro-batch's gradients; 0: the products do", default=0.0)
@@ -95,6 +95,10 @@ class Framework:
     step: Seconds = field("of each step that is no kernel", default=0.0)
     server: ServerKeys = field("how it serves", default=ServerKeys(), example="{budget: 8192, sequences: 1024}")
     sources: Mapping[str, Origin] = dataclasses.field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def gradient_bytes(self, dtype: str) -> float:
+        """Bytes of a gradient of weights that are stored as `dtype`: no framework rounds gradients of 32 bits to 16."""
+        return max(self.gradient, 4.0) if BYTES[dtype] == 4 else self.gradient
 
 
 def load_framework(name: str, relative_to: Path | None = None) -> Framework:

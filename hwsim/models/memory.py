@@ -190,6 +190,18 @@ def recomputed(laid: Laid, framework: Framework, stage: int = 0) -> float:
     return 0.0
 
 
+def gathered_bytes(laid: Laid, framework: Framework, stage: int) -> float:
+    """Bytes of weights gathered from replicas, of the layer at work and the next, and of a layer's gradients to be scattered."""
+    model, plan = laid.transformer, laid.plan
+    if not plan.gathers:
+        return 0.0
+    w, kinds = BYTES[plan.stored], laid.kinds_of(stage)
+    shares = {kind: layer_share(model.kinds[kind], plan) for kind in kinds}
+    layer, layers = max(shares.values(), default=0.0), math.fsum(many * shares[kind] for kind, many in kinds.items())
+    gathered = layer * (2 * w + framework.gradient_bytes(plan.stored))
+    return gathered + (stage_parameters(model, plan, stage) - layers) * 2 * w if plan.sharding == "fsdp" else gathered
+
+
 def training_memory(laid: Laid, framework: Framework | None = None, stage: int = 0) -> Footprint:
     """Bytes on each GPU of a stage.
 
@@ -199,7 +211,7 @@ def training_memory(laid: Laid, framework: Framework | None = None, stage: int =
     framework = framework or Framework()
     model, plan = laid.transformer, laid.plan
     parameters, shards = stage_parameters(model, plan, stage), laid.sharers
-    w, gradient, fsdp = BYTES[plan.stored], framework.gradient, plan.sharding == "fsdp"
+    w, gradient = BYTES[plan.stored], framework.gradient_bytes(plan.stored)
     experts = routed_parameters(model, plan, stage)
 
     def held(width: float, *, shared: bool) -> float:
@@ -211,7 +223,7 @@ def training_memory(laid: Laid, framework: Framework | None = None, stage: int =
         return (parameters - experts) * width / shards + experts * width / max(1, shards // plan.ep)
 
     weights, gradients = held(w, shared=plan.gathers), held(gradient, shared=plan.gathers or plan.level == 2)
-    if plan.gathers and fsdp:
+    if plan.gathers and plan.sharding == "fsdp":
         weights, gradients = 0.0, held(4.0, shared=True)
     twice = 4.0 if w == 4.0 and weights else 0.0  # weights of 32 bits are the optimizer's own
     optimizer = held(OPTIMIZER[plan.optimizer] - twice, shared=plan.level >= 1)
@@ -225,13 +237,7 @@ def training_memory(laid: Laid, framework: Framework | None = None, stage: int =
     buffers = WHOLE * rows * model.hidden * w if plan.tp > 1 else 0.0
     if stage == plan.pp - 1:
         buffers += rows * model.vocab / plan.tp * framework.logits
-    if plan.gathers:  # the layer at work and the next one, gathered; a layer's gradients before they are scattered
-        shares = {kind: layer_share(model.kinds[kind], plan) for kind in laid.kinds_of(stage)}
-        layer = max(shares.values(), default=0.0)
-        layers = math.fsum(many * shares[kind] for kind, many in laid.kinds_of(stage).items())
-        buffers += 2 * layer * w + layer * gradient
-        if fsdp:
-            buffers += (parameters - layers) * 2 * w
+    buffers += gathered_bytes(laid, framework, stage)
     return Footprint(stage, weights, gradients, optimizer, FRAGMENTS * kept, RESERVED + FRAGMENTS * buffers, spread=SPREAD)
 
 

@@ -179,7 +179,9 @@ def gathered_of(laid: Laid, framework: Framework, parameters: float) -> tuple[Ex
     width = BYTES[laid.plan.stored]
     return (
         Exchange("weights", "all-gather", "dp", parameters * width, framework.gradients, framework.gathered),
-        Exchange("gradients", "reduce-scatter", "dp", parameters * framework.gradient, framework.gradients),
+        Exchange(
+            "gradients", "reduce-scatter", "dp", parameters * framework.gradient_bytes(laid.plan.stored), framework.gradients
+        ),
     )
 
 
@@ -197,7 +199,8 @@ def ending_of(laid: Laid, framework: Framework, parameters: float) -> tuple[Item
     shards = laid.sharers if plan.level >= 1 else 1
     if laid.summing > 1 and not plan.gathers:
         operation: Operation = "all-reduce" if plan.level == 0 or laid.shards < laid.dp else "reduce-scatter"
-        items.append(Exchange("gradients", operation, "dp", parameters * framework.gradient, framework.gradients))
+        size = parameters * framework.gradient_bytes(plan.stored)
+        items.append(Exchange("gradients", operation, "dp", size, framework.gradients))
     moved = framework.adam if plan.optimizer == "adam" else framework.adam / 2
     bytes_moved = parameters / shards * moved
     items.append(Kernel("optimizer", "optimizer", Work(reads=0.6 * bytes_moved, writes=0.4 * bytes_moved, dtype="fp32")))
