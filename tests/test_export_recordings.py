@@ -70,12 +70,12 @@ def test_a_run_beside_its_own_export_differs_in_nothing(name: str, fold: str, tm
     machine, workload, ranks, many = TRAININGS[name]
     done = run("export", "kineto", machine, workload, "-o", tmp_path / "out", fold, "--json")
     assert done.exit_code == 0, done.output
-    exported = json.loads(done.output)
+    exported = json.loads(done.stdout)
     if fold == "--no-fold":
         assert len(exported["files"]) == exported["ranks"] == ranks
     done = run("compare", machine, workload, tmp_path / "out", "--json")
     assert done.exit_code == 0, done.output
-    both = json.loads(done.output)
+    both = json.loads(done.stdout)
     assert both["error"] == pytest.approx(0, abs=1e-9)
     if many:
         assert [both[side]["steps"] for side in ("first", "second")] == [many, many]

@@ -104,7 +104,7 @@ def test_an_estimate_is_of_the_checkpoint_and_says_so(tmp_path: Path) -> None:
         said = {"quant_algo": algorithm, "kv_cache_quant_algo": "FP8", "exclude_modules": ["lm_head"]} if algorithm else {}
         path = checkpoint(tmp_path, LLAMA, **said)
         result = CliRunner().invoke(main, ["estimate", "dgx-h100", path, *asked, *dtype])
-        numbers[name] = json.loads(result.output)
+        numbers[name] = json.loads(result.stdout)
     memory = {name: each["memory"]["total"] for name, each in numbers.items()}
     assert memory["nvfp4"] < memory["fp8"] < memory["bf16"]
     assert memory["fp8"] > memory["dtype"]  # embeddings and the head are in 16 bits
