@@ -288,7 +288,7 @@ def judged(where: str, name: str, called: str, keys: dict[str, Any]) -> tuple[In
         run = hwsim.simulate(machine, {"hwsim": "workload/1", "train": train})
     except hwsim.OutOfMemory as full:
         run = full.run
-    return of_step(step, cluster), run.interval.of(run.trainings[0].step_s)
+    return of_step(step, cluster, load_framework(called)), run.interval.of(run.trainings[0].step_s)
 
 
 @pytest.mark.parametrize(("seed", "count"), [(1, 50), *(pytest.param(seed, 150, marks=pytest.mark.slow) for seed in (2, 4, 9))])

@@ -21,7 +21,7 @@ MACHINE: Final = """\
 hwsim: machine/1
 name: a server
 collectives: {kind: nccl, use: nvlink3}
-price: {purchase: 100000 USD, source: guess}
+price: {purchase: 100000 USD}
 parts:
   CPU: {kind: cpu, use: epyc-7742, memory: {size: 256 GB, bandwidth: 100 GB/s}}
   GPU: {kind: gpu, use: a100-sxm-40gb, count: 4}
