@@ -19,7 +19,7 @@ from hwsim.families.services.workload.schema import STATEMENTS as SERVICE_STATEM
 from hwsim.families.services.workload.schema import ServiceKeys, WayKeys
 from hwsim.families.serving.workload.parallel import SplitKeys
 from hwsim.families.serving.workload.schema import InferKeys
-from hwsim.families.training.workload.schema import EvaluateKeys, ParallelKeys, SynchroniseKeys, TrainKeys
+from hwsim.families.training.workload.schema import ParallelKeys, SynchroniseKeys, TrainKeys
 from hwsim.links.fabrics import Network
 from hwsim.links.kind import LinkKind
 from hwsim.machine.libraries.kinds import KINDS as LIBRARIES
@@ -145,7 +145,6 @@ SEE: Final[dict[tuple[type, str], str]] = {  # what stands where the reader of a
     (TrainKeys, "model"): "name, or keys of a [model](#model-files)",
     (TrainKeys, "parallel"): "`auto`, or {ParallelKeys|mapping}",
     (TrainKeys, "synchronise"): "`all-reduce`, `parameter-server`, or {SynchroniseKeys|mapping}",
-    (TrainKeys, "evaluate"): "{EvaluateKeys|mapping}",
     (TrainKeys, "failures"): "name, or {Failures|mapping}",
     (SynchroniseKeys, "algorithm"): "`auto`, name, or keys of an {Ring|algorithm}",
     (InferKeys, "model"): "name, or keys of a [model](#model-files)",
@@ -215,7 +214,6 @@ def headings() -> Iterator[tuple[Any, str]]:
     yield TrainKeys, "`train`"
     yield ParallelKeys, "`train: {parallel: ...}`"
     yield SynchroniseKeys, "`train: {synchronise: ...}`"
-    yield EvaluateKeys, "`train: {evaluate: ...}`"
     yield Failures, "`train: {failures: ...}`"
     yield InferKeys, "`infer`"
     yield from ((cls, heading) for cls, heading in HEADED.items() if cls is not Job)

@@ -78,8 +78,6 @@ def hosts(nodes: int, gpus: int) -> Spec:
     [
         ("dgx-a100", "resnet50-dp"),
         (hosts(4, 4), {"hwsim": "workload/1", "train": NETWORK}),
-        (hosts(4, 4), {"hwsim": "workload/1", "train": {**NETWORK, "evaluate": {"samples": 100, "device": "node1.gpu0"}}}),
-        (hosts(4, 4), {"hwsim": "workload/1", "train": {**NETWORK, "evaluate": {"samples": 100, "device": "node0.gpu0"}}}),
         (cluster(FAST, FAST, FAST, FAST), training(parallel={"tp": 2}, sharding="zero-3")),
         (hosts(2, 2), {"hwsim": "workload/1", "train": {**NETWORK, "checkpoint": {"every": 1, "bandwidth": "1 GB/s"}}}),
         (cluster(FAST, FAST), training(parallel={"tp": 2, "pp": 2}, sharding="zero-1", recompute="full")),

@@ -71,8 +71,6 @@ def networks(draw: st.DrawFn) -> tuple[Spec, Spec]:
                 {},
                 {"device": some},
                 {"gpus": 2},
-                {"evaluate": {"samples": 64}},
-                {"evaluate": {"samples": 64, "device": names[-1]}},
                 {"checkpoint": {"every": 1, "bandwidth": "1 GB/s", "sharded": draw(st.booleans())}},
                 {"synchronise": {"by": "all-reduce", "bucket": "100 kB"}},
             ]
@@ -98,7 +96,6 @@ ALIKE = cluster((A, A), 2)
         (cluster((A,), 4), network([{**SLOW, "part": "n0.gpu2"}, {"at": "2 ms", "part": "n0.gpu0", "down": "1 ms"}]), 4),
         (ALIKE, network([{**SLOW, "part": "n1.gpu1"}]), 4),  # three classes of four
         (cluster((A, H), 2), network([]), 2),
-        (ALIKE, network([], shares=[1, 1, 2, 2]), 2),
         (ALIKE, network([], device=["n1.gpu1", "n0.gpu1", "n0.gpu0"]), 3),  # a host with two, and one with one
         (ALIKE, network([], threads="one"), 4),
         (ALIKE, network([], synchronise="parameter-server"), 4),

@@ -92,8 +92,6 @@ def test_check_finds_what_is_wrong_in_the_training_of_a_job(tmp_path: Path) -> N
     ("key", "value", "said"),
     [
         ("schedule", "interleaved", "several chunks of every stage, not one"),
-        ("evaluate", "{samples: 100}", "a transformer has no `evaluate`"),
-        ("shares", "[1, 2]", "a transformer has no `shares`"),
         ("synchronise", "all-reduce", "a transformer has no `synchronise`"),
         ("threads", "one", "a transformer has no `threads`"),
         ("gpus", "12", "12 GPUs, but there are 8"),

@@ -86,10 +86,6 @@ def test_a_gpu_that_is_the_server_has_its_own_gradients_already() -> None:
     assert run == pytest.approx(23 * layer(16) + 2 * 3 * 8 * 4.0 * WEIGHTS / 10e9, rel=1e-4)
 
 
-def test_uneven_shares_wait_for_the_largest() -> None:
-    assert seconds(server(2), shares=[3, 1]) == pytest.approx(23 * layer(48), rel=1e-6)
-
-
 def test_micro_batches_are_added_up_before_the_gradients_go() -> None:
     whole = seconds(server(2, "10 GB/s"), synchronise={"overlap": False})
     assert seconds(server(2, "10 GB/s"), microbatch=8, synchronise={"overlap": False}) == pytest.approx(whole, rel=1e-6)
@@ -126,26 +122,6 @@ def test_channels_over_gpus_gather_what_comes_in_and_scatter_what_goes_back() ->
 def test_stages_and_copies_go_together() -> None:
     both = seconds(server(4), parallel={"pp": 2, "dp": 2}, microbatch=8)
     assert both == pytest.approx(seconds(server(2), parallel={"pp": 2}, microbatch=8, global_batch=32), rel=1e-6)
-
-
-def test_evaluation_on_several_gpus_is_as_many_times_as_fast() -> None:
-    def extra(**more: Any) -> float:
-        return seconds(server(4), evaluate={"samples": 640, "batch": 64, **more}) - seconds(server(4))
-
-    assert extra() == pytest.approx(10 * 8 * layer(16), rel=1e-5)
-    assert extra(device="gpu0") == pytest.approx(10 * 8 * layer(64), rel=1e-5)
-
-
-def test_asynchronous_copies_do_not_wait_for_a_slow_one() -> None:
-    events = [{"at": "0 s", "part": "gpu1", "speed": "50 %"}]
-    ends = {}
-    for asynchronous in (False, True):
-        said = {"by": "parameter-server", "server": "cpu0", "asynchronous": asynchronous}
-        keys = {"model": WIDE, "global_batch": 64, "dtype": "fp32", "framework": "none", "steps": 10, "synchronise": said}
-        run = hwsim.simulate(server(2), {"hwsim": "workload/1", "train": keys, "events": events})
-        ends[asynchronous] = max(op.end_s for op in run.ops if op.device == "gpu0" and op.kind == "matmul")
-    assert ends[True] == pytest.approx(10 * 23 * layer(32), rel=1e-3)
-    assert ends[False] > 1.85 * ends[True]
 
 
 def test_many_copies_told_by_one_take_as_long_as_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:

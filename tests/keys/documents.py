@@ -81,7 +81,7 @@ def _request(statements: Sequence[Any], path: Path) -> Iterator[Found]:
 
 def _door(door: str, body: Mapping[str, Any], path: Path) -> Iterator[Found]:
     yield from standing(door, ROOTS[door], body, path)
-    for key in ("parallel", "synchronise", "evaluate") if door == "train" else ():
+    for key in ("parallel", "synchronise") if door == "train" else ():
         if isinstance(body.get(key), Mapping):
             yield from standing(f"train.{key}", ROOTS[f"train.{key}"], body[key], (*path, key))
     if door == "train" and isinstance(body.get("failures"), Mapping):

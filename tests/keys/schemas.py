@@ -17,7 +17,7 @@ from hwsim.families.pipeline.workload import PipelineKeys, StageKeys
 from hwsim.families.services.workload.schema import STATEMENTS as SERVICE_STATEMENTS
 from hwsim.families.services.workload.schema import ServiceKeys, WayKeys
 from hwsim.families.serving.workload.schema import InferKeys
-from hwsim.families.training.workload.schema import EvaluateKeys, ParallelKeys, SynchroniseKeys, TrainKeys
+from hwsim.families.training.workload.schema import ParallelKeys, SynchroniseKeys, TrainKeys
 from hwsim.machine.libraries.kinds import KINDS as LIBRARIES
 from hwsim.machine.schema import LibraryEntry, LinkEntry, MachineFile, PartEntry
 from hwsim.machine.topologies import TOPOLOGIES
@@ -50,7 +50,6 @@ ROOTS: Final[Mapping[str, Any]] = {
     "train": TrainKeys,
     "train.parallel": ParallelKeys,
     "train.synchronise": SynchroniseKeys,
-    "train.evaluate": EvaluateKeys,
     "failures": Failures,
     "infer": InferKeys,
     **{f"statement {name}": cls for name, cls in STATEMENTS.items()},

@@ -59,7 +59,7 @@ class Trainings(Door):
 
     def schema(self, out: dict[str, Any], definitions: dict[str, Any]) -> None:
         """Keys whose model and plan may be words or mappings."""
-        from hwsim.families.training.workload.schema import EvaluateKeys, ParallelKeys, SynchroniseKeys, TrainKeys
+        from hwsim.families.training.workload.schema import ParallelKeys, SynchroniseKeys, TrainKeys
         from hwsim.workload.schema import embedded, put_schema
 
         train = embedded(TrainKeys, definitions)
@@ -67,7 +67,6 @@ class Trainings(Door):
         put_schema(train["properties"]["parallel"], {"anyOf": [{"const": "auto"}, embedded(ParallelKeys, definitions)]})
         ways: dict[str, Any] = {"enum": ["all-reduce", "parameter-server"]}
         put_schema(train["properties"]["synchronise"], {"anyOf": [ways, embedded(SynchroniseKeys, definitions)]})
-        put_schema(train["properties"]["evaluate"], embedded(EvaluateKeys, definitions))
         put_schema(out["properties"]["train"], train)
 
     def check(self, workload: Workload, mistakes: Mistakes) -> None:

@@ -212,9 +212,7 @@ def _kinds(timeline: Timeline, trained: Trained) -> tuple[KindCompute, ...]:
     if not trained.kinds:
         return ()
     flat = timeline.flat
-    is_own = np.array(
-        [label.program == trained.program and not label.name.startswith("evaluate ") for label in flat.graph.labels], np.bool_
-    )
+    is_own = np.array([label.program == trained.program for label in flat.graph.labels], np.bool_)
     ops = np.flatnonzero(is_own[flat.label] & (flat.cost >= 0))
     sizes = np.bincount(flat.cost[ops], weights=flat.size[ops], minlength=len(flat.graph.costs)) / (
         trained.steps + (trained.saves is not None and trained.saves.extra)

@@ -100,14 +100,14 @@ FRAMEWORK: Final[dict[str, Any]] = {
 }  # fmt: skip
 PLAIN: Final = {**FRAMEWORK, "attention": "plain", "scores": 1.5, "repeated": "50 %"}
 TRIED: Final[dict[str, tuple[Any, ...]]] = {
-    "train.shares": ([2.0, 1.0, 1.0],),  "model cnn.layers.conv.groups": (1,),
+    "model cnn.layers.conv.groups": (1,),
     "train.device": (["node0.gpu0"], ["node0.gpu*"]), "train.framework": ("transformers",), "train.model": ("gpt2",),
         "train.gpus": (4,), "train.failures": ("meta-opt",), "failures.spares.nodes": (3,), "failures.restart.load": ("60 s",),
     "failures.spread.mtbf": (["20 %", "300 %"],), "failures.spread.restart": (["20 %", "300 %"],),
     "train.checkpoint.memory.every": ("auto",),
     "train.parallel.order": (["dp", "tp", "cp", "ep", "pp"],), "train.dtype": ("fp16", "fp8"),
         "train.synchronise.server": (["node0.gpu0"],),
-    "train.evaluate.device": (["node0.gpu0"],), "train.sharding": ("zero-3",), "train.synchronise.algorithm": ("ps-cpu",
+    "train.sharding": ("zero-3",), "train.synchronise.algorithm": ("ps-cpu",
         "double-tree"),
     "model transformer.qk_norm": ("whole",), "model transformer.bias": (False,), "model transformer.runs": ([{"layers": 1}],),
     "model cnn.input": ([3, 128, 128],), "model cnn.layers.conv.kernel": (5,), "model cnn.layers.conv.padding": (2, 0),
@@ -228,11 +228,9 @@ EXAMPLES: Final = (
             **NET,
             parallel={"dp": "rest"},
             microbatch=4,
-            shares=[1.0, 2.0, 1.0],
             threads="one",
             synchronise={"by": "all-reduce", "overlap": True, "bucket": "100 kB", "algorithm": "ring"},
             optimizer="adam",
-            evaluate={"samples": 120, "batch": 60, "device": ["node0.gpu0..2"]},
             epochs=2.0,
             samples=1e5,
         ),
@@ -240,9 +238,7 @@ EXAMPLES: Final = (
     ),
     _example(
         "training by servers",
-        train(
-            **{**NET, "global_batch": 48}, synchronise={"by": "parameter-server", "server": ["node0.cpu"], "asynchronous": True}
-        ),
+        train(**{**NET, "global_batch": 48}, synchronise={"by": "parameter-server", "server": ["node0.cpu"]}),
         many=4,
     ),
     Example(

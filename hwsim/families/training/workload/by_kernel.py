@@ -7,8 +7,7 @@ A framework costs `dispatch` for every kernel and for every array that is update
 array of gradients that was exchanged, `input` for every number of the inputs.
 
 Every exchange is one op for each phase of its algorithm, and the exchanges of one group follow each other. Servers update the
-parameters they keep between push and pull. Where replicas are asynchronous, each pushes and pulls for itself: a server updates
-for one after another, in the order they come.
+parameters they keep between push and pull.
 
 **Error**: see `docs/validation/models.md`.
 **Range**: the inputs are there; kernels of one GPU run one after another.
@@ -17,31 +16,22 @@ for one after another, in the order they come.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from functools import partial
 from itertools import takewhile
-from typing import Literal
 
 from hwsim.communication.flows import Flows
-from hwsim.demand import Cost, Demand, Term
-from hwsim.devices import Cpu
-from hwsim.families.training.workload.plan import Buckets, Plan
-from hwsim.families.training.workload.represented import Represented
+from hwsim.demand import Cost
+from hwsim.families.training.workload.asking import Answers, Parts, filled
+from hwsim.families.training.workload.plan import Buckets
 from hwsim.families.training.workload.rewriting import Tape
 from hwsim.families.training.workload.schedule import Pass
 from hwsim.families.training.workload.servers import servers_near, through, update_cost
 from hwsim.families.training.workload.workers import Ops, Thread, Worker, latest
-from hwsim.formats import precise
 from hwsim.graph.builder import OpRef
-from hwsim.machine import Machine
-from hwsim.models.exchanges import Exchanges
 from hwsim.models.layer import Exchange, Item, Kernel, Layer, exchanges, kernels
 from hwsim.models.numbered import Names
-from hwsim.ops.exchange import AUTO, chosen
-from hwsim.origins import Doubt
-from hwsim.spec import Mistakes
 from hwsim.units import BYTES
 
-Direction = Literal["forward", "backward", "evaluate"]
 Marks = list[tuple[Layer, list[OpRef]]]  # layers with parameters, and the op of each GPU that completes their gradients
 
 
@@ -52,29 +42,17 @@ class ByKernel:
         workers: by stage and replica its GPUs.
     """
 
-    def __init__(
-        self,
-        plan: Plan,
-        buckets: Buckets,
-        ops: Ops,
-        machine: Machine,
-        exchanging: Exchanges,
-        hosts: Sequence[str],
-        represented: Represented,
-        tape: Tape | None = None,
-    ) -> None:
-        """hosts: the host of each GPU; represented: the replicas that have ops, on behalf of all; tape: see `rewriting`."""
-        self.tape = tape
-        self.plan, self.buckets, self.ops, self.machine, self.exchanges = plan, buckets, ops, machine, exchanging
+    def __init__(self, answers: Answers, buckets: Buckets, ops: Ops, hosts: Sequence[str], asked: Answers | Tape) -> None:
+        """hosts: the host of each GPU; asked: says what kernels, hosts and sums of gradients cost."""
+        self.asked, self.buckets, self.ops = asked, buckets, ops
+        self.plan, self.machine, self.exchanges = answers.plan, answers.machine, answers.exchanging
+        plan, represented = answers.plan, answers.represented
         self.software = software = buckets.software
         self._dispatching = software.dispatch * (software.casting if BYTES[plan.dtype] < 4 else 1.0)
-        self.represented = represented
         self.replicas = replicas = represented.replicas
         self.workers: dict[tuple[int, int], list[Worker]] = {}
         self._marks: dict[tuple[int, int], Marks] = {}
-        self._spent: dict[tuple[str, float, int], Cost | int | None] = {}
         self._comm: dict[Names, int] = {}
-        self._pools: dict[str, int] = {}
         threads: dict[str, Thread] = {}
         for replica in replicas:
             for stage in range(plan.layout.pp):
@@ -110,7 +88,7 @@ class ByKernel:
             worker.first = worker.last = None
             worker.waits = [begin] if begin is not None else []
             if self.software.number > 0 and worker.stage == 0:
-                numbers = self.plan.batches[worker.replica] * self.buckets.numbers / self.plan.layout.tp
+                numbers = self.plan.batch * self.buckets.numbers / self.plan.layout.tp
                 queue = self.ops.queue(f"{worker.device}:inputs", thread.host, worker.many)
                 ready = self._busy(thread, "inputs", self.software.number * numbers, queue=queue)
                 worker.waits.append(ready)
@@ -127,12 +105,8 @@ class ByKernel:
     def _busy(self, thread: Thread, name: str, seconds: float, after: Sequence[OpRef] = (), queue: int | None = None) -> OpRef:
         """`seconds` of a core of the host; without a host the time alone."""
         queue = thread.queue if queue is None else queue
-        key = thread.host, seconds, thread.many
-        if self.tape is not None:
-            ((_, self._spent[key]),) = self.tape.numbers("busy", *key)
-        elif key not in self._spent:
-            self._spent[key] = busy_cost(self.machine, *key)
-        return self.ops.add(name, "host", thread.host, queue, after, cost=self._spent[key])
+        ((_, cost),) = self.asked.numbers("busy", thread.host, seconds, thread.many)
+        return self.ops.add(name, "host", thread.host, queue, after, cost=cost)
 
     def _dispatch(self, worker: Worker, count: int) -> None:
         """The host issues `count` kernels."""
@@ -145,9 +119,10 @@ class ByKernel:
     def through(self, stage: int, done: Pass, replicas: Sequence[int]) -> None:
         """One micro-batch through a stage."""
         for replica in replicas:
-            group, layers = self.workers[stage, replica], self.plan.stages[replica][stage].layers
+            group, layers = self.workers[stage, replica], self.plan.stages[stage].layers
             if done.forward:
-                self.forward(group, layers)
+                for layer in layers:
+                    self._layer(group, layer.forward, "forward")
                 continue
             marks: Marks = []
             for layer in reversed(layers):
@@ -156,12 +131,7 @@ class ByKernel:
                     marks.append((layer, latest(group)))
             self._marks[stage, replica] = marks
 
-    def forward(self, group: Sequence[Worker], layers: Sequence[Layer], direction: Direction = "forward") -> None:
-        """A forward pass through layers."""
-        for layer in layers:
-            self._layer(group, layer.forward, direction)
-
-    def _layer(self, group: Sequence[Worker], items: Sequence[Item], direction: Direction) -> None:
+    def _layer(self, group: Sequence[Worker], items: Sequence[Item], direction: str) -> None:
         """A layer on the GPUs that share it: its kernels wait for the exchanges before them, the next layer for the others."""
         ahead = list(takewhile(lambda item: isinstance(item, Exchange), items))
         ready = [op for item in exchanges(ahead) for op in self._inside(group, item)]
@@ -181,17 +151,12 @@ class ByKernel:
     def _kernel(self, worker: Worker, kernel: Kernel, direction: str) -> None:
         """All kernels that one kernel becomes, after all that the GPU waits for."""
         queue = self.ops.queue(f"{worker.device}.compute", worker.device, kind="compute")
-        costs: Sequence[Cost | int] = ()
-        if self.tape is not None:
-            costs = [number for _, number in self.tape.numbers("kernel", kernel, worker.device)]
-        else:
-            costs = self.plan.kinds.on(worker.device).apart(kernel, worker.device)
-        for cost in costs:
+        for _, cost in self.asked.numbers("kernel", kernel, worker.device):
             worker.issued(self.ops.add(f"{direction} {kernel.name}", kernel.kind, worker.device, queue, worker.waits, cost=cost))
 
     def send(self, source: Worker, target: Worker, *, forward: bool) -> OpRef:
         """The result of a pass to the GPU that takes it."""
-        size = self.plan.stages[source.replica][min(source.stage, target.stage)].passed
+        size = self.plan.stages[min(source.stage, target.stage)].passed
         flows = self.exchanges.flows("send", [source.device, target.device], size, None, named=False)
         name = f"send {'activations' if forward else 'gradients'}"
         return self._phases(flows, (source.device, target.device), source.latest, name)[-1]
@@ -208,13 +173,13 @@ class ByKernel:
         """An op for each phase, one after another; the last of them."""
         return self._in_row([(phase.name, phase.cost) for phase in flows.phases], devices, ready, name)
 
-    def _in_row(self, phases: Sequence[tuple[str, Cost | int]], devices: Names, ready: Sequence[OpRef], name: str) -> list[OpRef]:
+    def _in_row(self, phases: Parts, devices: Names, ready: Sequence[OpRef], name: str) -> list[OpRef]:
         after = list(ready)
         for phase, cost in phases:
             after = [self._phase(name if len(phases) == 1 else f"{name}: {phase}", cost, devices, after)]
         return after
 
-    def _phase(self, name: str, cost: Cost | int, group: Names, ready: Sequence[OpRef]) -> OpRef:
+    def _phase(self, name: str, cost: Cost | int | None, group: Names, ready: Sequence[OpRef]) -> OpRef:
         if group not in self._comm:
             queue = f"{group[0]}.comm" if len(group) == 1 else f"{group[0]}.comm {len(self._comm)}"
             self._comm[group] = self.ops.queue(queue, group[0], kind="comm")
@@ -226,49 +191,33 @@ class ByKernel:
         Raises:
             CannotCollect, NoRoute, UnknownName: as by any collective.
         """
-        if self.tape is not None:
-            return self._in_row(self.tape.numbers("summed", devices, parameters), devices, ready, "gradients")
         if self.buckets.by == "all-reduce":
-            flows = all_reduce(self.exchanges, self.buckets, devices, parameters)
-            left = [(phase.name, self.represented.restricted(phase.cost)) for phase in flows.phases]
-            return self._in_row(left, devices, ready, "gradients")
+            return self._in_row(self.asked.numbers("summed", devices, parameters), devices, ready, "gradients")
         servers = servers_near(self.machine, self.buckets.servers, devices[0])
-        pushed = through(self.exchanges, self.buckets, servers, devices, parameters * self.buckets.bytes)
-        phases = () if pushed is None else pushed.phases
+        phases = through(self.exchanges, servers, devices, parameters * self.buckets.bytes).phases
         after = list(ready)
         for phase in phases[:1]:
             after = [self._phase("gradients: push", phase.cost, devices, after)]
-        after = [self._updated(server, parameters / len(servers), after) for server in servers]
-        back = (*devices, "pull") if self.buckets.asynchronous else devices
+        cost = partial(update_cost, self.machine, moved=parameters / len(servers) * self.buckets.updated)
+        after = [self.ops.add("update", "optimizer", server, -1, after, cost=cost(server)) for server in servers]
         for phase in phases[1:]:
-            after = [self._phase("parameters: pull", phase.cost, back, after)]
+            after = [self._phase("parameters: pull", phase.cost, devices, after)]
         return after
-
-    def _updated(self, server: str, parameters: float, ready: Sequence[OpRef]) -> OpRef:
-        """A server updates parameters with what it has been sent; for one asynchronous replica after another."""
-        if self.buckets.asynchronous and server not in self._pools:
-            self._pools[server] = self.ops.builder.pool(f"{server}: parameters", 1)
-        cost = update_cost(self.machine, server, parameters * self.buckets.updated)
-        return self.ops.add("update", "optimizer", server, -1, ready, cost=cost, pool=self._pools.get(server, -1))
 
     # ---- the end of a step
 
     def end(self) -> list[OpRef]:
         """Gradients in buckets among the replicas, and the updates; the last ops of a step, for which the next one waits."""
-        ends = self._apart() if self.buckets.asynchronous else self._together()
-        for op, worker in ends:
-            for first in (worker.first, _thread(worker).begin):
-                if first is not None:
-                    self.ops.builder.edge(op, first, lag=1)
-        return [op for op, _ in ends]
-
-    def _together(self) -> list[tuple[OpRef, Worker]]:
-        ends: list[tuple[OpRef, Worker]] = []
+        ends: list[OpRef] = []
         for stage in range(self.plan.layout.pp):
             for part in range(self.plan.layout.tp):
                 workers = [self.workers[stage, replica][part] for replica in self.replicas]
                 summed = self._buckets(workers, part)
-                ends += [(self._update(worker, summed), worker) for worker in workers]
+                for worker in workers:
+                    ends.append(self._update(worker, summed))
+                    for first in (worker.first, _thread(worker).begin):
+                        if first is not None:
+                            self.ops.builder.edge(ends[-1], first, lag=1)
         return ends
 
     def _buckets(self, workers: Sequence[Worker], part: int) -> list[OpRef]:
@@ -287,7 +236,7 @@ class ByKernel:
 
     def _update(self, worker: Worker, summed: list[OpRef]) -> OpRef:
         """Write the update of one GPU once it has the sums; servers update the parameters themselves."""
-        stage = self.plan.stages[worker.replica][worker.stage]
+        stage = self.plan.stages[worker.stage]
         tensors = sum(layer.tensors for layer in stage.layers)
         worker.waits += summed
         if self.plan.layout.dp > 1 and self.software.array > 0:
@@ -299,63 +248,11 @@ class ByKernel:
             self._kernel(worker, kernel, "update")
         return worker.last or self._join(worker)
 
-    def _apart(self) -> list[tuple[OpRef, Worker]]:
-        """Every replica pushes its gradients and pulls new parameters on its own."""
-        for (stage, replica), group in self.workers.items():
-            for worker in group:
-                marks = self._marks[stage, replica]
-                for at, parameters in filled([layer for layer, _ in marks], self.buckets):
-                    ready = marks[at][1] if self.buckets.overlap else worker.latest
-                    worker.waits += self._summed(worker.devices, parameters, ready)
-        return [(self._join(worker), worker) for worker in self._all()]
-
     def _join(self, worker: Worker) -> OpRef:
         """The point at which a GPU has all it waits for."""
         after = [*worker.waits, *worker.latest]
         worker.waits = []
         return self.ops.add("parameters", "join", worker.device, -1, after)
-
-
-def filled(layers: Sequence[Layer], buckets: Buckets) -> Iterator[tuple[int, float]]:
-    """(index of the layer that fills it, parameters) of each bucket.  layers: in the order of the backward pass."""
-    parameters: float = 0
-    for at, layer in enumerate(layers):
-        parameters += layer.parameters
-        if parameters and (parameters * buckets.bytes >= buckets.size or at == len(layers) - 1):
-            yield at, parameters
-            parameters = 0
-
-
-def all_reduce(exchanging: Exchanges, buckets: Buckets, devices: Names, parameters: float) -> Flows:
-    """The sum of the gradients of one bucket over devices.
-
-    Raises:
-        CannotCollect, NoRoute, UnknownName: as by any collective.
-    """
-    stated = buckets.algorithm
-    algorithm = None if stated is None or stated.value == AUTO else chosen(stated, Mistakes())
-    return exchanging.flows("all-reduce", devices, parameters * buckets.bytes, algorithm, named=stated is not None)
-
-
-def all_reduced(exchanging: Exchanges, buckets: Buckets, devices: Names, layers: Sequence[Layer]) -> Iterator[Flows]:
-    """The sums of all buckets of a model's layers."""
-    learning = [layer for layer in reversed(layers) if layer.parameters]
-    return (all_reduce(exchanging, buckets, devices, parameters) for _, parameters in filled(learning, buckets))
-
-
-def busy_cost(machine: Machine, host: str, seconds: float, many: int) -> Cost | None:
-    """A core of a host for so long, for each of `many` threads that do the same; without a host the time alone; None for none.
-
-    How long a framework takes is as unsure as its host, whatever core it has, and whoever else is there.
-    """
-    if seconds <= 0:
-        return None
-    model = machine.device(host).model if host else None
-    given, unsure = "given, on one core", (Doubt("launch/host", "known", "the framework's host", seconds),)
-    line = Term("time", given, ((given, precise(seconds, "s"), "workload"),), seconds, kind="stated", doubts=unsure)
-    demand = model.busy(host, seconds).demand if isinstance(model, Cpu) else Demand(floor=seconds)
-    drawn = len(demand.amounts) + len(demand.holds)
-    return Cost(demand if many == 1 else replace(demand, times=(many,) * drawn), why=(line,))
 
 
 def _thread(worker: Worker) -> Thread:

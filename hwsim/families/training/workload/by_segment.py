@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hwsim.families.training.workload.plan import Pieces, Plan
+from hwsim.families.training.workload.plan import Pieces
 from hwsim.families.training.workload.schedule import Pass
 from hwsim.families.training.workload.segments import Segments
 from hwsim.families.training.workload.workers import Ops, Worker, latest
@@ -26,8 +26,9 @@ class BySegment:
         lives: by stage, micro-batch and virtual stage the ops of the first replica that need the activations of a pass.
     """
 
-    def __init__(self, plan: Plan, pieces: Pieces, ops: Ops, segments: Segments) -> None:
-        self.plan, self.pieces, self.ops, self.segments = plan, pieces, ops, segments
+    def __init__(self, pieces: Pieces, ops: Ops, segments: Segments) -> None:
+        self.plan = plan = segments.plan
+        self.pieces, self.ops, self.segments = pieces, ops, segments
         self.workers = {
             (stage, replica): [
                 Worker(plan.layout.group(stage, replica), stage, replica, many=segments.represented.stands_for(replica))

@@ -1,6 +1,6 @@
 """Classes of identical data-parallel replicas of one GPU each, whose kernels a thread of the host issues.
 
-Two are identical if their GPUs are of one kind and have as many examples, and if the same happens to them and to their hosts.
+Two are identical if their GPUs are of one kind, and if the same happens to them and to their hosts.
 Exchanges among all must ask the same of them, and their hosts have as many GPUs of each class. Every thread has its own core.
 """
 
@@ -48,15 +48,9 @@ def represented(
         names = [f"{name}.{part}" for part in parts[id(model)]]
         return parts[id(model)], tuple([(load.get(each), marks.get(each)) for each in names])
 
-    evaluated: dict[str, int] = {}
-    if plan.evaluation is not None:
-        evaluated = dict(zip(plan.evaluation.layout.devices, plan.evaluation.batches, strict=True))
     kinds = [plan.kinds.of.get(name) for name in gpus]
     looks: dict[Hashable, int] = {}
-    colours = [
-        looks.setdefault(("gpu", kind, batch, evaluated.get(name), look(name)), len(looks))
-        for name, kind, batch in zip(gpus, kinds, plan.batches, strict=True)
-    ]
+    colours = [looks.setdefault(("gpu", kind, look(name)), len(looks)) for name, kind in zip(gpus, kinds, strict=True)]
     models: list[object] = []
     for name in (named := list(dict.fromkeys(filter(None, hosts)))):
         model = machine.device(name).model
@@ -103,8 +97,6 @@ def _classes(colours: Ints, host_of: Sequence[int]) -> Ints:
 
 def _refuse(machine: Machine, plan: Plan, exchange: Buckets, hosts: Sequence[str]) -> None:
     """Raise CannotFold where replicas share more than what all exchange."""
-    if exchange.asynchronous:
-        raise CannotFold("asynchronous copies go at a pace of their own")
     if plan.layout.pp > 1 or plan.layout.tp > 1:
         raise CannotFold("a copy is split over several GPUs, which may share links with other copies")
     if exchange.by == "parameter-server":

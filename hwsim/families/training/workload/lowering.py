@@ -15,12 +15,13 @@ from hwsim.communication import CannotCollect
 from hwsim.communication.timing import over_pcie
 from hwsim.demand import Cost
 from hwsim.devices import CannotCompute, Gpu
-from hwsim.families.training.workload.by_kernel import ByKernel, all_reduced
+from hwsim.families.training.workload.asking import Answers, all_reduced
+from hwsim.families.training.workload.by_kernel import ByKernel
 from hwsim.families.training.workload.by_segment import BySegment
 from hwsim.families.training.workload.identical import Marks, represented
 from hwsim.families.training.workload.plan import Buckets, Held, Pieces, Plan
 from hwsim.families.training.workload.represented import Represented, everyone
-from hwsim.families.training.workload.rewriting import Answers, Tape, frame_of, rewritten
+from hwsim.families.training.workload.rewriting import rewritten
 from hwsim.families.training.workload.segments import between, used
 from hwsim.families.training.workload.workers import Ops
 from hwsim.families.training.workload.writing import Steps
@@ -82,40 +83,19 @@ def lower(
             by_layer = written.folds or _folds(partial(search, {}))
         passes = 2 * plan.microbatches * layout.pp * (layout.dp if unseen else len(written.replicas))  # back and forth at least
         refuse_beyond("ops", passes, tree.place)
-        ops = Ops(builder, name)
+        answers, ops = Answers(plan, machine, exchanging, written), Ops(builder, name)
+        steps_of = partial(Steps, hosts=hosts, by_layer=by_layer)
         if saved is not None:
-            saved = saved.restricted(written.restricted)
-
-        def steps_of(plan: Plan, graph: GraphBuilder = builder, tape: Tape | None = None) -> Steps:
-            writes = ops if graph is builder else Ops(graph, name)
-            return Steps(
-                plan,
-                machine,
-                graph,
-                exchanging,
-                hosts,
-                name=name,
-                represented=written,
-                by_layer=by_layer,
-                ops=writes,
-                tape=tape,
-            )
-
-        if saved is None:
-            frame = frame_of(plan, hosts, written, name) if begin is None else None
-            again = rewritten(steps_of, Answers(plan, machine, exchanging, written), frame, builder)
-            steps, ends = again or _plain(steps_of(plan), begin)
-        else:
             from hwsim.families.training.workload.saving import write
 
-            steps, ends = write(plan, saved, begin, builder, ops, steps_of)
-        _hold(plan if saved is None else steps.plan, steps, machine, builder, shared=shared)
-        if plan.evaluation is not None:
-            hosts = _hosts(plan.evaluation, machine)
-            many_of = written.among(layout.devices, plan.evaluation.layout.devices)
-            evaluation = Steps(plan.evaluation, machine, builder, exchanging, hosts, name=name, represented=many_of)
-            evaluation.evaluate(ends)
-            ops.many |= evaluation.grain.ops.many
+            saved = saved.restricted(written.restricted)
+            steps = write(answers, saved, begin, ops, steps_of)
+        elif begin is None and (again := rewritten(steps_of, answers, hosts, ops)) is not None:
+            steps = again
+        else:
+            steps = steps_of(answers, ops)
+            steps.write(begin)
+        _hold(steps, machine, builder, shared=shared)
     except (CannotCollect, CannotCompute, NoRoute, UnknownName) as error:
         mistakes.add(tree.place, getattr(error, "message", str(error)), getattr(error, "hint", None))
         return
@@ -124,7 +104,7 @@ def lower(
     builder.training(replace(worth, replicas=1, classes=()) if unseen else worth)
     if written.folds:
         many_of_queues = np.ones(builder.queue_count(), np.int64)
-        for number, count in (ops.many | steps.grain.ops.many).items():
+        for number, count in steps.grain.ops.many.items():
             many_of_queues[number] = count
         builder.stands_for(
             Alike(
@@ -140,11 +120,6 @@ def lower(
             ),
             written.hidden or (),
         )
-
-
-def _plain(steps: Steps, begin: OpRef | None) -> tuple[Steps, list[OpRef]]:
-    """All steps without checkpoints: their writer, and the last ops."""
-    return steps, steps.write(begin)
 
 
 def _hosts(plan: Plan, machine: Machine) -> list[str]:
@@ -191,23 +166,23 @@ def _represented(
     if isinstance(plan.exchange, Buckets):
         from hwsim.families.training.workload.identical_gpus import represented as of_gpus
 
-        summed = all_reduced(exchanging, plan.exchange, tuple(layout.devices), plan.stages[0][0].layers)
+        summed = all_reduced(exchanging, plan.exchange, tuple(layout.devices), plan.stages[0].layers)
         demands = [cost.demand for cost in (*(phase.cost for flows in summed for phase in flows.phases), *written)]
         return of_gpus(machine, plan, plan.exchange, hosts, demands, marks)
 
-    exchanged = between(layout, plan.stages[0], plan.exchange.shards, exchanging)
+    exchanged = between(layout, plan.stages, plan.exchange.shards, exchanging)
     exchanged += map(exchanging.known.numbered, written)
-    items = (item for layer in plan.stages[0][0].blocks for item in exchanges(layer.forward))
+    items = (item for layer in plan.stages[0].blocks for item in exchanges(layer.forward))
     uneven = any(item.received > 1.0 for item in items)
     return represented(exchanging.known, layout, plan.kinds, exchanged, partial(used, plan, exchanging), marks, uneven=uneven)
 
 
-def _hold(plan: Plan, steps: Steps, machine: Machine, builder: GraphBuilder, *, shared: bool) -> None:
+def _hold(steps: Steps, machine: Machine, builder: GraphBuilder, *, shared: bool) -> None:
     """Add the buffers of every GPU with ops of its own, or of the first of each kind in a stage; of all if shared.
 
     **Range**: without what libraries allocate to work in, and the context of the driver (0.3 to 1 GB).
     """
-    grain, first = steps.grain, steps.replicas[0]
+    plan, grain, first = steps.plan, steps.grain, steps.replicas[0]
     if isinstance(grain, ByKernel):
         layout, classes = plan.layout, steps.represented.classes
         for replica, leader in enumerate(classes.first[classes.of].tolist()):
@@ -215,7 +190,7 @@ def _hold(plan: Plan, steps: Steps, machine: Machine, builder: GraphBuilder, *, 
                 for worker, device in zip(grain.workers[stage, leader], layout.group(stage, replica), strict=True):
                     model = machine.device(device).model
                     if worker.first is not None and isinstance(model, Gpu) and model.memory.size is not None:
-                        _buffers(builder, plan.held[replica][stage], [device], worker.first)
+                        _buffers(builder, plan.held[stage], [device], worker.first)
         return
     for stage in range(plan.layout.pp):
         leader = grain.workers[stage, first][0]
@@ -226,7 +201,7 @@ def _hold(plan: Plan, steps: Steps, machine: Machine, builder: GraphBuilder, *, 
         if leader.first is not None:
             lives = [ops for (place, _, _), ops in grain.lives.items() if place == stage]
             devices = devices if shared else plan.kinds.first_of_each(devices)
-            _buffers(builder, plan.held[first][stage], devices, leader.first, lives, plan.steps)
+            _buffers(builder, plan.held[stage], devices, leader.first, lives, plan.steps)
 
 
 def _buffers(

@@ -14,15 +14,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Final, TypeVar
 
 from hwsim.families.training.workload.kinds import Kinds, kinds_of
 from hwsim.families.training.workload.layout import Layout, layout_of
 from hwsim.families.training.workload.plan import Buckets, Held, Plan
 from hwsim.families.training.workload.schedule import in_flight, passes
-from hwsim.families.training.workload.schema import EvaluateKeys, ParallelKeys, SynchroniseKeys, TrainKeys
-from hwsim.machine import Machine, UnknownName
+from hwsim.families.training.workload.schema import ParallelKeys, SynchroniseKeys, TrainKeys
+from hwsim.machine import Machine
 from hwsim.models.architectures import Network
 from hwsim.models.architectures.split import CannotSplit, Piece, blocks, split
 from hwsim.models.architectures.unit_layers import UPDATED, activation_bytes, layer_of
@@ -47,7 +46,6 @@ OF_TRANSFORMERS: Final = (
 def check(keys: TrainKeys, tree: Tree, mistakes: Mistakes) -> None:
     """Note every mistake that needs no machine to be seen."""
     _stated(keys, tree, mistakes)
-    decoded(keys.evaluate, EvaluateKeys, mistakes)
 
 
 def _stated(keys: TrainKeys, tree: Tree, mistakes: Mistakes) -> tuple[SynchroniseKeys | None, ParallelKeys]:
@@ -59,12 +57,7 @@ def _stated(keys: TrainKeys, tree: Tree, mistakes: Mistakes) -> tuple[Synchronis
         mistakes.add(keys.parallel.place, "plans of a network are not searched", "such as {dp: rest}")
     synchronise = _synchronise(keys.synchronise, mistakes)
     parallel = keys.parallel if keys.parallel is not None and keys.parallel.is_mapping else None
-    return synchronise, decoded(parallel, ParallelKeys, mistakes) or ParallelKeys()
-
-
-def decoded(tree: Tree | None, cls: type[Keys], mistakes: Mistakes) -> Keys | None:
-    """The keys of a part of the file, if it is there."""
-    return None if tree is None else decode(tree, cls, mistakes)
+    return synchronise, (None if parallel is None else decode(parallel, ParallelKeys, mistakes)) or ParallelKeys()
 
 
 def _synchronise(tree: Tree | None, mistakes: Mistakes) -> SynchroniseKeys | None:
@@ -87,46 +80,6 @@ def planned(
     mistakes: Mistakes,
 ) -> Plan | None:
     """The keys with every number known; None once the mistakes are noted."""
-    plan = _trained(keys, network, software, tree, machine, devices, mistakes)
-    evaluate = decoded(keys.evaluate, EvaluateKeys, mistakes)
-    if plan is None or evaluate is None:
-        return plan
-    return replace(plan, evaluation=_evaluated(evaluate, plan, network, machine, mistakes))
-
-
-def _evaluated(keys: EvaluateKeys, plan: Plan, network: Network, machine: Machine, mistakes: Mistakes) -> Plan | None:
-    """The same network forward only, on other examples: every device has all layers and its part of a batch."""
-    devices, kinds = tuple(plan.layout.devices), plan.kinds
-    if keys.device:
-        try:
-            devices = machine.select(keys.device)
-        except UnknownName as error:
-            mistakes.add(keys.place, error.message, error.hint)
-            return None
-        kinds = kinds_of(machine, devices, kinds.costs[0].times.framework)
-    batch = keys.batch or sum(plan.batches)
-    batches = shared(batch, len(devices), ())
-    if isinstance(batches, str):
-        mistakes.add(keys.place, batches)
-        return None
-    layout = layout_of(machine, devices, dp=len(devices))
-    cuts = _cut(network, layout, kinds, batches[0], plan.dtype)
-    stages = network_stages(cuts, batches[0], plan.dtype, 0.0, training=False)
-    return replace(
-        plan, layout=layout, kinds=kinds, stages=[stages] * len(devices), batches=batches, microbatches=1,
-        steps=-(-keys.samples // batch),
-    )  # fmt: skip
-
-
-def _trained(
-    keys: TrainKeys,
-    network: Network,
-    software: Software,
-    tree: Tree,
-    machine: Machine,
-    devices: tuple[str, ...],
-    mistakes: Mistakes,
-) -> Plan | None:
     before = len(mistakes)
 
     def wrong(key: str, message: str, hint: str | None = None) -> None:
@@ -142,21 +95,21 @@ def _trained(
     for message in fitting(parallel.tp, parallel.pp, replicas, len(devices)):
         wrong("parallel", message)
         return None
-    batches = shared(keys.global_batch, replicas, keys.shares)
-    if isinstance(batches, str):
-        wrong("shares" if keys.shares else "global_batch", batches, None if keys.shares else "`shares: [...]` says who gets what")
-    if len(mistakes) > before or synchronise is None or isinstance(batches, str):
+    batch, left = divmod(keys.global_batch, replicas)
+    if left:
+        wrong("global_batch", f"a batch of {keys.global_batch} cannot be split evenly over {replicas} copies")
+    if len(mistakes) > before or synchronise is None:
         return None
-    microbatches = max(1, max(batches) // keys.microbatch) if tree.get("microbatch") is not None else 1
-    if microbatches > 1 and max(batches) % keys.microbatch:
-        wrong("microbatch", f"a copy's {max(batches)} examples cannot be split evenly into micro-batches of {keys.microbatch}")
-    for key, message in problems(network, parallel, keys.schedule, batches, microbatches, synchronise):
+    microbatches = max(1, batch // keys.microbatch) if tree.get("microbatch") is not None else 1
+    if microbatches > 1 and batch % keys.microbatch:
+        wrong("microbatch", f"a copy's {batch} examples cannot be split evenly into micro-batches of {keys.microbatch}")
+    for key, message in problems(network, parallel, keys.schedule):
         wrong(key, message)
     if len(mistakes) > before:
         return None
     kinds = kinds_of(machine, devices, software.kernels)
     layout = layout_of(machine, devices, tp=parallel.tp, pp=parallel.pp, dp=replicas)
-    return _plan(keys, tree, network, software, synchronise, layout, kinds, batches, microbatches)
+    return _plan(keys, tree, network, software, synchronise, layout, kinds, batch, microbatches)
 
 
 def _plan(
@@ -167,12 +120,12 @@ def _plan(
     synchronise: SynchroniseKeys,
     layout: Layout,
     kinds: Kinds,
-    batches: tuple[int, ...],
+    batch: int,
     microbatches: int,
 ) -> Plan:
     dtype, rule = keys.dtype or "fp32", keys.optimizer if tree.get("optimizer") is not None else "sgd"
     schedule: Schedule = keys.schedule if layout.pp > 1 else "1f1b"
-    of_batch = _stages(network, layout, kinds, tuple(batch // microbatches for batch in batches), dtype, UPDATED[rule])
+    stages = _stages(network, layout, kinds, batch // microbatches, dtype, UPDATED[rule])
     bucket = synchronise.bucket if keys.buckets is None else network.parameters * software.gradient / keys.buckets
     flying = [in_flight(passes(schedule, stage, layout.pp, microbatches)) if layout.pp > 1 else 1 for stage in range(layout.pp)]
     kept = KEPT[rule] if synchronise.by == "all-reduce" else 0.0
@@ -180,9 +133,9 @@ def _plan(
     return Plan(
         layout=layout,
         kinds=kinds,
-        stages=[of_batch[batch // microbatches] for batch in batches],
-        held=[[held(stage, dtype, kept, flying[stage.number]) for stage in of_batch[batch // microbatches]] for batch in batches],
-        batches=batches,
+        stages=stages,
+        held=[held(stage, dtype, kept, flying[stage.number]) for stage in stages],
+        batch=batch,
         microbatches=microbatches,
         schedule=schedule,
         steps=keys.steps,
@@ -194,7 +147,6 @@ def _plan(
             by=synchronise.by,
             servers=synchronise.server,
             algorithm=synchronise.algorithm,
-            asynchronous=synchronise.asynchronous,
             software=software,
             numbers=size(network.input),
             one_thread=keys.threads == "one",
@@ -202,28 +154,22 @@ def _plan(
         network=1.0,
         dtype=dtype,
         text=" x ".join(f"{axis} {count}" for axis, count in sizes if count > 1) or "one GPU",
-        count=sum(batches),
+        count=keys.global_batch,
         unit="images",
-        flop=3.0 * sum(batches) * network.forward_flop,
+        flop=3.0 * keys.global_batch * network.forward_flop,
         state=network.parameters * (4.0 + KEPT[rule]),
         total=keys.epochs * keys.samples if keys.epochs and keys.samples else 0.0,
     )
 
 
-def _stages(
-    network: Network, layout: Layout, kinds: Kinds, batches: tuple[int, ...], dtype: str, updated: float
-) -> dict[int, tuple[Stage, ...]]:
-    """The stages by examples at once.  batches: examples of each replica.
-
-    If there is one stage they hang on the network alone, and runs of a study share them.
-    """
-    shared: dict[tuple[object, ...], tuple[Network, dict[int, tuple[Stage, ...]]]] | None
+def _stages(network: Network, layout: Layout, kinds: Kinds, batch: int, dtype: str, updated: float) -> tuple[Stage, ...]:
+    """The stages of `batch` examples at once.  If there is one it hangs on the network alone, and runs of a study share it."""
+    shared: dict[tuple[object, ...], tuple[Network, tuple[Stage, ...]]] | None
     shared = shared_by("stages") if layout.pp == 1 else None
-    key = id(network), layout.tp, batches, dtype, updated
+    key = id(network), layout.tp, batch, dtype, updated
     if shared is not None and key in shared:
         return shared[key][1]
-    cuts = _cut(network, layout, kinds, batches[0], dtype)
-    stages = {batch: network_stages(cuts, batch, dtype, updated) for batch in dict.fromkeys(batches)}
+    stages = network_stages(_cut(network, layout, kinds, batch, dtype), batch, dtype, updated)
     if shared is not None:
         shared[key] = network, stages
     return stages
@@ -253,31 +199,6 @@ def held(stage: Stage, dtype: str, kept: float, in_flight: int) -> Held:
     return Held(always={**always, "activations": in_flight * activation_bytes(stage.layers)}, kept=0.0)
 
 
-def shared(batch: int, replicas: int, shares: tuple[float, ...]) -> tuple[int, ...] | str:
-    """Examples of each replica, or the mistake.
-
-    >>> shared(256, 4, ()), shared(100, 2, (3.0, 1.0))
-    ((64, 64, 64, 64), (75, 25))
-    >>> shared(256, 3, ())
-    'a batch of 256 cannot be split evenly over 3 copies'
-    """
-    if not shares:
-        even = batch % replicas == 0
-        return (batch // replicas,) * replicas if even else f"a batch of {batch} cannot be split evenly over {replicas} copies"
-    if len(shares) != replicas:
-        return f"{len(shares)} shares for {replicas} copies"
-    if math.fsum(shares) <= 0:
-        return "shares that are all zero"
-    parts = [batch * share / math.fsum(shares) for share in shares]
-    counts = [int(part) for part in parts]
-    order = sorted(range(replicas), key=lambda at: (counts[at] - parts[at], at))
-    for at in order[: batch - sum(counts)]:  # the examples that are left, to those that miss most
-        counts[at] += 1
-    if 0 in counts:
-        return f"copy {counts.index(0)} gets none of the {batch} examples"
-    return tuple(counts)
-
-
 def fitting(tp: int, pp: int, dp: int, gpus: int) -> Iterator[str]:
     """A line if the parts of a plan do not come to the GPUs there are."""
     if tp > 1 and pp > 1:
@@ -286,14 +207,7 @@ def fitting(tp: int, pp: int, dp: int, gpus: int) -> Iterator[str]:
         yield f"tp {tp} x pp {pp} x dp {dp} = {tp * pp * dp} GPUs, but there are {gpus}"
 
 
-def problems(
-    network: Network,
-    parallel: ParallelKeys,
-    schedule: Schedule,
-    batches: tuple[int, ...],
-    microbatches: int,
-    synchronise: SynchroniseKeys,
-) -> Iterator[tuple[str, str]]:
+def problems(network: Network, parallel: ParallelKeys, schedule: Schedule) -> Iterator[tuple[str, str]]:
     """(key, message) of every constraint that a plan breaks."""
     units = network.chain()
     count = len(blocks(units))
@@ -303,12 +217,5 @@ def problems(
         split(units, parallel.tp)
     except CannotSplit as error:
         yield "parallel", str(error)
-    uneven = [batch for batch in batches if batch % microbatches]
-    if uneven:
-        yield "microbatch", f"a copy's {uneven[0]} examples cannot be split evenly into {microbatches} parts"
     if schedule == "interleaved":
         yield "schedule", "stages of a network are not interleaved: 1f1b or gpipe"
-    if synchronise.asynchronous and synchronise.by == "all-reduce":
-        yield "synchronise", "an all-reduce waits for everybody: `asynchronous` needs `by: parameter-server`"
-    if synchronise.asynchronous and parallel.pp * parallel.tp > 1:
-        yield "synchronise", "asynchronous copies have one GPU each"

@@ -25,7 +25,6 @@ class Buckets:
         overlap: buckets are sent while the backward pass goes on.
         by: the replicas themselves or servers; servers: the devices that keep the parameters.
         algorithm: the all-reduce's, as the file names it.
-        asynchronous: every replica pushes and pulls on its own.
         updated: bytes of memory that the update of a parameter moves.
         software: the framework that issues the kernels; one_thread: by one thread for all GPUs of a host.
         numbers: numbers of an input example.
@@ -41,7 +40,6 @@ class Buckets:
     by: Literal["all-reduce", "parameter-server"] = "all-reduce"
     servers: tuple[str, ...] = ()
     algorithm: Tree | None = None
-    asynchronous: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,8 +87,8 @@ class Plan:
     """A training with every number known.
 
     Args:
-        stages, held: by replica and stage.
-        batches: examples of each replica in a step; microbatches: parts of them that follow each other.
+        stages, held: by stage, alike in every replica.
+        batch: examples of a replica in a step; microbatches: parts of them that follow each other.
         exchange: the grain of the ops, and how gradients are exchanged.
         network: part of the NICs' rate that the framework's collectives reach.
         dtype: number format by which the peak of the GPUs counts.
@@ -98,14 +96,13 @@ class Plan:
         count, unit: tokens or images of a step; flop: FLOP of the model for them; total: their count in all steps of the real
             training, 0 if not given.
         state: bytes of a checkpoint: what the weights and the optimizer need to go on.
-        evaluation: forward passes after the last step.
     """
 
     layout: Layout
     kinds: Kinds
-    stages: Sequence[Sequence[Stage]]
-    held: Sequence[Sequence[Held]]
-    batches: Sequence[int]
+    stages: Sequence[Stage]
+    held: Sequence[Held]
+    batch: int
     microbatches: int
     schedule: Schedule
     steps: int
@@ -118,7 +115,6 @@ class Plan:
     flop: float
     total: float
     state: float = 0.0
-    evaluation: Plan | None = None
 
     @property
     def lines(self) -> list[tuple[Pass, ...]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import field, replace
 
 import numpy as np
@@ -46,23 +46,6 @@ class Represented:
     def stands_for(self, replica: int) -> int:
         """Number of replicas that a representative represents, itself among them."""
         return int(self.classes.size[self.classes.of[replica]])
-
-    def among(self, devices: Sequence[str], some: Sequence[str]) -> Represented:
-        """The same of some of the GPUs, each a replica: those that are no replica's have ops of their own.
-
-        devices: one GPU of each of all replicas.
-        """
-        if not self.folds:
-            return everyone(len(some))
-        number_of = {name: number for number, name in enumerate(devices)}
-        numbers = [number_of.get(name, -1) for name in some]
-        kept: dict[int, int] = {}
-        of = [kept.setdefault(int(self.classes.of[at]) if at >= 0 else -1 - place, len(kept)) for place, at in enumerate(numbers)]
-        classes = Classes.by(np.array(of, np.int64))
-        places = {at: place for place, at in enumerate(numbers)}
-        near = {first: self.near.get(numbers[first], (numbers[first],)) for first in classes.first.tolist()}
-        near = {first: tuple([places.get(at, first) for at in others]) for first, others in near.items()}
-        return Represented(classes, near, {}, {}, self.hidden)
 
     def restricted(self, cost: Cost) -> Cost:
         """The cost without what it draws from represented capacities; its seconds alone stay."""

@@ -13,56 +13,17 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hwsim.demand import Cost
-from hwsim.families.training.workload.plan import Buckets, Plan
-from hwsim.families.training.workload.represented import Represented
-from hwsim.graph.builder import GraphBuilder, OpRef, Written
-from hwsim.machine import Machine
-from hwsim.models.exchanges import Exchanges
-from hwsim.models.layer import Kernel
+from hwsim.families.training.workload.asking import Answers, Given
+from hwsim.families.training.workload.plan import Buckets
+from hwsim.families.training.workload.workers import Ops
+from hwsim.graph.builder import GraphBuilder, Written
 from hwsim.records import dataclass
 from hwsim.spec.shelf import shared_by
 
 if TYPE_CHECKING:
     from hwsim.families.training.workload.writing import Steps
-    from hwsim.models.numbered import Names
 
 MOST: Final = 8  # structures that are kept
-Given = tuple[tuple[str, Cost | None], ...]  # the parts of a cost, with their names
-
-
-@dataclass(frozen=True, slots=True)
-class Answers:
-    """The costs that a writer asks for, on one machine."""
-
-    plan: Plan
-    machine: Machine
-    exchanging: Exchanges
-    represented: Represented
-
-    def kernel(self, kernel: Kernel, device: str) -> Given:
-        """The kernels that the library chooses for one."""
-        return tuple([("", cost) for cost in self.plan.kinds.on(device).apart(kernel, device)])
-
-    def busy(self, host: str, seconds: float, many: int) -> Given:
-        """A core of a host for so long, for each of `many` threads."""
-        from hwsim.families.training.workload.by_kernel import busy_cost
-
-        return (("", busy_cost(self.machine, host, seconds, many)),)
-
-    def summed(self, devices: Names, parameters: float) -> Given:
-        """The phases in which gradients are added up."""
-        from hwsim.families.training.workload.by_kernel import all_reduce
-
-        if not isinstance(self.plan.exchange, Buckets):
-            raise TypeError("gradients in buckets")
-        phases = all_reduce(self.exchanging, self.plan.exchange, devices, parameters).phases
-        return tuple((phase.name, self.represented.restricted(phase.cost)) for phase in phases)
-
-    def of(self, asked: tuple[Any, ...]) -> Given:
-        """By the name of a question and what is asked."""
-        kind, *what = asked
-        given: Given = getattr(self, kind)(*what)
-        return given
 
 
 @dataclass(slots=True)
@@ -120,46 +81,42 @@ class Kept(NamedTuple):
 
     frame: tuple[Any, ...]
     steps: Steps
-    ends: list[OpRef]
     tape: Tape
     written: Written
 
 
-def frame_of(plan: Plan, hosts: Sequence[str], represented: Represented, name: str) -> tuple[Any, ...] | None:
+def _frame(answers: Answers, hosts: Sequence[str], name: str) -> tuple[Any, ...] | None:
     """All that the writer sees except costs; None where it sees more."""
+    plan = answers.plan
     exchange, layout = plan.exchange, plan.layout
-    if not isinstance(exchange, Buckets) or exchange.by != "all-reduce" or exchange.asynchronous or plan.evaluation is not None:
-        return None
-    if layout.pp > 1 or layout.tp > 1:
+    if not isinstance(exchange, Buckets) or exchange.by != "all-reduce" or layout.pp > 1 or layout.tp > 1:
         return None
     kinds = tuple(plan.kinds.of.items()), len(plan.kinds.costs)
     return (
-        name, tuple(hosts), tuple(represented.classes.of.tolist()), kinds, layout,
-        exchange, plan.batches, plan.microbatches, plan.schedule, plan.steps,
+        name, tuple(hosts), tuple(answers.represented.classes.of.tolist()), kinds, layout,
+        exchange, plan.batch, plan.microbatches, plan.schedule, plan.steps,
         plan.dtype, plan.stages,
     )  # fmt: skip
 
 
-def rewritten(
-    steps_of: Callable[[Plan, GraphBuilder, Tape], Steps], answers: Answers, frame: tuple[Any, ...] | None, builder: GraphBuilder
-) -> tuple[Steps, list[OpRef]] | None:
-    """The steps of a training in the graph; their writer, and the last ops. None where runs share nothing, or not these.
+def rewritten(steps_of: Callable[..., Steps], answers: Answers, hosts: Sequence[str], ops: Ops) -> Steps | None:
+    """Write the steps of a training; their writer. None where runs share nothing, or not these.
 
-    Args:
-        steps_of: makes the writer of a plan, which asks a tape for costs.
-        frame: see `frame_of`; None: they cannot be taken from before.
+    steps_of: makes a writer of answers and ops, which asks a tape for costs.
     """
-    kept = shared_by("trainings") if frame is not None and builder.is_empty else None
+    kept = shared_by("trainings") if ops.builder.is_empty else None
+    frame = None if kept is None else _frame(answers, hosts, ops.program)
     if kept is None or frame is None:
         return None
+    earlier: Kept
     for earlier in kept.get("", ()):
         if earlier.frame == frame and (costs := earlier.tape.played(answers)) is not None:
-            builder.write_again(earlier.written, costs)
-            return earlier.steps, earlier.ends
+            ops.builder.write_again(earlier.written, costs)
+            return earlier.steps
     taped, tape = GraphBuilder(), Tape(answers)
-    steps = steps_of(answers.plan, taped, tape)
-    ends = steps.write()
+    steps = steps_of(answers, Ops(taped, ops.program), tape=tape)
+    steps.write()
     written = taped.written()
-    kept[""] = [Kept(frame, steps, ends, tape, written), *kept.get("", ())][:MOST]
-    builder.write_again(written, tape.costs)
-    return steps, ends
+    kept[""] = [Kept(frame, steps, tape, written), *kept.get("", ())][:MOST]
+    ops.builder.write_again(written, tape.costs)
+    return steps

@@ -15,11 +15,12 @@ from typing import Final, Literal
 
 from hwsim.demand import Cost
 from hwsim.failures import Failures, Job, Near, NoProgress, Saves, goodput, job_of, load_failures
+from hwsim.families.training.workload.asking import Answers
 from hwsim.families.training.workload.plan import Plan
 from hwsim.families.training.workload.schema import CheckpointKeys, TrainKeys
 from hwsim.families.training.workload.workers import Ops
 from hwsim.families.training.workload.writing import Steps
-from hwsim.graph.builder import GraphBuilder, OpRef
+from hwsim.graph.builder import OpRef
 from hwsim.machine import Machine, NoRoute, UnknownName
 from hwsim.ops import CannotPlace
 from hwsim.records import dataclass
@@ -194,36 +195,30 @@ def _storage(saved: CheckpointKeys, machine: Machine) -> Storage:
     return Storage(target=saved.target or usual_storage(machine))
 
 
-def write(
-    plan: Plan, saved: Saved, begin: OpRef | None, builder: GraphBuilder, ops: Ops, steps_of: Callable[[Plan], Steps]
-) -> tuple[Steps, list[OpRef]]:
-    """All steps of a training with its checkpoints; the writer of the first of them, and the last ops."""
+def write(answers: Answers, saved: Saved, begin: OpRef | None, ops: Ops, steps_of: Callable[[Answers, Ops], Steps]) -> Steps:
+    """Write all steps of a training with its checkpoints; the writer of the first of them."""
     first, gate = None, begin
-    ends: list[OpRef] = []
-    left, size = plan.steps, saved.saves.first
-    while left > 0:
-        steps = steps_of(replace(plan, steps=min(size, left)))
+    left, size = answers.plan.steps, saved.saves.first
+    for many in (*[size] * (left // size), *([left % size] if left % size else []), *([1] if saved.saves.extra else [])):
+        steps = steps_of(replace(answers, plan=replace(answers.plan, steps=many)), ops)
         ends = steps.write(gate)
         first = first or steps
         if left >= size:
-            gate, ends = _checkpoint(saved, ends, builder, ops)
+            gate = _checkpoint(saved, ends, ops)
         left -= size
-    if saved.saves.extra:
-        ends = [*ends, *steps_of(replace(plan, steps=1)).write(gate)]
     if first is None:
         raise ValueError("a training has at least one step")
-    return first, ends
+    return first
 
 
-def _checkpoint(saved: Saved, after: Sequence[OpRef], builder: GraphBuilder, ops: Ops) -> tuple[OpRef, list[OpRef]]:
-    """(the op that the next step waits for, the last ops) of a checkpoint."""
+def _checkpoint(saved: Saved, after: Sequence[OpRef], ops: Ops) -> OpRef:
+    """The op of a checkpoint that the next step waits for."""
     queue = ops.queue(WRITE, saved.device)
-    with builder.repeat(1):
+    with ops.builder.repeat(1):
         copied = None
         if saved.ops.copy is not None:
             copied = ops.add(COPY, "copy", saved.device, queue, (), cost=saved.ops.copy)
         written = ops.add(WRITE, "write", saved.device, queue, () if copied is None else [copied], cost=saved.ops.write)
     for end in after:
-        builder.tie(end, copied or written)
-    gate = copied if saved.saves.mode == "async" and copied is not None else written
-    return gate, [written]
+        ops.builder.tie(end, copied or written)
+    return copied if saved.saves.mode == "async" and copied is not None else written

@@ -105,9 +105,6 @@ class TrainKeys:
     buckets: int | None = field(
         "pieces that gradients are exchanged in while backward goes on (default: one a layer)", default=None, minimum=1
     )
-    shares: tuple[float, ...] = field(
-        "parts of the batch that the copies of a network get, in proportion (default: equal)", default=(), minimum=0
-    )
     synchronise: Tree | None = field(
         "how a network's gradients are put together: all-reduce, parameter-server, or a mapping that says more",
         default=None,
@@ -115,9 +112,6 @@ class TrainKeys:
     )
     threads: Literal["one", "each"] = field(
         "who issues a network's kernels: one program for all GPUs, or one each", default="each"
-    )
-    evaluate: Tree | None = field(
-        "of a network, after the steps: {samples, batch, device}", default=None, example="{samples: 10000, batch: 256}"
     )
     steps: int = field("steps that are simulated", default=2, minimum=1)
     tokens: float | None = field("of the whole training: gives its days", default=None, exclusive_minimum=0.0, example="15e12")
@@ -148,17 +142,6 @@ class SynchroniseKeys:
     )
     server: tuple[str, ...] = field("devices that keep the parameters, each its part of every array; copies or others",
                                     default=("cpu",), one_or_many=True, example="server*")  # fmt: skip
-    asynchronous: bool = field("every copy pushes and pulls on its own, and waits for no other", default=False)
     overlap: bool = field("gradients go off while the backward pass goes on", default=True)
     bucket: Bytes = field("gradients that are sent together", default=float(BUCKET), exclusive_minimum=0.0)
-    place: Place = place_field()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EvaluateKeys:
-    """A pass over other examples after the steps, forward only."""
-
-    samples: int = field("examples", minimum=1)
-    batch: int | None = field("examples at once, of all devices (default: that of training)", default=None, minimum=1)
-    device: tuple[str, ...] = field("where (default: as the training)", default=(), one_or_many=True)
     place: Place = place_field()

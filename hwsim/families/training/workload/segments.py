@@ -17,10 +17,10 @@ from dataclasses import replace
 
 from hwsim.demand import Cost
 from hwsim.devices import CannotCompute
+from hwsim.families.training.workload.asking import Answers
 from hwsim.families.training.workload.costs import Spent
 from hwsim.families.training.workload.layout import Layout
 from hwsim.families.training.workload.plan import Pieces, Plan
-from hwsim.families.training.workload.represented import Represented
 from hwsim.families.training.workload.schedule import Pass
 from hwsim.graph.builder import GraphBuilder
 from hwsim.models import hiding
@@ -111,7 +111,7 @@ def between(layout: Layout, stages: Sequence[Stage], shards: int, exchanging: Ex
 def used(plan: Plan, exchanging: Exchanges, replica: int) -> tuple[set[str], set[str]]:
     """(capacities that a replica uses in its kernels, its stage groups and between its stages, capacities of its experts)."""
     layout, names, shared = plan.layout, set[str](), set[str]()
-    for number, stage in enumerate(plan.stages[0]):
+    for number, stage in enumerate(plan.stages):
         inside = [item for layer in stage.blocks for item in (*layer.forward, *layer.backward)]
         for item in dict.fromkeys(exchanges(inside)):
             cost = exchanging.of(item, layout.exchanging(item.axis, number, replica))
@@ -125,24 +125,15 @@ def used(plan: Plan, exchanging: Exchanges, replica: int) -> tuple[set[str], set
 
 
 class Segments:
-    """Costs of one training's ops; they go into the builder.  represented: the replicas that have ops, on behalf of all."""
+    """Costs of one training's ops; they go into the builder."""
 
-    def __init__(
-        self,
-        plan: Plan,
-        pieces: Pieces,
-        builder: GraphBuilder,
-        exchanging: Exchanges,
-        represented: Represented,
-        *,
-        by_layer: bool,
-    ) -> None:
+    def __init__(self, answers: Answers, pieces: Pieces, builder: GraphBuilder, *, by_layer: bool) -> None:
         """by_layer: an op for every stretch between two exchanges."""
-        self.plan, self.layout, self.kinds, self.pieces = plan, plan.layout, plan.kinds, pieces
-        self.represented, self.replicas = represented, represented.replicas
-        self.stages = plan.stages[0]
+        self.plan = plan = answers.plan
+        self.layout, self.kinds, self.stages, self.pieces = plan.layout, plan.kinds, plan.stages, pieces
+        self.represented, self.replicas = answers.represented, answers.represented.replicas
         self.inside: dict[int, float] = {}  # of costs of ops, the part of their time that is a collective
-        self._builder, self._exchanges, self._by_layer = builder, exchanging, by_layer
+        self._builder, self._exchanges, self._by_layer = builder, answers.exchanging, by_layer
         self._all_written = len(self.replicas) == self.layout.dp
         self._segments: dict[tuple[object, ...], tuple[Segment, ...]] = {}
         self._alike: dict[tuple[object, ...], tuple[Segment, ...]] = {}  # by what they are made of

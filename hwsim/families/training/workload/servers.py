@@ -8,7 +8,6 @@ from hwsim.communication.algorithms.parameter_server import ParameterServer
 from hwsim.communication.flows import Flows
 from hwsim.demand import Cost
 from hwsim.devices import Cpu, Gpu, Sockets, Work
-from hwsim.families.training.workload.plan import Buckets
 from hwsim.machine import Machine
 from hwsim.machine.libraries.operations import CannotCollect
 from hwsim.models.exchanges import Exchanges
@@ -30,10 +29,8 @@ def servers_near(machine: Machine, names: Sequence[str], device: str) -> tuple[s
     return tuple(dict.fromkeys(servers))
 
 
-def through(
-    exchanging: Exchanges, buckets: Buckets, servers: tuple[str, ...], devices: tuple[str, ...], size: float
-) -> Flows | None:
-    """The exchange of devices with servers that are the first of them, or other devices; None if there is nothing to send.
+def through(exchanging: Exchanges, servers: tuple[str, ...], devices: tuple[str, ...], size: float) -> Flows:
+    """The exchange of devices with servers that are the first of them, or other devices.
 
     size: bytes of gradients.
 
@@ -41,13 +38,7 @@ def through(
         CannotCollect: some of the servers are among the devices and some are not, or not the first.
     """
     inside = [server for server in servers if server in devices]
-    if buckets.asynchronous:
-        away = tuple(server for server in servers if server not in devices)
-        if not away:
-            return None
-        size *= len(away) / len(servers)
-        algorithm = ParameterServer(on="beside", at=away)
-    elif not inside:
+    if not inside:
         algorithm = ParameterServer(on="beside", at=servers)
     elif len(inside) == len(servers) and tuple(inside) == devices[: len(inside)]:
         algorithm = ParameterServer(servers=len(inside))

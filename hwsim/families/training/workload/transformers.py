@@ -32,7 +32,7 @@ from hwsim.spec import Mistakes, Place, Tree
 
 __all__ = ["USUAL", "check", "planned"]
 
-OF_NETWORKS: Final = ("shares", "synchronise", "threads", "evaluate")  # keys that no transformer has
+OF_NETWORKS: Final = ("synchronise", "threads")  # keys that no transformer has
 IN_PARALLEL: Final = ("tp", "pp", "dp", "cp", "ep", "order")
 
 
@@ -73,9 +73,9 @@ def planned(
     return Plan(
         layout=layout_of(machine, devices, dp=laid.dp, **sizes),
         kinds=kinds,
-        stages=[[stage_of(laid, framework, stage) for stage in stages]] * laid.dp,
-        held=[[_held(laid, framework, stage) for stage in stages]] * laid.dp,
-        batches=(plan.global_batch // laid.dp,) * laid.dp,
+        stages=[stage_of(laid, framework, stage) for stage in stages],
+        held=[_held(laid, framework, stage) for stage in stages],
+        batch=plan.global_batch // laid.dp,
         microbatches=laid.microbatches,
         schedule=plan.schedule,
         steps=keys.steps,

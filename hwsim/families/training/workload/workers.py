@@ -96,15 +96,13 @@ class Ops:
         *,
         cost: int | Cost | None = None,
         seconds: float = 0.0,
-        pool: int = -1,
     ) -> OpRef:
         """Add an op.
 
         Args:
             after: ops that end before it starts.
             cost: the cost, or its index in the builder; seconds: its own time before the cost.
-            pool: a pool whose server it takes and gives back; -1 for none.
         """
         index = cost if isinstance(cost, int) else self.builder.cost(cost)
         label, time = self.builder.label(name, kind, device, self.program), ticks.femtoseconds(seconds)
-        return self.builder.indexed(label, index, list(dict.fromkeys(after)), time=time, queue=queue, take=pool, give=pool)
+        return self.builder.indexed(label, index, list(dict.fromkeys(after)), time=time, queue=queue)

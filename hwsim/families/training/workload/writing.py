@@ -12,17 +12,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from hwsim.families.training.workload.asking import Answers
 from hwsim.families.training.workload.by_kernel import ByKernel
 from hwsim.families.training.workload.by_segment import BySegment
-from hwsim.families.training.workload.plan import Buckets, Pieces, Plan
-from hwsim.families.training.workload.represented import Represented
+from hwsim.families.training.workload.plan import Buckets, Pieces
 from hwsim.families.training.workload.rewriting import Tape
 from hwsim.families.training.workload.schedule import Pass, in_order, successor
 from hwsim.families.training.workload.segments import Segments
-from hwsim.families.training.workload.workers import Ops, Worker
-from hwsim.graph.builder import GraphBuilder, OpRef
-from hwsim.machine import Machine
-from hwsim.models.exchanges import Exchanges
+from hwsim.families.training.workload.workers import Ops
+from hwsim.graph.builder import OpRef
 
 Place = tuple[int, int, Pass]  # replica, stage, pass
 
@@ -33,40 +31,23 @@ class Steps:
     grain: writes the ops of a pass, kernel by kernel or segment by segment.
     """
 
-    def __init__(
-        self,
-        plan: Plan,
-        machine: Machine,
-        builder: GraphBuilder,
-        exchanging: Exchanges,
-        hosts: Sequence[str],
-        *,
-        name: str,
-        represented: Represented,
-        by_layer: bool = False,
-        ops: Ops | None = None,
-        tape: Tape | None = None,
-    ) -> None:
+    def __init__(self, answers: Answers, ops: Ops, *, hosts: Sequence[str], by_layer: bool, tape: Tape | None = None) -> None:
         """Queues and workers of a training.
 
         Args:
+            answers: its plan on a machine, with the costs of its ops.
             hosts: the host of each GPU, if it issues kernels.
-            name: the program's name.
-            represented: the replicas that have ops, on behalf of all.
             by_layer: an op for every stretch between two exchanges of a stage group.
-            ops: queues of the same training, where others have written steps of it.
             tape: ops are written with the numbers of their costs on it.
         """
-        self.plan, self.machine, self.builder, self.name = plan, machine, builder, name
-        self.represented, self.replicas = represented, represented.replicas
-        ops = ops or Ops(builder, name)
+        self.plan, self.builder, self.name = answers.plan, ops.builder, ops.program
+        self.represented, self.replicas = answers.represented, answers.represented.replicas
         self.grain: ByKernel | BySegment
-        match plan.exchange:
+        match self.plan.exchange:
             case Buckets() as buckets:
-                self.grain = ByKernel(plan, buckets, ops, machine, exchanging, hosts, represented, tape)
+                self.grain = ByKernel(answers, buckets, ops, hosts, tape or answers)
             case Pieces() as pieces:
-                segments = Segments(plan, pieces, builder, exchanging, represented, by_layer=by_layer)
-                self.grain = BySegment(plan, pieces, ops, segments)
+                self.grain = BySegment(pieces, ops, Segments(answers, pieces, self.builder, by_layer=by_layer))
         self._arrived: dict[Place, OpRef] = {}  # sends whose pass is not yet written
         self._begun: dict[Place, OpRef] = {}  # first ops of passes whose send is not yet written
 
@@ -82,23 +63,6 @@ class Steps:
             for start in self.grain.starts():
                 self.builder.tie(after, start)
         return ends
-
-    def evaluate(self, after: Sequence[OpRef]) -> None:
-        """Forward passes alone, as many as the plan has steps, once the ops of `after` have ended."""
-        if not isinstance(self.grain, ByKernel):
-            raise TypeError("only a training whose kernels are ops of their own evaluates")
-        with self.builder.repeat(self.plan.steps):
-            self.grain.begin(waits=False)
-            for replica in self.replicas:
-                self.grain.forward(self.grain.workers[0, replica], self.plan.stages[replica][0].layers, "evaluate")
-        for worker in self.workers():
-            if worker.first is not None:
-                for op in after:
-                    self.builder.tie(op, worker.first)
-
-    def workers(self) -> Iterator[Worker]:
-        """All stage groups, or GPUs, that have ops of their own."""
-        return (worker for group in self.grain.workers.values() for worker in group)
 
     def _order(self) -> Iterator[tuple[Sequence[int], int, Pass]]:
         """(replicas, stage, pass) in the order in which they are written.
