@@ -58,7 +58,7 @@ def moved(tree: Tree, resolved: Tree, mistakes: Mistakes, build: Build) -> Itera
         ends = [_built(resolved if is_resolved else tree, found, build, is_resolved, factor) for factor in factors]
         if made := tuple(each for each in ends if each is not None):
             yield Moved(doubt, origin, made, node.place)
-        elif origin.spread or _WATTS.isdisjoint(path):
+        elif origin.spread or _UNFELT.isdisjoint(path):
             message = f"no answer carries how unsure this number is ({origin!s})"
             mistakes.add(node.place, message, "say it of a rate, a time or a share of a part or a link, or leave it out here")
 
