@@ -22,7 +22,7 @@ Plans that model and number of GPUs allow, and their memory, are the same on eve
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import field, replace
 from functools import partial
 from itertools import product
@@ -68,7 +68,6 @@ class Searched:
         tried: number of plans that model and machine allow; fitting: number of plans whose memory suffices.
         nearest: the plan that needs least memory, if none fits.
         refused: plans that do not divide, by the key that does not.
-        estimated: number of plans whose step was estimated; the others cannot be faster than the fastest.
         least: the plan that needs least memory among those that do not fit, and its bytes.
         left: axes that no plan has more than one of, though it might, and whether plans of such a training usually have.
     """
@@ -78,7 +77,6 @@ class Searched:
     fitting: int
     nearest: Step | None
     refused: tuple[Refused, ...] = ()
-    estimated: int = 0
     least: tuple[Laid, float] | None = None
     left: Mapping[str, bool] = field(default_factory=dict)
 
@@ -137,35 +135,25 @@ class Search:
         least = min((each for each in needs if each.need > room), key=lambda each: each.need, default=None)
         if not fitting and margin <= 0:  # those that may
             fitting = [each for each in needs if each.need * (1.0 - SPREAD) <= room]
-        steps, estimated = self._fastest(fitting, cluster, times, few)
+        estimate = partial(step, cluster=cluster, framework=self.framework, times=times)
+        if few is None or len(fitting) <= few or not isinstance(self.framework, Framework):
+            steps = sorted((estimate(each.laid) for each in fitting), key=order_of)[:few]
+        else:
+            steps = fastest(self._bounds(fitting, cluster, times), few, estimate)
         nearest = None
         if not steps:
-            nearest = step(min(needs, key=lambda each: each.need).laid, cluster, self.framework, times)
+            nearest = estimate(min(needs, key=lambda each: each.need).laid)
         beyond = None if least is None else (least.laid, least.need)
         left = left_at_one(self.model, self.plan, self.fixed, cluster.gpus)
-        return Searched(tuple(steps), len(candidates), len(fitting), nearest, refused, estimated, beyond, left)
+        return Searched(tuple(steps), len(candidates), len(fitting), nearest, refused, beyond, left)
 
-    def _fastest(self, fitting: list[Candidate], cluster: Cluster, times: KernelTimes, few: int | None) -> tuple[list[Step], int]:
-        """(steps, fastest first, number of estimates); of a few the others only as long as they could be among them."""
-        if few is None or len(fitting) <= few or not isinstance(self.framework, Framework):
-            steps = sorted((step(each.laid, cluster, self.framework, times) for each in fitting), key=order_of)
-            return steps[:few], len(steps)
-        least = self._bounds(fitting, cluster, times)
-        steps = []
-        for number, (bound, _, candidate) in enumerate(least):
-            if len(steps) == few and bound > steps[-1].seconds / steps[-1].laid.tokens:
-                return steps, number
-            steps.append(step(candidate.laid, cluster, self.framework, times))
-            steps = sorted(steps, key=order_of)[:few]
-        return steps, len(least)
-
-    def _bounds(self, fitting: list[Candidate], cluster: Cluster, times: KernelTimes) -> list[tuple[float, int, Candidate]]:
-        """(least seconds of a token, number, candidate) by that time: blocks and the bubble of blocks, without all else."""
+    def _bounds(self, fitting: list[Candidate], cluster: Cluster, times: KernelTimes) -> list[tuple[float, Laid]]:
+        """(least seconds, plan) by the least of a token: blocks and the bubble of blocks, without all else."""
         framework = self.framework
         assert isinstance(framework, Framework)
         faster, passes_of = sped(cluster, framework), dict[tuple[object, ...], float]()
         bounds = []
-        for number, candidate in enumerate(fitting):
+        for candidate in fitting:
             laid = candidate.laid
             plan = laid.plan
             key = (plan.tp, plan.microbatch, plan.recompute, plan.sequence_parallel, plan.cp, plan.ep,
@@ -177,8 +165,8 @@ class Search:
                     layer.times * Passes.of(layer, seconds).seconds for layer in blocks_of(laid, framework)
                 )
             passes = (laid.microbatches - 1.0 / plan.chunks) / plan.pp + 1.0 / plan.chunks
-            bounds.append((ROUNDING * passes * passed / laid.tokens, number, candidate))
-        return sorted(bounds, key=lambda each: each[:2])
+            bounds.append((passes * passed, laid))
+        return sorted(bounds, key=lambda each: each[0] / each[1].tokens)
 
     def _of_network(self, candidates: tuple[Candidate, ...], cluster: Cluster, times: KernelTimes) -> tuple[Candidate, ...]:
         """With the memory of networks, whose stages are cut by the times of their layers."""
@@ -261,6 +249,21 @@ def search(
         WrongPlan: no plan is possible; the mistakes of the given one.
     """
     return Search(model, plan, framework, frozenset(fixed)).on(cluster, margin=margin, few=few)
+
+
+def fastest(bounds: Iterable[tuple[float, Laid]], few: int, estimate: Callable[[Laid], Step]) -> list[Step]:
+    """The fastest of some plans.
+
+    Args:
+        bounds: seconds that a step of a plan takes at least, and the plan; the least of a token first.
+        few: how many are wanted. Others are estimated only as long as they could be among them.
+    """
+    steps = list[Step]()
+    for least, laid in bounds:
+        if len(steps) == few and ROUNDING * least / laid.tokens > steps[-1].seconds / steps[-1].laid.tokens:
+            break
+        steps = sorted([*steps, estimate(laid)], key=order_of)[:few]
+    return steps
 
 
 def order_of(found: Step) -> tuple[float, float, int, int, int]:

@@ -89,12 +89,6 @@ class Space:
         """ZeRO's stage: 0 to 3."""
         return np.array([replace(self.base, sharding=each).level for each in self.shardings], np.int64)[self.sharding]
 
-    @property
-    def gathers(self) -> NDArray[np.bool_]:
-        """Whether weights are gathered for every micro-batch."""
-        gathers: NDArray[np.bool_] = (self.level == 3) & (self.pp == 1)
-        return gathers
-
     def stride(self, axis: Axis) -> Ints:
         """As `Laid.stride`."""
         sizes = {"tp": self.tp, "cp": self.cp, "ep": self.ep, "pp": self.pp, "dp": self.dp // self.ep}
