@@ -147,7 +147,7 @@ class Run(Shown, Result):
         return Result.to_pandas(self) if table == "ops" else Shown.to_pandas(self, table)
 
     def animate(self, scene: str, path: str | Path) -> Path:
-        """Write an animation of `hwsim.views.SCENES`: .svg or .gif.
+        """Write an animation of `hwsim.views.SCENES`: as .svg.
 
         Raises:
             ValueError: no such scene, the run has nothing of it, or another suffix.

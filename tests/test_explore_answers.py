@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 import hwsim
-from hwsim.explorer.completing import complete
 from hwsim.explorer.doors import Desk
 from hwsim.explorer.questions import HAND, REST
 from hwsim.explorer.spans import TICKS
@@ -237,10 +236,9 @@ def test_what_is_exported_is_the_run(desk: Desk) -> None:
 def test_mistakes_have_their_place(desk: Desk) -> None:
     said = texts()
     machine = said["machine"].replace("parts:", "prats:")
-    for door in ("run", "check"):
-        found = asked(desk, door, said | {"machine": machine, "workload": said["workload"] + "notes: [\n", "set": {}})["mistakes"]
-        assert found
-        assert {each["file"] for each in found} <= {"machine", "workload"}
+    found = asked(desk, "run", said | {"machine": machine, "workload": said["workload"] + "notes: [\n", "set": {}})["mistakes"]
+    assert found
+    assert {each["file"] for each in found} <= {"machine", "workload"}
     line = machine[: machine.index("prats")].count("\n") + 1
     found = asked(desk, "run", said | {"machine": machine})["mistakes"]
     misspelt = next(each for each in found if "prats" in each["says"])
@@ -249,50 +247,6 @@ def test_mistakes_have_their_place(desk: Desk) -> None:
     (only,) = asked(desk, "run", said | {"set": {"tims": "3"}})["mistakes"]
     assert (only["file"], only["path"]) == ("set", "tims")
     assert "times" in only["hint"]
-
-
-H, W = "hwsim: machine/1\n", "hwsim: workload/1\n"
-PLACES: Final = [
-    ("machine", H + "pa|", "parts", "key"),
-    ("machine", H + "parts:\n  gpu: {kind: |}", "gpu", "value"),
-    ("machine", H + "parts:\n  gpu: {kind: gpu, |}", "flop", "key"),
-    ("machine", H + "parts:\n  gpu: {kind: gpu, use: h1|}", "h100-sxm", "name"),
-    ("machine", H + "parts:\n  gpu:\n    kind: gpu\n    memory:\n      b|", "bandwidth", "key"),
-    ("machine", H + "parts: {}\nlinks:\n- name: slot\n  kind: p|", "pcie", "value"),
-    ("machine", H + "use: dgx|", "dgx-a100", "name"),
-    ("workload", W + "pr|", "program", "key"),
-    ("workload", W + "program:\n  - |", "matmul", "key"),
-    ("workload", W + "let: {n: 3, times: 4}\nprogram:\n  - repeat:\n      times: $|", "$times", "name"),
-    ("workload", W + "program:\n  - repeat:\n      times: 3\n      do:\n        - copy: {name: y, |", "from", "key"),
-    ("workload", W + "train:\n  model: llama|", "llama-3-8b", "name"),
-    ("workload", W + "train:\n  dtype: |", "bf16", "value"),
-]
-
-
-@pytest.mark.parametrize(("file", "text", "label", "kind"), PLACES)
-def test_completion_by_the_schema(file: str, text: str, label: str, kind: str) -> None:
-    before, _, _ = text.partition("|")
-    line, column = before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1
-    found = complete(file, text.replace("|", ""), line, column)
-    option = next(each for each in found["options"] if each["label"] == label)
-    assert option["kind"] == kind
-    assert option["insert"].startswith(label)
-    row = before.rpartition("\n")[2]
-    word = row[found["from"] - 1 :]
-    assert all(word in each["label"].casefold() for each in found["options"])
-
-
-def test_completion_anywhere_in_a_file_answers() -> None:
-    dice = random.Random(5)
-    for file, text in texts().items():
-        for _ in range(40) if isinstance(text, str) else ():
-            cut = text[: dice.randrange(len(text))]
-            complete(
-                file,
-                cut + dice.choice(["", "{", "[", "- ", ": ", '"', "'", "}", "\t", "$"]),
-                cut.count("\n") + 1,
-                1 + dice.randrange(90),
-            )
 
 
 ALIASES: Final = "a: &a [x, x, x]\nb: &b [*a, *a, *a]\nc: &c [*b, *b, *b]\nd: &d [*c, *c, *c]\ne: [*d, *d, *d, *d]\n"

@@ -112,12 +112,11 @@ class Reader:
         self.page.close()
 
 
-def test_a_student_drags_steps_plays_mends_and_predicts(browser: Any, address: str) -> None:
+def test_a_student_drags_steps_mends_and_predicts(browser: Any, address: str) -> None:
     """One page for all that a class does with it: a page and a server take a second each to start."""
     reader = Reader(browser, address)
     drags(reader)
     steps_by_keys(reader.anew(address))
-    plays(reader.anew(address))
     mends_a_mistake(reader.anew(address))
     predicts(reader.anew(address))
     reader.ends()
@@ -232,8 +231,6 @@ def mends_a_mistake(reader: Reader) -> None:
     assert page.evaluate("document.body.classList.contains('stale')"), "the answer is of the file before"
     reader.pressed(*["Backspace"] * 9)
     reader.until("!document.querySelector('#mistakes li') && !document.body.classList.contains('stale')")
-    page.keyboard.type("supp")
-    reader.until("document.querySelector('.cm-completionLabel')?.textContent === 'supply'")
 
 
 def predicts(reader: Reader) -> None:
@@ -329,13 +326,11 @@ def has_one_column(reader: Reader) -> None:
     """A narrow window has one column and no way sideways, light and dark."""
     page = reader.page
     page.set_viewport_size({"width": 360, "height": 860})
-    page.locator("#watch").click()
-    reader.until("!document.getElementById('stage').hidden && document.getElementById('film-title').textContent !== ''")
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)
         reader.until(f"document.documentElement.dataset.theme === '{scheme}'")
         assert page.evaluate("document.documentElement.scrollWidth") == 360
-    parts = ("#time", "#sliders", "#curve", "#timeline", "#stage", "#machine", "#editor")
+    parts = ("#time", "#sliders", "#curve", "#timeline", "#machine", "#editor")
     tops = [page.locator(name).bounding_box()["y"] for name in parts]
     assert tops == sorted(tops), "the sliders come right after the answer"
     page.locator("summary", has_text="Share").click()
@@ -369,40 +364,3 @@ def goes_on_with_a_new_server(reader: Reader, browser: Any, server: Server) -> N
     again = Reader(browser, server.start() + fragment)
     assert (again.time(), again.page.inner_text("#settings"), again.page.inner_text("#difference")) == seen
     again.ends()
-
-
-def plays(reader: Reader) -> None:
-    """The run as it goes: by keys, by the clock, with the slider that is moved; still pictures where motion is not wanted."""
-    page = reader.page
-    page.locator("#watch").focus()
-    reader.pressed("Enter")
-    reader.until("document.getElementById('film-title').textContent.startsWith('175 ms')")
-    assert page.inner_text("#film-kind option:checked") == "the rows as they fill"
-    page.locator("#stage").focus()
-    reader.pressed("ArrowRight", "ArrowRight")
-    stepped = page.inner_text("#film-now")
-    assert re.fullmatch(r"At [\d.]+ ms: (1 piece is|2 pieces are) under way\.", stepped)
-    reader.pressed("ArrowLeft", "ArrowRight")
-    assert page.inner_text("#film-now") == stepped
-    reader.pressed("+", " ")
-    reader.until(f"document.getElementById('film-time').textContent > '{page.inner_text('#film-time')}'")
-    assert page.inner_text("#play") == "Pause"
-    reader.pressed(" ")
-    at, kept = page.input_value("#film-at"), page.evaluate("location.hash")
-    reader.slider(SLOT).focus()
-    reader.pressed("ArrowLeft", "ArrowLeft", "ArrowLeft")
-    reader.until("document.getElementById('film-below').textContent.includes('machine.links.slot.bandwidth=')")
-    assert page.input_value("#film-at") == at, "the same part of the run"
-    page.emulate_media(reduced_motion="reduce")
-    page.locator("#stage").focus()
-    reader.pressed("Home", " ")
-    page.wait_for_timeout(200)
-    assert page.input_value("#film-at") == "0", "no frame moves"
-    reader.until("Number(document.getElementById('film-at').value) > 50", 3)
-    page.emulate_media(reduced_motion="no-preference")
-    reader.until(f"location.hash !== '{kept}'")
-    page.reload()
-    reader.until(READY)
-    reader.until("document.getElementById('film-below').textContent.includes('machine.links.slot.bandwidth=')")
-    page.locator("#predict").click()
-    assert not page.locator("#film").is_visible(), "it would tell the answer"

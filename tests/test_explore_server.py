@@ -43,7 +43,7 @@ class Inline:
     def stop(self) -> None: ...
 
     async def ask(self, door: str, said: Mapping[str, Any]) -> bytes:
-        if door not in ("run", "check", "complete", "sliders", "file"):
+        if door not in ("run", "sliders", "file"):
             raise KeyError(door)
         status, text = self.desk.answered(door, said)
         if status != 200:
@@ -208,8 +208,7 @@ def test_a_thousand_hostile_requests_leave_it_answering(app: server.Application)
     paths = [
         "/",
         "/ask/run",
-        "/ask/check",
-        "/ask/complete",
+        "/ask/sliders",
         "/ask/../run",
         "/page/app.js",
         "/page/../../etc/passwd",
@@ -380,7 +379,7 @@ def test_ctrl_c_says_nothing_while_a_run_is_computed(started: Started) -> None:
     state = {key: opened[key] for key in ("machine", "workload", "called")} | LONG
     line = http.client.HTTPConnection("127.0.0.1", started.port, timeout=60)
     line.request("POST", "/ask/run", json.dumps(state), started.headers)
-    assert started.asked("complete", state | {"file": "machine", "line": 1, "column": 1}), "the run has begun"
+    assert started.asked("sliders", state), "the run has begun"
     started.process.send_signal(signal.SIGINT)
     assert started.process.stdout is not None
     assert started.process.stdout.read() == "open it in a browser of this computer; Ctrl-C ends it\n"

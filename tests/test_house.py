@@ -11,7 +11,7 @@ from typing import Final
 from tests.test_docs import ROOT
 
 BUDGETS: Final = {  # code lines
-    "cli": 1_984,
+    "cli": 1_972,
     "communication": 3_469,
     "comparing": 2_456,
     "costs": 1_276,

@@ -46,7 +46,7 @@ DRAWN: Final = {
               type=(click.Choice(sorted(FIGURES)), FILE), metavar=f"{'|'.join(sorted(FIGURES))} FILE",
               help="Write a figure (.png, .svg or .pdf).")  # fmt: skip
 @click.option("--animate", multiple=True, callback=once, type=(click.Choice(sorted(SCENES)), FILE),
-              metavar=f"{'|'.join(sorted(SCENES))} FILE", help="Write an animation (.svg or .gif).")  # fmt: skip
+              metavar=f"{'|'.join(sorted(SCENES))} FILE", help="Write an animation (.svg).")  # fmt: skip
 @click.option("--report", multiple=True, callback=once, type=FILE, metavar="FILE", help="Write a page for a browser (.html).")
 @paying_options
 @click.option("--expect/--no-expect", default=None, help="Check what the workload expects always, or never.")
@@ -95,7 +95,7 @@ def command(
     refuse_unwritable(trace, "--trace", "trace", (".json", ".json.gz"))
     figure, figure_file = plot or (None, None)
     refuse_unwritable(figure_file)
-    refuse_unwritable(None if animate is None else animate[1], "--animate", "animation", (".svg", ".gif"))
+    refuse_unwritable(None if animate is None else animate[1], "--animate", "animation", (".svg",))
     refuse_unwritable(report, "--report", "page", (".html",))
     from hwsim import api
     from hwsim.cli.errors import in_words

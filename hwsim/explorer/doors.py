@@ -88,12 +88,10 @@ class Desk:
     def tried(self) -> None:
         """Ask all questions about something small, so that none of them has to import."""
         texts = [find(kind, name).read_text("utf-8") for kind, name in zip(("machine", "workload"), TRIED, strict=True)]
-        question = {"machine": texts[0], "workload": texts[1], "file": "machine", "line": 1, "column": 1, "op": 0,
-                "path": "times", "values": ["2"], "paths": [], "kind": "machine", "name": TRIED[0],
-                "scene": ""}  # fmt: skip
+        question = {"machine": texts[0], "workload": texts[1], "op": 0, "path": "times", "values": ["2"], "paths": [],
+                    "kind": "machine", "name": TRIED[0]}  # fmt: skip
         for door in sorted(HAND | REST):
-            self.answered(door, question | ({"file": "workload"} if door == "complete" else {}))
-        self.answered("complete", question)
+            self.answered(door, question)
 
     def answered(self, door: str, question: Mapping[str, Any]) -> tuple[int, bytes]:
         """Status and text of an answer; nothing that is asked makes it raise."""
@@ -132,14 +130,6 @@ def _tints(state: State) -> Tints:
     return Tints(state.coloured, state.whole)
 
 
-def _animated(desk: Desk, said: Mapping[str, Any]) -> dict[str, Any]:
-    from hwsim.explorer.scenes import Player, animated
-
-    state, drawn = state_of(said), "" if said.get("drawn") is None else text_of(said, "drawn")
-    player = Player(desk.session(state), state.settings, desk.run(state))
-    return animated(player, text_of(said, "scene"), _tints(state), listed=said.get("listed") is True, drawn=drawn)
-
-
 def _op(desk: Desk, question: Mapping[str, Any]) -> dict[str, Any]:
     from hwsim.explorer.deriving import op
 
@@ -169,22 +159,6 @@ def _more(desk: Desk, said: Mapping[str, Any]) -> dict[str, Any]:
     state = state_of(said)
     with desk.session(state).warm():
         return more(desk.run(state), helps=said.get("helps") is not False)
-
-
-def _check(desk: Desk, said: Mapping[str, Any]) -> dict[str, Any]:
-    state = state_of(said)
-    with desk.session(state).warm():
-        api.prepare(*desk.session(state).files, set=state.settings)
-    return {"mistakes": []}
-
-
-def _complete(_desk: Desk, question: Mapping[str, Any]) -> dict[str, Any]:
-    from hwsim.explorer.completing import complete
-
-    file = text_of(question, "file")
-    if file not in ("machine", "workload"):
-        raise Unclear("'file' is machine or workload")
-    return complete(file, text_of(question, file), number_of(question, "line"), number_of(question, "column"))
 
 
 def _sliders(desk: Desk, said: Mapping[str, Any]) -> dict[str, Any]:
@@ -250,12 +224,9 @@ _DOORS: Final[dict[str, Callable[[Desk, Mapping[str, Any]], Mapping[str, Any]]]]
     "picture": _picture,
     "machine": _machine,
     "more": _more,
-    "check": _check,
-    "complete": _complete,
     "sliders": _sliders,
     "curve": _curve,
     "grid": _grid,
-    "animated": _animated,
     "exported": _exported,
     "file": _file,
 }

@@ -7,7 +7,6 @@ import { open } from "./offline.js";
 import { $, el, told, within } from "./words.js";
 import * as answer from "./answer.js";
 import * as curve from "./curve.js";
-import * as film from "./film.js";
 import * as predict from "./predict.js";
 import * as share from "./share.js";
 import * as sliders from "./sliders.js";
@@ -79,7 +78,6 @@ function show() {
   predict.show(run);
   walk.show(run, pinned, hidden);
   spans.show(run, hidden);
-  film.show(run, hidden, run.ops > LARGE);
   glow(run.busy || {}, hidden);
   if (hidden !== covered) cover((covered = hidden));
   curve.draw(hidden);
@@ -110,7 +108,6 @@ const atRest = rested(150, async () => {
   const of = run, hidden = predict.isHidden();
   $("spoken").textContent = hidden ? "The answer is hidden until you reveal it." : `${told(run)}${run.wanted ? `, ${run.wanted.name}` : ""}${run.interval ? `, ${within(run.interval)}` : ""}. ${run.says}`;
   const large = run.ops > LARGE && !isSaved(), resting = () => of === run && !again.busy();
-  if (run.ops > LARGE) film.follow();
   await explained({ helps: !large }, resting);
   if (resting()) await curve.sweep(resting, run.wanted);
   if (resting() && large) await explained({ helps: true }, resting);
@@ -190,7 +187,6 @@ function wire() {
   walk.wire((why) => (why === "step" ? keep() : again()));
   predict.wire(() => (show(), atRest(), keep()));
   spans.wire();
-  film.wire();
   answer.wire();
   share.wire({ run: () => run, pinned: () => pinned, hidden: predict.isHidden, troubled });
   $("pin").onclick = pin;

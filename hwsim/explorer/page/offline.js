@@ -4,7 +4,6 @@ import { $ } from "./words.js";
 import { unpacked } from "./state.js";
 
 const KEPT = "The timeline is kept only where one slider is moved at a time.";
-const NO_FILM = "The page holds animations only where one slider is moved at a time.";
 
 /** If answers were saved with the page, answer from them. */
 export async function open() {
@@ -15,7 +14,7 @@ export async function open() {
   document.body.classList.add("saved");
 }
 
-function answers({ state, grid, more, pictures, sliders, base, films }) {
+function answers({ state, grid, more, pictures, sliders, base }) {
   const index = ({ path, values, at }, set) => (set[path] === undefined ? at : Math.max(0, values.indexOf(set[path])));
   const at = (set) => grid.axes.map((axis) => index(axis, set)), own = grid.axes.map((axis) => axis.at);
   const flat = (place) => place.reduce((found, each, axis) => found * grid.axes[axis].values.length + each, 0);
@@ -48,10 +47,6 @@ function answers({ state, grid, more, pictures, sliders, base, films }) {
     run,
     curve,
     more: ({ set }) => (isOwn(set) ? more : { says: [said(at(set))], helps: [], derived: [] }),
-    animated: ({ set, scene }) => {
-      const kind = scene || films.kind, place = at(set).join(","), found = films.scenes[`${kind} ${place}`];
-      return { kind, kinds: films.kinds, scene: found?.scene || null, says: found ? found.says : films.scenes[`${kind} ${own.join(",")}`] ? "The page holds this animation for its own values only." : NO_FILM };
-    },
     picture: ({ set }) => pictures[(grid.runs[at(set).join(",")] || base).picture] || { stale: true },
     op: ({ set, op, name }) => {
       const found = isOwn(set) ? (more.derived || []).find((each) => each.op === op || each.name === name) : null;

@@ -20,30 +20,15 @@ export async function written(paths, steps, run) {
     if (found.picture in pictures) continue;
     pictures[found.picture] = checked(await ask("picture", { ...asked(), set: { ...state.set, ...settings(grid, key) } }));
   }
-  const films = await filmed(grid, (at) => ({ ...state.set, ...settings(grid, at) }));
   const own = Object.fromEntries(sliders().map((one) => [one.path, one]));
   const turned = grid.axes.map((axis) => ({ ...own[axis.path], ...axis, group: "parameters", text: axis.values[axis.at] }));
-  const content = { state: { ...state, set: fixed(paths), pinned: null, guess: null, part: [0, 1], curve: paths[0] }, grid, more, pictures, films, sliders: turned, base: run };
+  const content = { state: { ...state, set: fixed(paths), pinned: null, guess: null, part: [0, 1], curve: paths[0] }, grid, more, pictures, sliders: turned, base: run };
   const many = grid.answers.filter((each) => each !== null).length;
   return [await page(await packed(JSON.stringify(content))), `${many} answers, ${Object.keys(grid.runs).length} timelines${grid.stopped ? "; the time was up, others are missing" : ""}`];
 }
 
 /** What is set at a point of the grid: nothing of the axes on which it stands at the page's own values. */
 const settings = (grid, key) => Object.fromEntries(key.split(",").flatMap((at, axis) => (Number(at) === grid.axes[axis].at ? [] : [[grid.axes[axis].path, grid.axes[axis].values[at]]])));
-
-/** Animations: all that the run has at the page's own values, and along the axes the one that is open. */
-async function filmed(grid, set) {
-  const own = grid.axes.map((axis) => axis.at).join(","), scenes = {};
-  const film = async (key, scene, listed) => {
-    const found = await ask("animated", { ...asked(), set: set(key), scene, listed });
-    if (found.scene) scenes[`${found.kind} ${key}`] = { scene: found.scene, says: found.says };
-    return found;
-  };
-  const first = checked(await film(own, state.film === "first" ? "" : state.film, true));
-  for (const [kind, , why] of first.kinds) if (!why && kind !== first.kind) await film(own, kind, false);
-  for (const key of Object.keys(grid.runs)) if (state.film && key !== own) await film(key, first.kind, false);
-  return { kind: first.kind, kinds: first.kinds, scenes };
-}
 
 /** Settings beside those of the grid's sliders: they stay. */
 const fixed = (paths) => Object.fromEntries(Object.entries(state.set).filter(([path]) => !paths.includes(path)));

@@ -1,4 +1,4 @@
-"""Animations of a run: .svg or .gif by the file's suffix; the same run gives the same bytes."""
+"""Animations of a run as SVG files; the same run gives the same bytes."""
 
 from __future__ import annotations
 
@@ -6,17 +6,11 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from hwsim.results.result import Result
-from hwsim.views.animate import lanes, queues, raster, sends, svg
+from hwsim.views.animate import queues, sends, svg
 from hwsim.views.animate.scene import Scene
 from hwsim.views.kit.figure import DARK, LIGHT, NIGHT
 
-SCENES: Final[dict[str, Callable[[Result], Scene]]] = {
-    "lanes": lanes.scene,
-    "launches": queues.ops,
-    "requests": queues.requests,
-    "sends": sends.scene,
-}
-FILES: Final = {"gif": raster.gif, "svg": svg.written}
+SCENES: Final[dict[str, Callable[[Result], Scene]]] = {"launches": queues.scene, "sends": sends.scene}
 
 
 def render(result: Result, kind: str, suffix: str) -> Iterable[bytes]:
@@ -26,6 +20,6 @@ def render(result: Result, kind: str, suffix: str) -> Iterable[bytes]:
         ValueError: another suffix, or the run has nothing of that kind.
     """
     *looks, last = suffix.lower().removeprefix(".").split(".")
-    if last not in FILES:
-        raise ValueError(f"an animation is written as .gif or .svg, not as '{suffix or 'a file without suffix'}'")
-    return (FILES[last](SCENES[kind](result), NIGHT if DARK in looks else LIGHT),)
+    if last != "svg":
+        raise ValueError(f"an animation is written as .svg, not as '{suffix or 'a file without suffix'}'")
+    return (svg.written(SCENES[kind](result), NIGHT if DARK in looks else LIGHT),)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from typing import Final, NamedTuple
 
 from hwsim.records import dataclass
@@ -60,7 +59,6 @@ class Token:
     Args:
         knots: in order of time; there from the first to the last. Two of one time are a jump.
         busy: (from, to) while it is worked on: filled; else it is pale.
-        wide, high: at its full size; grows: whether its width grows from 0 over the time it is busy.
     """
 
     knots: tuple[Knot, ...]
@@ -69,23 +67,6 @@ class Token:
     colour: int
     busy: tuple[float, float]
     name: str = ""
-    grows: bool = False
-
-    def place(self, at: float) -> tuple[float, float] | None:
-        """Its place at an instant; None if it is not there."""
-        knots = self.knots
-        if not knots[0].at <= at <= knots[-1].at:
-            return None
-        after = bisect_right(knots, at, key=lambda knot: knot.at)
-        if after == len(knots):
-            return knots[-1].x, knots[-1].y
-        low, high = knots[after - 1], knots[after]
-        part = (at - low.at) / (high.at - low.at) if high.at > low.at else 0.0
-        return low.x + part * (high.x - low.x), low.y + part * (high.y - low.y)
-
-    def is_busy(self, at: float) -> bool:
-        """Whether it is worked on at an instant."""
-        return self.busy[0] <= at < self.busy[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +76,6 @@ class Scene:
     Args:
         title: what is seen; below: the run.
         begin, end: seconds of the run that are shown.
-        names: what the colours stand for, in their order; empty where a colour is a place.
     """
 
     title: str
@@ -106,7 +86,6 @@ class Scene:
     words: tuple[Words, ...]
     tokens: tuple[Token, ...]
     ways: tuple[Way, ...] = ()
-    names: tuple[str, ...] = ()
 
     @property
     def slowed(self) -> float:

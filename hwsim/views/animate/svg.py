@@ -60,14 +60,9 @@ def _token(token: Token, scene: Scene, colours: Sequence[str], ink: str) -> str:
     ) if len({(knot.x, knot.y) for knot in token.knots}) > 1 else ""  # fmt: skip
     shown = _animated("animate", "opacity", [(first.at, "1"), (last.at, "0")], scene, steps="0")
     filled = _animated("animate", "fill-opacity", [(token.busy[0], "1"), (token.busy[1], "0.25")], scene, steps="0.25")
-    grows = opacity = ""
-    if token.grows:  # what has run stays
-        opacity, filled = ("" if token.busy[0] < scene.end else ' fill-opacity="0.25"'), ""
-        until = token.busy[1] if token.busy[0] < scene.end else min(last.at, first.at + (scene.end - scene.begin) / 400)
-        grows = _animated("animate", "width", [(first.at, "0"), (until, _short(token.wide))], scene)
     name = _text(Words(token.wide / 2, token.high / 2 + 4, token.name, 11.0, "middle"), ink) if token.name else ""
     size = f'width="{_short(token.wide)}" height="{_short(token.high)}"'
-    rect = f'<rect {size} fill="{colour}" stroke="{colour}"{opacity}>{filled}{grows}</rect>'
+    rect = f'<rect {size} fill="{colour}" stroke="{colour}">{filled}</rect>'
     return f'<g opacity="0" transform="translate({_short(first.x)},{_short(first.y)})">{rect}{name}{shown}{moves}</g>'
 
 
