@@ -3,8 +3,7 @@
     bisection = min over halves (A, B), |A| = floor(n / 2), of the most that can flow from A to B, each way
 
 Exact where at most 1000 ways to halve differ (always up to 12 devices, and for any number that hang alike on the same
-switches). Beyond, the least of some halves, an upper bound: in order of names, every other one, half of each node, those
-nearest to the first, and what exchanging two at a time improves.
+switches). Beyond, the less of two ways, an upper bound: in order of names, and every other one.
 
 Source: Dally and Towles, "Principles and Practices of Interconnection Networks", 2004, section 3.3.1; that it is hard to
 find: Garey, Johnson, Stockmeyer, Theoretical Computer Science 1, 1976.
@@ -13,7 +12,7 @@ find: Garey, Johnson, Stockmeyer, Theoretical Computer Science 1, 1976.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import Final
 
@@ -22,7 +21,6 @@ from hwsim.records import dataclass
 from hwsim.views.topology.flow import Network
 
 MOST_CUTS: Final = 1000
-_WORK: Final = 300_000  # arcs x flows that a search by exchanges may look at
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,20 +67,17 @@ def bisection(machine: Machine, members: Sequence[str], over: str = "") -> Bisec
     network = Network(machine, links)
     if len(members) < 2 or not all(network.holds(name) for name in members):
         return None
-    if len(_distances(links, members[0]).keys() & set(members)) < len(members):
+    if not _reached(links, members[0]) >= set(members):
         return None
     classes = _alike(links, members)
     exact = _ways(classes, len(members)) <= MOST_CUTS
-    tried = _every(classes, members) if exact else _some(machine, links, members)
+    tried = _every(classes, members) if exact else iter((frozenset(members[: len(members) // 2]), frozenset(members[1::2])))
     best, least, cuts = frozenset[str](), None, 0
     for half in tried:
         flow = network.flow(sorted(half), [name for name in members if name not in half], least)
         cuts += 1
         if least is None or flow < least:
             best, least = half, flow
-    if not exact:
-        best, more = _exchanged(network, members, best, least or 0)
-        cuts += more
     halves = tuple(name for name in members if name in best), tuple(name for name in members if name not in best)
     if members[0] in halves[1]:
         halves = halves[1], halves[0]
@@ -135,49 +130,16 @@ def _every(classes: Sequence[Sequence[str]], members: Sequence[str]) -> Iterator
             yield frozenset(name for names, number in zip(classes, numbers, strict=True) for name in names[:number])
 
 
-def _some(machine: Machine, links: Sequence[Link], members: Sequence[str]) -> Iterator[frozenset[str]]:
-    half = len(members) // 2
-    yield frozenset(members[:half])
-    yield frozenset(members[1::2])
-    nodes: dict[str, list[str]] = {}
-    for name in members:
-        nodes.setdefault(machine.devices[name].node, []).append(name)
-    inside = [name for names in nodes.values() for name in names[: len(names) // 2]]
-    rest = [name for name in members if name not in set(inside)]
-    yield frozenset([*inside, *rest][:half])
-    away = _distances(links, members[0])
-    order = {name: at for at, name in enumerate(members)}
-    yield frozenset(sorted(members, key=lambda name: (away.get(name, len(away)), order[name]))[:half])
-
-
-def _distances(links: Sequence[Link], start: str) -> Mapping[str, int]:
-    near: dict[str, list[str]] = {}
+def _reached(links: Sequence[Link], start: str) -> set[str]:
+    """Devices that links lead to from one of them."""
+    near: dict[str, set[str]] = {}
     for link in links:
-        near.setdefault(link.source, []).append(link.target)
-    away, front = {start: 0}, [start]
+        near.setdefault(link.source, set()).add(link.target)
+    reached, front = {start}, {start}
     while front:
-        reached = dict.fromkeys(target for name in front for target in near.get(name, ()) if target not in away)
-        away |= dict.fromkeys(reached, away[front[0]] + 1)
-        front = list(reached)
-    return away
-
-
-def _exchanged(network: Network, members: Sequence[str], half: frozenset[str], value: int) -> tuple[frozenset[str], int]:
-    """Better halves, by exchanging two members as long as that helps, and the number of exchanges tried."""
-    tried, most = 0, _WORK // network.arcs()
-    improved = True
-    while improved:
-        improved = False
-        for a, b in product(sorted(half), sorted(set(members) - half)):
-            if tried >= most:
-                return half, tried
-            exchanged = (half - {a}) | {b}
-            flow = network.flow(sorted(exchanged), [name for name in members if name not in exchanged], value)
-            tried += 1
-            if flow < value:
-                half, value, improved = exchanged, flow, True
-                break
-    return half, tried
+        front = set().union(*(near.get(name, set()) for name in front)) - reached
+        reached |= front
+    return reached
 
 
 def _limits(machine: Machine, cut: Sequence[Link | str]) -> tuple[Cut, ...]:

@@ -59,10 +59,6 @@ class Network:
         """Whether a device is a node."""
         return name in self._number
 
-    def arcs(self) -> int:
-        """Number of arcs."""
-        return len(self._to)
-
     def flow(self, sources: Sequence[str], sinks: Sequence[str], most: int | None = None) -> int:
         """Bytes per second from sources to sinks; the search may end at `most`."""
         self._room = list(self._plain)
