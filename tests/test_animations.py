@@ -82,7 +82,9 @@ def test_a_queue_is_as_long_as_its_launches_that_have_not_ended() -> None:
         expected = sum(each <= at for each in issued) - sum(end < at for _, end in worked)
         assert sum(place is not None for place in there) == expected
         assert len({place for place in there if place is not None}) == expected  # no two at one place
-        assert sum(token.busy[0] <= at < token.busy[1] for token in scene.tokens) == sum(start <= at < end for start, end in worked)
+        assert sum(token.busy[0] <= at < token.busy[1] for token in scene.tokens) == sum(
+            start <= at < end for start, end in worked
+        )
 
 
 def test_a_moving_file_says_its_scale_and_moves_as_the_scene(ring: api.Run) -> None:

@@ -12,14 +12,12 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
-import uvicorn
 
 import hwsim
 from hwsim.explorer import server
@@ -455,37 +453,3 @@ def _processes() -> dict[int, tuple[str, int]]:
             state, parent = each.read_text("utf-8", "replace").rpartition(")")[2].split()[:2]
             found[int(each.parent.name)] = state, int(parent)
     return found
-
-
-def test_half_a_request_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A connection whose request does not come is closed, so that they cannot fill the server."""
-    monkeypatch.setattr(server, "SLOWEST", 0.2)
-
-    async def app(scope: Any, receive: Any, send: Any) -> None:
-        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"5")]})
-        await send({"type": "http.response.body", "body": b"there"})
-
-    line = server.listening()
-    running = uvicorn.Server(
-        uvicorn.Config(app, http=server.Patient, lifespan="off", log_level="error", ws="none", timeout_keep_alive=1)
-    )
-    thread = threading.Thread(target=lambda: asyncio.run(running.serve(sockets=[line])), daemon=True)
-    thread.start()
-    address = line.getsockname()
-    try:
-        with socket.create_connection(address, timeout=20) as slow, socket.create_connection(address, timeout=20) as idle:
-            slow.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nX")
-            assert slow.recv(100) == b""
-            assert idle.recv(100) == b""
-        with socket.create_connection(address, timeout=20) as good:
-            for _ in range(2):
-                good.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-                found = b""
-                while not found.endswith(b"there"):
-                    more = good.recv(4096)
-                    assert more
-                    found += more
-            assert good.recv(100) == b""
-    finally:
-        running.should_exit = True
-        thread.join(20)

@@ -1,6 +1,6 @@
 """The questions of the page, and the process that answers them: JSON in, JSON out, over a pipe.
 
-Modules of the first answer are imported with this one; the rest once they are asked for, or while nothing is.
+Modules of the first answer are imported with this one; the rest once they are asked for.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from hwsim.engine import Deadlock
 from hwsim.explorer.answer import answer
 from hwsim.explorer.asked import State, Unclear, mistake, mistakes_of, number_of, state_of, text_of, texts_of
 from hwsim.explorer.picture import Picture, picture
-from hwsim.explorer.questions import HAND, REST
 from hwsim.explorer.sliders import sliders
 from hwsim.explorer.spans import Tints
 from hwsim.machine import Machine
@@ -35,9 +34,7 @@ if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
 MOST_SESSIONS: Final = 2
-TRIED: Final = ("d2l-gpu-workstation", "d2l/copy-overlap")
 GRID_SECONDS: Final = 100.0
-IDLE: Final = 1.0  # seconds without a question after which a process tries all of them
 MOST_TEXTS: Final = 50
 
 
@@ -84,14 +81,6 @@ class Desk:
         if self._drawn is None or self._drawn[0] is not run.built:
             self._drawn = run.built, picture(run.built)
         return self._drawn[1]
-
-    def tried(self) -> None:
-        """Ask all questions about something small, so that none of them has to import."""
-        texts = [find(kind, name).read_text("utf-8") for kind, name in zip(("machine", "workload"), TRIED, strict=True)]
-        question = {"machine": texts[0], "workload": texts[1], "op": 0, "path": "times", "values": ["2"], "paths": [],
-                    "kind": "machine", "name": TRIED[0]}  # fmt: skip
-        for door in sorted(HAND | REST):
-            self.answered(door, question)
 
     def answered(self, door: str, question: Mapping[str, Any]) -> tuple[int, bytes]:
         """Status and text of an answer; nothing that is asked makes it raise."""
@@ -236,12 +225,9 @@ def serve(line: Connection[bytes, bytes], roots: Sequence[str], memory: int) -> 
     """Answer until the other end closes: the work of a process."""
     serve_parent()
     _limit(memory)
-    desk, has_tried = Desk(roots), False
+    desk = Desk(roots)
     try:
         while True:
-            if not has_tried and not line.poll(IDLE):
-                Desk(roots).tried()
-                has_tried = True
             door, question, seconds = json.loads(line.recv_bytes())
             _end_after(seconds)
             status, text = desk.answered(door, question)

@@ -17,7 +17,6 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from hwsim.explorer import guard
 from hwsim.explorer.workers import Limits, Stopped, Workers
@@ -147,7 +146,7 @@ class Running:
 
     def __init__(self, app: Application, line: socket.socket, answers: Answers) -> None:
         config = uvicorn.Config(
-            app, http=Patient, log_level="warning", access_log=False, server_header=False, date_header=False,
+            app, http="h11", log_level="warning", access_log=False, server_header=False, date_header=False,
             timeout_keep_alive=5, limit_concurrency=CONNECTIONS, h11_max_incomplete_event_size=MOST_HEADERS, lifespan="on",
             ws="none", timeout_graceful_shutdown=1,
         )  # fmt: skip
@@ -199,43 +198,6 @@ def read_whole(path: Path) -> str:
     except (OSError, UnicodeDecodeError) as error:
         message = f"the file cannot be read: {getattr(error, 'strerror', None) or error}"
         raise SpecError.of(Place(str(path), 0, 0), message) from error
-
-
-class Patient(H11Protocol):
-    """Uvicorn's HTTP/1.1, which closes connections whose request does not come: half open ones are not kept."""
-
-    _deadline: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: Any) -> None:
-        super().connection_made(transport)
-        self._wait()
-
-    def data_received(self, data: bytes) -> None:
-        super().data_received(data)
-        if self._is_answering():
-            if self._deadline is not None:
-                self._deadline.cancel()
-            self._deadline = None
-        elif self._deadline is None:
-            self._wait()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        if self._deadline is not None:
-            self._deadline.cancel()
-        super().connection_lost(exc)
-
-    def _wait(self) -> None:
-        self._deadline = self.loop.call_later(SLOWEST, self._end)
-
-    def _end(self) -> None:
-        self._deadline = None
-        if not self._is_answering():
-            self.transport.close()
-
-    def _is_answering(self) -> bool:
-        """Whether a request is here, and its answer not yet sent; its body has a time of its own."""
-        cycle: Any = getattr(self, "cycle", None)
-        return cycle is not None and not cycle.response_complete
 
 
 class _Refused(Exception):

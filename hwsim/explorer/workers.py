@@ -1,6 +1,6 @@
 """Processes that answer: one for the hand that moves, one for what may take longer, and one that stands by for either.
 
-A process is forked from a server that has imported what a run needs, and tries every question while none is asked.
+A process is forked from a server that has imported what a run needs.
 A question may be hostile or endless: a process ends once it has computed for too long, or is killed by this one's clock where
 it is kept from computing, and the one that stands by takes its place. A question that a newer one of the same kind overtakes is
 not answered; if it is being computed, it is killed once it is older than `PATIENCE`.
