@@ -49,7 +49,6 @@ REPORTS: Final[dict[str, Report]] = {
     "summary": report("summary.say"),
     "trace": report("trace.write"),
 }
-SCENES: Final = ("launches", "sends")  # animations of a run; see `hwsim.views.animate.draw`
 _FIGURES: Final[dict[str, Report]] = {
     "gantt": REPORTS["gantt"],
     "interval": report("interval.draw"),
