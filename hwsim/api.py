@@ -25,14 +25,13 @@ from hwsim.results.result import Result
 from hwsim.results.timeline import Timeline
 from hwsim.results.usage import of_all, usage
 from hwsim.spec import SpecError, Tree, different
-from hwsim.views.kit.shown import Shown, drawn
+from hwsim.views.kit.shown import Picture, Shown, drawn
 from hwsim.workload import Workload
 from hwsim.workload.events import late
 from hwsim.workload.lower import Folding, Writing
 
 if TYPE_CHECKING:  # reports, and what few runs have, are imported when they are asked for
     import pandas as pd
-    from matplotlib.figure import Figure
 
     from hwsim.costs.bill import Paying
     from hwsim.doors import Told
@@ -101,22 +100,22 @@ class Run(Shown, Result):
         return write(path, REPORTS["trace"](self, Path(path).suffix))
 
     @overload
-    def plot(self, figure: FigureName = "gantt", path: None = None) -> Figure: ...
+    def plot(self, figure: FigureName = "gantt", path: None = None) -> Picture: ...
 
     @overload
     def plot(self, figure: str, path: str | Path) -> Path: ...
 
     @overload
-    def plot(self, figure: str | Path, path: None = None) -> Figure | Path: ...
+    def plot(self, figure: str | Path, path: None = None) -> Picture | Path: ...
 
-    def plot(self, figure: str | Path = "gantt", path: str | Path | None = None) -> Figure | Path:
+    def plot(self, figure: str | Path = "gantt", path: str | Path | None = None) -> Picture | Path:
         """Write a figure of `hwsim.views.FIGURES` (.png, .svg or .pdf), or give it to a notebook.
 
         Args:
             figure: gantt, latency, memory, queues, services or serving; a file alone gets the gantt.
 
         Returns:
-            The file; without a path a figure of matplotlib, which a notebook shows.
+            The file; without a path a picture, which a notebook shows.
 
         Raises:
             ValueError: no such figure, or another suffix.

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from matplotlib.text import Annotation
 
 FORMATS: Final = ("png", "svg", "pdf")
-KEPT: Final = ".kept"  # instead of a suffix: the figure itself, for a notebook
 DARK: Final = "dark"
 NARROW: Final = "narrow"
 PAGE: Final = 9.0  # inches of a figure's width; a narrow one has 5
@@ -72,22 +71,14 @@ def figure_bytes(suffix: str, *, width: float = PAGE, height: float) -> Iterator
         ValueError: the suffix is none of .png, .svg, .pdf.
     """
     *looks, kind = suffix.lower().removeprefix(".").split(".")
-    if kind not in FORMATS and suffix != KEPT:
+    if kind not in FORMATS:
         raise ValueError(f"a figure is written as .png, .svg or .pdf, not as '{suffix or 'a file without suffix'}'")
     import matplotlib as mpl
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     buffer = io.BytesIO()
-    style = _style(NIGHT if DARK in looks else LIGHT)
-    with mpl.rc_context(style):
-        if suffix == KEPT:
-            from hwsim.views.kit.inline import Inline, Keeping
-
-            inline = Inline(figsize=(width, height), layout="constrained")
-            inline.style = style
-            yield inline, Keeping(inline)
-            return
+    with mpl.rc_context(_style(NIGHT if DARK in looks else LIGHT)):
         figure = Figure(figsize=(min(width, SLIM) if NARROW in looks else width, height), layout="constrained")
         FigureCanvasAgg(figure)
         yield figure, buffer

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, overload
@@ -13,7 +13,6 @@ from hwsim.views.kit.table import size_text
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.figure import Figure
 
 ROWS: Final = 30  # of a table in a notebook; `to_pandas` has them all
 UNITS: Final = (  # ends of names of a document's numbers
@@ -81,16 +80,16 @@ class Drawn(Shown):
         raise NotImplementedError
 
     @overload
-    def plot(self) -> Figure: ...
+    def plot(self) -> Picture: ...
 
     @overload
     def plot(self, path: str | Path) -> Path: ...
 
-    def plot(self, path: str | Path | None = None) -> Figure | Path:
+    def plot(self, path: str | Path | None = None) -> Picture | Path:
         """Write the figure (.png, .svg or .pdf), or give it to a notebook.
 
         Returns:
-            The file; without a path a figure of matplotlib, which a notebook shows.
+            The file; without a path a picture, which a notebook shows.
 
         Raises:
             ValueError: there is nothing to draw, or another suffix.
@@ -98,21 +97,28 @@ class Drawn(Shown):
         return drawn(self.figure, path)
 
 
-def drawn(figure: Any, path: str | Path | None) -> Figure | Path:
-    """Write a figure, or keep it as one of matplotlib's where no path is given.
+class Picture(bytes):
+    """A PNG that a notebook shows."""
+
+    def __repr__(self) -> str:
+        return f"Picture of {len(self):,} bytes"
+
+    def _repr_png_(self) -> bytes:
+        return bytes(self)
+
+
+def drawn(figure: Callable[[str], Iterable[bytes]], path: str | Path | None) -> Picture | Path:
+    """Write a figure, or give it to a notebook where no path is given.
 
     Args:
         figure: makes the bytes of a file by its suffix.
     """
-    if path is not None:
-        from hwsim.views.kit.figure import suffix_of
-        from hwsim.views.kit.writing import write
+    if path is None:
+        return Picture(b"".join(figure(".png")))
+    from hwsim.views.kit.figure import suffix_of
+    from hwsim.views.kit.writing import write
 
-        return write(path, figure(suffix_of(path)))
-    from hwsim.views.kit.figure import KEPT
-    from hwsim.views.kit.inline import kept
-
-    return kept(figure(KEPT))
+    return write(path, figure(suffix_of(path)))
 
 
 def pandas() -> Any:
