@@ -6,6 +6,7 @@ from hwsim.devices import Nic, Switch
 from hwsim.machine import Link, Machine
 from hwsim.machine.cards import Cards
 from hwsim.machine.layout import Layout
+from hwsim.machine.numbering import Draws
 from hwsim.machine.placed import Routing
 from hwsim.machine.routes import Routes
 
@@ -57,3 +58,10 @@ def eager_routes(machine: Machine) -> Routes:
     routes = Routes(net, Cards(net))  # type: ignore[arg-type]
     routes.hosts = _Nothing()  # type: ignore[assignment]
     return routes
+
+
+def drawn_of(machine: Machine, draws: Draws, pair: int) -> dict[str, float]:
+    """What a pair draws, by capacity."""
+    numbers = draws.capacity[draws.first[pair] : draws.first[pair + 1]].tolist()
+    amounts = [amount for _, amount in draws.costs[draws.shape[pair]].demand.amounts]
+    return dict(zip(map(machine.capacity_name, numbers), amounts, strict=True))

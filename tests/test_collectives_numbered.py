@@ -1,4 +1,4 @@
-"""Collectives whose ranks have unequal parts: amounts by number of the capacity are those by name, to the last bit."""
+"""Collectives whose ranks have unequal parts: in columns they draw what single transfers draw, to the last bit."""
 
 from __future__ import annotations
 
@@ -8,22 +8,24 @@ from typing import Any
 
 import pytest
 
-from hwsim.communication import ALGORITHMS, drawing, drawn
-from hwsim.communication.addends import step_of
+from hwsim.communication import ALGORITHMS, drawing
 from hwsim.communication.algorithms import Algorithm
 from hwsim.communication.algorithms.direct import Direct
 from hwsim.communication.algorithms.double_tree import DoubleTree
 from hwsim.communication.algorithms.in_network import InNetwork
 from hwsim.communication.algorithms.ring import Ring
+from hwsim.communication.drawing import Drawing
 from hwsim.communication.flows import Flows, Task
+from hwsim.communication.ledger import Exchange, Ledger
 from hwsim.communication.pairs import columns
-from hwsim.communication.placing import place
+from hwsim.communication.placing import handling, place
 from hwsim.communication.plan import CannotCollect, Group, Operation
-from hwsim.communication.rounds import rounds_of
-from hwsim.machine import Machine
+from hwsim.communication.rounds import Round, rounds_of
+from hwsim.machine import Machine, NoRoute, UnknownName
 from hwsim.machine.handling import Handling
 from hwsim.machine.libraries.overheads import Overheads
 from hwsim.prepare import load_machine
+from tests.eager_net import drawn_of
 
 RANKS = 24
 SOME = Overheads(start=3e-6, step=1e-6, hop=2e-6, efficiency=0.8)
@@ -51,7 +53,7 @@ CASES: tuple[tuple[str, Operation, Sequence[float]], ...] = (
 
 
 @pytest.mark.parametrize(("name", "operation", "weights"), CASES)
-def test_unequal_parts_draw_by_number_what_they_draw_by_name(
+def test_steps_in_parts_and_batches_draw_what_they_draw_at_once(
     machine: Machine, name: str, operation: Operation, weights: Sequence[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     task = Task(machine, operation, machine.devices_of("gpu"), 7e6, weights)
@@ -59,14 +61,10 @@ def test_unequal_parts_draw_by_number_what_they_draw_by_name(
     def found() -> tuple[Flows, Any]:
         return task.flows(ALGORITHMS[name], SOME), task.together(ALGORITHMS[name], SOME)
 
-    monkeypatch.setattr(drawn, "SEVERAL", RANKS + 1)
-    by_name = found()
-    monkeypatch.setattr(drawn, "SEVERAL", RANKS)
-    by_number = found()
-    monkeypatch.setattr(drawing, "_AT_ONCE", 50)  # a step in parts, and steps in several batches
-    in_parts = found()
-    assert by_number == by_name == in_parts
-    assert any(phase.cost.demand.amounts for phase in by_name[0].phases)
+    at_once = found()
+    monkeypatch.setattr(drawing, "_AT_ONCE", 50)
+    assert found() == at_once
+    assert any(phase.cost.demand.amounts for phase in at_once[0].phases)
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 9])
@@ -85,27 +83,52 @@ def test_pairs_of_many_sizes_cost_what_each_of_them_costs(machine: Machine) -> N
                      for _ in range(60)])  # fmt: skip
     how = Handling(by="sm")
     found = machine.draws_among(gpus, pairs.sources, pairs.targets, pairs.shares, how)
-    amounts = found.amounts()
     for at, (source, target, size) in enumerate(pairs):
-        demand = machine.transfer(gpus[source], gpus[target], size, how).demand
-        rows = slice(int(found.first[at]), int(found.first[at + 1]))
-        mine = {machine.capacity_name(number): amount for number, amount in zip(found.capacity[rows], amounts[rows], strict=True)}
-        assert mine == dict(demand.amounts)
-        assert found.costs[found.shape[at]].demand.latency == demand.latency
+        assert drawn_of(machine, found, at) == dict(machine.transfer(gpus[source], gpus[target], size, how).demand.amounts)
 
 
 @pytest.mark.parametrize("name", ["dgx-h100", "dgx-a100", "d2l-4gpu-pcie", "d2l-ps-cluster", "d2l-two-nodes"])
-def test_sums_of_known_addends_are_those_of_single_transfers(name: str) -> None:
-    machine, sums = load_machine(name), 0
-    for ranks in (machine.devices_of("gpu")[:4], machine.devices_of("gpu")[1:3], machine.devices_of("cpu")[:2]):
-        for algorithm in (Direct(), Ring(both=True), InNetwork(), DoubleTree()):
+def test_a_step_draws_the_sums_of_its_transfers(name: str) -> None:
+    machine = load_machine(name)
+    gpus, cpus = machine.devices_of("gpu"), machine.devices_of("cpu")
+    for ranks in (
+        gpus[:4],
+        gpus[1:3],
+        cpus[:2],
+        (*gpus[:2], *cpus[:1]),
+        (*list(machine.groups)[:1], *gpus[:2]),
+    ):
+        for algorithm in (Direct(), Ring(both=True), InNetwork(), DoubleTree(), ALGORITHMS["ps-cpu"]):
             try:
                 placed = place(machine, algorithm, ranks)
                 rounds = placed.algorithm.rounds("all-reduce", placed.group)
-            except CannotCollect:
+            except (CannotCollect, NoRoute, UnknownName):
                 continue
+            known = Drawing(machine, placed, rounds)
             for size in (0.0, 1.0, 4097.0, 3.3e7):
-                names = drawn.Names(drawn.Exchange(machine, placed, size, SOME))
-                assert [names.step(stage) for stage in rounds] == [names._one_by_one(stage) for stage in rounds]
-            sums += sum(step_of(machine, placed, stage) is not None for stage in rounds)
-    assert sums or not name.startswith("dgx")
+                ledger = Ledger(Exchange(machine, placed, size, SOME), known)
+                assert [drawn(ledger, known, stage) for stage in rounds] == [
+                    one_by_one(ledger.exchange, stage) for stage in rounds
+                ]
+
+
+def drawn(ledger: Ledger, drawing: Drawing, stage: Round) -> tuple[dict[str, float], tuple[float, float]]:
+    sums, waits = ledger.step(stage)
+    return {drawing.name(place): amount for place, amount in enumerate(sums.amounts.tolist()) if amount}, waits
+
+
+def one_by_one(exchange: Exchange, stage: Round) -> tuple[dict[str, float], tuple[float, float]]:
+    """Amounts by capacity, and the wait, of single transfers."""
+    machine, placed, amounts, waits = exchange.machine, exchange.placed, dict[str, float](), (0.0, 0.0)
+    for source, target, share in stage.pairs:
+        a, b, size = placed.parties[source], placed.parties[target], share * exchange.size
+        demand = machine.transfer(a, b, size, handling(machine, placed.algorithm, a, b)).demand
+        waits = max(waits, (SOME.of_step(placed.across(a, b)), demand.latency), key=sum)
+        for name, amount in demand.amounts:
+            if exchange.is_wire(name) and isinstance(placed.algorithm, InNetwork):
+                amounts[name] = max(amounts.get(name, 0.0), amount / SOME.efficiency)
+            else:
+                amounts[name] = amounts.get(name, 0.0) + (amount / SOME.efficiency if exchange.is_wire(name) else amount)
+        if stage.reduce and (read := exchange.read_again(b, size)) is not None:
+            amounts[read[0]] = amounts.get(read[0], 0.0) + read[1]
+    return amounts, waits

@@ -12,7 +12,7 @@ from tests.test_docs import ROOT
 
 BUDGETS: Final = {  # code lines
     "cli": 1_972,
-    "communication": 3_469,
+    "communication": 3_249,
     "comparing": 2_456,
     "costs": 1_276,
     "devices": 5_983,
@@ -27,7 +27,7 @@ BUDGETS: Final = {  # code lines
     "hwsim_calibrate": 9_298,
     "importers": 4_810,
     "links": 429,
-    "machine": 4_794,
+    "machine": 4_749,
     "models": 5_591,
     "ops": 1_637,
     "planning": 2_966,

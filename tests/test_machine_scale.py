@@ -15,12 +15,12 @@ from hwsim.cli.show import command as show
 from hwsim.communication import choosing
 from hwsim.communication.choosing import bus
 from hwsim.formats import natural
-from hwsim.machine import Link, Machine, PlacedDevice, bulk
+from hwsim.machine import Link, Machine, PlacedDevice
 from hwsim.machine.handling import Handling
 from hwsim.machine.placed import NoRoute, UnknownName
 from hwsim.spec import SpecError, find, read, tree_of
 from hwsim.spec.paths import apply_set
-from tests.eager_net import eager_routes
+from tests.eager_net import drawn_of, eager_routes
 
 CPU = "kind: cpu, cores: 2, flop: {fp32: 1 GFLOP/s}, memory: {bandwidth: 100 GB/s}"
 GPU = "kind: gpu, flop: {fp32: 1 TFLOP/s}, memory: {bandwidth: 1 TB/s, latency: 300 ns}"
@@ -168,32 +168,12 @@ def test_transfers_in_columns_are_those_one_by_one(texts: tuple[str, str], rando
         return
     handling = Handling(messages=messages)
     found = of.draws([a for a, _ in pairs], [b for _, b in pairs], size, handling)
-    amounts, latency, first = found.amounts(), found.latency(), found.first.tolist()
     for at, (a, b) in enumerate(pairs):
-        demand = of._transfers.made(a, b, size, handling).demand
-        rows = range(first[at], first[at + 1])
-        drawn = {of.capacity_name(int(found.capacity[row])): float(amounts[row]) for row in rows}
-        assert drawn == dict(demand.amounts)
+        demand = of._transfers.cost(a, b, size, handling).demand
+        assert drawn_of(of, found, at) == dict(demand.amounts)
         one = found.costs[found.shape[at]].demand
         assert (one.latency, one.floor, one.share, one.holds) == (demand.latency, demand.floor, demand.share, demand.holds)
-        assert latency[at] == demand.latency
     assert [*dict.fromkeys(found.shape.tolist())] == [*range(len(found.costs))]
-
-
-@settings(deadline=None, max_examples=30)
-@given(
-    clusters(),
-    st.randoms(use_true_random=False),
-    st.sampled_from([1e6, 5.0, 0.0]),
-    st.sampled_from([Handling(), Handling(messages=3.0), Handling(pages="pageable", waited=True), Handling(by="sm")]),
-)
-def test_transfers_like_one_that_is_known_cost_what_a_search_says(
-    texts: tuple[str, str], random: object, size: float, handling: Handling
-) -> None:
-    of = machine(texts[0])
-    for a, b in _pairs(of, random, 120):
-        if of._routes.find(a, b) is not None and (found := of._transfers.bulk.cost(a, b, size, handling)) is not None:
-            assert found == of._transfers.made(a, b, size, handling)  # amounts, bytes and derivation
 
 
 @settings(deadline=None, max_examples=25)
@@ -258,12 +238,11 @@ def test_pairs_that_only_look_alike_are_told_apart(text: str) -> None:
     found = of.draws([a for a, _ in pairs], [b for _, b in pairs], 1e6)
     for at, (a, b) in enumerate(pairs):
         names = {of.capacity_name(int(each)) for each in found.capacity[found.first[at] : found.first[at + 1]]}
-        demand = of._transfers.made(a, b, 1e6).demand
-        assert of._transfers.bulk.cost(a, b, 1e6, Handling()) in (None, of._transfers.made(a, b, 1e6))
+        demand = of._transfers.cost(a, b, 1e6).demand
         assert names == {name for name, _ in demand.amounts}
         like = found.costs[found.shape[at]].demand.amounts
         assert sorted(of.capacities[name].rate for name, _ in like) == sorted(of.capacities[name].rate for name in names)
-        assert found.latency()[at] == demand.latency
+        assert found.costs[found.shape[at]].demand.latency == demand.latency
 
 
 def test_pairs_at_switches_of_different_speed_are_different_shapes() -> None:
@@ -465,14 +444,3 @@ def test_a_switch_of_100000_ports_is_linked_in_columns() -> None:
     assert [link.capacity for link in of.route("gpu99999", "gpu0")] == ["port:gpu99999->sw", "port:sw->gpu0"]
     assert len(of.capacities) == 400_001
     assert _made(Link) - before < 10
-
-
-def test_where_hardly_any_pair_is_like_another_they_are_worked_out_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bulk, "_TRIED", 3)
-    hosts = [f"host-{letter}" for letter in "abcdefgh"]
-    parts = ", ".join(f"{host}: {{{CPU}}}" for host in hosts)
-    wires = ", ".join(f"{{name: to-{host}, between: [{host}, switch], {NET}}}" for host in hosts)
-    of = machine(f"parts: {{{parts}, switch: {{kind: switch}}}}\nlinks: [{wires}]\n")
-    costs = [of._transfers.bulk.cost(a, b, 1e6, Handling()) for a, b in permutations(hosts, 2)]
-    assert costs == [None] * len(costs)
-    assert of._transfers.bulk._worked_out == 4

@@ -11,7 +11,7 @@ from hwsim import api as hwsim
 from hwsim.communication import timing
 from hwsim.devices import Nic
 from hwsim.machine import TOPOLOGIES, Link, Machine
-from tests.eager_net import eager_routes
+from tests.eager_net import drawn_of, eager_routes
 
 FABRICS = {  # name of the case -> what stands in a `links:` entry
     "fat-tree, one leaf a rail": "topology: fat-tree, leaf_ports: 4, rails: 4",
@@ -111,14 +111,8 @@ def test_ways_in_columns_and_ways_by_a_search_are_the_same(fabric: str) -> None:
     eager = eager_routes(machine)
     found = pairs(machine)[::3]
     draws = machine.draws([a for a, _ in found], [b for _, b in found], 1e6)
-    amounts = draws.amounts()
     for at, (a, b) in enumerate(found):
-        rows = slice(int(draws.first[at]), int(draws.first[at + 1]))
-        drawn = {
-            machine.capacity_name(number): amount
-            for number, amount in zip(draws.capacity[rows].tolist(), amounts[rows].tolist(), strict=True)
-        }
-        assert drawn == pytest.approx(dict(machine.transfer(a, b, 1e6).demand.amounts))
+        assert drawn_of(machine, draws, at) == pytest.approx(dict(machine.transfer(a, b, 1e6).demand.amounts))
         assert machine.route(a, b) == eager.route(a, b).links
 
 

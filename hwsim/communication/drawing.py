@@ -1,7 +1,8 @@
-"""Draws of the pairs of steps, row by row and by number of the capacity: many pairs of many steps at one look.
+"""Draws of the pairs of steps, row by row, for any number of bytes: many pairs of many steps at one look.
 
-The machine distinguishes pairs by the shape of their route and by their bytes (`Machine.draws_among`), so that a pair costs a
-microsecond and nothing is named but the capacities of one pair of each shape.
+The machine distinguishes pairs by the shape of their route and by their share of the bytes (`Machine.draws_among`), so that a
+pair costs a microsecond and nothing is named but the capacities of one pair of each shape. Who draws from what does not depend
+on the bytes: a drawing among few devices is kept for other sizes.
 """
 
 from __future__ import annotations
@@ -12,43 +13,53 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from hwsim.communication.drawn import Exchange, Waits
 from hwsim.communication.pairs import Pair, columns
-from hwsim.communication.placing import handling
+from hwsim.communication.placing import HANDLINGS, Placed, moved_by_kernels
 from hwsim.communication.rounds import Round
-from hwsim.graph.opgraph import Floats, Ints
+from hwsim.demand import Unit
+from hwsim.devices import Cpu, Gpu, Memory
+from hwsim.graph.opgraph import Ints
+from hwsim.machine import Machine
 from hwsim.machine.numbering import Draws
 from hwsim.records import dataclass
 
 _AT_ONCE: Final = 1 << 16  # pairs whose rows are held at the same time
+_DIGITS: Final = str.maketrans("", "", "0123456789")
 
 
-class Table(NamedTuple):
-    """Different draws. names: a capacity that such a draw is from; the others have its name but for digits, rate and unit."""
+class Look(NamedTuple):
+    """The features that capacities have in common. name: without digits; link: the kind of link, "" of a device's."""
 
-    names: Sequence[str]
-    amounts: Floats
-    moved: Floats
+    name: str
+    rate: float
+    unit: Unit
+    link: str
+
+
+class Kinds(NamedTuple):
+    """The kinds of pairs of steps that are looked at together.
+
+    wires: by kind and row, whether the transfer draws from a link. readers: by kind the memory that a receiver reads once more
+    before it adds, in the row after the others; None if there is none. starts: by kind the first of its rows among all.
+    """
+
+    draws: Draws
+    wires: Sequence[Sequence[bool]]
+    readers: Sequence[Cpu | Gpu | Memory | None]
+    starts: Ints
 
 
 class Step(NamedTuple):
-    """Rows of a step in the order of its pairs. number: each row's capacity, by number; which: the row's place in the table.
+    """Rows of a step in the order of its pairs.
 
-    waits: overhead and latency of the pair that waits longest; floor: the least seconds of the step.
+    place: of each row's capacity; which: the row's place among those of all kinds of pairs.
+    code: by pair 2 x its kind, and 1 more if a network lies between its ends.
     """
 
-    number: Ints
+    kinds: Kinds
+    place: Ints
     which: Ints
-    table: Table
-    waits: Waits
-    floor: float
-
-
-class _Read(NamedTuple):
-    """A second read, by a receiver that adds. place: its capacity, by place in the cost (-1: none); amount: what it draws."""
-
-    place: int
-    amount: float
+    code: Ints
 
 
 @dataclass(slots=True)
@@ -79,28 +90,35 @@ class _Batch:
 
 
 class Drawing:
-    """Draws of the steps of a collective, which are asked for in their order."""
+    """Draws of the steps of a collective. A capacity has the place that was next when it was first drawn from.
 
-    def __init__(self, exchange: Exchange, rounds: Sequence[Round]) -> None:
-        self._exchange = exchange
-        self._ahead: list[_Batch] = [_Batch()]
+    numbers, look, rates, is_wire: by place; looks: those that differ.
+    """
+
+    def __init__(self, machine: Machine, placed: Placed, rounds: Sequence[Round]) -> None:
+        self._machine, self._placed = machine, placed
+        self._batches: list[_Batch] = [_Batch()]
         for stage in rounds:
-            if not self._ahead[-1].add(stage):
-                self._ahead.append(_Batch())
-                self._ahead[-1].add(stage)
-        self._ahead.reverse()
-        self._now = _Batch()
+            if not self._batches[-1].add(stage):
+                self._batches.append(_Batch())
+                self._batches[-1].add(stage)
         self._ready: dict[int, Step] = {}
-        self._wires: dict[str, bool] = {}  # by capacity, whether it is a link's
-        nodes = [exchange.machine.node_of(name) for name in exchange.placed.parties] if exchange.overheads.hop is not None else []
-        joined = exchange.placed.joined
-        self._node = _numbered(nodes)
-        self._joined = _numbered([joined.get(node, node) for node in nodes]) if joined else self._node
+        nodes = [machine.node_of(name) for name in placed.parties]
+        self._node, self._joined = _numbered(nodes), _numbered([placed.joined.get(node, node) for node in nodes])
+        self._by_kernels = moved_by_kernels(machine, placed)
+        self._place: Ints = np.empty(0, np.int32)  # by number
+        self._look_of_name: dict[str, int] = {"": -1}  # of a second read, whose capacity has a row of its own
+        self._names: dict[int, str] = {}  # by place, of those that were asked for
+        self.numbers: Ints = np.empty(0, np.int32)
+        self.look: Ints = np.empty(0, np.int32)
+        self.looks: dict[Look, int] = {}
+        self.rates, self.is_wire = np.empty(0), np.empty(0, np.bool_)
 
     def step(self, stage: Round) -> Step:
         """The draws of a step."""
         if id(stage) not in self._ready:
-            self._ready = self._looked_at(self._batch(stage))
+            batch = next(each for each in self._batches if any(stage is known for known in each.stages))
+            self._ready = self._looked_at(batch)
         return self._ready[id(stage)]
 
     def parts(self, stage: Round) -> Iterator[Step]:
@@ -109,116 +127,90 @@ class Drawing:
         if len(pairs) <= _AT_ONCE:
             yield self.step(stage)
             return
-        self._batch(stage)
         for low in range(0, len(pairs), _AT_ONCE):
             part, batch = replace(stage, pairs=pairs[low : low + _AT_ONCE]), _Batch()
             batch.add(part)
             yield self._looked_at(batch)[id(part)]
 
-    def _batch(self, stage: Round) -> _Batch:
-        """The steps among which this one is looked at: as they are asked for in their order, the present ones or the next."""
-        if not any(each is stage for each in self._now.stages):
-            self._now = self._ahead.pop()
-        return self._now
+    def name(self, place: int) -> str:
+        """The name of a capacity."""
+        name = self._names.get(place)
+        if name is None:
+            name = self._names[place] = self._machine.capacity_name(int(self.numbers[place]))
+        return name
 
     def _looked_at(self, batch: _Batch) -> dict[int, Step]:
-        exchange = self._exchange
-        machine, parties = exchange.machine, exchange.placed.parties
         ends = [columns(pairs) for pairs in batch.pairs]
         bounds = np.cumsum([0, *map(len, ends)]).tolist()  # count
         sources, targets = (np.concatenate([getattr(each, name) for each in ends]) for name in ("sources", "targets"))
-        sizes = np.concatenate([each.shares for each in ends]) * exchange.size
-        same = len(sizes) > 0 and bool((sizes == sizes[0]).all())
-        how = handling(machine, exchange.placed.algorithm, parties[0], parties[1])
-        draws = machine.draws_among(parties, sources, targets, float(sizes[0]) if same else sizes, how)
-        table, starts = self._table(draws)
-        code = 2 * draws.shape + self._far(sources, targets)
-        waits, floors = self._waits(draws)
-        reads, full = [], table
-        if any(stage.reduce for stage in batch.stages):
-            _, firsts = np.unique(draws.shape, return_index=True)
-            reads = self._reads(draws, firsts, targets, sizes)
-            full = _with(table, reads, sizes[firsts])
+        shares = np.concatenate([each.shares for each in ends])
+        how = (self._by_kernels[sources] & self._by_kernels[targets]).astype(np.int64)
+        draws = self._machine.draws_among(self._placed.parties, sources, targets, shares, (HANDLINGS, how))
+        every, memory, kinds = self._kinds(draws, targets)
+        rows = np.repeat((kinds.starts[draws.shape] - draws.first[:-1]).astype(np.int32), np.diff(draws.first))
+        rows += np.arange(len(rows), dtype=np.int32)
+        places = self._places(draws.capacity, np.array([self._look_number(name) for name in every], np.int32)[rows])
+        code = 2 * draws.shape + ((self._node[sources] != self._node[targets]) & (self._joined[sources] != self._joined[targets]))
         ready = {}
         for stage, at in zip(batch.stages, batch.which, strict=True):
             low, high = bounds[at : at + 2]
             begin, end = draws.first[low], draws.first[high]
             shape, first = draws.shape[low:high], draws.first[low : high + 1] - begin
-            number = draws.capacity[begin:end]
-            which = np.repeat((starts[shape] - first[:-1]).astype(np.int32), np.diff(first))
-            which += np.arange(len(number), dtype=np.int32)
-            if stage.reduce and reads:
-                place = np.array([read.place for read in reads])[shape]  # count
-                again = place >= 0
-                memory = number[(first[:-1] + place)[again]]
-                number = np.insert(number, first[1:][again], memory)
-                which = np.insert(which, first[1:][again], len(table.names) + shape[again])
-            longest = self._longest(draws, waits, code[low:high])
-            ready[id(stage)] = Step(
-                number, which, full if stage.reduce else table, longest, float(floors[shape].max(initial=0.0))
-            )
+            place, which = places[begin:end], rows[begin:end]
+            if stage.reduce:
+                reads = memory[shape]
+                again = reads >= 0
+                place, which = (
+                    np.insert(place, first[1:][again], place[(first[:-1] + reads)[again]]),
+                    np.insert(which, first[1:][again], (kinds.starts[shape] + np.diff(first))[again]),
+                )
+            ready[id(stage)] = Step(kinds, place, which, code[low:high])
         return ready
 
-    def _table(self, draws: Draws) -> tuple[Table, Ints]:
-        """The rows of all costs one after another, and the first row of each cost."""
-        efficiency = self._exchange.overheads.efficiency
-        names: list[str] = []
-        amounts: list[float] = []
-        moved: list[float] = []
-        starts = []
-        for cost in draws.costs:
-            starts.append(len(names))
-            natural = {name: amount for name, amount, unit in cost.moved if unit != "1"}
-            for name, amount in cost.demand.amounts:
-                names.append(name)
-                if name not in self._wires:
-                    self._wires[name] = self._exchange.is_wire(name)
-                amounts.append(amount / efficiency if self._wires[name] else amount)
-                moved.append(natural.get(name, 0.0))
-        return Table(names, np.array(amounts, np.float64), np.array(moved, np.float64)), np.array(starts, np.int64)  # count
+    def _kinds(self, draws: Draws, targets: Ints) -> tuple[list[str], Ints, Kinds]:
+        """Names of all rows; by kind the row of the memory that is read again, -1 without one; and the kinds."""
+        machine, every, starts, memory = self._machine, list[str](), list[int](), list[int]()
+        wires, readers = list[Sequence[bool]](), list[Cpu | Gpu | Memory | None]()
+        _, firsts = np.unique(draws.shape, return_index=True)
+        for kind, cost, receiver in zip(draws.kinds, draws.costs, targets[firsts].tolist(), strict=True):
+            names = [name for name, _ in cost.demand.amounts]
+            model = machine.device(self._placed.parties[receiver]).model
+            reader = model if names and isinstance(model, Cpu | Gpu | Memory) else None
+            readers.append(reader)
+            memory.append(-1 if reader is None else names.index(reader.copy_bytes(kind.b, 1.0)[0]))
+            wires.append([machine.capacities[name].unit == "B" for name in names])
+            starts.append(len(every))
+            every += [*names, ""]
+        return every, np.array(memory, np.int64), Kinds(draws, wires, readers, np.array(starts, np.int64))  # count
 
-    def _reads(self, draws: Draws, firsts: Ints, targets: Ints, sizes: Floats) -> list[_Read]:
-        """By cost what a receiver that adds reads of its own data."""
-        machine, parties = self._exchange.machine, self._exchange.placed.parties
-        reads = []
-        for pair in firsts.tolist():
-            read = self._exchange.read_again(parties[int(targets[pair])], float(sizes[pair]))
-            if read is None:
-                reads.append(_Read(-1, 0.0))
-                continue
-            numbers = draws.capacity[draws.first[pair] : draws.first[pair + 1]].tolist()
-            reads.append(_Read([machine.capacity_name(number) for number in numbers].index(read[0]), read[1]))
-        return reads
+    def _places(self, number: Ints, look: Ints) -> Ints:
+        """The place of the capacity of each row; one that has none yet is given the next."""
+        if not len(self._place):
+            self._place = np.full(self._machine.capacity_numbers, -1, np.int32)
+        places: Ints = self._place[number]
+        new = np.flatnonzero(places < 0)
+        if len(new):
+            self._place[number[new[::-1]]] = -2 - new[::-1]  # of rows of one capacity, the first counts
+            new = new[self._place[number[new]] == -2 - new]
+            self._place[number[new]] = np.arange(len(self.numbers), len(self.numbers) + len(new))
+            self.numbers = np.append(self.numbers, number[new].astype(np.int32))
+            self.look = np.append(self.look, look[new])
+            self.rates = np.array([look.rate for look in self.looks])[self.look]
+            self.is_wire = np.array([look.unit == "B" for look in self.looks], np.bool_)[self.look]
+            places = self._place[number]
+        if (
+            len(self._batches) == 1 and self._batches[0].count <= _AT_ONCE
+        ):  # no others will be asked for, and the machine may be large
+            self._place = self._place[:0]
+        return places
 
-    def _far(self, sources: Ints, targets: Ints) -> Ints | int:
-        """By pair whether a network lies between its ends (`Placed.across`); 0 where a step takes as long either way."""
-        if self._exchange.overheads.hop is None:
-            return 0
-        apart = (self._node[sources] != self._node[targets]) & (self._joined[sources] != self._joined[targets])
-        far: Ints = apart.astype(np.int64)
-        return far
-
-    def _waits(self, draws: Draws) -> tuple[Floats, Floats]:
-        """By shape, and by whether a network lies between the ends, the seconds that a step waits; by shape the floor."""
-        demands = [cost.demand for cost in draws.costs]
-        steps = [self._exchange.overheads.of_step(apart) for apart in (False, True)]
-        waits = np.array([[step + demand.latency for step in steps] for demand in demands], np.float64)
-        return waits.reshape(-1), np.array([demand.floor for demand in demands], np.float64)
-
-    def _longest(self, draws: Draws, waits: Floats, code: Ints) -> Waits:
-        """The wait of the first pair that waits longest; code: by pair, of a step."""
-        if not len(code):
-            return 0.0, 0.0
-        shape, apart = divmod(int(code[waits[code].argmax()]), 2)
-        overhead, latency = self._exchange.overheads.of_step(bool(apart)), draws.costs[shape].demand.latency
-        return (overhead, latency) if overhead + latency > 0 else (0.0, 0.0)
-
-
-def _with(table: Table, reads: Sequence[_Read], sizes: Floats) -> Table:
-    """The table with what receivers read again, a row for each cost."""
-    names = [*table.names, *("" for _ in reads)]
-    read = np.array([read.amount for read in reads], np.float64)
-    return Table(names, np.concatenate([table.amounts, read]), np.concatenate([table.moved, sizes]))
+    def _look_number(self, name: str) -> int:
+        number = self._look_of_name.get(name)
+        if number is None:
+            capacity = self._machine.capacities[name]
+            look = Look(name.translate(_DIGITS), capacity.rate, capacity.unit, self._machine.link_kind(name))
+            number = self._look_of_name[name] = self.looks.setdefault(look, len(self.looks))
+        return number
 
 
 def _numbered(names: Sequence[str]) -> Ints:

@@ -17,11 +17,11 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, islice
-from typing import Final, Generic, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 from hwsim.communication.algorithms import Algorithm
-from hwsim.communication.drawn import SEVERAL, A, Exchange, Ledger, Line, Waits
-from hwsim.communication.numbered import ledger_of
+from hwsim.communication.drawing import Drawing
+from hwsim.communication.ledger import Exchange, Ledger, Line, Sums, Waits
 from hwsim.communication.pairs import same_ends
 from hwsim.communication.placing import Placed, handling, place
 from hwsim.communication.plan import CannotCollect, Operation
@@ -36,6 +36,7 @@ from hwsim.origins import Cited
 from hwsim.records import dataclass
 
 _LOOKED_AT: Final = 64  # pairs of a step, for the one that waits longest
+_SEVERAL: Final = 32  # ranks, up to which a plan is kept for other sizes
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +89,22 @@ def cost(
         CannotCollect: the algorithm does not do that operation, or not among these devices.
         NoRoute, UnknownName: as the machine says.
     """
-    placed, merged, pieces = _planned(machine, algorithm, operation, devices, weights)
-    exchange = Exchange(machine, placed, size, overheads)
-    ledger = ledger_of(exchange, _flat(merged), columns=columns)
-    return Flows(placed.algorithm, operation, placed.parties, _phases(ledger, exchange, merged, pieces))
+    planned = _planned(machine, algorithm, operation, devices, weights)
+    ledger = planned.ledger(machine, size, overheads, columns=columns)
+    return Flows(planned.placed.algorithm, operation, planned.placed.parties, _phases(ledger, planned))
 
 
-Planned: TypeAlias = tuple[Placed, list[list[Round]], int]
+class Planned(NamedTuple):
+    """The algorithm among the devices, the rounds that make one demand each, and the pieces of a pipeline."""
+
+    placed: Placed
+    merged: list[list[Round]]
+    pieces: int
+    drawing: Drawing
+
+    def ledger(self, machine: Machine, size: float, overheads: Overheads, *, columns: bool = False) -> Ledger:
+        """The sums of its steps, of a number of bytes."""
+        return Ledger(Exchange(machine, self.placed, size, overheads), self.drawing, columns=columns)
 
 
 class Plans(Few[tuple[Algorithm, Operation, tuple[str, ...]], Planned]):
@@ -104,8 +114,7 @@ class Plans(Few[tuple[Algorithm, Operation, tuple[str, ...]], Planned]):
 def _planned(
     machine: Machine, algorithm: Algorithm, operation: Operation, devices: Sequence[str], weights: Sequence[float]
 ) -> Planned:
-    """The algorithm among the devices, the rounds that make one demand each, and the pieces of a pipeline."""
-    if weights or len(devices) > SEVERAL:
+    if weights or len(devices) > _SEVERAL:
         return _planned_anew(machine, algorithm, operation, devices, weights)
     key = algorithm, operation, tuple(devices)
     return machine.kept(Plans).known(key, _planned_anew, machine, algorithm, operation, devices, weights)
@@ -119,11 +128,7 @@ def _planned_anew(
     algorithm, group = placed.algorithm, placed.group
     rounds = algorithm.weighted(operation, group, weights) if weights else algorithm.rounds(operation, group)
     pieces = 1 if weights else algorithm.in_flight(group)
-    return placed, _merged(rounds, pieces), pieces
-
-
-def _flat(merged: Sequence[Sequence[Round]]) -> list[Round]:
-    return [stage for rounds in merged for stage in rounds]
+    return Planned(placed, _merged(rounds, pieces), pieces, Drawing(machine, placed, rounds))
 
 
 def longest_of_first(
@@ -133,9 +138,9 @@ def longest_of_first(
 
     Cheap among very many devices: hardly anything is named.
     """
-    placed, (rounds, *_), _ = _planned(machine, algorithm, operation, devices, ())
-    ledger = ledger_of(Exchange(machine, placed, size, PLAIN), rounds, says_bytes=False)
-    return ledger.longest(_total(ledger, rounds), word)
+    planned = _planned(machine, algorithm, operation, devices, ())
+    ledger = planned.ledger(machine, size, PLAIN)
+    return ledger.longest(_total(ledger, planned.merged[0]), word)
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,22 +183,34 @@ class Task:
 
     def seconds(self, algorithm: Algorithm, overheads: Overheads = PLAIN) -> float:
         """Seconds of the phases by an algorithm when nothing else runs: `Flows.alone`, without their costs."""
-        placed, merged, pieces = _planned(self.machine, algorithm, self.operation, self.devices, self.weights)
-        exchange = Exchange(self.machine, placed, self.size, overheads)
-        return _seconds(ledger_of(exchange, _flat(merged), columns=self.columns, says_bytes=False), exchange, merged, pieces)
+        planned = _planned(self.machine, algorithm, self.operation, self.devices, self.weights)
+        ledger = planned.ledger(self.machine, self.size, overheads, columns=self.columns)
+        flows = [_flow(ledger, rounds, planned.pieces, first=number == 0).total for number, rounds in enumerate(planned.merged)]
+        return math.fsum(total.latency + ledger.seconds(total) for total in flows)
 
     def together(self, algorithm: Algorithm, overheads: Overheads = PLAIN) -> Together:
-        """The phases by an algorithm, added up."""
-        placed, merged, _ = _planned(self.machine, algorithm, self.operation, self.devices, self.weights)
-        exchange = Exchange(self.machine, placed, self.size, overheads)
-        ledger = ledger_of(exchange, _flat(merged))
-        return _added(ledger, exchange, merged, self.operation, self._even(algorithm, overheads) if self.weights else None)
+        """The phases by an algorithm, added up, each as it would be by itself."""
+        planned = _planned(self.machine, algorithm, self.operation, self.devices, self.weights)
+        ledger, all_phases, taken = planned.ledger(self.machine, self.size, overheads), Sums(), []
+        evenly: list[float] = []
+        even = self._even(algorithm, overheads) if self.weights else None
+        for rounds in planned.merged:
+            total = _total(ledger, rounds)
+            all_phases.add(total, 1.0)
+            taken.append(ledger.busy(total))
+            evenly += islice(even or (), 1)  # in turn with the phases, of the same pairs
+        added = ledger.cost(all_phases, ledger.on_slowest_link(all_phases) or 1.0, ())
+        if not planned.merged:
+            added = replace(added, demand=replace(added.demand, holds=()))
+        busy = math.fsum(taken)
+        flows = Flows(planned.placed.algorithm, self.operation, planned.placed.parties, ())
+        return Together(flows, added, busy, busy if even is None else math.fsum(chain(evenly, even)))
 
     def _even(self, algorithm: Algorithm, overheads: Overheads) -> Iterator[float]:
         """By phase the seconds that the links are busy if the ranks' parts are equal."""
-        placed, merged, _ = _planned(self.machine, algorithm, self.operation, self.devices, ())
-        ledger = ledger_of(Exchange(self.machine, placed, self.size, overheads), _flat(merged), says_bytes=False)
-        return (ledger.busy(_total(ledger, rounds)) for rounds in merged)
+        planned = _planned(self.machine, algorithm, self.operation, self.devices, ())
+        ledger = planned.ledger(self.machine, self.size, overheads)
+        return (ledger.busy(_total(ledger, rounds)) for rounds in planned.merged)
 
     def among(self, devices: Sequence[str]) -> Task:
         """The same collective among these devices."""
@@ -219,45 +236,15 @@ def _merged(rounds: Sequence[Round], pieces: int) -> list[list[Round]]:
     return merged
 
 
-def _phases(ledger: Ledger[A], exchange: Exchange, merged: Sequence[Sequence[Round]], pieces: int) -> tuple[Phase, ...]:
+def _phases(ledger: Ledger, planned: Planned) -> tuple[Phase, ...]:
     return tuple(
-        Phase(_name(rounds), _cost(ledger, exchange, rounds, pieces, first=number == 0)) for number, rounds in enumerate(merged)
+        Phase(_name(rounds), _cost(ledger, rounds, planned.pieces, first=number == 0))
+        for number, rounds in enumerate(planned.merged)
     )
 
 
-def _seconds(ledger: Ledger[A], exchange: Exchange, merged: Sequence[Sequence[Round]], pieces: int) -> float:
-    flows = (_flow(ledger, exchange, rounds, pieces, first=number == 0).total for number, rounds in enumerate(merged))
-    return math.fsum(total.latency + ledger.seconds(total) for total in flows)
-
-
-def _added(
-    ledger: Ledger[A],
-    exchange: Exchange,
-    merged: Sequence[Sequence[Round]],
-    operation: Operation,
-    even: Iterator[float] | None,
-) -> Together:
-    """The phases added up, each as it would be by itself.
-
-    even: seconds of each phase with equal parts, None if they are; worked out in turn with the phases, of the same pairs.
-    """
-    all_phases, taken = ledger.nothing(), []
-    evenly: list[float] = []
-    for rounds in merged:
-        total = _total(ledger, rounds)
-        all_phases.add(total, 1.0)
-        taken.append(ledger.busy(total))
-        evenly += islice(even or (), 1)
-    cost = ledger.cost(all_phases, ledger.on_slowest_link(all_phases) or 1.0, ())
-    if not merged:
-        cost = replace(cost, demand=replace(cost.demand, holds=()))
-    busy = math.fsum(taken)
-    flows = Flows(exchange.placed.algorithm, operation, exchange.placed.parties, ())
-    return Together(flows, cost, busy, busy if even is None else math.fsum(chain(evenly, even)))
-
-
-def _total(ledger: Ledger[A], rounds: Sequence[Round]) -> A:
-    total = ledger.nothing()
+def _total(ledger: Ledger, rounds: Sequence[Round]) -> Sums:
+    total = Sums()
     for stage in rounds:
         total.add(ledger.step(stage)[0], stage.times)
     return total
@@ -268,19 +255,19 @@ def _name(rounds: Sequence[Round]) -> str:
     return " + ".join(names) if len(names) < 4 else f"{names[0]} ... {names[-1]}"
 
 
-class _Flow(NamedTuple, Generic[A]):
+class _Flow(NamedTuple):
     """Rounds that flow as one: their amounts with latency and floor, the seconds of the amounts, and each round's share of it.
 
     waits: by round the number of steps that wait, and how long each does.
     """
 
-    total: A
+    total: Sums
     body: float
     waits: tuple[tuple[Round, int, Waits], ...]
 
 
-def _flow(ledger: Ledger[A], exchange: Exchange, rounds: Sequence[Round], pieces: int, *, first: bool) -> _Flow[A]:
-    total, overheads = ledger.nothing(), exchange.overheads
+def _flow(ledger: Ledger, rounds: Sequence[Round], pieces: int, *, first: bool) -> _Flow:
+    total, overheads = Sums(), ledger.exchange.overheads
     total.latency = overheads.start if first else 0.0
     filled = 0.0  # the steps one after another, those that fill a pipeline included
     stages: dict[tuple[tuple[int, int], ...], float] = {}  # a piece's time in a pipeline, by the pairs that it uses
@@ -298,15 +285,15 @@ def _flow(ledger: Ledger[A], exchange: Exchange, rounds: Sequence[Round], pieces
         waiting.append((stage, count, waits))
     body = ledger.seconds(total)
     floor = filled + (pieces - 1) * max(stages.values(), default=0.0)
-    longest = max(body, floor) * overheads.slowdown(exchange.size)
+    longest = max(body, floor) * overheads.slowdown(ledger.exchange.size)
     total.floor = longest if longest > body * (1 + 1e-12) else 0.0
     return _Flow(total, body, tuple(waiting))
 
 
-def _cost(ledger: Ledger[A], exchange: Exchange, rounds: Sequence[Round], pieces: int, *, first: bool) -> Cost:
+def _cost(ledger: Ledger, rounds: Sequence[Round], pieces: int, *, first: bool) -> Cost:
     """One demand for rounds that flow as one."""
-    total, body, waiting = _flow(ledger, exchange, rounds, pieces, first=first)
-    overheads = exchange.overheads
+    total, body, waiting = _flow(ledger, rounds, pieces, first=first)
+    exchange, overheads = ledger.exchange, ledger.exchange.overheads
     terms: list[Term] = []
     if first and overheads.start > 0:
         inputs = (("start", precise(overheads.start, "s"), source_of(overheads.sources, "start")),)

@@ -6,6 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from typing import Final
 
+import numpy as np
+from numpy.typing import NDArray
+
 from hwsim.communication.algorithms import Algorithm
 from hwsim.communication.algorithms.in_network import InNetwork
 from hwsim.communication.algorithms.parameter_server import ParameterServer
@@ -22,7 +25,7 @@ from hwsim.machine.placed import Few, within
 from hwsim.records import dataclass
 
 _MANY: Final = 64  # devices
-_KERNELS: Final = Handling(by="sm")
+HANDLINGS: Final = COPIES, Handling(by="sm")  # the latter: kernels of a collective between two GPUs
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,10 +118,19 @@ def all_of_kind(machine: Machine, devices: Sequence[str], kind: str) -> bool:
     return all(machine.device(name).kind == kind for name in devices)
 
 
+def moved_by_kernels(machine: Machine, placed: Placed) -> NDArray[np.bool_]:
+    """By party, whether kernels move the bytes to and from others of which the same holds: GPUs, but of a parameter server."""
+    if isinstance(placed.algorithm, ParameterServer):
+        return np.zeros(len(placed.parties), np.bool_)
+    if all_of_kind(machine, placed.parties, "gpu"):
+        return np.ones(len(placed.parties), np.bool_)
+    return np.array([machine.device(name).kind == "gpu" for name in placed.parties], np.bool_)
+
+
 def handling(machine: Machine, algorithm: Algorithm, a: str, b: str) -> Handling:
     """The mover of the bytes: kernels of a collective between two GPUs, copies of a parameter server."""
     peers = machine.device(a).kind == machine.device(b).kind == "gpu"
-    return _KERNELS if peers and not isinstance(algorithm, ParameterServer) else COPIES
+    return HANDLINGS[peers and not isinstance(algorithm, ParameterServer)]
 
 
 def found_rings(machine: Machine, ring: Ring, devices: Sequence[str], group: Group) -> Ring:

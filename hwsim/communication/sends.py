@@ -17,8 +17,8 @@ from functools import partial
 from typing import NamedTuple
 
 from hwsim.communication.algorithms import Algorithm
-from hwsim.communication.drawn import Exchange
 from hwsim.communication.flows import check
+from hwsim.communication.ledger import Exchange
 from hwsim.communication.placing import handling, place
 from hwsim.communication.plan import Operation
 from hwsim.communication.steps import ExplicitSend, explicit, unrolled

@@ -9,13 +9,13 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from hwsim.demand import Cost, Demand, Later, Term
+from hwsim.demand import Cost
 from hwsim.machine.attached import Attached
 from hwsim.machine.capacities import oversubscription
 from hwsim.machine.handling import Handling
 from hwsim.machine.layout import Part
 from hwsim.machine.net import BOTH
-from hwsim.machine.numbering import Draws, Floats, Numbering, kinds_of
+from hwsim.machine.numbering import Draws, Floats, Handlings, Numbering, Sample, kinds_of
 from hwsim.machine.placed import UnknownName
 from hwsim.machine.routes import Route
 from hwsim.machine.skeleton import Place, Skeleton, Skeletons
@@ -25,7 +25,6 @@ from hwsim.machine.wiring import Ends
 from hwsim.records import dataclass
 
 _SPAN: Final = 8  # numbers for each row, up to which a table of all of them is quicker than sorting
-_TRIED: Final = 256  # kinds that are worked out before it is asked whether that pays
 _MANY_COSTS: Final = 20_000  # that are not worth keeping
 ABSOLUTE, FROM, TO, OUT, IN = range(5)  # what a row's number is relative to: nothing, either host, either host's wire
 
@@ -45,6 +44,7 @@ class _Shape:
 
     a: str
     b: str
+    handling: Handling
     places: tuple[tuple[str, int, str], ...]
 
 
@@ -81,11 +81,11 @@ class Bulk:
         self._kinds: dict[tuple[Handling, int], _Kind | None] = {}  # by code
         self._shapes: dict[object, int] = {}
         self._known: list[_Shape] = []
-        self._names: dict[tuple[tuple[int, int, int], int], str] = {}  # by row of a kind and by host
         self._insides: dict[tuple[int, tuple[int, ...]], bool] = {}  # places in hosts, and whether traffic between them is alike
-        self._asked = self._worked_out = 0  # single transfers, and kinds without a pattern
         self._latest: tuple[Sequence[str], Ints] = (), np.empty(0, np.int32)  # names that were asked for, and their numbers
-        self._drawn: tuple[Handling, Ints, Ints, _Rows] | None = None  # pairs that were asked for last: other sizes are next
+        self._drawn: tuple[Sequence[Handling], tuple[Ints, Ints, Ints], _Rows] | None = (
+            None  # pairs that were asked for last: other sizes are next
+        )
 
     def part_of(self, name: str) -> Part | None:
         """The part of a device; None if the name is no device's."""
@@ -115,74 +115,41 @@ class Bulk:
             self._insides[key] = not hashed and all(hosts.alike(a, b) for a, b in permutations(numbers.tolist(), 2))
         return key if self._insides[key] else None
 
-    def draws(self, names: Sequence[str], sources: Ints, targets: Ints, size: float | Floats, handling: Handling) -> Draws:
-        """See `Machine.draws`; sources, targets: places among the names."""
-        if handling.by == "cpu":
+    def draws(self, names: Sequence[str], sources: Ints, targets: Ints, size: float | Floats, handling: Handlings) -> Draws:
+        """See `Machine.draws_among`."""
+        hows, how = ((handling,), np.zeros(len(sources), np.int64)) if isinstance(handling, Handling) else handling
+        if any(each.by == "cpu" for each in hows):
             raise ValueError("copies by a core are for `transfer`")
-        numbers = self._numbers(names)
-        a, b = numbers[sources], numbers[targets]
+        a, b = self._numbered(names, sources, targets)
         last = self._drawn
-        if last is not None and last[0] == handling and np.array_equal(last[1], a) and np.array_equal(last[2], b):
-            rows = last[3]
+        if last is not None and last[0] == hows and all(map(np.array_equal, last[1], (a, b, how))):
+            rows = last[2]
         else:
-            rows = self._rows(a, b, handling)
-            self._drawn = handling, a, b, rows
+            rows = self._rows(a, b, hows, how)
+            self._drawn = hows, (a, b, how), rows
         first, capacity = rows.first, rows.capacity
         nothing = np.broadcast_to(np.asarray(size) <= 0, a.shape)
         if nothing.any():
             many = np.diff(first)
             capacity = capacity[np.repeat(~nothing, many)]
             first = np.concatenate([[0], np.cumsum(np.where(nothing, 0, many))])
-        shape, costs = self._priced(rows, size, handling)
-        return Draws(shape, costs, first, capacity)
+        shape, kinds = _sized(rows, size)
+        return Draws(shape, kinds, first, capacity, self.priced)
 
-    def cost(self, a: str, b: str, size: float, handling: Handling) -> Cost | None:
-        """The cost of a transfer by a pair that is alike; None where it is to be worked out by itself."""
-        start, end = self._ends.numbers((a, b)).tolist()
-        if handling.by == "cpu" or start < 0 or end < 0 or not self._shared:
-            return None
-        h, k = int(self._hosts.owner[start]), int(self._hosts.owner[end])
-        code = int(self._code(start, end, same=h == k >= 0))
-        if self._worked_out > max(_TRIED, self._asked // 2) and (handling, code) not in self._kinds:
-            return None  # hardly any pair is like another, and one by one each takes less
-        self._asked += 1
-        kind = self._kind_of(code, start, end, handling)
-        if kind is None:
-            return None
-        route = self._known[kind.shape]
-        if (route.a, route.b) == (a, b):
-            return None
-        like = self._transfers.made(route.a, route.b, size, handling)
-        if like.requests or like.demand.clocks:
-            return None  # a disk, or a core, that has more to say than what it draws
-        names = [self._called(row, h if row[0] in (FROM, OUT) else k) for row in kind.rows]
-        demand = like.demand
-        amounts = sorted([(name, amount) for name, (_, amount) in zip(names, demand.amounts, strict=False)])
-        moved = sorted([(name, moved, unit) for name, (_, moved, unit) in zip(names, like.moved, strict=False)])
-        return Cost(
-            Demand(latency=demand.latency, amounts=tuple(amounts), floor=demand.floor, share=demand.share),
-            moved=tuple(moved),
-            why=Later(_derivation, self._transfers, a, b, size, handling),
-        )
+    def priced(self, kinds: Sequence[Sample], times: float) -> tuple[Cost, ...]:
+        """The costs of transfers of so many times their bytes."""
+        price = self._transfers.cost if len(kinds) < _MANY_COSTS else self._transfers.once
+        return tuple([price(a, b, times * size, handling) for a, b, size, handling in kinds])
 
-    def _called(self, row: tuple[int, int, int], host: int) -> str:
-        """Name of the capacity of a row, of pairs with this host."""
-        name = self._names.get((row, host))
-        if name is None:
-            number, slot = np.array([row[1]]), np.array([row[2]])
-            at = self._number(row[0], number, slot, np.zeros(1, np.int64), np.array([host]))
-            name = self._names[row, host] = self.numbering.name(int(at[0]))
-        return name
-
-    def _rows(self, a: Ints, b: Ints, handling: Handling) -> _Rows:
+    def _rows(self, a: Ints, b: Ints, hows: Sequence[Handling], how: Ints) -> _Rows:
         """The capacities of each pair."""
         owner = self._hosts.owner[a]
         same = (owner == self._hosts.owner[b]) & (owner >= 0)
         codes = np.where(same, self._code(a, b, same=True), self._code(a, b, same=False))
-        which, firsts = _in_turn(codes)
+        which, firsts = _in_turn(codes * len(hows) + how)
         kind_of_code = [
-            self._kind_of(code, int(a[at]), int(b[at]), handling)
-            for code, at in zip(codes[firsts].tolist(), firsts.tolist(), strict=True)
+            self._kind_of(code, int(a[at]), int(b[at]), hows[by])
+            for code, by, at in zip(codes[firsts].tolist(), how[firsts].tolist(), firsts.tolist(), strict=True)
         ]
         kinds = [kind for kind in kind_of_code if kind is not None]
         if len(kinds) < len(kind_of_code):
@@ -190,7 +157,7 @@ class Bulk:
             alone = np.flatnonzero(np.array([kind is None for kind in kind_of_code])[which])
             which = place[which]
             which[alone] = np.arange(len(kinds), len(kinds) + len(alone))
-            kinds += [self._single(int(a[pair]), int(b[pair]), handling) for pair in alone.tolist()]
+            kinds += [self._single(int(a[pair]), int(b[pair]), hows[how[pair]]) for pair in alone.tolist()]
         return self._filled(a, b, kinds, which)
 
     def _kind_of(self, code: int, a: int, b: int, handling: Handling) -> _Kind | None:
@@ -199,15 +166,18 @@ class Bulk:
             self._kinds[key] = self._kind(a, b, handling)
         return self._kinds[key]
 
-    def _numbers(self, names: Sequence[str]) -> Ints:
-        if isinstance(names, tuple) and names is self._latest[0]:
-            return self._latest[1]
-        numbers = self._ends.numbers(names)
-        missing = np.flatnonzero(numbers < 0)
-        if len(missing):
-            raise UnknownName(f"there is no device '{names[int(missing[0])]}'", "groups of sockets are for `transfer`")
-        self._latest = names, numbers
-        return numbers
+    def _numbered(self, names: Sequence[str], sources: Ints, targets: Ints) -> tuple[Ints, Ints]:
+        """Numbers of the ends of each pair; of a group of sockets, of the one nearest to the other end."""
+        if not isinstance(names, tuple) or names is not self._latest[0]:
+            self._latest = names, self._ends.numbers(names)
+        numbers = self._latest[1]
+        a, b = numbers[sources], numbers[targets]
+        for pair in np.flatnonzero((a < 0) | (b < 0)).tolist():
+            ends = self._transfers.ends(names[int(sources[pair])], names[int(targets[pair])])
+            a[pair], b[pair] = self._ends.numbers(ends)
+            if a[pair] < 0:
+                raise UnknownName(f"copies within the sockets '{ends[0]}' are for `transfer`")
+        return a, b
 
     def _code(self, a: Ints, b: Ints, *, same: bool) -> Ints:
         """A number that is equal for pairs that are alike. same: they are in one host."""
@@ -264,7 +234,6 @@ class Bulk:
         way = self._routes.route(source, target)
         if any(link.routing == "ecmp" for link in (*way.links, *(link for link, _ in way.shares))):
             return None
-        self._worked_out += 1
         shape, numbers = self._shape(source, target, way, handling)
         kind = _Kind(shape, tuple(self._relative(number, h, k) for number in numbers))
         if skeleton is not None:
@@ -303,7 +272,7 @@ class Bulk:
         )
         shape = self._shapes.get(signature)
         if shape is None:
-            cost = self._transfers.made(source, target, 1.0, handling)
+            cost = self._transfers.cost(source, target, 1.0, handling)
             of = {link.capacity: ("link", at, "") for at, link in enumerate(links)}
             of |= {link.both: ("both", at, "") for at, link in enumerate(links) if link.both}
             for at, stop in enumerate(stops):
@@ -311,7 +280,7 @@ class Bulk:
                 of |= {f"{stop}.{kind}": ("device", at, kind) for kind in (() if part is None else kinds_of(part))}
             places = [of[name] for name, _ in cost.demand.amounts]
             shape = self._shapes[signature] = len(self._known)
-            self._known.append(_Shape(source, target, tuple(places)))
+            self._known.append(_Shape(source, target, handling, tuple(places)))
         numbers = []
         for holder, at, suffix in self._known[shape].places:
             if holder == "device":
@@ -384,20 +353,6 @@ class Bulk:
         route, firsts = _in_turn(np.array([kind.shape for kind in kinds], np.int64)[which])
         return _Rows(route, [self._known[kinds[each].shape] for each in which[firsts].tolist()], first, capacity)
 
-    def _priced(self, rows: _Rows, size: float | Floats, handling: Handling) -> tuple[Ints, tuple[Cost, ...]]:
-        """Per pair the place of its cost, and the costs in the order of their first pairs."""
-        routes, shape = rows.routes, rows.route
-        if isinstance(size, float | int):
-            return shape, tuple(self._transfers.made(each.a, each.b, size, handling) for each in routes)
-        sizes, which = np.unique(size, return_inverse=True)
-        place, first = _in_turn(shape * len(sizes) + which.ravel())
-        price = self._transfers.made if len(first) < _MANY_COSTS else self._transfers.once
-        costs = [
-            price(routes[route].a, routes[route].b, each, handling)
-            for route, each in zip(shape[first].tolist(), size[first].tolist(), strict=True)
-        ]
-        return place, tuple(costs)
-
     def _number(self, relative_to: int, number: Ints, slot: Ints, which: Ints, hosts: Ints) -> Ints:
         """Inverse of `_relative`, for rows that are relative to the same host or wire; slot: by kind; which: by row its kind."""
         if relative_to == ABSOLUTE:
@@ -412,8 +367,16 @@ class Bulk:
         return wires
 
 
-def _derivation(transfers: Transfers, a: str, b: str, size: float, handling: Handling) -> tuple[Term, ...]:
-    return tuple(transfers.once(a, b, size, handling).why)
+def _sized(rows: _Rows, size: float | Floats) -> tuple[Ints, tuple[Sample, ...]]:
+    """Per pair the place of its route and size among those that differ, and these in the order of their first pairs."""
+    sizes = np.atleast_1d(size)
+    if len(sizes) == 0 or bool((sizes == sizes[0]).all()):
+        one = float(sizes[0]) if len(sizes) else 0.0
+        return rows.route, tuple([Sample(route.a, route.b, one, route.handling) for route in rows.routes])
+    different, which = np.unique(sizes, return_inverse=True)
+    place, first = _in_turn(rows.route * len(different) + which.ravel())
+    found = [(rows.routes[route], each) for route, each in zip(rows.route[first].tolist(), sizes[first].tolist(), strict=True)]
+    return place, tuple([Sample(route.a, route.b, each, route.handling) for route, each in found])
 
 
 def _in_turn(codes: Ints) -> tuple[Ints, Ints]:

@@ -17,8 +17,7 @@ from hwsim.machine.layout import Layout
 from hwsim.machine.libraries.reading import Libraries, library_of
 from hwsim.machine.moved import Moved
 from hwsim.machine.names import Names
-from hwsim.machine.numbering import Draws, Floats
-from hwsim.machine.path import Path
+from hwsim.machine.numbering import Draws, Floats, Handlings
 from hwsim.machine.placed import Kept, Link, NoRoute, PlacedDevice, PlacedNode, UnknownName, V, within
 from hwsim.machine.routes import Routes
 from hwsim.machine.transfer import Transfers, join
@@ -215,18 +214,11 @@ class Machine:
         """
         return self._transfers.cost(a, b, size, handling)
 
-    def plain_path(self, a: str, b: str, handling: Handling = PLAIN) -> Path | None:
-        """The path of transfers that draw of its links and memories alone, whatever their size.
-
-        None if something else makes or slows them, or if it is quicker to look for a pair that is alike.
-        """
-        return self._transfers.plain_path(a, b, handling)
-
     def draws(self, sources: Sequence[str], targets: Sequence[str], size: float, handling: Handling = PLAIN) -> Draws:
         """Costs of `transfer(sources[i], targets[i], size, handling)` for every i, in columns (see `Draws`).
 
         Pairs like one that is known (equal nodes at equal switches) take about a microsecond each and make no objects.
-        Groups of sockets and copies by a core (`by="cpu"`) are for `transfer` alone.
+        Copies by a core (`by="cpu"`), and within a group of sockets, are for `transfer` alone.
 
         Raises:
             NoRoute: two of them are not connected.
@@ -238,7 +230,7 @@ class Machine:
         return self.draws_among((*sources, *targets), places[: len(sources)], places[len(sources) :], size, handling)
 
     def draws_among(
-        self, names: Sequence[str], sources: Ints, targets: Ints, size: float | Floats, handling: Handling = PLAIN
+        self, names: Sequence[str], sources: Ints, targets: Ints, size: float | Floats, handling: Handlings = PLAIN
     ) -> Draws:
         """The same from and to places among names; size: of all, or of each: then a shape has one size, too."""
         return self._transfers.bulk.draws(names, sources, targets, size, handling)
@@ -306,7 +298,7 @@ class Machine:
         if not partner or not self._routes.net.degree(disk):
             return cost
         ends = (disk, partner) if direction == "read" else (partner, disk)
-        return join(cost, self._transfers.made(*ends, size, ends=False))
+        return join(cost, self._transfers.cost(*ends, size, ends=False))
 
     def library(self, devices: Sequence[str], kinds: Sequence[str]) -> Library | None:
         """The library by which these devices exchange data: of the first of the kinds that a machine around them all states.

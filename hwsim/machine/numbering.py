@@ -7,13 +7,16 @@ part:    for each of its devices the capacities of its model, or for each of its
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import Final
+from collections.abc import Callable, Sequence
+from dataclasses import field
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hwsim.demand import Cost
 from hwsim.machine.capacities import oversubscription
+from hwsim.machine.handling import Handling
 from hwsim.machine.layout import Layout, Part
 from hwsim.machine.net import BOTH, Net
 from hwsim.machine.placed import UnknownName, below, within
@@ -161,6 +164,18 @@ def kinds_of(part: Part) -> tuple[str, ...]:
     return (*kinds, "backplane") if oversubscription(part) is not None and "backplane" not in kinds else kinds
 
 
+Handlings = Handling | tuple[Sequence[Handling], Ints]  # of all pairs, or several and which of them moves the bytes of each pair
+
+
+class Sample(NamedTuple):
+    """A transfer between devices, of so many bytes, that others are like."""
+
+    a: str
+    b: str
+    size: float
+    handling: Handling
+
+
 @dataclass(frozen=True, slots=True)
 class Draws:
     """Transfers of one size each, in the order they were asked for.
@@ -170,7 +185,7 @@ class Draws:
     shapes may still cost the same.
 
     shape: per pair its shape. Shapes are numbered in the order of their first pairs.
-    costs: per shape what `Machine.transfer` says of its first pair; everything but the names holds for all pairs of the shape.
+    kinds: per shape a transfer; everything that it costs but the names holds for all pairs of the shape.
     first: the rows of pair i are those from first[i] to before first[i + 1]; row k of them belongs to `amounts[k]` of the
         demand of its shape.
     capacity: per row the number of the capacity drawn from (`Machine.capacity_name`). Numbers lie from 0 to before
@@ -178,17 +193,15 @@ class Draws:
     """
 
     shape: Ints
-    costs: tuple[Cost, ...]
+    kinds: tuple[Sample, ...]
     first: Ints
     capacity: Ints
+    price: Callable[[Sequence[Sample], float], tuple[Cost, ...]] = field(repr=False, compare=False)
 
-    def amounts(self) -> Floats:
-        """Per row what it draws, in the unit of its capacity.
-
-        Cheap: one numpy operation for all rows.
-        """
-        table: Floats = np.array([amount for cost in self.costs for _, amount in cost.demand.amounts], np.float64)
-        return table[self.rows()]
+    @property
+    def costs(self) -> tuple[Cost, ...]:
+        """Per shape the cost of its transfer."""
+        return self.price(self.kinds, 1.0)
 
     def rows(self) -> Ints:
         """Per row its place among the amounts of all costs, one after another."""
@@ -201,8 +214,3 @@ class Draws:
         """Per row the pair it belongs to."""
         found: Ints = np.repeat(np.arange(len(self.shape)), np.diff(self.first))
         return found
-
-    def latency(self) -> Floats:
-        """Per pair the seconds before its first byte is drawn."""
-        known: Floats = np.array([cost.demand.latency for cost in self.costs], np.float64)
-        return known[self.shape]

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from hwsim.machine.bulk import Bulk
 
 _CACHED: Final = 200_000
-_FEW: Final = 64  # routes that are searched for one by one before those that are alike are looked for
 
 
 class Transfers:
@@ -59,26 +58,15 @@ class Transfers:
             raise NoRoute(f"there is no route from {a} to {b}", None)
         return min(reached, key=lambda row: (len(row[0]), -min((link.bandwidth for link in row[0]), default=0.0)))[1]
 
-    def cost(self, a: str, b: str, size: float, handling: Handling = PLAIN) -> Cost:
-        """See `Machine.transfer`."""
-        cost = self._costs.get((a, b, size, True, handling))
-        if cost is None and len(self._paths) >= _FEW and (cost := self.bulk.cost(a, b, size, handling)) is not None:
-            self._keep((a, b, size, True, handling), cost)
-        return cost or self.made(a, b, size, handling)
-
-    def made(self, a: str, b: str, size: float, handling: Handling = PLAIN, *, ends: bool = True) -> Cost:
-        """The same by a search for its route; `ends=False` leaves out what a disk at either end takes."""
+    def cost(self, a: str, b: str, size: float, handling: Handling = PLAIN, *, ends: bool = True) -> Cost:
+        """See `Machine.transfer`; `ends=False` leaves out what a disk at either end takes."""
         key = (a, b, size, ends, handling)
         cost = self._costs.get(key)
         if cost is None:
-            cost = self._make(a, b, size, ends, handling)
-            self._keep(key, cost)
+            if len(self._costs) >= _CACHED:
+                self._costs.clear()
+            cost = self._costs[key] = self._make(a, b, size, ends, handling)
         return cost
-
-    def _keep(self, key: tuple[str, str, float, bool, Handling], cost: Cost) -> None:
-        if len(self._costs) >= _CACHED:
-            self._costs.clear()
-        self._costs[key] = cost
 
     def once(self, a: str, b: str, size: float, handling: Handling) -> Cost:
         """The same, not kept: one of very many sizes."""
@@ -91,13 +79,6 @@ class Transfers:
         if name not in self._devices:
             raise UnknownName(f"there is no device '{name}'")
         return (name,)
-
-    def plain_path(self, a: str, b: str, handling: Handling) -> Path | None:
-        """See `Machine.plain_path`."""
-        if len(self._paths) >= _FEW and (a, b, handling.protocol) not in self._paths:
-            return None
-        path, tally = self._beyond(a, b, 1.0, handling)
-        return path if tally == Tally() and not self._disks(a, b) else None
 
     def _disks(self, a: str, b: str) -> list[tuple[str, Storage, Direction]]:
         """The disks among both ends, and what is done there."""

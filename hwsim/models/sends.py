@@ -6,15 +6,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from hwsim.communication.placing import all_of_kind, leads_out
+from hwsim.communication.placing import HANDLINGS, all_of_kind, leads_out
 from hwsim.communication.timing import library_of, timed
 from hwsim.demand import Cost, Demand
 from hwsim.machine import Machine
-from hwsim.machine.handling import Handling
 from hwsim.machine.libraries.nccl import Nccl
 from hwsim.models.numbered import Names
-
-_BY_KERNELS = Handling(by="sm")
 
 
 class _Timed(NamedTuple):
@@ -54,11 +51,12 @@ class Sends:
         if size <= 0 or len(pairs) < 2 or not all_of_kind(machine, [name for pair in pairs for name in pair], "gpu"):
             yield from (self._alone(pair, size) for pair in pairs)
             return
-        draws = machine.draws([a for a, _ in pairs], [b for _, b in pairs], size, _BY_KERNELS)
+        draws = machine.draws([a for a, _ in pairs], [b for _, b in pairs], size, HANDLINGS[True])
+        routes = draws.costs
         for number, pair in enumerate(pairs):
             low, high = draws.first[number : number + 2].tolist()
             names = tuple(map(machine.capacity_name, draws.capacity[low:high].tolist()))
-            library, route = library_of(machine, pair), draws.costs[int(draws.shape[number])]
+            library, route = library_of(machine, pair), routes[int(draws.shape[number])]
             if not isinstance(library, Nccl):
                 yield self._alone(pair, size)
                 continue

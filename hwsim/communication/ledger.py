@@ -1,0 +1,270 @@
+"""The amounts that steps of a collective draw, by place of the capacity: what a step, a phase and its cost are made of.
+
+Each look of capacities has one rate and one unit; names are made of the capacities that an answer names, and of no others.
+
+Amounts from one capacity are added in the order of the pairs. In a cost in columns (`Cost.wide`) they are summed as equal amounts
+counted, the smallest first: equal capacities come to equal sums, bit for bit, whatever the order of the pairs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import field
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from hwsim import ticks
+from hwsim.communication.algorithms.in_network import InNetwork
+from hwsim.communication.drawing import Drawing, Kinds
+from hwsim.communication.placing import Placed
+from hwsim.communication.rounds import Round
+from hwsim.demand import Cost, Demand, Term, Unit, Wide, Wire
+from hwsim.devices import Cpu, Gpu, Memory
+from hwsim.graph.opgraph import Floats, Ints
+from hwsim.machine import Machine
+from hwsim.machine.libraries.overheads import Overheads
+from hwsim.records import dataclass
+
+LEAST: Final = 512  # ranks from which a cost may be in columns
+UNITS: Final[tuple[Unit, ...]] = ("1", "B", "s")
+
+Waits = tuple[float, float]  # seconds before a step's first byte arrives: the library's, the links'
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One collective: an algorithm among devices, bytes of one rank's array, what the library adds."""
+
+    machine: Machine
+    placed: Placed
+    size: float
+    overheads: Overheads
+
+    def is_wire(self, capacity: str) -> bool:
+        """Whether the capacity is one direction of a link: its amounts are bytes."""
+        return self.machine.capacities[capacity].unit == "B"
+
+    def read_again(self, receiver: str, size: float) -> tuple[str, float] | None:
+        """(capacity, amount) that a receiver draws to read its own data of that size before it adds; None if it has no memory."""
+        model = self.machine.device(receiver).model
+        return model.copy_bytes(receiver, size) if size > 0 and isinstance(model, Cpu | Gpu | Memory) else None
+
+
+class Line(NamedTuple):
+    """The capacity of its unit that takes longest. moved: bytes behind the amount."""
+
+    unit: Unit
+    seconds: float
+    capacity: str
+    moved: float
+
+
+@dataclass(slots=True)
+class Sums:
+    """Amounts, and the bytes behind them, by place of the capacity among those drawn from; the last may be missing.
+
+    latency: before them; floor: seconds that they take at least.
+    """
+
+    amounts: Floats = field(default_factory=lambda: np.empty(0))
+    moved: Floats = field(default_factory=lambda: np.empty(0))
+    latency: float = 0.0
+    floor: float = 0.0
+
+    def add(self, other: Sums, times: float) -> None:
+        count = len(other.amounts)
+        self.amounts, self.moved = _lengthened(self.amounts, count), _lengthened(self.moved, count)
+        self.amounts[:count] += times * other.amounts
+        self.moved[:count] += times * other.moved
+
+
+class _Prices(NamedTuple):
+    """What the pairs of each kind draw and wait. amounts, moved: by row; waits: by code; floors: by kind."""
+
+    kinds: Kinds
+    amounts: Floats
+    moved: Floats
+    latencies: list[float]
+    waits: Floats
+    floors: Floats
+
+
+class Ledger:
+    """Sums of the steps of a collective.  columns: whether costs among very many may be in columns."""
+
+    def __init__(self, exchange: Exchange, drawing: Drawing, *, columns: bool = False) -> None:
+        self.exchange, self._machine, self._drawing = exchange, exchange.machine, drawing
+        self._once = isinstance(exchange.placed.algorithm, InNetwork)
+        many = len(exchange.placed.parties) >= LEAST
+        self._wide = columns and many and exchange.overheads.compute <= 0 and not self._once
+        self._prices: _Prices | None = None
+        self._latest: tuple[Sums, tuple[Ints, Ints, Ints]] | None = None  # amounts that were separated, and their kinds
+
+    def step(self, stage: Round) -> tuple[Sums, Waits]:
+        """What a step draws, and the wait of the first of its pairs that wait longest."""
+        drawn, waits = Sums(), (0.0, 0.0)
+        for step in [self._drawing.step(stage)] if self._wide else self._drawing.parts(stage):
+            prices, count = self._priced(step.kinds), len(self._drawing.numbers)
+            if not len(step.code):
+                continue
+            if self.exchange.size > 0:
+                add = _counted if self._wide else self._most if self._once else _in_order
+                drawn.amounts = add(drawn.amounts, step.place, prices.amounts, step.which, count)
+                drawn.moved = add(drawn.moved, step.place, prices.moved, step.which, count)
+            drawn.floor = max(drawn.floor, float(prices.floors[step.code >> 1].max()))
+            shape, apart = divmod(int(step.code[prices.waits[step.code].argmax()]), 2)
+            longest = self.exchange.overheads.of_step(bool(apart)), prices.latencies[shape]
+            waits = longest if math.fsum(longest) > math.fsum(waits) else waits
+        return drawn, waits
+
+    def seconds(self, amounts: Sums) -> float:
+        return max(amounts.floor, self.busy(amounts))
+
+    def busy(self, total: Sums) -> float:
+        return float(self._seconds(total).max(initial=0.0))
+
+    def longest(self, total: Sums, word: Callable[[str], str]) -> tuple[float, str]:
+        """Seconds of the capacity that takes longest, and a word for its kind of link ("" of a device's)."""
+        seconds, kinds = self._seconds(total), [look.link for look in self._drawing.looks]
+        most = float(seconds.max(initial=0.0))
+        places = np.flatnonzero(seconds == most)
+        words = {word(kinds[look]) for look in np.unique(self._drawing.look[places]).tolist()} if most > 0 else {word("")}
+        if len(words) > 1:
+            first = min(places.tolist(), key=self._drawing.name)
+            words = {word(kinds[self._drawing.look[first]])}
+        return most, words.pop()
+
+    def slowest(self, total: Sums) -> list[Line]:
+        """Of each unit the capacity that takes longest."""
+        drawing = self._drawing
+        places = self._kinds(total)[1] if self._wide else np.flatnonzero(total.amounts > 0)
+        seconds, looks = self._seconds(total)[places], drawing.look[places]
+        lines: list[Line] = []
+        for unit in UNITS:
+            of_unit = np.flatnonzero(np.array([look.unit == unit for look in drawing.looks], np.bool_)[looks])
+            longest = float(seconds[of_unit].max(initial=0.0))
+            if longest > 0:
+                first = min(places[of_unit[seconds[of_unit] == longest]].tolist(), key=drawing.name)
+                lines.append(Line(unit, longest, drawing.name(first), float(total.moved[first])))
+        return lines
+
+    def on_slowest_link(self, total: Sums) -> float:
+        """Amount on the link that takes longest, of equal ones the largest; 0 without links."""
+        links = np.flatnonzero(self._drawing.is_wire[: len(total.amounts)])
+        seconds = self._seconds(total)[links]
+        return float(total.amounts[links[seconds == seconds.max(initial=0.0)]].max(initial=0.0))
+
+    def cost(self, total: Sums, share: float, why: tuple[Term, ...]) -> Cost:
+        """The cost of a phase that draws these amounts, by name and none of nothing, and holds what its kernels do."""
+        if self._wide:
+            return Cost(Demand(latency=total.latency, floor=total.floor, share=share), why=why, wide=self._in_columns(total))
+        places = np.flatnonzero(total.amounts > 0)
+        names = map(self._drawing.name, places.tolist())
+        rows = sorted(zip(names, total.amounts[places].tolist(), total.moved[places].tolist(), strict=True))
+        placed, compute = self.exchange.placed, self.exchange.overheads.compute
+        ranks = placed.parties[: placed.group.ranks] if compute > 0 else ()
+        gpus = sorted(name for name in ranks if self._machine.device(name).kind == "gpu")
+        demand = Demand(
+            latency=total.latency,
+            amounts=tuple([(name, amount) for name, amount, _ in rows]),
+            floor=total.floor,
+            holds=tuple((f"{name}.compute", compute) for name in gpus),
+            share=share,
+        )
+        return Cost(demand, moved=tuple([(name, moved, "B") for name, _, moved in rows if moved > 0]), why=why)
+
+    def _priced(self, kinds: Kinds) -> _Prices:
+        if self._prices is not None and self._prices.kinds is kinds:
+            return self._prices
+        size, overheads = self.exchange.size, self.exchange.overheads
+        costs = kinds.draws.price(kinds.draws.kinds, size)
+        amounts, moved = list[float](), list[float]()
+        for kind, cost, is_wire, reader in zip(kinds.draws.kinds, costs, kinds.wires, kinds.readers, strict=True):
+            natural = {name: amount for name, amount, unit in cost.moved if unit != "1"}
+            for (name, amount), links in zip(cost.demand.amounts, is_wire, strict=False):
+                amounts.append(amount / overheads.efficiency if links else amount)
+                moved.append(natural.get(name, 0.0))
+            amounts.append(0.0 if reader is None else reader.copy_bytes("", kind.size * size)[1])
+            moved.append(kind.size * size)
+        latencies = [cost.demand.latency for cost in costs]
+        waits = [overheads.of_step(apart) + latency for latency in latencies for apart in (False, True)]
+        floors = [cost.demand.floor for cost in costs]
+        self._prices = _Prices(kinds, np.array(amounts), np.array(moved), latencies, np.array(waits), np.array(floors))
+        return self._prices
+
+    def _seconds(self, total: Sums) -> Floats:
+        seconds: Floats = total.amounts / self._drawing.rates[: len(total.amounts)]
+        return seconds
+
+    def _most(self, sums: Floats, places: Ints, values: Floats, which: Ints, count: int) -> Floats:
+        """Sums by place, but of a link the most: a switch adds the bytes from a link, and copies those to one."""
+        sums, is_wire = _lengthened(sums, count), self._drawing.is_wire[places]
+        np.maximum.at(sums, places[is_wire], values[which[is_wire]])
+        np.add.at(sums, places[~is_wire], values[which[~is_wire]])
+        return sums
+
+    def _kinds(self, total: Sums) -> tuple[Ints, Ints, Ints]:
+        """Capacities that are drawn from, in the order of their numbers; of each kind of them the first; the kind of each."""
+        if self._latest is not None and self._latest[0] is total:
+            return self._latest[1]
+        used = np.flatnonzero(total.amounts > 0)
+        used = used[np.argsort(self._drawing.numbers[used])]
+        code = self._drawing.look[used].astype(np.int64)
+        for column in (total.amounts, total.moved):
+            different, value = _few(column[used])
+            code = code * max(1, len(different)) + value
+        _, first, kind = np.unique(code, return_index=True, return_inverse=True)
+        separated = used, used[first], kind.ravel().astype(np.int32)
+        self._latest = total, separated
+        return separated
+
+    def _in_columns(self, total: Sums) -> Wide | None:
+        """The amounts as columns of a cost; None if nothing is drawn."""
+        used, firsts, kind = self._kinds(total)
+        if not len(used):
+            return None
+        capacities, machine = self._machine.capacities, self._machine
+        kinds = [
+            Wire(capacities[self._drawing.name(place)], float(total.amounts[place]), float(total.moved[place]))
+            for place in firsts.tolist()
+        ]
+        return Wide(self._drawing.numbers[used], kind, tuple(kinds), machine.capacity_numbers, machine.capacity_name)
+
+
+def _lengthened(column: Floats, count: int) -> Floats:
+    """A column with zeros at its end, up to `count` rows."""
+    if len(column) >= count:
+        return column
+    longer = np.zeros(count)
+    longer[: len(column)] = column
+    return longer
+
+
+def _in_order(sums: Floats, places: Ints, values: Floats, which: Ints, count: int) -> Floats:
+    """Sums by place with more rows, added in their order; which: the place of each row among the values."""
+    if not len(sums):
+        return np.asarray(np.bincount(places, weights=values[which], minlength=count), np.float64)
+    sums = _lengthened(sums, count)
+    np.add.at(sums, places, values[which])
+    return sums
+
+
+def _few(values: Floats) -> tuple[Floats, Ints]:
+    """The different values, ascending, and the place of each among them; where they are few, without sorting places."""
+    different = np.unique(values)
+    return different, np.searchsorted(different, values)
+
+
+def _counted(_: Floats, places: Ints, values: Floats, which: Ints, count: int) -> Floats:
+    """Sums by place: equal values counted, then the smallest first."""
+    different, at = _few(values)
+    value = at[which]
+    last = np.zeros(count, np.int64)
+    last[places] = value
+    if bool((last[places] == value).all()):  # all that is drawn from a capacity is equal
+        return np.asarray(np.bincount(places, minlength=count) * different[last], np.float64)
+    code, many = ticks.counted(places.astype(np.int64) * len(different) + value)
+    weights = many * different[code % len(different)]
+    return np.asarray(np.bincount(code // len(different), weights=weights, minlength=count), np.float64)
