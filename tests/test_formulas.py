@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 
@@ -76,17 +76,22 @@ def test_a_simulated_flow_between_nodes_loses_what_an_estimated_one_does(part: f
     assert in_training(alone, size, "send", 0.5) == pytest.approx(alone / (NETWORK * 0.5))
 
 
-@pytest.mark.parametrize(("what", "first", "second"), [("forward", 64, 128), ("input", 128, 64)])
-def test_a_transformed_convolution_moves_tiles_of_36_points(what: Literal["forward", "input"], first: int, second: int) -> None:
+@pytest.mark.parametrize(("what", "read", "written", "m_n_k"), [
+    ("forward", {64, "kernels"}, {128}, (1568, 128, 64)), ("input", {128, "kernels"}, {64}, (1568, 64, 128)),
+    ("weights", {64, 128}, {"kernels"}, (64, 128, 1568)),
+])  # fmt: skip
+def test_a_transformed_convolution_moves_tiles_of_36_points(
+    what: Literal["forward", "input", "weights"], read: set[Any], written: set[Any], m_n_k: tuple[int, int, int]
+) -> None:
     """Lavin and Gray, F(4x4, 3x3): 8 images of 56 x 56 are 1,568 tiles, whose 36 points each go through memory once."""
     shape = Convolution(8, 64, 128, 56, 56, (3, 3), 1, 56 * 56, what=what)
+    numbers: dict[Any, int] = {64: 1568 * 36 * 64, 128: 1568 * 36 * 128, "kernels": 36 * 64 * 128}
     for dtype, width in (("fp32", 4), ("fp16", 2)):
         _, (scatter, product, gather) = shape.ways(dtype, matrix_units=False)
-        kernels = 36 * 64 * 128 * width
-        assert scatter.writes == product.reads == 1568 * 36 * first * width + kernels
-        assert product.writes == gather.reads == 1568 * 36 * second * width
-        assert product.flop == 2 * 36 * 1568 * 64 * 128
-        assert scatter.reads + gather.writes == sum(shape.traffic(width))
+        assert scatter.writes == product.reads == sum(numbers[each] for each in read) * width
+        assert product.writes == gather.reads == sum(numbers[each] for each in written) * width
+        assert (product.product, product.flop) == (Product(*m_n_k, 36), 2 * 36 * 1568 * 64 * 128)
+        assert (scatter.reads, gather.writes) == shape.traffic(width)
 
 
 def test_k_is_cut_into_one_piece_and_into_powers_of_two_of_64_steps_at_least() -> None:

@@ -152,6 +152,17 @@ def test_what_cannot_be_is_said(keys: ArrivalKeys, said: str) -> None:
     assert said in problem[1]
 
 
+@pytest.mark.parametrize(
+    "keys",
+    [
+        ArrivalKeys(clients=1, think=TimeDraw(uniform=(2.0, 2.0))),
+        *(ArrivalKeys(day=DayKeys(mean=1.0, peak=each)) for each in (1.0, 2.0)),
+    ],
+)
+def test_what_just_can_be_is_not_refused(keys: ArrivalKeys) -> None:
+    assert list(keys.problems()) == []
+
+
 def test_a_run_says_that_it_is_a_part_of_a_day() -> None:
     """What comes in a part of a day, a trace or a ramp is not all; nothing is expected of it, whatever `find` tries."""
     day = DayKeys(mean=300.0, peak=600.0)
@@ -162,6 +173,7 @@ def test_a_run_says_that_it_is_a_part_of_a_day() -> None:
     keys = ArrivalKeys(day=day)
     assert keys.part_of_load("", 20_000, 3600.0)
     assert keys.part_of_load("", 300 * 86_400, 80_000.0) == keys.part_of_load("", 0, 86_400.0) == ()
+    assert [bool(keys.part_of_load("", 0, share * 86_400.0)) for share in (0.94, 0.96)] == [True, False]
     assert ArrivalKeys(poisson=1.0).part_of_load("", 1, 1.0) == ()
     assert ArrivalKeys(clients=3, think=2.0).part_of_load("", 1, 1.0)
     assert ArrivalKeys(clients=3, think=2.0, ramp=1.0).part_of_load("", 1, 1.0) == ()

@@ -95,7 +95,7 @@ def ssds(draw: st.DrawFn) -> Ssd:
         turnaround=draw(waits),
         flush=draw(waits),
         flash=flash,
-        unit=draw(st.sampled_from([None, 4096.0, 65536.0])),
+        unit=draw(st.sampled_from([None, 512.0, 65536.0])),
         over_provisioning=draw(st.one_of(st.none(), st.floats(0, 0.9))),
         reserve=draw(st.floats(0, 0.2)),
         state=draw(st.sampled_from(["fresh", "steady"])),
@@ -234,6 +234,21 @@ def test_a_better_ssd_is_never_slower(drive: Ssd, direction: Direction, asked: A
     for key in ("latency", "write_latency", "controller", "flush"):
         if (value := getattr(drive, key)) is not None:
             never_slower(drive, replace(drive, **{key: value / factor}), direction, asked)
+
+
+@given(ssds(), directions, questions, st.floats(0.01, 1))
+def test_no_ssd_is_faster_than_its_interface_and_its_accesses_a_second(
+    drive: Ssd, direction: Direction, asked: Asked, part: float
+) -> None:
+    interface = part * asked.bytes / seconds(replace(drive, interface=None), direction, asked)
+    took = seconds(replace(drive, interface=interface), direction, asked) * (1 + 1e-9)
+    assert took >= asked.bytes / interface
+    most = drive.iops if direction == "read" else drive.write_iops if drive.cache is None else None
+    assert most is None or asked.access == "sequential" or took >= asked.times / most
+    if drive.flash is not None:  # one access goes through it after, or before, the flash
+        bare = replace(drive, interface=interface, latency=None, write_latency=None, cache=None)
+        one_s = drive.controller + drive.flash.one(direction, asked.size) + asked.size / interface
+        assert seconds(bare, direction, replace(asked, times=1, access="random")) >= one_s * (1 - 1e-9)
 
 
 @given(ssds(), directions, questions, flashes, st.integers(2, 4))
@@ -440,11 +455,11 @@ def test_a_gp2_volume_bursts_for_half_an_hour() -> None:
     assert cost.demand.alone({"it.media": 1.0}) == pytest.approx(5.4e6 / 2900)
 
 
-def test_raid_writes_cost_two_four_and_six_accesses() -> None:
+def test_raid_writes_cost_one_access_a_copy_and_four_and_six_with_parities() -> None:
     hdd = Hdd(rpm=7200, seek=Seek(1000, 1e-3, 8e-3, 16e-3), outer=200e6, gain=0.0)
     asked = Asked(size=4096, times=8000, access="random", depth=1024)
     one = seconds(hdd, "write", replace(asked, times=1000))
-    for level, accesses in ((0, 1), (10, 2), (5, 4), (6, 6)):
+    for level, accesses in ((0, 1), (1, 8), (10, 2), (5, 4), (6, 6)):
         assert seconds(Raid(level=level, members=8, hdd=hdd), "write", asked) == pytest.approx(accesses * one)  # type: ignore[arg-type]
     assert seconds(Raid(level=0, members=8, hdd=hdd), "read", replace(asked, depth=1)) == pytest.approx(8 * one)
     streams = {level: Raid(level=level, members=8, hdd=hdd).width("write") for level in (0, 1, 10, 5, 6)}

@@ -249,10 +249,9 @@ def _soft(name: str, parts: Hierarchy, waiting: float, moving: float, total: flo
 
 
 def _blocks(name: str, parts: Hierarchy, streamed: Stream, starting: float) -> Term:
-    rate = parts.occupancy.blocks if parts.occupancy is not None and parts.occupancy.blocks is not None else math.inf
     inputs: tuple[Input, ...] = (
         ("blocks", precise(streamed.blocks, "1"), WORKLOAD),
-        ("rate", precise(rate, "1/s"), "occupancy.blocks: " + source_of(parts.sources, "occupancy.blocks")),
+        ("rate", precise(streamed.blocks / starting, "1/s"), "occupancy.blocks: " + source_of(parts.sources, "occupancy.blocks")),
     )
     return Term("floor", "blocks / rate", inputs, starting, f"{name}.compute", kind="floor")
 
