@@ -9,8 +9,6 @@ import pytest
 from click.testing import CliRunner
 
 import hwsim
-from hwsim.devices.kernels import Kernels, ProductTime, Tier
-from hwsim.devices.work import Call, Product, shaped_call
 from hwsim.importers.recording import Facts
 from hwsim_calibrate.recording.tape import NoOp
 from hwsim_calibrate.recording.torch_calls import facts_of, free, statement_of
@@ -35,25 +33,6 @@ def test_an_operator_is_the_op_that_its_shapes_make_it(
     assert hwsim.simulate("gpu-workstation", {"hwsim": "workload/1", "program": program}).makespan_s > 0
     with pytest.raises(NoOp, match="no such operator is known"):
         statement_of("mine::fast_thing", Facts(shapes=((8,),), dtypes=("float32",)))
-
-
-def test_code_that_was_not_called_for_long_takes_time_to_come() -> None:
-    levels = {"L2": Tier(beyond=32e3), "memory": Tier(beyond=32e6)}
-    kernels = Kernels(levels=levels, code={"L2": 1e-6, "memory": 20e-6}, products={"fp32": ProductTime(flop=1e11)})
-    calls = [Call(function="matmul", dtype="fp32", product=Product(2, 2, 2), idle=idle) for idle in (0.0, 1e6, 1e9)]
-    soon, later, latest = (kernels.time(call).call for call in calls)
-    assert soon == 0.0
-    assert later == pytest.approx(1e-6, rel=0.01)
-    assert latest == pytest.approx(20e-6, rel=0.01)
-
-
-def test_products_of_a_function_have_times_of_their_own() -> None:
-    times = {"fp32": ProductTime(flop=1e11), "convolution forward fp32": ProductTime(flop=1e10)}
-    kernels = Kernels(products=times)
-    shape = Product(100, 100, 100)
-    call = shaped_call("convolution", shape, dtype="fp32", reads=1.0, writes=1.0, form="forward 3x3")
-    assert kernels.time(call).compute == pytest.approx(2e6 / 1e10)
-    assert kernels.unknown(shaped_call("attention", shape, dtype="fp32", reads=1.0, writes=1.0)) == "attention of fp32"
 
 
 # ---- a recording that was made before ----

@@ -25,7 +25,6 @@ from hwsim.devices.work import (
     lookup_call,
     product_call,
     reduce_call,
-    shaped_call,
 )
 from hwsim.spec.kinds import Kinds
 
@@ -48,5 +47,5 @@ KINDS: Final = Kinds[type[Device]](
 __all__ = [
     "KINDS", "WORKLOAD", "Accesses", "Attended", "Call", "CannotCompute", "Cpu", "Device", "Gpu", "Into", "Memory", "Mix", "Nic",
     "Product", "Routed", "Sockets", "Start", "Storage", "Switch", "Work", "elementwise_call", "general_call", "lookup_call",
-    "product_call", "reduce_call", "shaped_call",
+    "product_call", "reduce_call",
 ]  # fmt: skip

@@ -33,12 +33,12 @@ def measured_cost(
     cpu: CpuKeys, name: str, call: Call | None, flop: float, otherwise: Callable[[], Cost], unit: Unit = "FLOP"
 ) -> Cost:
     """The cost of a call if the CPU's functions were measured and this one among them, else what the formulas say."""
-    kernels = cpu.functions_of(call.library if call else "")
+    kernels = cpu.kernels
     if kernels is None:
-        return otherwise() if call is None or call.cores != 1 or call.library else _usual(cpu, name, call, flop, unit, otherwise)
+        return otherwise() if call is None or call.cores != 1 else _usual(cpu, name, call, flop, unit, otherwise)
     if call is None or (reason := kernels.unknown(call)):
         reason = reason if call else "no function of the library"
-        if call is not None and not call.library and (related := kernels.related(call)) is not None:
+        if call is not None and (related := kernels.related(call)) is not None:
             return _cost(cpu, kernels, name, call, flop, unit, related)
         line = Term(
             UNCALIBRATED, "not measured on this machine: function", ((FUNCTION, reason, WORKLOAD),), 0.0,
@@ -94,8 +94,7 @@ def _cost(cpu: CpuKeys, kernels: Kernels, name: str, call: Call, flop: float, un
     """One thread from start to end, and what of its bytes comes from memory."""
     is_related = time.standing == "related"
     sources: dict[str, Cited] = {"related": "functions that were measured and take alike", "usual": USUAL}
-    table = f"libraries.{call.library}" if call.library else "kernels"
-    told = source_of(cpu.sources, f"{table}.{kernels.entry(call)}.call")
+    told = source_of(cpu.sources, f"kernels.{kernels.entry(call)}.call")
     source = sources.get(time.standing, told)
     case: Case = "outside" if time.standing == "usual" else "generation" if told.kind == "what-if" else "known"
     doubt = Doubt(REGIMES[time.standing], case, f"{name} {call.function}", time.body)

@@ -67,9 +67,6 @@ class CpuKeys(Device):
     numa: Numa | None = field("NUMA domains, and what the memory sustains", default=None)
     coherence: Coherence | None = field("how long a line takes from core to core", default=None)
     kernels: Kernels | None = field("functions of a library as measured on it; none: the formulas above", default=None)
-    libraries: Mapping[str, Kernels] = field(
-        "functions of further libraries, by the name that ops have as `library`, e.g. {torch: {...}}", default_factory=dict
-    )
     lanes: int | None = field("PCIe lanes it has; unchecked if left out", default=None, minimum=0)
     dimm_slots: int | None = field("memory modules it has places for; unchecked if left out", default=None, minimum=0)
 
@@ -100,13 +97,6 @@ class CpuKeys(Device):
             )
         if self.kernels:
             yield from ((f"kernels.{key}", message, hint) for key, message, hint in self.kernels.problems())
-
-        for library, kernels in self.libraries.items():
-            yield from ((f"libraries.{library}.{key}", message, hint) for key, message, hint in kernels.problems())
-
-    def functions_of(self, library: str) -> Kernels | None:
-        """The measured functions of a library, of `kernels` for ""."""
-        return self.libraries.get(library) if library else self.kernels
 
     def capacities(self, name: str) -> tuple[Capacity, ...]:
         own = Capacity.of(name, "cores", float(self.cores)), Capacity.of(name, "memory")

@@ -3,7 +3,7 @@
     call x among_others + count x each + rows x row
         + sum over arrays of bytes / rate(level, role) + lookups x lookup(level) + new / pages
 
-and for a matrix product (and what is one in its arithmetic: a convolution, attention), instead of `count x each`,
+and for a matrix product, instead of `count x each`,
 
     2 m n k / flop + m k x left + k n x right + m n x result + (m + n) x edge + k x depth
 
@@ -167,10 +167,6 @@ class Kernels:
     among_others: float = field(
         "how many times as long a call takes to start after calls of other functions", default=1.0, exclusive_minimum=0.0
     )
-    code: Mapping[str, Seconds] = field(
-        "more for one call whose code comes from this level, by how long ago it was called (`idle` of an op)",
-        default_factory=dict,
-    )
     overlap: float = field(
         "part of the shorter of arithmetic and traffic to memory that the other hides", default=0.0, maximum=1.0
     )
@@ -181,10 +177,7 @@ class Kernels:
     levels: Mapping[str, Tier] = field("beyond the first cache, the nearest first", default_factory=dict)
     functions: Mapping[str, Function] = field("by name, or by name and form: `sum`, `sum rows`", default_factory=dict)
     forms: Mapping[str, Form] = field("how operands lie: scalar, row, column, strided", default_factory=dict)
-    products: Mapping[str, ProductTime] = field(
-        "matrix products by number format, and other functions that are products in their arithmetic by name, form and format",
-        default_factory=dict,
-    )
+    products: Mapping[str, ProductTime] = field("matrix products by number format", default_factory=dict)
     corrections: Corrections = field("of the calls that were measured", default_factory=Corrections)
     _related: dict[Call, Time] = attribute(default_factory=dict, init=False, repr=False, compare=False)
     _found: dict[Call, Time] = attribute(default_factory=dict, init=False, repr=False, compare=False)
@@ -209,7 +202,7 @@ class Kernels:
         if call.cores not in (None, self.cores):
             return f"measured on {self.cores} core{'s' if self.cores > 1 else ''}, not on {call.cores}"
         if call.product is not None:
-            return "" if self._product(call) else f"{call.function} of {call.dtype}"
+            return "" if call.dtype in self.products else f"{call.function} of {call.dtype}"
         function = self.function(call)
         if function is None:
             return call.function
@@ -228,17 +221,10 @@ class Kernels:
                 first = first or (name, entry, tuple(words[functions:]))
         return first
 
-    def _product(self, call: Call) -> str:
-        """The key of a product among `products`: of its form, else of as much of it as was measured; "" if of none."""
-        words = call.form.split()
-        names = (" ".join((call.function, *words[:many], call.dtype)) for many in range(len(words), -1, -1))
-        plain = (call.dtype,) if call.function == "matmul" else ()
-        return next((name for name in (*names, *plain) if name in self.products), "")
-
     def entry(self, call: Call) -> str:
         """The key that a call has its time from: `functions.add`, `products.fp32`."""
         if call.product is not None:
-            return f"products.{self._product(call) or call.dtype}"
+            return f"products.{call.dtype}"
         found = self.function(call)
         return f"functions.{found[0] if found else call.function}"
 
@@ -273,7 +259,7 @@ class Kernels:
             moving += more
             far += furthest
             memory += last * operand.bytes
-        if call.overlaps:
+        if call.product is None:  # traffic of a product does not go on during its arithmetic
             moving -= self.overlap * min(compute, far)
         lookups = call.lookups * (self.lookup + math.fsum(part * tier.lookup for tier, part in self.parts(call.span)))
         fresh = call.fresh if call.fresh is not None else call.written if call.made >= self.pages_from else 0.0
@@ -281,21 +267,13 @@ class Kernels:
         pages += max(call.faults - fresh / HUGE - 1.0, 0.0) * self.fault
         ratio, exact = self.corrections.of(key_of(call), call.point)
         before *= self.among_others if call.among_others else 1.0
-        before += self._code(call)
         return Time(before, compute, moving, lookups, pages, memory, ratio, "measured" if exact else standing)
-
-    def _code(self, call: Call) -> float:
-        """Seconds until the code of a call is there, if others have been called since."""
-        if call.idle <= 0 or not self.code:
-            return 0.0
-        found = zip(self.levels, (part for _, part in self.parts(call.idle)), strict=True)
-        return math.fsum(part * self.code.get(level, 0.0) for level, part in found)
 
     def _computing(self, call: Call) -> tuple[float, float, Standing]:
         """(one call, its arithmetic, whether sizes like it were measured)."""
         more = self.into.get(call.into, 0.0)
         if call.product is not None:
-            time, (m, n, k) = self.products[self._product(call)], (call.product.m, call.product.n, call.product.k)
+            time, (m, n, k) = self.products[call.dtype], (call.product.m, call.product.n, call.product.k)
             size = float(m) * n * k
             element_s = (
                 2.0 * size / time.flop

@@ -78,13 +78,6 @@ class Call:
     fresh: float | None = None  # bytes of what it writes that lie on new pages; None: all of a new array, or nothing, by its size
     faults: float = 0.0  # pages that the system makes for them, of whatever size
     among_others: bool = False  # it comes after calls of other functions, whose code is where its own would be
-    idle: float = 0.0  # bytes used since its code was, which decides where that is; 0: it was just called
-    library: str = ""  # whose function, where a cpu has several measured (`libraries`); "" for its `kernels`
-
-    @property
-    def overlaps(self) -> bool:
-        """Whether traffic to memory goes on during its arithmetic: not in products, nor after a table is filled."""
-        return self.product is None and not (self.library and self.lookups > 0)
 
     @property
     def moved(self) -> float:
@@ -373,33 +366,6 @@ def product_call(
         operands=operands,
         into=into,
         product=Product(m, n, k, batch),
-    )
-
-
-def shaped_call(
-    function: str,
-    product: Product,
-    *,
-    dtype: str,
-    reads: float,
-    writes: float,
-    form: str = "",
-    into: Into = "new",
-    since: Sequence[float] = (),
-) -> Call:
-    """A function whose arithmetic is a product: a convolution, attention, a recurrent network.
-
-    since: bytes used since the last use of what it reads, and of what it writes.
-    """
-    ages = _ages(since, 2)
-    return Call(
-        function=function,
-        form=form,
-        dtype=dtype,
-        count=float(product.m) * product.n * product.k * product.batch,
-        operands=(Operand(reads, "read", ages[0]), Operand(writes, "write", ages[1])),
-        into=into,
-        product=product,
     )
 
 

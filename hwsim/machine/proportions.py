@@ -60,10 +60,10 @@ _LAWS: Final[Mapping[str, Laws]] = {  # by kind of part: path of a number, and w
     "cpu": _laws(
         _MEMORY,
         (r"flop\.\w+", {"clock": 1, "units": 1}),
-        (r"core\.isa\..*clock|random|(kernels|libraries\.\w+)\.products\..*\.flop", {"clock": 1}),
-        (r"(kernels|libraries\.\w+)\.levels\.memory\.(read|write|update)", {"bandwidth": 1}),
-        (r"(kernels|libraries\.\w+)\.levels\..*\.(read|write|update)", {"clock": 1}),
-        (r"(kernels|libraries\.\w+)\..*\.(call|row|left|right|result|edge|depth|each(\.\w+)?)", {"clock": -1}),
+        (r"core\.isa\..*clock|random|kernels\.products\..*\.flop", {"clock": 1}),
+        (r"kernels\.levels\.memory\.(read|write|update)", {"bandwidth": 1}),
+        (r"kernels\.levels\..*\.(read|write|update)", {"clock": 1}),
+        (r"kernels\..*\.(call|row|left|right|result|edge|depth|each(\.\w+)?)", {"clock": -1}),
         _POWER,
     ),
 }

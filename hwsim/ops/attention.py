@@ -19,10 +19,10 @@ from dataclasses import replace
 from typing import ClassVar, Final
 
 from hwsim.demand import Cost
-from hwsim.devices import Attended, Gpu, Product, Work, shaped_call
+from hwsim.devices import Attended, Gpu, Work
 from hwsim.devices.gpu_attention import LIBRARIES
 from hwsim.formats import precise
-from hwsim.ops.op import CalledOp, CannotPlace, Dtype, Placed, Scope, compute, refuse_unknown
+from hwsim.ops.op import CannotPlace, ComputeOp, Dtype, Placed, Scope, compute, refuse_unknown
 from hwsim.records import dataclass
 from hwsim.spec import field
 from hwsim.units import BYTES
@@ -32,7 +32,7 @@ SLOWER: Final = 1.174  # time of such an operation, for one of the results: as t
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Attention(CalledOp):
+class Attention(ComputeOp):
     """Attention of `tokens` queries of each sequence to all tokens before them."""
 
     kind: ClassVar[str] = "attention"
@@ -78,8 +78,6 @@ class Attention(CalledOp):
             "flop": f"4 x {self.batch} x {self.heads} heads x {self.tokens} queries x {call.seen:g} keys x {self.head}",
             "traffic": "queries, result, keys and values once",
         }
-        if self.library and not isinstance(scope.computing(self.device)[1], Gpu):
-            return compute(scope, self, self._called(work, call), output=output * (3 if self.backward else 1))
         if not self.backward:
             return compute(scope, self, work, output=output, said=sources)
         if isinstance(scope.computing(self.device)[1], Gpu):
@@ -87,18 +85,6 @@ class Attention(CalledOp):
             return replace(placed, cost=None if placed.cost is None else _backward(placed.cost))
         more = replace(work, flop=BACKWARD * work.flop, reads=3 * work.reads, writes=3 * work.writes, attention=None)
         return compute(scope, self, more, output=3 * output)
-
-    def _called(self, work: Work, call: Attended) -> Work:
-        """The work as one call of a library."""
-        times, arrays = (BACKWARD, 3.0) if self.backward else (1.0, 1.0)
-        work = replace(work, flop=times * work.flop, reads=arrays * work.reads, writes=arrays * work.writes, attention=None)
-        words = ("backward" if self.backward else "", "causal" if self.causal else "")
-        shape = Product(self.tokens, int(call.context), self.head, self.batch * self.heads)
-        shaped = shaped_call(
-            self.kind, shape, dtype=self.dtype, reads=work.reads, writes=work.writes,
-            form=self.form or " ".join(filter(None, words)), into=self.into, since=self.ages(2),
-        )  # fmt: skip
-        return replace(work, call=self.as_called(shaped))
 
 
 def _backward(cost: Cost) -> Cost:

@@ -13,24 +13,20 @@ product of matrices, transformed tiles, or the sum itself; a CPU the product.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import ClassVar, Final, Literal
+from typing import ClassVar, Literal
 
-from hwsim.devices import Gpu, Work, general_call, shaped_call
+from hwsim.devices import Gpu, Work
 from hwsim.devices.convolution import Convolution as Geometry
 from hwsim.devices.convolution import Pass
 from hwsim.ops.in_turn import Step, compute_in_turn, refuse_isa
-from hwsim.ops.op import CalledOp, CannotPlace, Dtype, Placed, Scope, compute, saying
+from hwsim.ops.op import CannotPlace, ComputeOp, Dtype, Placed, Scope, saying
 from hwsim.records import dataclass
 from hwsim.spec import field
 from hwsim.units import BYTES
 
-FEW: Final = 4  # channels of images that are data: a library has code of its own for them
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Convolution(CalledOp):
+class Convolution(ComputeOp):
     """`batch` images of `channels[0]` to `channels[1]`, with windows of `kernel`."""
 
     kind: ClassVar[str] = "convolution"
@@ -50,10 +46,6 @@ class Convolution(CalledOp):
         "the results, or the gradients of the images, of the weights, or of both", key="pass", default="forward"
     )
     bias: bool = field("backward, the gradient of a bias is summed, too", default=False)
-
-    function: str = field(
-        "function of a library that it is, where those were measured on the cpu (`kernels`)", default="", example="convolution"
-    )
 
     def shapes(self) -> tuple[Geometry, ...]:
         """The geometry of each pass.
@@ -98,8 +90,6 @@ class Convolution(CalledOp):
         refuse_isa(self, device, model)
         if isinstance(model, Gpu):
             return self._on_gpu(scope, device, model, shapes, output, summed)
-        if self.is_called:
-            return compute(scope, self, self._called(shapes), output=output)
         steps = [Step(shape.what, shape.work(self.dtype)) for shape in shapes]
         if summed:
             steps.append(Step("bias", Work(flop=summed / width, reads=summed, dtype=self.dtype, mix="reduce")))
@@ -114,36 +104,6 @@ class Convolution(CalledOp):
         into = f"{first.channels_in}{f' / {self.groups}' if self.groups > 1 else ''}"
         count = f"2 x {self.batch} x {first.high} x {first.wide} pixels x {self.channels[1]} x {into} x {first.window}"
         return Placed(device, self.queue or "compute", saying(cost, {"flop": count}), output=output)
-
-    def _called(self, shapes: Sequence[Geometry]) -> Work:
-        """All passes as one call of a library."""
-        works = [shape.work(self.dtype) for shape in shapes]
-        flop, reads, writes = (math.fsum(each) for each in zip(*((w.flop, w.reads, w.writes) for w in works), strict=True))
-        product = replace(shapes[0], what="input" if self.passes == "input" else "forward").product(BYTES[self.dtype])
-        if self.function:
-            call = general_call(
-                self.function, dtype=self.dtype, count=flop, reads=reads, writes=writes, form=self.form, rows=float(self.groups),
-                into=self.into, since=self.ages(2),
-            )  # fmt: skip
-        else:
-            call = shaped_call(
-                self.kind, product, dtype=self.dtype, reads=reads, writes=writes,
-                form=self.form or f"{self.passes} {self._window(shapes[0])}", into=self.into, since=self.ages(2),
-            )  # fmt: skip
-        return Work(
-            flop=flop, reads=reads, writes=writes, dtype=self.dtype, mix="matmul", product=product, call=self.as_called(call)
-        )
-
-    def _window(self, shape: Geometry) -> str:
-        """The kind of window, in the words of a library's forms: each has code of its own."""
-        if self.groups > 1:
-            return "depthwise" if self.groups == shape.channels_in else "grouped"
-        if shape.channels_in <= FEW:
-            return "few"
-        if shape.kernel == (self.stride, self.stride) and self.stride > 1:
-            return "patch"
-        kind = {(1, 1): "1x1", (3, 3): "3x3"}.get(shape.kernel, "wide")
-        return f"{kind} strided" if self.stride > 1 else kind
 
     @staticmethod
     def _pair(given: tuple[int, ...], key: str) -> tuple[int, int]:

@@ -12,11 +12,10 @@ A row that is shorter than a sector of memory (32 B) takes a whole one. Runs on 
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import ClassVar, Final, Literal
 
-from hwsim.devices import Work, general_call, lookup_call
-from hwsim.ops.op import CalledOp, Dtype, Placed, Scope, compute
+from hwsim.devices import Work
+from hwsim.ops.op import ComputeOp, Dtype, Placed, Scope, compute
 from hwsim.records import dataclass
 from hwsim.spec import field
 from hwsim.units import BYTES
@@ -26,7 +25,7 @@ NUMBER: Final = 8.0  # bytes of the number of a row
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Embedding(CalledOp):
+class Embedding(ComputeOp):
     """`lookups` rows of `width` elements from a table of `table` rows."""
 
     kind: ClassVar[str] = "embedding"
@@ -37,9 +36,6 @@ class Embedding(CalledOp):
     bags: float = field("sums of rows that come out, in place of the rows", default=0.0, minimum=0)
     passes: Literal["forward", "backward"] = field("the rows, or the gradient of the table", key="pass", default="forward")
     dtype: Dtype = field("type of the elements", default="fp32")
-    function: str = field(
-        "function of a library that it is, where those were measured on the cpu (`kernels`)", default="", example="embedding"
-    )
 
     def lower(self, scope: Scope) -> Placed:
         row = self.width * BYTES[self.dtype]
@@ -52,21 +48,6 @@ class Embedding(CalledOp):
         else:
             reads, writes, output = made + self.lookups * (crossed + NUMBER), table + self.lookups * crossed, table
             held = self.working_set
-        call = None
-        if self.library and not self.function:
-            words = ("bags" if self.bags else "", "backward" if self.passes == "backward" else "")
-            moving = general_call(
-                self.kind, dtype=self.dtype, count=self.lookups * self.width, reads=reads, writes=output,
-                form=self.form or " ".join(filter(None, words)), rows=max(self.lookups, 1.0), into=self.into,
-                since=self.ages(2),
-            )  # fmt: skip
-            call = self.as_called(replace(moving, lookups=self.lookups, span=max(table, *self.ages(2), 0.0)))
-        elif self.function:
-            looked_up = lookup_call(
-                self.function, dtype=self.dtype, count=self.lookups, table=self.table * self.width, length=float(self.width),
-                into=self.into, since=self.ages(3),
-            )  # fmt: skip
-            call = self.as_called(replace(looked_up, form=self.form))
         flop = self.lookups * self.width if self.bags or self.passes == "backward" else 0.0
-        work = Work(flop=flop, reads=reads, writes=writes, dtype=self.dtype, working_set=held, call=call)
+        work = Work(flop=flop, reads=reads, writes=writes, dtype=self.dtype, working_set=held)
         return compute(scope, self, work, output=output)

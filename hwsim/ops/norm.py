@@ -19,8 +19,8 @@ from __future__ import annotations
 import math
 from typing import ClassVar, Final, Literal
 
-from hwsim.devices import Work, general_call
-from hwsim.ops.op import CalledOp, Dtype, Placed, Scope, compute
+from hwsim.devices import Work
+from hwsim.ops.op import ComputeOp, Dtype, Placed, Scope, compute
 from hwsim.records import dataclass
 from hwsim.spec import field
 from hwsim.units import BYTES
@@ -31,7 +31,7 @@ FLOP_EACH: Final = {"forward": 8.0, "backward": 12.0, "inference": 2.0}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Norm(CalledOp):
+class Norm(ComputeOp):
     """An array in, one out, and the statistics of its parts."""
 
     kind: ClassVar[str] = "norm"
@@ -44,32 +44,14 @@ class Norm(CalledOp):
         "with the statistics of this array, its gradient, or with learnt ones", key="pass", default="forward"
     )
     dtype: Dtype = field("type of the elements", default="fp32")
-    function: str = field(
-        "function of a library that it is, where those were measured on the cpu (`kernels`)", default="", example="batch_norm"
-    )
-
-    @property
-    def _parts(self) -> float:
-        """Parts of the array that are normalised by themselves, as far as they follow each other in memory."""
-        inner = self.shape[-1:] if self.of in ("layer", "rms") else self.shape[2:]
-        return math.prod(self.shape) / max(math.prod(inner), 1.0)
 
     def lower(self, scope: Scope) -> Placed:
         count = math.prod(self.shape)
         array = count * BYTES[self.dtype]
         reads, writes = (1, 1) if self.passes == "inference" else MOVED[self.of][self.passes == "backward"]
         again = 2 * array if reads > 1 and self.working_set is None else self.working_set
-        call = None
-        if self.is_called:
-            call = self.as_called(
-                general_call(
-                    self.function or self.kind, dtype=self.dtype, count=count, reads=reads * array, writes=writes * array,
-                    form=self.form or f"{self.of} {self.passes}", rows=self._parts,
-                    into=self.into, since=self.ages(2),
-                )
-            )  # fmt: skip
         work = Work(flop=FLOP_EACH[self.passes] * count, reads=reads * array, writes=writes * array, dtype=self.dtype,
-                    working_set=again, call=call)  # fmt: skip
+                    working_set=again)  # fmt: skip
         sources = {
             "flop": f"{FLOP_EACH[self.passes]:g} x elements",
             "traffic": f"{reads + writes} x elements x {BYTES[self.dtype]:g} B",

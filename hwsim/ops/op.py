@@ -252,18 +252,8 @@ class CalledOp(ComputeOp):
     """An op that is a call of a library, which has a time of its own on a cpu with `kernels`."""
 
     form: str = field("of the function: how its operands lie, as the cpu's `kernels` name it", default="", example="row")
-    library: str = field(
-        "of the function: whose it is, a name of the cpu's `libraries` (default: the one of its `kernels`)",
-        default="",
-        example="torch",
-    )
     into: Into = field("of the function: a new array, one that is there, or an operand in its place", default="new")
     among_others: bool = field("of the function: calls of others come before it, as in most programs", default=False)
-    idle: Bytes = field(
-        "of the function: bytes gone over since its code was last used (default: it was just called)",
-        default=0.0,
-        example="40 MB",
-    )
     new_pages: float | None = field(
         "of the function: pages of memory it uses for the first time, 0 for none (default: large new arrays are made of them)",
         default=None,
@@ -280,17 +270,10 @@ class CalledOp(ComputeOp):
     )
 
     def as_called(self, call: Call) -> Call:
-        """The call as this op makes it: of its library, on its cores, among others, into new pages, if it says so."""
+        """The call as this op makes it: on its cores, among others, into new pages, if it says so."""
         if self.cores is not None:
             call = replace(call, cores=self.cores)
-        if self.library or self.idle > 0:
-            call = replace(call, library=self.library, idle=self.idle)
         return as_made(call, self.among_others, self.new_pages, self.new_bytes)
-
-    @property
-    def is_called(self) -> bool:
-        """Whether it is said to be a call of a library, whose function the op's own name and keys tell."""
-        return bool(self.library or getattr(self, "function", ""))
 
     def ages(self, operands: int) -> tuple[float, ...]:
         """`since` of each operand; where it is not said, the working set, if that is."""

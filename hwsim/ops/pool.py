@@ -14,15 +14,15 @@ from __future__ import annotations
 import math
 from typing import ClassVar, Literal
 
-from hwsim.devices import Work, general_call
-from hwsim.ops.op import CalledOp, Dtype, Placed, Scope, compute
+from hwsim.devices import Work
+from hwsim.ops.op import ComputeOp, Dtype, Placed, Scope, compute
 from hwsim.records import dataclass
 from hwsim.spec import field
 from hwsim.units import BYTES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pool(CalledOp):
+class Pool(ComputeOp):
     """`planes` images of one channel, with windows of `kernel`."""
 
     kind: ClassVar[str] = "pool"
@@ -36,9 +36,6 @@ class Pool(CalledOp):
     by: Literal["max", "average"] = field("what is taken of a window", default="max")
     passes: Literal["forward", "backward"] = field("the result, or the gradient of the images", key="pass", default="forward")
     dtype: Dtype = field("type of the elements", default="fp32")
-    function: str = field(
-        "function of a library that it is, where those were measured on the cpu (`kernels`)", default="", example="max_pool"
-    )
 
     def lower(self, scope: Scope) -> Placed:
         width, into, out = BYTES[self.dtype], float(self.planes), float(self.planes)
@@ -50,16 +47,7 @@ class Pool(CalledOp):
         else:
             reads, writes = out * width + places, 2 * into * width
         flop = out * window if self.passes == "forward" else into + out * window
-        call = None
-        if self.is_called:
-            call = self.as_called(
-                general_call(
-                    self.function or self.kind, dtype=self.dtype, count=out * window, reads=reads, writes=writes,
-                    form=self.form or f"{self.by} {self.passes}", rows=float(self.planes),
-                    into=self.into, since=self.ages(2),
-                )
-            )  # fmt: skip
-        work = Work(flop=flop, reads=reads, writes=writes, dtype=self.dtype, call=call)
+        work = Work(flop=flop, reads=reads, writes=writes, dtype=self.dtype)
         return compute(scope, self, work, output=(out if self.passes == "forward" else into) * width)
 
 

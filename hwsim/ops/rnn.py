@@ -17,9 +17,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar, Final, Literal
 
-from hwsim.devices import Gpu, Product, Work, shaped_call
+from hwsim.devices import Product, Work
 from hwsim.ops.in_turn import Step, compute_in_turn
-from hwsim.ops.op import CalledOp, Dtype, Placed, Scope, compute
+from hwsim.ops.op import ComputeOp, Dtype, Placed, Scope
 from hwsim.records import dataclass
 from hwsim.spec import field
 from hwsim.units import BYTES
@@ -29,7 +29,7 @@ FLOP_EACH: Final = 10.0  # of a gate's element: its function and the products wi
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rnn(CalledOp):
+class Rnn(ComputeOp):
     """`tokens` steps of `batch` sequences."""
 
     kind: ClassVar[str] = "rnn"
@@ -45,8 +45,6 @@ class Rnn(CalledOp):
     dtype: Dtype = field("type of the elements", default="fp32")
 
     def lower(self, scope: Scope) -> Placed:
-        if self.library and not isinstance(scope.computing(self.device)[1], Gpu):
-            return self._lower_called(scope)
         steps: list[Step] = []
         for layer in range(self.layers):
             width = self.input if layer == 0 else self.hidden * (2 if self.both else 1)
@@ -54,23 +52,6 @@ class Rnn(CalledOp):
                 steps += self._layer(width)
         output = self.tokens * self.batch * self.hidden * (2 if self.both else 1) * BYTES[self.dtype]
         return compute_in_turn(scope, self, steps, output)
-
-    def _lower_called(self, scope: Scope) -> Placed:
-        """All of it as one call of a library."""
-        size, ways = BYTES[self.dtype], (2 if self.both else 1) * self.layers
-        shape = Product(self.batch, GATES[self.cell] * self.hidden, self.input + self.hidden, self.tokens * ways)
-        rows = self.tokens * self.batch * ways
-        weights = shape.n * shape.k * ways * size
-        reads, writes = rows * (self.input + self.hidden) * size + weights, rows * self.hidden * size
-        if self.passes == "backward":
-            reads, writes = 2 * reads, writes + weights
-        flop = 2.0 * shape.m * shape.n * shape.k * shape.batch * (2 if self.passes == "backward" else 1)
-        call = shaped_call(
-            self.kind, shape, dtype=self.dtype, reads=reads, writes=writes, form=self.form or f"{self.passes} {self.cell}",
-            into=self.into, since=self.ages(2),
-        )  # fmt: skip
-        work = Work(flop=flop, reads=reads, writes=writes, dtype=self.dtype, mix="matmul", call=self.as_called(call))
-        return compute(scope, self, work, output=writes)
 
     def _layer(self, width: int) -> Iterator[Step]:
         gates, size = GATES[self.cell] * self.hidden, BYTES[self.dtype]

@@ -24,7 +24,7 @@ from hwsim.workload.file import Each, Runtime, Workload
 from hwsim.workload.lower import programs_of
 from hwsim.workload.programs import Program, find_programs
 
-OF_A_CALL: Final = ("library", "function", "form", "rows", "into", "among_others", "idle", "new_pages", "new_bytes", "since")
+OF_A_CALL: Final = ("function", "form", "rows", "into", "among_others", "new_pages", "new_bytes", "since")
 OF_COMPILED: Final = ("compile", "issue", "per_op", "starts", "fuse")
 _USUAL: Final = ("elementwise", "random", "reduce")  # ops that are a call of some function where none is named
 _OF_CORES: Final[Mapping[str, tuple[str, ...]]] = {
@@ -48,7 +48,7 @@ class Given:
     def kernels(self) -> Kernels | None:
         """Measured functions of its device."""
         own = self.model.model if isinstance(self.model, Sockets) else self.model
-        return own.functions_of(self.tree.text("library") or "") if isinstance(own, Cpu) else None
+        return own.kernels if isinstance(own, Cpu) else None
 
 
 def unheeded(workload: Workload, machine: Machine, mistakes: Mistakes) -> tuple[Warning, ...]:
@@ -172,7 +172,7 @@ def _refuse_unknown(given: Given, mistakes: Mistakes) -> None:
         return
     from hwsim.devices.functions import FUNCTIONS
 
-    if named in FUNCTIONS or _of_nothing(given.tree) or given.tree.text("library"):
+    if named in FUNCTIONS or _of_nothing(given.tree):
         return  # of no elements: a view, which nothing is computed for
     measured = [name.partition(" ")[0] for name in given.kernels.functions] if given.kernels else []
     if named not in measured:
@@ -238,7 +238,7 @@ def _why_no_call(given: Given) -> str:
         return ""
     if given.kernels is None:
         return "its library calls were not measured (no `kernels`)"
-    if given.kind not in (*_USUAL, "matmul") and given.tree.get("function") is None and given.tree.get("library") is None:
+    if given.kind not in (*_USUAL, "matmul") and given.tree.get("function") is None:
         return f"a {given.kind} without a `function` is no call of a library"
     return ""
 

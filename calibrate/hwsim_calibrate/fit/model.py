@@ -64,7 +64,7 @@ class Model:
         self._name(calls, capacities)
         self.start, self.spread = np.array(self._start), np.array(self._spread)
         self._fixed = self._columns()
-        self._apart = np.array([not call.overlaps for call in calls])
+        self._apart = np.array([call.product is not None for call in calls])
         self._computing = [at for name, at in self.names.items() if name[0] == "functions" and name[2] in ("each", "row")]
         self._far = [self.names["levels", self.levels[-1], role] for role in ROLES]
         entries = [(row, operand) for row, call in enumerate(calls) for operand in call.operands]

@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from tests.keys.examples.programs import MEASURED
 from tests.keys.examples.writing import CPU, PLAIN_GPU, between, in_turn, machine
 from tests.keys.feeling import Example
 
-CALL: Final[dict[str, Any]] = {
-    "device": "cpu", "function": "add", "form": "row", "into": "out", "among_others": True, "new_pages": 20000.0,
-    "new_bytes": "1 MB", "since": ["1 MB", "20 MB"],
-}  # fmt: skip
 IMAGES: Final[dict[str, Any]] = {
     "batch": 8,
     "channels": [32, 64],
@@ -25,12 +20,6 @@ ROWS: Final[dict[str, Any]] = {"lookups": 1e5, "width": 64, "table": 1e6}
 NORMED: Final[dict[str, Any]] = {"shape": [32, 64, 28, 28], "of": "batch"}
 SEQUENCE: Final[dict[str, Any]] = {"tokens": 20, "batch": 16, "input": 128, "hidden": 256, "layers": 2}
 HOST: Final[dict[str, Any]] = {"device": "cpu", "cores": 2, "isa": "avx2", "working_set": "1 MiB", "dtype": "fp32"}
-CALLED: Final = in_turn(
-    {"convolution": {**CALL, **IMAGES}},
-    {"norm": {**CALL, **NORMED}},
-    {"pool": {**CALL, **POOLED}},
-    {"embedding": {**CALL, **ROWS, "function": "take", "since": ["50 MB", "1 MB", "30 MB"]}},
-)
 CORES: Final[dict[str, Any]] = {
     "kind": "cpu", "cores": 8, "clock": "2 GHz", "core_bandwidth": "12 GB/s", "memory": {"bandwidth": "40 GB/s"},
     "core": {"isa": {"scalar": {}, "avx2": {"bits": 256, "pipes": 2, "fma": True},
@@ -57,7 +46,6 @@ ON_GPU: Final = in_turn(
     {"attention": {"device": "gpu0", "tokens": 1000, "heads": 8, "head": 64, "dtype": "fp32", "backward": True}},
 )
 EXAMPLES: Final = (
-    Example("functions of a framework", MEASURED, CALLED, tried={"op embedding.function": ("exp",)}),
     Example("ops of a framework on cores", machine(cpu=CORES), BY_CORES),
     Example(
         "ops of a framework on a gpu",

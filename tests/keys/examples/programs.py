@@ -13,7 +13,6 @@ ADD: Final = {"device": "gpu0", "count": 1e7}
 CALLS: Final[dict[str, Any]] = {
     "library": "numpy 2", "cores": 1, "sharpness": 3.0, "into": {"new": "1 us", "out": "0.5 us", "self": "0.2 us"},
         "among_others": 2.0,
-    "code": {"L2": "1 us", "memory": "20 us"},
     "overlap": 0.4, "pages": "4 GB/s", "pages_from": "32 MiB", "fault": "1 us", "lookup": "1 ns",
     "levels": {"L2": {"sharpness": 2.0, "beyond": "32 KiB", "read": "50 GB/s", "write": "40 GB/s", "update": "30 GB/s",
     "lookup": "2 ns"},
@@ -64,7 +63,7 @@ OF_A_LIBRARY: Final = in_turn(
     "form": "row",
                  "rows": 100.0, "mix": "vector", "into": "out", "among_others": True, "new_pages": 3000.0, "new_bytes": "4 MB",
                  "since": ["20 MB", "40 MB"]}},
-    {"elementwise": {"device": "cpu", "function": "exp", "count": 3000.0, "idle": "100 kB"}},
+    {"elementwise": {"device": "cpu", "function": "exp", "count": 3000.0}},
     {"elementwise": {"device": "cpu", "function": "add", "count": 3e6, "form": "scalar", "into": "self"}},
     {"elementwise": {"device": "cpu", "function": "add", "count": 3e7}},
     {"elementwise": {"device": "cpu", "function": "sort", "count": 1000.0, "rows": 10.0}},
@@ -153,44 +152,7 @@ RECEIVED: Final[dict[str, Any]] = {
         {"recv": {"from": "gpu[($rank - 1) mod $ranks]"}}, {"busy": {"time": "1 ms"}}]},
 }  # fmt: skip
 FOUR: Final = machine(between("cpu", "gpu*", "pcie", gen=3, lanes=16), cpu=CPU, gpu={**PLAIN_GPU, "count": 4})
-LATER: Final[dict[str, Any]] = {"library": "torch", "idle": "40 MB"}
-IMAGES: Final[dict[str, Any]] = {"batch": 8, "channels": [32, 64], "size": [28, 28], "kernel": 3, "padding": 1}
-BY_NAME: Final[dict[str, dict[str, Any]]] = {  # ops whose own keys tell the function
-    "convolution": IMAGES,
-    "norm": {"shape": [32, 64, 28, 28]},
-    "pool": {"planes": 512, "size": [56, 56], "kernel": 3, "result": [28, 28]},
-    "attention": {"tokens": 200, "heads": 8, "head": 64, "dtype": "fp32"},
-    "rnn": {"tokens": 20, "batch": 16, "input": 128, "hidden": 256},
-}
-OF_ANOTHER: Final = in_turn(
-    *({op: {**keys, **LATER}} for each in OF_A_LIBRARY["program"][::2] for op, keys in each.items() if op != "access"),
-    *({op: {"device": "cpu", **keys, **LATER, "form": "row", "into": "out", "among_others": True, "since": ["1 MB", "30 MB"],
-            "new_pages": 20000.0, "new_bytes": "100 kB"}} for op, keys in BY_NAME.items()),
-    {"embedding": {"device": "cpu", "lookups": 1e4, "width": 64, "table": 1e5, "form": "row", "into": "out", **LATER}},
-    {"embedding": {"device": "cpu", "lookups": 1e4, "width": 2, "table": 1e7, "function": "take", "into": "out",
-                   "since": ["50 MB", "1 MB", "30 MB"], **LATER}},
-)  # fmt: skip
-PRODUCT: Final[dict[str, Any]] = {"flop": "100 GFLOP/s", "call": "1 us", "left": "0.1 ns", "result": "0.3 ns"}
-OF_PRODUCTS: Final[dict[str, Any]] = {
-    **CALLS,
-    "products": {
-        **CALLS["products"],
-        **{f"{op} fp32": PRODUCT for op in ("convolution", "attention", "rnn")},
-        **{f"{op} row fp32": {**PRODUCT, "flop": "50 GFLOP/s"} for op in ("convolution", "attention", "rnn")},
-    },
-    "functions": {
-        **CALLS["functions"],
-        **{name: {"call": "2 us", "each": {"fp32": "1 ns"}, "row": "10 ns"} for name in ("norm", "pool", "embedding")},
-        **{f"{name} row": {"call": "3 us", "each": {"fp32": "2 ns"}} for name in ("norm", "pool", "embedding")},
-    },
-}
 EXAMPLES: Final = (
-    Example(
-        "functions of another library",
-        machine(cpu={**ROOFLINE, "cores": 8, "libraries": {"torch": OF_PRODUCTS}}),
-        OF_ANOTHER,
-        tried={"cpu.libraries.*.products.*.counts": ([1e10, 1e12],)},
-    ),
     Example(
         "functions of a library",
         MEASURED,
