@@ -230,15 +230,10 @@ class Planned(Protocol):
     Attributes:
         issues: whether it issues ops while it runs.
         clocks: whether others have to be on the clock because of it.
-        text: what `show --lowered` says of it.
     """
 
     issues: bool = False
     clocks: bool = False
-
-    @property
-    def text(self) -> str:
-        return ""
 
     @property
     def suspicions(self) -> Iterable[Warning]:

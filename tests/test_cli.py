@@ -121,7 +121,7 @@ def test_mistakes_of_both_files_are_said_at_once_with_exit_2(tmp_path: Path) -> 
         (["simulate", MACHINE, "d2l/async-loop", "--trace", "no-such-folder/x.json"], "no-such-folder"),
         (["simulat"], "Did you mean 'simulate'?"),
         (["show", "v100-sxm2-16"], "v100-sxm2-16gb"),
-        (["show", "d2l-laptop", "--machine", "d2l-laptop"], "--lowered"),
+        (["show", "d2l-laptop", "--set", "machine.cpu.cores=6"], "--topology"),
         (["schema", "plain"], "machine"),
     ],
 )
@@ -272,18 +272,6 @@ def test_every_view_says_what_was_set(arguments: list[str]) -> None:
     setting = "machine.cpu.cores=6"
     assert f"\n  set {setting}\n" in hwsim(*arguments, "--set", setting).stdout
     assert "\n  set " not in hwsim(*arguments).stdout
-
-
-def test_show_lowered_prints_the_ops(workload: Path) -> None:
-    done = hwsim("show", "--lowered", workload, "--set", "size=1 MB")
-    assert done.exit_code == 0
-    assert "one" in done.stdout
-    assert "two" in done.stdout
-    workload.write_text(WORKLOAD.partition("expect")[0])
-    missing = hwsim("show", "--lowered", workload)
-    assert missing.exit_code == 2
-    assert "--machine" in missing.stderr
-    assert hwsim("show", "--lowered", workload, "--machine", MACHINE).exit_code == 0
 
 
 @pytest.mark.parametrize("kind", ["machine", "workload", "part"])

@@ -9,7 +9,6 @@ from hwsim.demand import Capacity, Cost, Demand
 from hwsim.engine import simulate
 from hwsim.graph.opgraph import EVERY, PAIRED
 from hwsim.workload import GraphBuilder, block
-from hwsim.workload.describe import describe
 
 
 def test_equal_labels_and_costs_are_shared() -> None:
@@ -69,27 +68,3 @@ def test_what_cannot_be_built_is_refused() -> None:
         graph.tie(first, inside, 7)
     with pytest.raises(ValueError, match="cannot run -1 times"), graph.repeat(-1):
         pass
-
-
-def test_a_graph_in_words() -> None:
-    graph = GraphBuilder()
-    queue = graph.queue("gpu.compute", "gpu", depth=2)
-    with graph.repeat(3):
-        issue = graph.op("a", kind="dispatch", time=1e-6)
-        op = graph.op("a", kind="busy", device="gpu", time=2e-6, queue=queue, insert=issue, after=[issue])
-    graph.edge(op, issue, lag=1)
-    graph.op("all", kind="wait", after=[op])
-    assert describe(graph.build()).splitlines() == [
-        "7 ops in 2 blocks, 1 queue",
-        "queue gpu.compute: at most 2 inserted and not yet ended",
-        "",
-        "block 0: 2 ops, 3 times",
-        "    0  a (dispatch): 1.00 us; after 1 a (busy), of the iteration before",
-        "    1  a (busy) on gpu.compute: 2.00 us; after 0 a (dispatch)",
-        "",
-        "block 1: 1 op, once",
-        "    0  all (wait)",
-        "",
-        "between blocks:",
-        "  block 0 1 a (busy), last iteration, before block 1 0 all (wait)",
-    ]

@@ -1,4 +1,4 @@
-"""`hwsim show`: what a name stands for, each number with its source; or the ops a workload comes to."""
+"""`hwsim show`: what a name stands for, each number with its source."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 import click
 
-from hwsim.cli.arguments import MACHINE, LibraryName, settings_option
+from hwsim.cli.arguments import LibraryName, settings_option
 from hwsim.cli.views import own_options, show
 from hwsim.views import view
 
@@ -16,8 +16,6 @@ TOPOLOGY: Final = view("topology")
 
 @click.command("show")
 @click.argument("name", metavar="[NAME|FILE]", default="", type=LibraryName("machine"))
-@click.option("--lowered", is_flag=True, help="The ops that a workload comes to, on --machine (default: the one it expects).")
-@click.option("--machine", type=MACHINE, help="With --lowered: the machine.")
 @click.option(
     "--topology",
     "figure",
@@ -32,8 +30,6 @@ TOPOLOGY: Final = view("topology")
 @settings_option
 def command(
     name: str,
-    lowered: bool,
-    machine: str | None,
     figure: str | None,
     of: str,
     as_json: bool,
@@ -45,8 +41,8 @@ def command(
     Without a name: what the library has.
     """
     if figure is not None:
-        if lowered or machine or no_expect:
-            raise click.UsageError("--topology is of a machine alone: leave out --lowered, --machine and --no-expect")
+        if no_expect:
+            raise click.UsageError("--topology is of a machine alone: leave out --no-expect")
         if not name:  # `hwsim show --topology MACHINE`: click takes the name for a file
             name, figure = figure, ""
         if not name:
@@ -61,29 +57,14 @@ def command(
 
         click.echo("\n".join(library()))
         return
-    if no_expect and (lowered or not name):
-        raise click.UsageError("--no-expect goes with the name of a workload")
-    if not lowered and (machine or settings):
-        raise click.UsageError("--machine and --set go with --lowered")
+    if settings:
+        raise click.UsageError("--set goes with --topology")
     from hwsim.cli.errors import in_words
     from hwsim.functions.files import any_tree, warnings_of
     from hwsim.functions.show import written
-    from hwsim.views.kit import warned
 
     with in_words():
         tree = any_tree(name)
-        if not lowered:
-            click.echo("\n".join(written(tree, expect=not no_expect)))
-            for warning in warnings_of(tree):  # what is printed is a file: nothing else may stand in it
-                click.echo(f"warning: {warning}", err=True)
-            return
-        expect = tree.get("expect")
-        machine = machine or (expect.text("machine") if expect else None)
-        if machine is None:
-            raise click.UsageError("the workload names no machine: say which with --machine")
-        from hwsim import api
-        from hwsim.workload.describe import describe
-
-        prepared = api.prepare(machine, tree, set=settings)
-        click.echo("\n".join([describe(prepared.graph), *(each.text for each in prepared.doors.values() if each.text)]))
-        click.echo(warned.text(prepared.warnings), nl=False)
+        click.echo("\n".join(written(tree, expect=not no_expect)))
+        for warning in warnings_of(tree):  # what is printed is a file: nothing else may stand in it
+            click.echo(f"warning: {warning}", err=True)

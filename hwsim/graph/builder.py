@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -38,9 +38,6 @@ from hwsim.graph.opgraph import (
     Trained,
 )
 from hwsim.records import dataclass
-
-if TYPE_CHECKING:
-    from hwsim.graph.labels import LabelTable
 
 T = TypeVar("T")
 Edge = tuple[int, int, int]
@@ -136,7 +133,6 @@ class GraphBuilder:
     def __init__(self, capacities: Iterable[Capacity] = ()) -> None:
         self._capacities = tuple(capacities)
         self._labels: dict[Label, int] = {}
-        self._gridded: LabelTable | None = None  # instead, once there are grids
         self._label_list: Sequence[Label] = ()  # in order, as of the last time that they were asked for
         self._costs: dict[Cost, int] = {}
         self._known: dict[int, tuple[Cost, int]] = {}  # by id of a cost its index: most come again, and hashing one takes long
@@ -166,16 +162,7 @@ class GraphBuilder:
 
     def label(self, name: str, kind: str = "op", device: str = "", program: str = "main") -> int:
         """Index of a label; equal labels share one."""
-        label = Label(name, kind, device, program)
-        return _index(self._labels, label) if self._gridded is None else self._gridded.number(label)
-
-    def label_grid(self, names: Iterable[str], kind: str, devices: Iterable[str], program: str = "main") -> Ints:
-        """Indices of labels, one for each name (a row) on each device (a column)."""
-        from hwsim.graph.labels import Grid, LabelTable  # few runs need it
-
-        if self._gridded is None:
-            self._gridded = LabelTable(tuple(self._labels))
-        return self._gridded.numbers(Grid(tuple(names), kind, tuple(devices), program))
+        return _index(self._labels, Label(name, kind, device, program))
 
     def cost(self, cost: Cost | None) -> int:
         """Index of a cost, -1 for none; equal costs share one."""
@@ -189,7 +176,7 @@ class GraphBuilder:
     def label_at(self, index: int) -> Label:
         """The label of an index."""
         if len(self._label_list) != self.label_count():
-            self._label_list = self._all_labels()
+            self._label_list = tuple(self._labels)
         return self._label_list[index]
 
     def cost_at(self, index: int) -> Cost:
@@ -208,10 +195,7 @@ class GraphBuilder:
 
     def label_count(self) -> int:
         """Number of labels."""
-        return len(self._labels) if self._gridded is None else len(self._gridded)
-
-    def _all_labels(self) -> Sequence[Label]:
-        return tuple(self._labels) if self._gridded is None else self._gridded.all()
+        return len(self._labels)
 
     def widest(self) -> int:
         """The most capacities that one cost draws from."""
@@ -251,12 +235,12 @@ class GraphBuilder:
     def has_no_ops(self) -> bool:
         """Whether nothing but labels, costs and queues has been added."""
         others = self._bodies, self._ties, self._buffers, self._pools, self._lines, self._trainings
-        return not any(others) and self._alike is None and self._gridded is None
+        return not any(others) and self._alike is None
 
     def written(self) -> Written:
         """All that was added, its costs by the indices that they were added with."""
         bodies = tuple(body if isinstance(body, Block) else body.block() for body in self._bodies)
-        return Written(tuple(self._all_labels()), tuple(self._queues), bodies, tuple(self._ties))
+        return Written(tuple(self._labels), tuple(self._queues), bodies, tuple(self._ties))
 
     def write_again(self, written: Written, costs: Sequence[Cost]) -> None:
         """Add to an empty builder what was added to another, with other costs: those at the indices that were used there.
@@ -386,7 +370,7 @@ class GraphBuilder:
         ties = [(renamed[a], op, renamed[b], then, mode) for a, op, b, then, mode in self._ties]
         return OpGraph(
             blocks=tuple(blocks),
-            labels=self._all_labels(),
+            labels=tuple(self._labels),
             costs=tuple(self._full.get(number, cost) for cost, number in self._costs.items()),
             capacities=self._capacities,
             queues=tuple(self._queues),

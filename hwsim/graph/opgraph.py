@@ -10,7 +10,7 @@ flattening turns it, and its depth, into edges. A pool is arbitration: `servers`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -37,18 +37,6 @@ class Label:
     kind: str
     device: str  # "" for a join
     program: str = "main"
-
-
-def labels_where(labels: Sequence[Label], test: Callable[[str, str], bool]) -> NDArray[np.bool_]:
-    """Which labels pass a test of their kind and program."""
-    parts = getattr(labels, "parts", None)  # of labels that are made when they are asked for
-    if parts is None:
-        return np.array([test(label.kind, label.program) for label in labels], np.bool_)
-    columns = [
-        labels_where(part, test) if isinstance(part, tuple) else np.full(len(part), test(part.kind, part.program), np.bool_)
-        for _, part in parts
-    ]
-    return np.concatenate([np.empty(0, np.bool_), *columns])
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from hwsim.doors import FAMILIES, read
-from hwsim.graph.opgraph import labels_where
 from hwsim.records import dataclass
 from hwsim.results.timeline import Timeline
 from hwsim.ticks import FEMTO
@@ -158,7 +157,7 @@ class Result:
     @cached_property
     def last_issuing(self) -> int | None:
         """The op by which the last op was issued."""
-        issuing = labels_where(self.simulated.flat.graph.labels, lambda kind, _: kind in ISSUING)
+        issuing = np.array([label.kind in ISSUING for label in self.simulated.flat.graph.labels], np.bool_)
         ops = np.flatnonzero(issuing[self.simulated.flat.label]) if issuing.any() and len(self.simulated) else ()
         return int(ops[np.argmax(self.simulated.end[ops])]) if len(ops) else None
 

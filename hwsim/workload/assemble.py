@@ -8,10 +8,9 @@ from dataclasses import replace
 import numpy as np
 
 from hwsim.graph.builder import GraphBuilder, OpRef, block
-from hwsim.graph.opgraph import LAST, PAIRED, Block, Buffer, Mark
+from hwsim.graph.opgraph import LAST, PAIRED, Buffer, Mark
 from hwsim.records import dataclass
 from hwsim.workload.emit import Emitter, Loop
-from hwsim.workload.statements import SendColumns
 from hwsim.workload.thread import Chunk, Ref
 
 
@@ -33,8 +32,6 @@ def add_blocks(builder: GraphBuilder, emitter: Emitter) -> dict[str, list[Meetin
             numbers[number] = numbers[loop.first]
         elif loop is not None:
             numbers[number] = _add_loop(builder, numbers, number, chunk, emitter.chunks[number + 1], loop)
-        elif chunk.columns is not None:
-            numbers[number] = _add_columns(builder, numbers, chunk.columns, chunk.arrived)
         elif chunk.rows:
             numbers[number] = _add_chunk(builder, numbers, number, chunk)
     for number, chunk in enumerate(emitter.chunks):
@@ -48,16 +45,6 @@ def _add_chunk(builder: GraphBuilder, numbers: dict[int, int], number: int, chun
     block_number = _add(builder, chunk, inside, 1)
     _tie(builder, numbers, number, block_number, chunk)
     return block_number
-
-
-def _add_columns(builder: GraphBuilder, numbers: dict[int, int], sends: SendColumns, arrived: list[tuple[Ref, int]]) -> int:
-    """The sends of a collective."""
-    nothing = np.broadcast_to(np.int32(-1), sends.label.shape)
-    no_time, full_size = np.broadcast_to(np.int64(0), sends.label.shape), np.broadcast_to(np.float64(1), sends.label.shape)
-    number = builder.add(Block(sends.label, sends.cost, full_size, no_time, nothing, nothing, nothing, nothing, sends.edges))
-    for ref, send in arrived:
-        builder.tie(_find(numbers, ref), OpRef(number, send))
-    return number
 
 
 def _add_loop(builder: GraphBuilder, numbers: dict[int, int], number: int, chunk: Chunk, again: Chunk, loop: Loop) -> int:

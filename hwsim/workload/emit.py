@@ -38,7 +38,6 @@ from hwsim.workload.statements import (
     PlacedOp,
     Receive,
     Repeat,
-    SendColumns,
     Statement,
     Wait,
 )
@@ -317,8 +316,6 @@ class Emitter:
             arrived = [self._arrive(rank, op, thread, statement, bucket) for rank, op, thread in ranked]
             last: dict[int, list[Ref]] = {}  # what each rank waits for
             for gathering in statement.gatherings:
-                if gathering.columns is not None:
-                    self._columns(gathering.columns, arrived, last)
                 steps: list[Ref] = []
                 for step in gathering.steps:
                     after = [*(arrived[rank] for rank in step.begins), *(steps[earlier] for earlier in step.after)]
@@ -333,16 +330,6 @@ class Emitter:
         for rank, op, thread in ranked:
             if op.block:
                 self._wait(rank, thread, [thread.named[op.name]], op.back)
-
-    def _columns(self, columns: SendColumns, arrived: Sequence[Ref], last: dict[int, list[Ref]]) -> None:
-        """Sends in a chunk of their own. last: what each rank waits for."""
-        number = self._next_chunk()
-        chunk = self.chunks[number]
-        chunk.columns = columns
-        chunk.arrived = [(arrived[rank], send) for send, ranks in columns.begins for rank in ranks]
-        for rank, sends in columns.ends.items():
-            last.setdefault(rank, []).extend((number, send) for send in sends)
-        self._next_chunk()
 
     def _arrive(self, rank: int, op: PlacedOp, thread: Thread, statement: Collective, bucket: int) -> Ref:
         """A rank is ready for a bucket, and its queue has come to it."""

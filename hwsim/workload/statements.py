@@ -5,11 +5,10 @@ One tree of statements serves all the programs of an `each`: an `Issue` has one 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 
 from hwsim.graph.builder import GraphBuilder
-from hwsim.graph.opgraph import Ints
 from hwsim.ops import Pointwise
 from hwsim.records import dataclass
 from hwsim.spec import NOWHERE, Place
@@ -176,34 +175,18 @@ class Sends:
         return lambda number: builder.label(f"{self.name}: step {number}", self.kind, device, program)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SendColumns:
-    """Steps that repeat, written out in columns.
-
-    label, cost: by send.  edges: as of a block.  begins: sends that wait for arrivals (ranks) that none of their predecessors
-    waits for.  ends: by rank, the sends that it leaves no earlier than.
-    """
-
-    label: Ints
-    cost: Ints
-    edges: Ints
-    begins: tuple[tuple[int, tuple[int, ...]], ...]
-    ends: Mapping[int, tuple[int, ...]]
-
-
 @dataclass(frozen=True, slots=True)
 class Gathering:
-    """Ranks that meet, and what they do together once they have come: steps, or sends in one of two forms."""
+    """Ranks that meet, and what they do together once they have come: steps, or sends that are not written out yet."""
 
     ranks: tuple[int, ...]
     steps: tuple[Step, ...]
     sends: Sends | None = None
-    columns: SendColumns | None = None
 
     @property
     def size(self) -> int:
         """Number of ops."""
-        return len(self.steps) + (0 if self.columns is None else len(self.columns.label))
+        return len(self.steps)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,9 +17,7 @@ from hwsim.records import dataclass
 from hwsim.spec import SpecError
 from hwsim.workload.statements import Collective, Gathering, Repeat, Statement, Step
 
-MOST_IN_COLUMNS: Final = 10_000_000
-LEAST_IN_COLUMNS: Final = 4_096
-_BYTES: Final = 350  # of memory that a send takes while it is simulated
+_BYTES: Final = 1_500  # of memory that a send takes while it is simulated
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,15 +88,16 @@ def places_of(ways: Sequence[Way]) -> dict[object, tuple[int, ...]]:
     return {end: tuple(places) for end, places in places_of.items()}
 
 
-def refuse_more(count: int, collective: Collective, most: int = MOST_SENDS) -> None:
+def refuse_more(count: int, collective: Collective) -> None:
     """Raise SpecError for more sends than are written out."""
-    if count > most:
-        message = f"{count:,} sends one by one take about {format_quantity(count * _BYTES, 'B')} of memory; the limit is {most:,}"
+    if count > MOST_SENDS:
+        needed = format_quantity(count * _BYTES, "B")
+        message = f"{count:,} sends one by one take about {needed} of memory; the limit is {MOST_SENDS:,}"
         raise SpecError.of(collective.place, message, "`steps: steady` makes one op of each phase")
 
 
-def in_full(body: Sequence[Statement], builder: GraphBuilder, *, repeated: bool = False) -> tuple[Statement, ...]:
-    """Statements with every send of every rank: in columns if they are many and stand in no `repeat`.
+def in_full(body: Sequence[Statement], builder: GraphBuilder) -> tuple[Statement, ...]:
+    """Statements with every send of every rank.
 
     Raises:
         SpecError: they are too many.
@@ -107,20 +106,17 @@ def in_full(body: Sequence[Statement], builder: GraphBuilder, *, repeated: bool 
     for statement in body:
         match statement:
             case Repeat():
-                statements.append(Repeat(statement.times, in_full(statement.body, builder, repeated=True), statement.place))
+                statements.append(Repeat(statement.times, in_full(statement.body, builder), statement.place))
             case Collective() if any(one.sends is not None for one in statement.gatherings):
-                count = sum(one.sends.count for one in statement.gatherings if one.sends is not None)
-                refuse_more(count, statement, MOST_SENDS if repeated else MOST_IN_COLUMNS)
-                least = MOST_SENDS + 1 if repeated else LEAST_IN_COLUMNS
-                gatherings = tuple(_in_full(one, builder, least) for one in statement.gatherings)
+                refuse_more(sum(one.sends.count for one in statement.gatherings if one.sends is not None), statement)
+                gatherings = tuple(_in_full(one, builder) for one in statement.gatherings)
                 statements.append(replace(statement, gatherings=gatherings))
             case _:
                 statements.append(statement)
     return tuple(statements)
 
 
-def _in_full(gathering: Gathering, builder: GraphBuilder, least: int) -> Gathering:
-    """least: sends from which they are columns."""
+def _in_full(gathering: Gathering, builder: GraphBuilder) -> Gathering:
     sends = gathering.sends
     if sends is None:
         return gathering
@@ -136,8 +132,4 @@ def _in_full(gathering: Gathering, builder: GraphBuilder, least: int) -> Gatheri
             ways.append(Way((number, way), follows, leg.source, leg.target, leg.cost, leg.first, both, both, label))
         course_of |= {(leg.source, leg.target): number for leg in course.legs}
         turns.append(Turn(tuple(ways), places_of(ways), course.times))
-    if sends.count >= least and not gathering.steps:
-        from hwsim.workload.courses import columns  # few runs need it
-
-        return Gathering(gathering.ranks, (), columns=columns(sends, turns, builder))
     return Gathering(gathering.ranks, (*gathering.steps, *steps(turns, sends.pieces, len(gathering.steps))))

@@ -12,7 +12,7 @@ from dataclasses import field
 from typing import Final
 
 from hwsim.records import dataclass
-from hwsim.workload.statements import PlacedOp, SendColumns
+from hwsim.workload.statements import PlacedOp
 
 Ref = tuple[int, int]  # (chunk, position): in the order of issue
 Row = tuple[int, int, float, int, int, int]  # label, cost, size, time, queue, insert
@@ -120,17 +120,12 @@ class Thread:
 
 @dataclass(slots=True)
 class Chunk:
-    """A stretch of ops: rows, the iteration and the predecessors of each, and the buffers that lose their names in it.
-
-    columns: the sends of a collective instead of rows; arrived: (op, send that waits for it).
-    """
+    """A stretch of ops: rows, the iteration and the predecessors of each, and the buffers that lose their names in it."""
 
     rows: list[Row] = field(default_factory=list)
     turns: list[int] = field(default_factory=list)
     after: list[tuple[Ref, ...]] = field(default_factory=list)
     freed: list[Freed] = field(default_factory=list)
-    columns: SendColumns | None = None
-    arrived: list[tuple[Ref, int]] = field(default_factory=list)
 
 
 def is_steady(one: Chunk, two: Chunk, before: Snapshot, now: Snapshot, here: int, first: int) -> bool:

@@ -36,11 +36,6 @@ class Models(Planned):
     clocks = False
 
     @property
-    def text(self) -> str:
-        """The plans."""
-        return "\n".join(map(str, self.plans))
-
-    @property
     def suspicions(self) -> Iterator[Warning]:
         """Warnings of each plan."""
         return chain.from_iterable(plan.warnings for plan in self.plans)

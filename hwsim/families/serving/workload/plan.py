@@ -138,17 +138,6 @@ class ServicePlan:
         bounded = isinstance(self.model, Transformer) and self.model.cache == "window"
         return self.model.caching if bounded and isinstance(self.model, Transformer) else ()
 
-    def __str__(self) -> str:
-        """The service in a line; its iterations are made while it runs."""
-        prompt, output = self.requests.mean_tokens
-        lengths = f"{prompt:.4g} + {output:.4g} tokens" if output else f"{prompt:.4g} tokens"
-        name = f"service {self.name}" if self.name else "a service"
-        cache = "" if self.tokens is None else f", each with a KV cache of {self.tokens:,} tokens"
-        return (
-            f"{name}: {len(self.requests):,} requests of {lengths} in the mean, "
-            f"{self.keys.batching} batching, on {len(self.copies)} x {len(self.copies[0])} GPUs{cache}"
-        )
-
     @property
     def _in_step(self) -> bool:
         """Whether all of its clients do the same at the same time."""
