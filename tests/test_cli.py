@@ -228,15 +228,6 @@ def test_check_says_all_mistakes_of_all_files(workload: Path, tmp_path: Path) ->
     assert hwsim("check", workload).exit_code == 0
 
 
-def test_check_speaks_to_github(tmp_path: Path) -> None:
-    bad = tmp_path / "bad.yaml"
-    bad.write_text("hwsim: workload/1\nprogrm: []\n")
-    done = hwsim("check", bad, "--format", "github")
-    assert done.exit_code == 2
-    assert done.stdout.startswith(f"::error file={bad},line=2,col=1::")
-    assert len(done.stdout.splitlines()) == done.stdout.count("::error ")
-
-
 def test_show_prints_numbers_with_their_source() -> None:
     done = hwsim("show", "v100-sxm2-16gb")
     assert done.exit_code == 0

@@ -291,7 +291,6 @@ def test_a_warning_of_one_file_reaches_the_commands_that_take_it_alone(code: str
     machine, workload = pair(code, files)
     alone = machine if CASES[code].known == "m" else workload
     assert f"warning: {code}:" in ran("check", alone)
-    assert f"::warning file={alone.replace(':', '%3A')}" in ran("check", alone, "--format", "github")
     assert f"warning: {code}:" in ran("show", alone)
     if alone == workload:
         return

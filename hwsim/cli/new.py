@@ -6,20 +6,20 @@ from pathlib import Path
 
 import click
 
+from hwsim.functions.new import FILES, TEMPLATES, new
+
 
 @click.command("new")
 @click.argument("folder", metavar="[DIR]", default=".", type=click.Path(path_type=Path, file_okay=False))
 @click.option(
     "--template",
-    type=click.Choice(["program", "service", "served-model"]),
+    type=click.Choice(TEMPLATES),
     default="program",
     show_default=True,
     help="programs on GPUs; a web server and its database under load; a language model that is served",
 )
 def command(folder: Path, template: str) -> None:
     """Write machine.yaml and workload.yaml into DIR (default: the working directory). Files that exist are not changed."""
-    from hwsim.functions.new import FILES, new
-
     try:
         new(folder, template)
     except FileExistsError as error:

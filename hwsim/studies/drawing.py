@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes, Tree, did_you_mean
-from hwsim.spec.ranges import Range, Scale, is_range, parse_range
+from hwsim.spec.ranges import is_range, parse_range
 from hwsim.studies.grid import scalar, with_unit
 from hwsim.units import COUNT, Dimension, Quantity, UnitError, parse, parse_as
 
@@ -98,11 +98,7 @@ def _distribution(tree: Tree, mistakes: Mistakes) -> Quantile | None:
     if tree.is_list:
         return _choice(tree, mistakes)
     if is_range(tree.value):
-        ends = parse_range(str(tree.value), listed=False)
-        if ends.scale == "times" or (ends.scale == "linear" and ":" in ends.text):
-            mistakes.add(tree.place, f"'{ends.text}' has steps, and values are drawn between its ends", "leave them out, or :log")
-            return None
-        return _between(ends.low, ends.high, ends.scale, ends.dimension, whole=_of_whole(ends))
+        return _between(str(tree.value), tree, mistakes)
     if not tree.is_mapping or len(tree.items()) != 1:
         mistakes.add(
             tree.place, f"{tree.what()} is no distribution", "8 GB/s..64 GB/s, [a, b], or {normal: {mean: 6 ms, sd: 1 ms}}"
@@ -113,17 +109,13 @@ def _distribution(tree: Tree, mistakes: Mistakes) -> Quantile | None:
         case "choice":
             return _choice(inside, mistakes)
         case "uniform" | "log":
-            return _ends(kind, inside, mistakes)
+            ends = "..".join(str(each.plain()) for each in inside.elements())
+            return _between(f"{ends}:log" if kind == "log" else ends, inside, mistakes)
         case "normal":
             return _normal(inside, mistakes)
     kinds = ("uniform", "log", "normal", "choice")
     mistakes.add(tree.key_place(kind), f"there is no distribution '{kind}'", did_you_mean(kind, kinds))
     return None
-
-
-def _of_whole(found: Range) -> bool:
-    """Whether the ends are written as whole numbers."""
-    return found.whole and not _POINT.search(found.text)
 
 
 def _choice(tree: Tree, mistakes: Mistakes) -> Choice | None:
@@ -134,33 +126,13 @@ def _choice(tree: Tree, mistakes: Mistakes) -> Choice | None:
     return Choice(values)
 
 
-def _ends(kind: str, tree: Tree, mistakes: Mistakes) -> Between | None:
-    if is_range(tree.value):
-        parsed = parse_range(str(tree.value), listed=False)
-        return _between(parsed.low, parsed.high, "log" if kind == "log" else "linear", parsed.dimension, whole=_of_whole(parsed))
-    ends = [_quantity(each) for each in tree.elements()]
-    if len(ends) != 2:
-        mistakes.add(tree.place, f"{kind} takes the two ends", f"{{{kind}: [8 GB/s, 64 GB/s]}}")
+def _between(text: str, tree: Tree, mistakes: Mistakes) -> Between | None:
+    """The values between the ends of a range; whole ones where both ends are written as whole numbers."""
+    ends = parse_range(text, listed=False)
+    if ends.scale == "times" or (ends.scale == "linear" and ":" in text):
+        mistakes.add(tree.place, f"'{text}' has steps, and values are drawn between its ends", "leave them out, or :log")
         return None
-    low, high = ends
-    if not low.dimension.fits(high.dimension):
-        mistakes.add(tree.place, f"the ends do not fit each other: {low.dimension.name} and {high.dimension.name}")
-        return None
-    if low.value > high.value:
-        mistakes.add(tree.place, "the ends go from the larger to the smaller", "write the smaller first")
-        return None
-    is_whole = low.dimension.plain and low.value.is_integer() and high.value.is_integer() and _is_whole(tree)
-    return _between(low.value, high.value, "log" if kind == "log" else "linear", low.dimension, whole=is_whole)
-
-
-def _is_whole(tree: Tree) -> bool:
-    return all(isinstance(each.value, int) for each in tree.elements())
-
-
-def _between(low: float, high: float, scale: Scale, dimension: Dimension, *, whole: bool) -> Between:
-    if scale == "log" and low <= 0:
-        raise UnitError("a logarithmic scale begins above 0")
-    return Between(low, high, scale == "log", whole, dimension)
+    return Between(ends.low, ends.high, ends.scale == "log", ends.whole and not _POINT.search(text), ends.dimension)
 
 
 def _normal(tree: Tree, mistakes: Mistakes) -> Normal | None:

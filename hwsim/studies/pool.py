@@ -14,11 +14,9 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from concurrent.futures import BrokenExecutor, Executor, Future
-from functools import partial
+from collections.abc import Callable, Generator, Mapping, Sequence
+from concurrent.futures import BrokenExecutor, Executor, Future, wait
 from multiprocessing import connection
-from queue import Empty, SimpleQueue
 from typing import Any, Final
 
 from hwsim.studies.point import Outcome
@@ -26,7 +24,7 @@ from hwsim.studies.processes import bare_main, deaf, serve_parent
 
 FEW: Final = 4  # points for which no process is started
 PATIENCE: Final = 1.0  # seconds: what a pool costs to start, so a study that takes less never pays for one
-POLL: Final = 0.5  # seconds between looks for Ctrl-C, which does not end a wait on every system
+POLL: Final = 0.5  # seconds between looks for Ctrl-C, which does not end a wait on every system, and at the points of an executor
 CHUNK: Final = 0.05  # seconds of points that a process is given at once
 AHEAD: Final = 2  # chunks that it has at most, so that it never waits for the next
 TRIES: Final = 2  # processes that a point may end, run alone, before it is given up
@@ -262,33 +260,22 @@ def _serve(line: connection.Connection, job: Job) -> None:
 
 def _borrowed(executor: Executor, job: Job, waiting: Mapping[int, Values]) -> Finished:
     """Run points in the executor that was passed in; closing the generator cancels points that have not begun."""
-    futures: list[Future[Outcome]] = []
+    numbers: dict[Future[Outcome], int] = {}
     try:
-        yield from _through(executor, job, waiting, futures)
+        for number, values in waiting.items():
+            numbers[_submit(executor, job, values)] = number
+        left = set(numbers)
+        while left:
+            done, left = wait(left, POLL)
+            for future in sorted(done, key=numbers.__getitem__):
+                try:
+                    outcome = future.result()
+                except BrokenExecutor:  # one process died: the others' points are lost with it, the study is not
+                    outcome = Outcome(error=f"{LOST}: out of memory, perhaps", lost=True)
+                yield numbers[future], outcome
     finally:
-        for future in futures:
+        for future in numbers:
             future.cancel()
-
-
-def _through(
-    executor: Executor, job: Job, waiting: Mapping[int, Values], futures: list[Future[Outcome]]
-) -> Iterator[tuple[int, Outcome]]:
-    done: SimpleQueue[tuple[int, Future[Outcome]]] = SimpleQueue()
-    for number, values in waiting.items():
-        future = _submit(executor, job, values)
-        futures.append(future)
-        future.add_done_callback(partial(_note, done, number))
-    for _ in waiting:
-        number, ended = _next(done)
-        try:
-            outcome = ended.result()
-        except BrokenExecutor:  # one process died: the others' points are lost with it, the study is not
-            outcome = Outcome(error=f"{LOST}: out of memory, perhaps", lost=True)
-        yield number, outcome
-
-
-def _note(done: SimpleQueue[tuple[int, Future[Outcome]]], number: int, ended: Future[Outcome]) -> None:
-    done.put((number, ended))
 
 
 def _submit(executor: Executor, job: Job, values: Sequence[object]) -> Future[Outcome]:
@@ -298,11 +285,3 @@ def _submit(executor: Executor, job: Job, values: Sequence[object]) -> Future[Ou
         lost: Future[Outcome] = Future()
         lost.set_exception(broken)
         return lost
-
-
-def _next(done: SimpleQueue[tuple[int, Future[Outcome]]]) -> tuple[int, Future[Outcome]]:
-    while True:
-        try:
-            return done.get(timeout=POLL)
-        except Empty:
-            continue
