@@ -19,6 +19,7 @@ from typing import Any, Final
 
 import click
 
+from hwsim.cli.arguments import Late
 from hwsim.results.invariants import CONTRADICTS, DEFECT, BrokenInvariant
 from hwsim.version import __version__
 from hwsim.views import VIEWS
@@ -58,11 +59,11 @@ EXIT_INTERRUPTED: Final = 130
 LONG: Final = 1.0  # CPU seconds of a command after which it says that the compiled core is missing
 
 
-class Commands(click.Group):
+class Commands(Late):
     """Subcommands that are imported when they are used: the help needs none of them."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 (click's signature)
-        return list(COMMANDS)
+    def sections(self) -> dict[str, dict[str, str]]:
+        return {"Commands": COMMANDS}
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 (click's signature)
         if cmd_name not in COMMANDS:
@@ -75,10 +76,6 @@ class Commands(click.Group):
         module = "imports" if cmd_name == "import" else cmd_name  # a module cannot be called by a keyword
         command: click.Command = import_module(f"{home}.cli.{module}").command
         return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 (click's signature)
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
         """As click does, with a suggestion."""

@@ -52,6 +52,22 @@ MACHINE: Final = LibraryName("machine")
 WORKLOAD: Final = LibraryName("workload")
 
 
+class Late(click.Group):
+    """A group whose commands are made when they are used: the help takes their names and words alone."""
+
+    def sections(self) -> Mapping[str, Mapping[str, str]]:
+        """Heading -> name of a command -> its words."""
+        raise NotImplementedError
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 (click's signature)
+        return [name for words in self.sections().values() for name in words]
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 (click's signature)
+        for heading, words in self.sections().items():
+            with formatter.section(heading):
+                formatter.write_dl(list(words.items()))
+
+
 def as_settings(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
     """--set K=V ... as a mapping; the last value of a path wins."""
     from hwsim.spec.mistakes import one_line

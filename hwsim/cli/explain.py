@@ -40,11 +40,9 @@ def command(
     from hwsim.cli.progress import progress
     from hwsim.spec import did_you_mean
     from hwsim.spec.shelf import shared
-    from hwsim.views.explain import document, draw
-    from hwsim.views.explain.explanation import NoSuchOp, explain
+    from hwsim.views.explain.document import document
+    from hwsim.views.explain.explanation import NoSuchOp
     from hwsim.views.explain.say import text
-    from hwsim.views.kit.figure import suffix_of
-    from hwsim.views.kit.writing import write
 
     shown = sys.stderr.isatty()
     with in_words(), shared({}):
@@ -56,11 +54,10 @@ def command(
                 click.echo(f"note: {failed}", err=True)
         with progress(shown=shown) as report:
             try:
-                explanation = explain(run, op=op, again=again, progress=report)
+                explained = run.explain(op=op, what_if=again, progress=report)
             except NoSuchOp as error:
                 hint = did_you_mean(error.name, error.names)
                 raise click.BadParameter(f"{error}" + (f"; {hint}" if hint else ""), param_hint="--op") from error
-    written = document.document if as_json else text
-    fitted = str if as_json else folded
-    with answered(lambda: click.echo(fitted(written(run, explanation, path=pieces)), nl=False)):
-        write_files([(plot, lambda path: write(path, draw.render(run, explanation, suffix_of(path))))])
+    fitted, written = (str, document) if as_json else (folded, text)
+    with answered(lambda: click.echo(fitted(written(run, explained.explanation, path=pieces)), nl=False)):
+        write_files([(plot, explained.plot)])

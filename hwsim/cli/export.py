@@ -12,7 +12,7 @@ from typing import Final, Literal
 
 import click
 
-from hwsim.cli.arguments import refuse_replacing, run_arguments
+from hwsim.cli.arguments import Late, refuse_replacing, run_arguments
 from hwsim.exporters.tools import TOOLS
 from hwsim.results.invariants import document
 from hwsim.views.trace.run import run_of
@@ -25,18 +25,14 @@ _MARKS: Final[Mapping[str, bytes]] = {  # names of files: words in the ones from
 }
 
 
-class Tools(click.Group):
-    """A subcommand for each tool, made when it is used."""
+class Tools(Late):
+    """A subcommand for each tool."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 (click's signature)
-        return list(TOOLS)
+    def sections(self) -> dict[str, dict[str, str]]:
+        return {"Tools": {name: tool.words for name, tool in TOOLS.items()}}
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 (click's signature)
         return _command(cmd_name) if cmd_name in TOOLS else None
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 (click's signature)
-        with formatter.section("Tools"):
-            formatter.write_dl([(name, tool.words) for name, tool in TOOLS.items()])
 
 
 @click.group("export", cls=Tools, subcommand_metavar="TOOL MACHINE WORKLOAD")

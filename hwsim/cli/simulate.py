@@ -131,7 +131,9 @@ def command(
 
     def show() -> None:
         if not quiet:
-            click.echo(_printed(run, ops=ops, rank=rank) if as_json else folded(str(run)), nl=False)
+            from hwsim.views.summary.document import document as whole
+
+            click.echo(whole(run, ops=ops, rank=rank) if as_json else folded(str(run)), nl=False)
 
     with answered(show):
         _write(run, quiet=quiet, trace=trace, animate=animate, plot=plot, report=report)
@@ -169,23 +171,16 @@ def _write(
 ) -> None:
     """Write the files that were requested."""
     figure, figure_file = plot or ("gantt", None)
-    try:
-        write_files([(animate, run.animate)], quiet=quiet)
-    except ValueError as error:
-        raise click.BadParameter(str(error), param_hint="--animate") from error
-    write_files([(trace, run.trace)], quiet=quiet)
-    try:
-        write_files([(figure_file, lambda path: run.plot(figure, path))], quiet=quiet)
-    except ValueError as error:
-        raise click.BadParameter(str(error), param_hint="--plot") from error
-    write_files([(report, run.report)], quiet=quiet)
-
-
-def _printed(run: Run, *, ops: bool, rank: int | None) -> str:
-    """The run as JSON."""
-    from hwsim.views.summary.document import document
-
-    return document(run, ops=ops, rank=rank)
+    for option, file, write in (
+        ("--animate", animate, run.animate),
+        ("--trace", trace, run.trace),
+        ("--plot", figure_file, lambda path: run.plot(figure, path)),
+        ("--report", report, run.report),
+    ):
+        try:
+            write_files([(file, write)], quiet=quiet)
+        except ValueError as error:
+            raise click.BadParameter(str(error), param_hint=option) from error
 
 
 def _find(machine: str, workload: str, target: str, settings: dict[str, str], *, as_json: bool, quiet: bool) -> None:

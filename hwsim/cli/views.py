@@ -26,9 +26,7 @@ from hwsim.views import view as view_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from hwsim.graph.opgraph import OpGraph
-    from hwsim.machine import Machine
-    from hwsim.views.kit.view import Heading, Option, View
+    from hwsim.views.kit.view import Option, View
 
 
 def view_command(name: str) -> click.Command:
@@ -80,7 +78,9 @@ def show(
         files: machine and workload.
         plot_option: the option that names the file of the figure.
     """
+    from hwsim.cli.errors import in_words
     from hwsim.cli.progress import progress
+    from hwsim.functions.views import read
     from hwsim.views.kit.figure import suffix_of
     from hwsim.views.kit.view import Unshowable
     from hwsim.views.kit.writing import write
@@ -92,7 +92,8 @@ def show(
         if option.flag in given and not given.isdisjoint(option.without):
             raise click.UsageError(f"{option.flag} goes alone: leave out {' and '.join(option.without)}")
     refuse_unwritable(plot, plot_option)
-    built, graph, heading = _read(machine, workload, settings)
+    with in_words():
+        built, graph, heading = read(machine, workload, settings)
     extra = {"graph": graph} if "workload" in view.needs else {}
     try:
         with progress(shown=bool(view.counts) and sys.stderr.isatty(), unit=view.counts) as report:
@@ -109,24 +110,6 @@ def show(
             write_files([(plot, lambda path: write(path, view.figure(findings, heading, suffix_of(path))))])
     except Unshowable as error:
         raise click.BadParameter(str(error), param_hint=plot_option) from error
-
-
-def _read(machine: str, workload: str | None, settings: Mapping[str, str]) -> tuple[Machine, OpGraph | None, Heading]:
-    from hwsim.cli.errors import in_words
-    from hwsim.functions.files import machine_with
-    from hwsim.views.kit.view import Heading
-
-    changes = tuple(settings.items())
-    if workload is None:
-        with in_words():
-            built = machine_with(machine, settings)
-        name = built.name or ("machine" if machine == "-" else Path(machine).stem)
-        return built, None, Heading(name, "", changes, built.warnings)
-    from hwsim import api
-
-    with in_words():
-        lowered = api.prepare(machine, workload, set=settings)
-    return lowered.machine, lowered.graph, Heading(lowered.machine_name, lowered.workload_name, changes, lowered.warnings)
 
 
 def _option(option: Option) -> Callable[[Any], Any]:

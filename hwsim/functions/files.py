@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,11 +20,12 @@ from hwsim.models.library import described, model_file, model_schema, read_model
 from hwsim.prepare import load_machine
 from hwsim.results.expect import wanted_of
 from hwsim.spec import Mistakes, SpecError, Tree, Warning, decode, did_you_mean, find, names, read, resolve, tree_of
-from hwsim.spec.paths import apply_set
 from hwsim.spec.shelf import shared_by
 from hwsim.workload import Runtime, check_statements, read_workload, suspicions
 from hwsim.workload.schema import workload_schema
-from hwsim.workload.sources import Source, data_or_name, title, with_settings
+from hwsim.workload.sources import Source, data_or_name, with_settings
+
+SELDOM: Final = {"plan": "planning.question", "prices": "costs.prices", "study": "studies.file"}  # files of modules that few need
 
 
 def check(source: Source) -> tuple[Warning, ...]:
@@ -171,49 +174,23 @@ def machine_with(source: str, settings: Mapping[str, str]) -> Machine:
         SpecError: its mistakes.
     """
     if source == "-" or "\n" in source:
-        return machine_of(read(source), settings, source)
+        return machine_of(source, settings)
     path = find("machine", source)
-    kept: dict[Any, Machine] = earlier if (earlier := shared_by("machines")) is not None else {}
+    kept: dict[Any, Machine] = earlier if (earlier := shared_by("machines by file")) is not None else {}
     key = str(path), tuple(settings.items())
     if key not in kept:
-        kept[key] = machine_of(read(path), settings, source)
+        kept[key] = machine_of(path, settings)
     return kept[key]
 
 
-def machine_from(source: Source | Machine, settings: Mapping[str, object]) -> tuple[Machine, str]:
-    """(a machine in any form it may be given in, values set; its name).
+def machine_of(source: Source, settings: Mapping[str, object]) -> Machine:
+    """A machine in any form that a file may be given in, with values set.
 
     Raises:
         SpecError: its mistakes.
-        TypeError: a loaded machine cannot be changed.
     """
-    if isinstance(source, Machine):
-        if settings:
-            raise TypeError("`set` changes what files say; a machine already loaded cannot be changed")
-        return source, source.name or "machine"
     tree, _ = with_settings(source, {"hwsim": "workload/1"}, settings)
-    machine = load_machine(tree)
-    return machine, title(machine.name, tree, "machine")
-
-
-def machine_of(tree: Tree, settings: Mapping[str, str], source: str) -> Machine:
-    """A machine from the content of its file, with values set.
-
-    Raises:
-        SpecError: its mistakes.
-    """
-    nothing, mistakes = tree_of({"hwsim": "workload/1"}), Mistakes()
-    for path, value in settings.items():
-        try:
-            tree, nothing, _ = apply_set(tree, nothing, path, value)
-        except SpecError as error:
-            mistakes.extend(error.mistakes)
-    mistakes.raise_if_any()
-    built = build(tree, mistakes)
-    mistakes.raise_if_any()
-    if built is None:
-        raise SpecError.of(None, f"'{source}' is no machine")
-    return built
+    return load_machine(tree)
 
 
 def _check_part(tree: Tree, mistakes: Mistakes) -> tuple[Warning, ...]:
@@ -237,22 +214,9 @@ def _check_part(tree: Tree, mistakes: Mistakes) -> tuple[Warning, ...]:
     return built.warnings if built else ()
 
 
-def _prices_schema() -> dict[str, Any]:
-    from hwsim.costs.prices import prices_schema
-
-    return prices_schema()
-
-
-def _study_schema() -> dict[str, Any]:
-    from hwsim.studies.file import study_schema
-
-    return study_schema()
-
-
-def _plan_schema() -> dict[str, Any]:
-    from hwsim.planning.question import plan_schema
-
-    return plan_schema()
+def _imported(module: str, name: str) -> dict[str, Any]:
+    made: dict[str, Any] = getattr(import_module(module), name)()
+    return made
 
 
 def schema(kind: str) -> dict[str, Any]:
@@ -275,7 +239,5 @@ SCHEMAS: Final[Mapping[str, Callable[[], dict[str, Any]]]] = {
     "model": model_schema,
     "workload": workload_schema,
     "part": part_schema,
-    "plan": _plan_schema,
-    "prices": _prices_schema,
-    "study": _study_schema,
+    **{kind: partial(_imported, f"hwsim.{module}", f"{kind}_schema") for kind, module in SELDOM.items()},
 }

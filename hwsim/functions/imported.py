@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from hwsim.api import Progress
 from hwsim.functions.estimating import Misused
 from hwsim.prepare import load_machine
 from hwsim.records import dataclass
@@ -81,6 +83,7 @@ def import_run(
     gpu_times: float | Mapping[str, float] = 1.0,
     machine: str | Path | None = None,
     ranks: int | None = None,
+    progress: Progress | None = None,
 ) -> Imported:
     """A recording of another tool, replayed by rules; `import` is a word of Python.
 
@@ -92,6 +95,7 @@ def import_run(
         gpu_times: how many times as long GPU ops take: all, or by a text in their name.
         machine: predict the durations of operators from their shapes there.
         ranks: GPUs in all, the new ones data parallel; on `machine`.
+        progress: called with the bytes read and all of them.
 
     Raises:
         SpecError: a file that is cut, damaged or of another format, or an option that does not go with the others.
@@ -103,21 +107,39 @@ def import_run(
 
     if tool not in FORMATS:
         raise SpecError.of(None, f"there is no format '{tool}'", did_you_mean(tool, FORMATS))
-    recording = read(tool, files_of([Path(each) for each in files], tool))
+    recording = read(tool, files_of([Path(each) for each in files], tool), progress)
     if step != "all":
         try:
             recording = one_step(recording, step)
         except ValueError as error:
             raise Misused(str(error), "step") from None
     replay = explain(recording, mode)
-    by_name = {name: float(each) for name, each in gpu_times.items()} if isinstance(gpu_times, Mapping) else {}
-    scale = 1.0 if isinstance(gpu_times, Mapping) else float(gpu_times)
+    by_name = {name: float(each) for name, each in (gpu_times if isinstance(gpu_times, Mapping) else {"": gpu_times}).items()}
+    scale = by_name.pop("", 1.0)
+    _refuse_nameless(replay, by_name)
     findings = find(replay, gpu_times=scale, by_name=by_name)
-    predicted = elsewhere(replay, machine=machine, ranks=ranks)
+    predicted = _elsewhere(replay, machine, ranks)
     return Imported(recording, findings, predicted, scale, tuple(by_name.items()))
 
 
-def elsewhere(replay: Replay, *, machine: str | Path | None, ranks: int | None, **_: object) -> There | None:
+def _refuse_nameless(replay: Replay, by_name: Mapping[str, float]) -> None:
+    """Raise for a text that no GPU op has in its name."""
+    for text in by_name:
+        if replay.named(text).any():
+            continue
+        labels = replay.graph.labels
+        names = sorted({labels[number].name for number in replay.graph.blocks[0].label[replay.is_gpu].tolist()})
+        alike = [name for name in names if text.lower() in name.lower()]
+        words = [word for name in names for word in re.findall(r"[A-Za-z]{3,}", name)]
+        near = did_you_mean(text, words) if words else None
+        some = (
+            f"the {len(names)} names are such as {', '.join(name[:60] for name in names[:3])}" if names else "it has no GPU ops"
+        )
+        hint = f"capitals count: '{alike[0][:60]}' has it" if alike else near if near and near.startswith("did") else some
+        raise Misused(f"no GPU op of the run has '{text}' in its name; {hint}", "gpu-times")
+
+
+def _elsewhere(replay: Replay, machine: str | Path | None, ranks: int | None) -> There | None:
     """The replay on another machine; None without one.
 
     Raises:

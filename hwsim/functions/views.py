@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from hwsim.api import Source, prepare
-from hwsim.functions.files import machine_from
 from hwsim.machine import Machine
+from hwsim.prepare import load_machine
 from hwsim.records import dataclass
 from hwsim.spec import SpecError, Warning
 from hwsim.views import view as view_of
 from hwsim.views.kit.shown import Drawn, rows_of
 from hwsim.views.kit.view import Heading, Unshowable, View
+from hwsim.workload.sources import title, with_settings
+
+if TYPE_CHECKING:
+    from hwsim.graph.opgraph import OpGraph
 
 
 @dataclass(frozen=True)
@@ -108,7 +112,7 @@ def latency(machine: Source | Machine, *, set: Mapping[str, object] | None = Non
     >>> latency("d2l-laptop").to_json()["rows"][0]["name"]
     'write 4 KB randomly to an NVMe SSD'
     """
-    return Latency(*_found("latency", *_machine(machine, set)))
+    return Latency(*_found("latency", machine, None, set))
 
 
 def roofline(
@@ -132,12 +136,7 @@ def roofline(
     Raises:
         SpecError: mistakes of the files, or nothing to show.
     """
-    options: dict[str, Any] = {"device": device, "dtype": dtype, "links": links}
-    if workload is None:
-        return Roofline(*_found("roofline", *_machine(machine, set), graph=None, **options))
-    lowered = prepare(machine, workload, set=set)
-    heading = Heading(lowered.machine_name, lowered.workload_name, lowered.settings, lowered.warnings)
-    return Roofline(*_found("roofline", lowered.machine, heading, graph=lowered.graph, **options))
+    return Roofline(*_found("roofline", machine, workload, set, device=device, dtype=dtype, links=links))
 
 
 def collectives(
@@ -166,7 +165,7 @@ def collectives(
     """
     sizes = bytes if isinstance(bytes, str) else f"{bytes:g} B"
     options: dict[str, Any] = {"operation": op, "among": among or None, "sizes": sizes, "algorithm": algorithm or None}
-    return Collectives(*_found("collectives", *_machine(machine, set), progress=progress, **options))
+    return Collectives(*_found("collectives", machine, None, set, progress=progress, **options))
 
 
 def topology(machine: Source | Machine, *, set: Mapping[str, object] | None = None, of: str = "") -> Topology:  # noqa: A002
@@ -180,17 +179,39 @@ def topology(machine: Source | Machine, *, set: Mapping[str, object] | None = No
     Raises:
         SpecError: mistakes of the file, or no such devices.
     """
-    return Topology(*_found("topology", *_machine(machine, set), of=of))
+    return Topology(*_found("topology", machine, None, set, of=of))
 
 
-def _machine(source: Source | Machine, settings: Mapping[str, object] | None) -> tuple[Machine, Heading]:
-    machine, name = machine_from(source, settings or {})
-    return machine, Heading(name, "", tuple((path, str(value)) for path, value in (settings or {}).items()), machine.warnings)
+def read(
+    machine: Source | Machine, workload: Source | None, settings: Mapping[str, object] | None
+) -> tuple[Machine, OpGraph | None, Heading]:
+    """A machine, the ops of a workload on it if there is one, and how both are called.
+
+    Raises:
+        SpecError: mistakes of the files.
+        TypeError: a loaded machine cannot be changed.
+    """
+    if workload is not None:
+        lowered = prepare(machine, workload, set=settings)
+        heading = Heading(lowered.machine_name, lowered.workload_name, lowered.settings, lowered.warnings)
+        return lowered.machine, lowered.graph, heading
+    tree = None
+    if not isinstance(machine, Machine):
+        tree, _ = with_settings(machine, {"hwsim": "workload/1"}, settings or {})
+        machine = load_machine(tree)
+    elif settings:
+        raise TypeError("`set` changes what files say; a machine already loaded cannot be changed")
+    changes = tuple((path, str(value)) for path, value in (settings or {}).items())
+    return machine, None, Heading(title(machine.name, tree, "machine"), "", changes, machine.warnings)
 
 
-def _found(name: str, machine: Machine, heading: Heading, **options: Any) -> tuple[View, Any, Heading]:
+def _found(
+    name: str, machine: Source | Machine, workload: Source | None, settings: Mapping[str, object] | None, **options: Any
+) -> tuple[View, Any, Heading]:
     view = view_of(name)
+    built, graph, heading = read(machine, workload, settings)
+    extra = {"graph": graph} if "workload" in view.needs else {}
     try:
-        return view, view.find(machine, **options), heading
+        return view, view.find(built, **extra, **options), heading
     except Unshowable as error:
         raise SpecError.of(None, str(error), error.hint) from error
