@@ -45,7 +45,7 @@ _HOMES: Final = {
     "explain": "hwsim.functions.explain",
     "explore": "hwsim.explorer.opening",
     "export": "hwsim.functions.export",
-    "find": "hwsim.studies",
+    "find": "hwsim.studies.finding",
     "import_run": "hwsim.functions.imported",
     "latency": "hwsim.functions.views",
     "load_graph": "hwsim.graph.files",
@@ -56,11 +56,11 @@ _HOMES: Final = {
     "roofline": "hwsim.functions.views",
     "save_graph": "hwsim.graph.files",
     "schema": "hwsim.functions.files",
-    "sensitivity": "hwsim.sensitivities",
+    "sensitivity": "hwsim.sensitivities.analysis",
     "show": "hwsim.functions.show",
     "simulate": "hwsim.api",
-    "study": "hwsim.studies",
-    "sweep": "hwsim.studies",
+    "study": "hwsim.studies.sweeping",
+    "sweep": "hwsim.studies.sweeping",
     "topology": "hwsim.functions.views",
 }
 
@@ -83,10 +83,11 @@ if TYPE_CHECKING:
     from hwsim.graph.files import load_graph, save_graph
     from hwsim.graph.opgraph import OpGraph
     from hwsim.results.result import Result
-    from hwsim.sensitivities import sensitivity
+    from hwsim.sensitivities.analysis import sensitivity
     from hwsim.spec import SpecError
-    from hwsim.studies import find, study, sweep
+    from hwsim.studies.finding import find
     from hwsim.studies.session import Session
+    from hwsim.studies.sweeping import study, sweep
     from hwsim_calibrate.functions import calibrate, record
 else:
 

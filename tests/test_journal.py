@@ -14,8 +14,11 @@ from typing import Any
 import pytest
 
 from hwsim.spec import SpecError
-from hwsim.studies import Journal, journal, load_study, study
+from hwsim.studies import journal
+from hwsim.studies.file import load_study
+from hwsim.studies.journal import Journal
 from hwsim.studies.point import Outcome, read_source, run_point
+from hwsim.studies.sweeping import study
 
 HEAD = {"study": "a", "version": "1"}
 STUDY = """\

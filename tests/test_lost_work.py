@@ -12,7 +12,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from hwsim.cli import main
-from hwsim.studies import Interrupted, journal, sweep
+from hwsim.studies import journal
+from hwsim.studies.running import Interrupted
+from hwsim.studies.sweeping import sweep
 from hwsim.views.kit.writing import write
 
 LOOP = ("d2l-laptop", "d2l/async-loop")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import hwsim
 from hwsim.families.services.results.unsure import work_interval
 from hwsim.results.interval import NORMAL
-from hwsim.sensitivities import sensitivity
+from hwsim.sensitivities.analysis import sensitivity
 from hwsim.spec import SpecError
 
 SPREAD = 0.5

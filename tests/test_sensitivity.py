@@ -14,8 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hwsim.cli import main
-from hwsim.sensitivities import Term, break_even, sensitivity, terms_of, tornado, wrong_after, wrong_now
-from hwsim.sensitivities.tornado import End
+from hwsim.sensitivities.analysis import sensitivity
+from hwsim.sensitivities.choice import break_even, wrong_after, wrong_now
+from hwsim.sensitivities.terms import Term, terms_of
+from hwsim.sensitivities.tornado import End, tornado
 from hwsim.spec import SpecError, read_text, tree_of
 from hwsim.views.explain.numbers import Number
 

@@ -18,10 +18,13 @@ from hypothesis import strategies as st
 
 from hwsim.api import simulate
 from hwsim.spec import SpecError
-from hwsim.studies import Interrupted, Sweep, pool, running, sweep
+from hwsim.studies import pool, running
 from hwsim.studies.csv_file import earlier_points
 from hwsim.studies.grid import MOST_POINTS, Grid, parse_values, parse_vary, written
 from hwsim.studies.point import Outcome, run_point
+from hwsim.studies.running import Interrupted
+from hwsim.studies.sweeping import sweep
+from hwsim.studies.table import Sweep
 
 MACHINE = {"hwsim": "machine/1", "class": "ideal", "name": "one core", "parts": {"cpu": {"kind": "cpu", "use": "d2l-laptop-cpu"}}}
 WORKLOAD = """\

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hwsim.studies import sweep
 from hwsim.studies.cells import column
+from hwsim.studies.sweeping import sweep
 from hwsim.studies.table import Sweep
 from hwsim.units import parse
 

@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from hwsim import studies
 from hwsim.cli import main
-from hwsim.studies import running, sweep
+from hwsim.studies import running
+from hwsim.studies.sweeping import sweep
+from hwsim.studies.table import Sweep
 
 LOOP = ("d2l-laptop", "d2l/async-loop")
 
@@ -112,7 +113,7 @@ def test_nothing_is_drawn_when_every_point_failed(tmp_path: Path) -> None:
 
 
 def test_an_interrupted_sweep_prints_and_writes_what_it_has(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    def interrupted(*arguments: Any, progress: Callable[[int, int], None] | None, **more: Any) -> studies.Sweep:
+    def interrupted(*arguments: Any, progress: Callable[[int, int], None] | None, **more: Any) -> Sweep:
         def stop(done: int, points: int) -> None:
             if done == 2:
                 raise KeyboardInterrupt
@@ -120,7 +121,7 @@ def test_an_interrupted_sweep_prints_and_writes_what_it_has(monkeypatch: pytest.
         return sweep(*arguments, progress=stop, **more)
 
     file = tmp_path / "a.csv"
-    monkeypatch.setattr(studies, "sweep", interrupted)
+    monkeypatch.setattr("hwsim.studies.sweeping.sweep", interrupted)
     found = run(*LOOP, "--vary", "n=1..5", "-o", file)
     assert found.exit_code == 130
     assert "3 of 5 points were not run" in found.stdout

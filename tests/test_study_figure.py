@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from hwsim.studies import Sweep
 from hwsim.studies.curves import curves, numbers
 from hwsim.studies.point import Outcome
+from hwsim.studies.table import Sweep
 from hwsim.views.sweep.curves import Curve, Curves
 from hwsim.views.sweep.draw import render
 

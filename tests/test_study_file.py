@@ -18,12 +18,12 @@ from hypothesis import strategies as st
 
 from hwsim.cli import main
 from hwsim.spec import Mistakes, SpecError, read, tree_of
-from hwsim.studies import load_study, study
 from hwsim.studies.drawing import distribution, drawn
-from hwsim.studies.file import read_points
+from hwsim.studies.file import load_study, read_points
 from hwsim.studies.grid import Points
 from hwsim.studies.point import Outcome
 from hwsim.studies.pool import run_all
+from hwsim.studies.sweeping import study
 
 HEAD = "hwsim: study/1\nmachine: d2l-laptop\nworkload: d2l/async-loop\n"
 
@@ -234,7 +234,7 @@ def test_a_process_that_dies_costs_only_the_point_that_ends_it(tmp_path: Path) -
 
 def test_a_script_that_expects_no_processes_is_not_run_again(tmp_path: Path) -> None:
     (tmp_path / "s.yaml").write_text(f"{HEAD}points: {{grid: {{n: 1..20}}}}\n")
-    script = "import sys, hwsim.studies\nprint('once')\nprint(len(hwsim.studies.study(sys.argv[1], workers=2).rows))\n"
+    script = "import sys, hwsim\nprint('once')\nprint(len(hwsim.study(sys.argv[1], workers=2).rows))\n"
     (tmp_path / "script.py").write_text(script)
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
     done = subprocess.run(

@@ -16,13 +16,14 @@ from pathlib import Path
 
 import pytest
 
-from hwsim.studies import pool, sweep
+from hwsim.studies import pool
 from hwsim.studies.point import Outcome
+from hwsim.studies.sweeping import sweep
 
 POINTS = [*range(1, 40), -1]  # the last is a mistake
 KILLED = """
 from multiprocessing import active_children
-from hwsim.studies import sweep
+from hwsim.studies.sweeping import sweep
 def listed(done, of):
     print(*[child.pid for child in active_children()], flush=True)
 sweep("d2l-laptop", "d2l/async-loop", {"n": range(100, 4000)}, workers=3, progress=listed)

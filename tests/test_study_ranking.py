@@ -14,12 +14,13 @@ from hwsim.cli import main
 from hwsim.results.interval import Interval
 from hwsim.results.work import Work
 from hwsim.spec import SpecError
-from hwsim.studies import Sweep, sweep
 from hwsim.studies.csv_file import earlier_points
 from hwsim.studies.curves import curves
 from hwsim.studies.measures import measure
 from hwsim.studies.point import Outcome, read_source, run_point
 from hwsim.studies.ranking import differing
+from hwsim.studies.sweeping import sweep
+from hwsim.studies.table import Sweep
 
 MACHINE = """\
 hwsim: machine/1

@@ -19,7 +19,7 @@ from hwsim.planning.choosing import against
 from hwsim.planning.options import Option
 from hwsim.planning.variants import Point
 from hwsim.results.work import UNCOUNTED
-from hwsim.sensitivities import sensitivity
+from hwsim.sensitivities.analysis import sensitivity
 from hwsim.spec import SpecError, names
 from hwsim.studies.ranking import differing
 

@@ -14,7 +14,7 @@ from hwsim.cli import main
 from hwsim.demand import Choice
 from hwsim.formats import format_change, format_share
 from hwsim.spec import did_you_mean
-from hwsim.studies import sweep
+from hwsim.studies.sweeping import sweep
 
 
 def ran(*words: str, code: int = 0) -> str:

@@ -56,7 +56,7 @@ def command(
     refuse_unwritable(plot)
     from hwsim.cli.errors import in_words
     from hwsim.cli.progress import progress
-    from hwsim.sensitivities import sensitivity
+    from hwsim.sensitivities.analysis import sensitivity
 
     second = [(against or machine, against_workload or workload)] if against or against_workload else []
     with in_words(), progress(shown=sys.stderr.isatty(), unit="numbers") as report:

@@ -19,7 +19,7 @@ from hwsim.cli.arguments import FILE, printed, refuse_unwritable, write_files
 from hwsim.results.invariants import CONTRADICTS, document
 
 if TYPE_CHECKING:
-    from hwsim.studies import Sweep
+    from hwsim.studies.table import Sweep
 
 F = TypeVar("F", bound=Callable[..., Any])
 Run = Callable[..., "Sweep"]  # of workers and progress
@@ -65,8 +65,8 @@ def carried_out(run: Run, wanted: Wanted) -> tuple[Sweep, int]:
     """
     from hwsim.cli.errors import in_words
     from hwsim.cli.progress import progress
-    from hwsim.studies import Interrupted
     from hwsim.studies.processes import collect_rarely
+    from hwsim.studies.running import Interrupted
 
     with in_words(), ended_by_signals(), progress(shown=sys.stderr.isatty(), unit="points") as report:
         collect_rarely()

@@ -40,12 +40,13 @@ def command(
     Finished points are kept in a journal. After a kill, Ctrl-C or a power cut the same command goes on, and writes the same rows.
     A point that cannot be simulated is a row with the reason; if all fail, the exit code is 2.
     """
-    from hwsim import studies
     from hwsim.cli.errors import in_words
+    from hwsim.studies.file import load_study
     from hwsim.studies.rows import refuse_missing, write_rows
+    from hwsim.studies.sweeping import study
 
     with in_words():
-        parsed = studies.load_study(str(file) if str(file) == "-" else file)
+        parsed = load_study(str(file) if str(file) == "-" else file)
         rows = rows or parsed.rows
         if rows is not None:
             refuse_unwritable(rows, "--rows", suffixes=())
@@ -57,7 +58,7 @@ def command(
             raise click.BadParameter(
                 f"'{journal}' is where the rows are written: keep the points in another file", param_hint="--journal"
             )
-    run = partial(studies.study, parsed, journal=journal, paying=paying)
+    run = partial(study, parsed, journal=journal, paying=paying)
     table, stopped = carried_out(run, wanted)
     finish(
         table,

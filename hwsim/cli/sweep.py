@@ -14,7 +14,7 @@ from hwsim.cli.studies import Wanted, carried_out, finish, study_options
 
 if TYPE_CHECKING:
     from hwsim.costs import Paying
-    from hwsim.studies import Sweep
+    from hwsim.studies.table import Sweep
 
 
 SUFFIX: Final = ".journal.jsonl"
@@ -51,12 +51,12 @@ def command(
     """
     refuse_unwritable(csv_file, "--csv", suffixes=())
     journal = None if csv_file is None or (csv_file.exists() and not csv_file.is_file()) else csv_file.with_suffix(SUFFIX)
-    from hwsim import studies
     from hwsim.cli.errors import in_words
+    from hwsim.studies.sweeping import sweep
 
     with in_words():
         varied = _varied(vary)
-    run = partial(studies.sweep, machine, workload, varied, set=settings, resume=resume, journal=journal, by=by, paying=paying)
+    run = partial(sweep, machine, workload, varied, set=settings, resume=resume, journal=journal, by=by, paying=paying)
     table, stopped = carried_out(run, wanted)
     finish(
         table,

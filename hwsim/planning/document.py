@@ -11,6 +11,7 @@ from hwsim.planning.answer import Answer
 from hwsim.planning.choosing import Against, axes_of
 from hwsim.planning.options import Option
 from hwsim.planning.reasons import Group, Reason, Rejected
+from hwsim.views.kit.document import picked
 
 
 def as_dict(answer: Answer) -> dict[str, Any]:
@@ -28,9 +29,7 @@ def as_dict(answer: Answer) -> dict[str, Any]:
         "met": answer.best is not None,
         "is_best": answer.is_best,
         "not_tried": dict(answer.left),
-        "points": answer.points,
-        "plans": answer.plans,
-        "simulations": answer.simulations,
+        **picked(answer, "points", "plans", "simulations"),
         "options": [_option(each, answer.ratios.get(each.point.number)) for each in answer.options],
         "frontier": [each.point.number for each in answer.frontier],
         "best_of_each": [each.point.number for each in answer.of_each],
@@ -47,9 +46,7 @@ def _option(option: Option, ratio: Against | None) -> dict[str, Any]:
     return {
         "number": option.point.number,
         "values": dict(option.point.shown),
-        "how": option.how,
-        "plans": dict(option.plans),
-        "settings": dict(option.settings),
+        **picked(option, "how", "plans", "settings"),
         "numbers": _numbers(option.numbers),
         "cost_items": _numbers({each.name: each.amount for each in option.items}),
         "checkpoints": {name: training.saved.as_dict() for name, training in option.wholes.items()},
@@ -73,10 +70,7 @@ def _finite(value: float) -> float | None:
 
 def _reason(reason: Reason) -> dict[str, Any]:
     return {
-        "constraint": reason.constraint,
-        "text": reason.text,
-        "needed": reason.needed,
-        "allowed": reason.allowed,
+        **picked(reason, "constraint", "text", "needed", "allowed"),
         "over": _finite(reason.excess) if reason.needed is not None else None,
         "lift": reason.lift,
     }
@@ -94,7 +88,6 @@ def _group(group: Group) -> dict[str, Any]:
     return {
         "where": group.where,
         "count": len(group.numbers),
-        "numbers": list(group.numbers),
-        "nearest": group.nearest,
+        **picked(group, "numbers", "nearest"),
         "reason": _reason(group.reason),
     }

@@ -12,6 +12,7 @@ from hwsim.records import dataclass
 from hwsim.results.batches import Known
 from hwsim.results.expect import HOUR
 from hwsim.studies.knob import Knob
+from hwsim.views.kit.document import picked
 from hwsim.views.kit.shown import Shown
 
 Status = Literal["held", "violated", "overloaded", "failed"]
@@ -213,14 +214,10 @@ class Found(Shown):
         """All of it for JSON (hwsim: find/1)."""
         return {
             "hwsim": "find/1",
-            "machine": self.machine,
-            "workload": self.workload,
+            **picked(self, "machine", "workload"),
             "find": self.knob.name,
             "unit": "1" if self.knob.whole else self.knob.dimension.unit,
-            "value": self.value,
-            "next": self.next,
-            "low": self.low,
-            "high": self.high,
+            **picked(self, "value", "next", "low", "high"),
             "nine_of_ten": {"low": self.nine[0], "high": self.nine[1]},
             "runs": self.runs,
             "requests": dict(self.counts),
@@ -233,16 +230,13 @@ class Found(Shown):
 
 def _run(tried: Tried) -> dict[str, Any]:
     return {
-        "value": tried.value,
-        "status": tried.status,
+        **picked(tried, "value", "status"),
         "reason": tried.reason or None,
         "limits": tried.limits or None,
         "expect": [
             {
-                "quantity": each.quantity,
-                "wanted": each.wanted,
+                **picked(each, "quantity", "wanted", "short"),
                 "value": each.said if math.isfinite(each.value) else None,
-                "short": each.short,
                 "known": None
                 if each.known is None
                 else {key: end if math.isfinite(end) else None for key, end in asdict(each.known).items()},

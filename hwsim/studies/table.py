@@ -127,8 +127,7 @@ class Sweep(Drawn):
         """The document `hwsim: sweep/1`, as dicts and lists."""
         return {
             "hwsim": "sweep/1",
-            "machine": self.machine,
-            "workload": self.workload,
+            **picked(self, "machine", "workload"),
             "set": dict(self.settings),
             "vary": {path: list(values) for path, values in self.vary},
             "point_count": self.points,

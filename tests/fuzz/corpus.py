@@ -100,7 +100,7 @@ def result() -> bytes:
 @cache
 def rows() -> bytes:
     """The rows of a sweep."""
-    from hwsim.studies import sweep
+    from hwsim.studies.sweeping import sweep
 
     return sweep("d2l-laptop", "d2l/async-loop", {"n": [1, 2, 3]}).to_csv().encode()
 
@@ -110,7 +110,7 @@ def journal() -> bytes:
     """The journal of the same sweep, one point more."""
     from tempfile import TemporaryDirectory
 
-    from hwsim.studies import sweep
+    from hwsim.studies.sweeping import sweep
 
     with TemporaryDirectory() as folder:
         file = Path(folder, "s.journal.jsonl")
