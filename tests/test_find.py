@@ -15,10 +15,12 @@ from hypothesis import strategies as st
 
 import hwsim
 from hwsim.cli import main as main_command
+from hwsim.results.batches import Known
 from hwsim.results.expect import Verdict
 from hwsim.spec import SpecError, tree_of
 from hwsim.studies import finding
 from hwsim.studies.found import Found
+from hwsim.studies.states import State
 from hwsim.units import parse
 from hwsim.workload import sources
 
@@ -60,26 +62,18 @@ class Queue:
         value = math.log(100) / (self.capacity - rate) if rate < self.capacity else math.inf
         met = value <= self.bound
         verdict = Verdict("latency_p99", f"at most {self.bound} s", "met" if met else "violated", value)
-        sampling = []
+        known = {}
         if self.known is not None and math.isfinite(value):
-            ends = value * (1 - self.known), value * (1 + self.known)
-            sampling = [
-                SimpleNamespace(
-                    measure="latency", percentile=99, value_s=value, low_s=ends[0], high_s=ends[1], short=count < self.needs
-                )
-            ]
-        service = SimpleNamespace(
-            name="", kind="", overloaded=rate >= self.capacity, offered_per_s=rate, answered_per_s=min(rate, self.capacity),
-            grows_per_s=max(0.0, rate - self.capacity),
-            came_s=count / rate, requests=count, latency=SimpleNamespace(mean=value / math.log(100)), where=(), sampling=sampling,
-        )  # fmt: skip
-        return SimpleNamespace(
-            machine="box", workload="queue", verdicts=(verdict,), met=met, told={"infer": SimpleNamespace(found=(service,))}
-        )
+            known["latency_p99"] = Known(value, value * (1 - self.known), value * (1 + self.known)), count < self.needs
+        grows = f"more than {self.capacity} come" if rate >= self.capacity else ""
+        state = State("", count, rate * value / math.log(100), "workload.infer.requests", known, grows, {})
+        return SimpleNamespace(machine="box", workload="queue", verdicts=(verdict,), met=met, states=(state,))
 
 
 def searched(monkeypatch: pytest.MonkeyPatch, queue: Queue, text: str = SERVICE, **options: Any) -> Found:
     monkeypatch.setattr(finding, "_simulated", queue)
+    monkeypatch.setattr(finding, "states", lambda run: run.states)
+    monkeypatch.setattr(finding, "utilisation", lambda _: (0.0, ""))
     return finding.find("dgx-h100", text, "rate", **options)
 
 
@@ -181,8 +175,7 @@ def test_the_rate_of_any_arrivals_is_found(monkeypatch: pytest.MonkeyPatch) -> N
     ):  # fmt: skip
         seen.clear()
         text = SERVICE.replace("let: {rate: 200 1/s}\n", "").replace("{poisson: $rate}", arrivals)
-        monkeypatch.setattr(finding, "_simulated", Fixed())
-        found = finding.find("dgx-h100", text, set={"workload.infer.requests": 10**6})
+        found = searched(monkeypatch, Fixed(), text, set={"workload.infer.requests": 10**6})
         assert found.knob.start == pytest.approx(40)
         assert {path: value for path, value in seen[1].items() if path in paths} == paths
 

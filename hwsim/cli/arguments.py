@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import secrets
 import shutil
@@ -142,7 +143,7 @@ def refuse_unwritable(
     if path is not None and any(_is_same(path, each) for each in _arguments()):
         raise click.BadParameter(f"'{path}' is read by this command: write another file", param_hint=option)
     if path is not None and (path.is_file() or not path.exists()):  # permissions are not enough to know: /proc, or a full disk
-        trial = path.resolve().with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+        trial = Path(os.path.realpath(path)).with_name(f".{path.name}.{secrets.token_hex(4)}.trial")
         try:
             trial.open("xb").close()
             trial.unlink()
