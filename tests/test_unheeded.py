@@ -28,7 +28,6 @@ FAR: Final = {"device": "cpu", "count": 1e6, "bytes": "64 B", "remote": "50 %"}
 SAVED: Final = {"every": 4, "bytes": "50 MB", "to": "disk"}
 
 REFUSED: Final[dict[str, tuple[Any, Any, str]]] = {
-    "sharded without each": (MACHINE, pipeline(checkpoint={**SAVED, "sharded": True}), "`sharded` needs `each`"),
     "an unknown function": (PAIR, program({"elementwise": {"device": "cpu", "count": 9, "function": "nonsense"}}),
         "'nonsense' is no function"),
     "a function misspelt": (MEASURED, program({"reduce": {"device": "cpu", "count": 9, "function": "summ"}}),

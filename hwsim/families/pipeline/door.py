@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from hwsim.doors import Door, Told
-from hwsim.families.pipeline.workload import PipelineKeys, StageKeys, add_pipeline, operations, refuse_sharded, with_defaults
+from hwsim.families.pipeline.workload import PipelineKeys, StageKeys, add_pipeline, operations, with_defaults
 from hwsim.families.pipeline.workload.reading import STAGE
 from hwsim.machine import Machine, UnknownName
 from hwsim.ops import OPS, CannotPlace
@@ -97,7 +97,6 @@ def _check_stages(pipeline: Tree, mistakes: Mistakes) -> None:
     keys = decode(pipeline, PipelineKeys, mistakes)
     if keys is None:
         return
-    refuse_sharded(keys, mistakes)
     for tree in [op for stage in keys.stages for op in operations(stage)]:
         filled = {kind: with_defaults(kind, inner, keys, pipeline.get("dataset")) for kind, inner in tree.items()}
         check_op(replace(tree, value=filled) if filled else tree, mistakes, of_stage=True)

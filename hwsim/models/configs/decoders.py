@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from hwsim.models.configs.config import Config, Told
-from hwsim.models.configs.layers import Each, every, joined, put, windows
+from hwsim.models.configs.layers import Each, every, put, windows
 
 Keys = dict[str, Told | None]
 ATTENTION: Final = ("q", "k", "v", "projection")
@@ -58,6 +58,20 @@ def biased(
     keys["bias"] = Told(ordered or False, ", ".join(origins), config.tree.place)
 
 
+def told(keys: Keys, key: str) -> Told:
+    """What a config says of a key that all decoders have."""
+    one = keys[key]
+    assert one is not None
+    return one
+
+
+def plain(config: Config) -> Keys:
+    """Gemma, the first: attention alone may have biases."""
+    keys = stack(config)
+    biased(config, keys, {"attention_bias": ATTENTION})
+    return keys
+
+
 def llama(config: Config) -> Keys:
     """Llama, Granite, SmolLM3."""
     keys = stack(config)
@@ -74,13 +88,16 @@ def _no_window(config: Config) -> None:
 def mistral(config: Config) -> Keys:
     """Mistral, Phi-3: all layers have the window, if there is one."""
     keys = stack(config)
-    count = keys["layers"]
-    assert count is not None
-    kinds, origin = windows(config, count.value, "sliding_window", ["sliding_attention"] * count.value)
-    return _windowed(keys, kinds, origin)
+    return windowed(keys, *seen(config, keys, ["sliding_attention"] * told(keys, "layers").value))
 
 
-def _windowed(keys: Keys, each: Sequence[Each], origin: str) -> Keys:
+def seen(config: Config, keys: Keys, types: Sequence[str], window: str = "sliding_window") -> tuple[list[Each], str]:
+    """What each layer sees, and the keys that say so; as of `windows`."""
+    return windows(config, told(keys, "layers").value, window, types)
+
+
+def windowed(keys: Keys, each: Sequence[Each], origin: str) -> Keys:
+    """Set what each layer sees."""
     put(keys, each, origin)
     if any(one.get("window") for one in each):
         keys["cache"] = Told("window", "as servers keep it")
@@ -90,10 +107,7 @@ def _windowed(keys: Keys, each: Sequence[Each], origin: str) -> Keys:
 def starcoder2(config: Config) -> Keys:
     """StarCoder 2: layer norms, no gates."""
     keys = mistral(config) | {"gated": None, "norm": None}
-    if config.flag("use_bias", default=True).value:
-        keys["bias"] = Told(True, "use_bias")
-    else:
-        keys["bias"] = Told(["norm"], "use_bias")
+    keys["bias"] = Told(config.flag("use_bias", default=True).value or ["norm"], "use_bias")
     return keys
 
 
@@ -106,41 +120,29 @@ def qwen2(config: Config) -> Keys:
 
 def qwen3(config: Config) -> Keys:
     """Qwen 3."""
-    keys = _qwen_windows(config, stack(config))
-    biased(config, keys, {"attention_bias": ATTENTION})
+    keys = _qwen_windows(config, plain(config))
     keys["qk_norm"] = fixed("head", config)
     return keys
 
 
 def _qwen_windows(config: Config, keys: Keys) -> Keys:
-    count = keys["layers"]
-    assert count is not None
     first = config.count("max_window_layers", default=28, minimum=0).value
-    types = ["full_attention" if at < first else "sliding_attention" for at in range(count.value)]
+    types = ["full_attention" if at < first else "sliding_attention" for at in range(told(keys, "layers").value)]
     if not config.flag("use_sliding_window", default=False).value:
         config.find("sliding_window")
         _no_window(config)
         return keys
-    return _windowed(keys, *windows(config, count.value, "sliding_window", types))
-
-
-def gemma(config: Config) -> Keys:
-    """Gemma, the first."""
-    keys = stack(config)
-    biased(config, keys, {"attention_bias": ATTENTION})
-    return keys
+    return windowed(keys, *seen(config, keys, types))
 
 
 def gemma2(config: Config, step: int = 2, *, qk_norm: bool = False) -> Keys:
     """Gemma 2: every second layer sees all, four norms a layer."""
-    keys = gemma(config)
-    count = keys["layers"]
-    assert count is not None
+    keys = plain(config)
     period = config.count("sliding_window_pattern", "_sliding_window_pattern", default=step).value
     keys["norms"] = fixed(4, config)
     if qk_norm:
         keys["qk_norm"] = fixed("head", config)
-    return _windowed(keys, *windows(config, count.value, "sliding_window", every(count.value, period)))
+    return windowed(keys, *seen(config, keys, every(told(keys, "layers").value, period)))
 
 
 def gemma3(config: Config) -> Keys:
@@ -158,10 +160,9 @@ def gemma4(config: Config) -> Keys:
         config.refuse("num_kv_shared_layers", "layers that take the keys and values of others cannot be said")
     config.refuse_unless("use_double_wide_mlp", (False, None), "it is of layers that take the keys of others")
     config.find("vocab_size_per_layer_input")
-    keys = gemma(config)
-    layers, kv, head = keys["layers"], keys["kv_heads"], keys["head"]
-    assert layers is not None
-    seen, origin = windows(config, layers.value, "sliding_window", [*every(layers.value, 6)[:-1], "full_attention"])
+    keys = plain(config)
+    layers, kv, head = told(keys, "layers").value, keys["kv_heads"], keys["head"]
+    each, origin = seen(config, keys, [*every(layers, 6)[:-1], "full_attention"])
     wide = config.count("global_head_dim", default=None).value
     few = config.count("num_global_key_value_heads", default=None).value
     alike = config.flag("attention_k_eq_v", default=False).value
@@ -171,9 +172,9 @@ def gemma4(config: Config) -> Keys:
     else:
         full.pop("kv_heads")
     stated = {key: value for key, value in full.items() if value}
-    kinds = [{**seen_by, **({} if seen_by.get("window") else stated)} for seen_by in seen]
+    kinds = [{**seen_by, **({} if seen_by.get("window") else stated)} for seen_by in each]
     if config.has("per_layer_config"):
-        kinds = _layer_by_layer(config, kinds, layers.value)
+        kinds = _layer_by_layer(config, kinds, layers)
     keys |= {"norms": fixed(4, config), "qk_norm": fixed("head", config)}
     if config.flag("enable_moe_block", default=False).value:
         width = config.count("moe_intermediate_size")
@@ -183,7 +184,7 @@ def gemma4(config: Config) -> Keys:
                  "bias": Told([*bias, "router"], "attention_bias; scales of the experts")}  # fmt: skip
     else:
         config.find("num_experts", "top_k_experts", "moe_intermediate_size")
-    return _windowed(keys, kinds, f"{origin}, global_head_dim, num_global_key_value_heads, attention_k_eq_v")
+    return windowed(keys, kinds, f"{origin}, global_head_dim, num_global_key_value_heads, attention_k_eq_v")
 
 
 def _layer_by_layer(config: Config, kinds: list[Each], layers: int) -> list[Each]:
@@ -237,38 +238,29 @@ def phi(config: Config) -> Keys:
 def opt(config: Config) -> Keys:
     """OPT."""
     keys = stack(config, gated=False, norm="layernorm", positions="learned")
-    hidden, sequence = keys["hidden"], keys["sequence"]
-    assert hidden is not None
-    assert sequence is not None
-    config.refuse_unless("word_embed_proj_dim", (hidden.value, None), "an embedding of another width cannot be said")
+    config.refuse_unless(
+        "word_embed_proj_dim", (told(keys, "hidden").value, None), "an embedding of another width cannot be said"
+    )
     config.refuse_unless("do_layer_norm_before", (True, None), "norms after each half cannot be said")
     config.refuse_unless("_remove_final_layer_norm", (False, None), "a model of this family has one")
     config.refuse_unless("layer_norm_elementwise_affine", (True, None), "norms without parameters cannot be said")
     bias = config.flag("enable_bias", default=True)
-    keys["bias"] = Told(True, bias.origin) if bias.value else Told(["norm"], bias.origin)
-    keys["places"] = Told(sequence.value + 2, "max_position_embeddings and 2", sequence.place)
+    keys["bias"] = Told(bias.value or ["norm"], bias.origin)
+    keys["places"] = Told(told(keys, "sequence").value + 2, "max_position_embeddings and 2", told(keys, "sequence").place)
     return keys
 
 
 def bloom(config: Config) -> Keys:
     """BLOOM."""
     keys = stack(config, gated=False, norm="layernorm", positions="alibi")
-    hidden = keys["hidden"]
-    assert hidden is not None
-    keys |= {"bias": fixed(True, config), "embedding_norm": fixed(True, config), "ffn": Told(4 * hidden.value, "4 x hidden_size")}
-    return keys
+    wide = Told(4 * told(keys, "hidden").value, "4 x hidden_size")
+    return keys | {"bias": fixed(True, config), "embedding_norm": fixed(True, config), "ffn": wide}
 
 
 def olmo2(config: Config) -> Keys:
     """OLMo 2 and 3: norms of all queries and of all keys."""
-    keys = stack(config)
-    biased(config, keys, {"attention_bias": ATTENTION})
+    keys = plain(config)
     keys["qk_norm"] = fixed("whole", config)
-    count = keys["layers"]
-    assert count is not None
     if config.family != "olmo3":
         return keys
-    return _windowed(keys, *windows(config, count.value, "sliding_window", every(count.value, 4)))
-
-
-__all__ = ["ATTENTION", "Keys", "biased", "fixed", "joined", "put", "stack"]
+    return windowed(keys, *seen(config, keys, every(told(keys, "layers").value, 4)))

@@ -6,15 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from hwsim.models.configs.config import Config, Told
-from hwsim.models.configs.decoders import ATTENTION, Keys, biased, fixed, stack
-from hwsim.models.configs.decoders import llama as dense_llama
-from hwsim.models.configs.layers import Each, every, joined, put, windows
-
-
-def _layers(keys: Keys) -> int:
-    told = keys["layers"]
-    assert told is not None
-    return int(told.value)
+from hwsim.models.configs.decoders import ATTENTION, Keys, biased, fixed, plain, seen, stack, told, windowed
+from hwsim.models.configs.layers import Each, every, joined, put
 
 
 def _chosen(config: Config, keys: Keys, experts: Sequence[str], top_k: Sequence[str]) -> None:
@@ -33,7 +26,7 @@ def _mixed(keys: Keys, has: Callable[[int], bool], width: Told, origin: str, sha
     if shared is not None and shared.value:
         keys["shared"] = shared
     without: Each = {"experts": 1, "ffn": None if dense is None else dense.value}
-    chosen = [has(at) for at in range(_layers(keys))]
+    chosen = [has(at) for at in range(told(keys, "layers").value)]
     if not any(chosen):
         keys |= {"experts": None, "top_k": None, "shared": None, "shared_gate": None, "ffn": dense}
     elif not all(chosen):
@@ -45,18 +38,13 @@ def mixtral(config: Config) -> Keys:
     """Mixtral, OLMoE, PhiMoE: all layers have experts."""
     keys = stack(config)
     _chosen(config, keys, ("num_local_experts", "num_experts"), ("num_experts_per_tok",))
-    kinds, origin = windows(config, _layers(keys), "sliding_window", ["sliding_attention"] * _layers(keys))
-    put(keys, kinds, origin)
-    if any(kind.get("window") for kind in kinds):
-        keys["cache"] = Told("window", "as servers keep it")
-    return keys
+    return windowed(keys, *seen(config, keys, ["sliding_attention"] * told(keys, "layers").value))
 
 
 def olmoe(config: Config) -> Keys:
     """OLMoE."""
-    keys = stack(config)
+    keys = plain(config)
     _chosen(config, keys, ("num_experts",), ("num_experts_per_tok",))
-    biased(config, keys, {"attention_bias": ATTENTION})
     keys["qk_norm"] = fixed("whole", config)
     return keys
 
@@ -76,22 +64,19 @@ def qwen2_moe(config: Config) -> Keys:
     keys = stack(config)
     keys["bias"] = Told(["q", "k", "v"] if config.flag("qkv_bias", default=True).value else False, "qkv_bias")
     keys["shared_gate"] = fixed(True, config)
-    config.refuse_unless("use_sliding_window", (False, None), "windows of this family cannot be said")
-    config.find("sliding_window", "max_window_layers", "layer_types")
     return _sparse(config, keys, config.count("shared_expert_intermediate_size"))
 
 
 def qwen3_moe(config: Config) -> Keys:
     """Qwen 3 with experts."""
-    keys = stack(config)
-    biased(config, keys, {"attention_bias": ATTENTION})
+    keys = plain(config)
     keys["qk_norm"] = fixed("head", config)
-    config.refuse_unless("use_sliding_window", (False, None), "windows of this family cannot be said")
-    config.find("sliding_window", "max_window_layers", "layer_types")
     return _sparse(config, keys, None)
 
 
 def _sparse(config: Config, keys: Keys, shared: Told | None) -> Keys:
+    config.refuse_unless("use_sliding_window", (False, None), "windows of this family cannot be said")
+    config.find("sliding_window", "max_window_layers", "layer_types")
     _chosen(config, keys, ("num_experts", "num_local_experts"), ("num_experts_per_tok",))
     step = config.count("decoder_sparse_step", default=1).value
     without = config.listed("mlp_only_layers", int)
@@ -125,7 +110,7 @@ def deepseek(config: Config) -> Keys:
         return keys
     first = config.count("first_k_dense_replace", default=0, minimum=0).value
     step = config.count("moe_layer_freq", default=1).value
-    types = config.listed("mlp_layer_types", str, _layers(keys))
+    types = config.listed("mlp_layer_types", str, told(keys, "layers").value)
     width, shared = config.count("moe_intermediate_size"), config.count("n_shared_experts", default=0, minimum=0)
     beside = Told(shared.value * width.value, "n_shared_experts x moe_intermediate_size", shared.place)
     origin = "first_k_dense_replace, moe_layer_freq, intermediate_size"
@@ -153,23 +138,19 @@ def gpt_oss(config: Config) -> Keys:
     biased(config, keys, {"attention_bias": ATTENTION}, ("ffn", "router"), default=True)
     keys["sinks"] = fixed(True, config)
     _chosen(config, keys, ("num_local_experts", "num_experts"), ("num_experts_per_tok", "experts_per_token"))
-    kinds, origin = windows(config, _layers(keys), "sliding_window", every(_layers(keys), 2))
-    put(keys, kinds, origin)
-    if any(kind.get("window") for kind in kinds):
-        keys["cache"] = Told("window", "as servers keep it")
-    return keys
+    return windowed(keys, *seen(config, keys, every(told(keys, "layers").value, 2)))
 
 
 def llama4(config: Config) -> Keys:
     """Llama 4: experts in some layers, one of them shared; attention in chunks in most."""
-    keys = dense_llama4(config)
+    keys = plain(config)
+    config.find("use_qk_norm")  # norms without parameters
     _chosen(config, keys, ("num_local_experts",), ("num_experts_per_tok",))
-    width, dense = keys["ffn"], config.count("intermediate_size_mlp")
-    step, count = config.count("interleave_moe_layer_step", default=1).value, _layers(keys)
+    dense = config.count("intermediate_size_mlp")
+    step, count = config.count("interleave_moe_layer_step", default=1).value, told(keys, "layers").value
     listed = config.listed("moe_layers", int)
     some = set(range(step - 1, count, step) if listed is None else listed.value)
-    assert width is not None
-    keys["shared"] = Told(width.value, "as wide as an expert")
+    keys["shared"] = Told(told(keys, "ffn").value, "as wide as an expert")
     ropes = config.listed("no_rope_layers", int)
     interval = config.count("no_rope_layer_interval", default=4).value
     chunked = (
@@ -178,22 +159,9 @@ def llama4(config: Config) -> Keys:
         else [(at + 1) % interval > 0 for at in range(count)]
     )
     types = ["chunked_attention" if each else "full_attention" for each in chunked]
-    seen, origin = windows(config, count, "attention_chunk_size", types)
+    each, origin = seen(config, keys, types, "attention_chunk_size")
     feed: list[Each] = [{} if at in some else {"experts": 1, "ffn": dense.value} for at in range(count)]
     if not some & set(range(count)):
         keys |= {"experts": None, "top_k": None, "shared": None}
-    put(keys, joined(seen, feed), f"{origin}, interleave_moe_layer_step, intermediate_size_mlp; a chunk counts as a window")
-    if any(one.get("window") for one in seen):
-        keys["cache"] = Told("window", "as servers keep it")
-    return keys
-
-
-def dense_llama4(config: Config) -> Keys:
-    """The attention of Llama 4."""
-    keys = stack(config)
-    biased(config, keys, {"attention_bias": ATTENTION})
-    config.find("use_qk_norm")  # norms without parameters
-    return keys
-
-
-__all__ = ["deepseek", "dense_llama", "glm4_moe", "gpt_oss", "llama4", "mixtral", "olmoe", "qwen2_moe", "qwen3_moe"]
+    said = f"{origin}, interleave_moe_layer_step, intermediate_size_mlp; a chunk counts as a window"
+    return windowed(keys, joined(each, feed), said)

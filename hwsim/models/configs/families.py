@@ -34,7 +34,7 @@ FAMILIES: Final[Mapping[str, Family]] = {
     "deepseek_v2": Family(experts.deepseek),
     "deepseek_v3": Family(experts.deepseek),
     "deepseek_v32": Family(experts.deepseek),
-    "gemma": Family(decoders.gemma, {**TIED, "head_dim": 256}),
+    "gemma": Family(decoders.plain, {**TIED, "head_dim": 256}),
     "gemma2": Family(decoders.gemma2, {**TIED, "head_dim": 256, "sliding_window": 4096}),
     "gemma3_text": Family(decoders.gemma3, GEMMA3),
     "gemma4_text": Family(decoders.gemma4, {**TIED, "head_dim": 256, "sliding_window": 512, "global_head_dim": 512}),

@@ -94,7 +94,7 @@ def pipeline(**keys: Any) -> dict[str, Any]:
 
 
 EACH: Final = pipeline(
-    each=["gpu*"], checkpoint={"every": 4, "bytes": "50 MB", "to": "disk", "sharded": True},
+    each=["gpu*"], checkpoint={"every": 4, "bytes": "50 MB", "to": "disk"},
     stages=[{"busy": {"device": "cpu", "time": "10 ms"}}, {"busy": {"device": "$self", "time": "6 ms"}}],
 )  # fmt: skip
 LENGTHS: Final[tuple[tuple[str, Any, Any], ...]] = (

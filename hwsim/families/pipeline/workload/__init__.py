@@ -16,7 +16,7 @@ it may have at once (see `writing`).
 from __future__ import annotations
 
 from hwsim.devices import CannotCompute
-from hwsim.families.pipeline.workload.keys import Checkpoint, PipelineKeys, StageKeys, refuse_sharded
+from hwsim.families.pipeline.workload.keys import Checkpoint, PipelineKeys, StageKeys
 from hwsim.families.pipeline.workload.reading import Reader, Stage, operations, time_of, with_defaults
 from hwsim.families.pipeline.workload.schedule import bodies
 from hwsim.families.pipeline.workload.writing import Writer
@@ -30,7 +30,7 @@ from hwsim.workload.checkpoint import Saving, saving
 from hwsim.workload.file import Each
 from hwsim.workload.programs import MAIN, Program, find_programs
 
-__all__ = ["PipelineKeys", "Saving", "StageKeys", "add_pipeline", "operations", "refuse_sharded", "saving", "with_defaults"]
+__all__ = ["PipelineKeys", "Saving", "StageKeys", "add_pipeline", "operations", "saving", "with_defaults"]
 
 
 def add_pipeline(
@@ -48,7 +48,6 @@ def add_pipeline(
         return
     if not keys.stages:
         mistakes.add(tree.key_place("stages"), "a pipeline needs at least one stage")
-    refuse_sharded(keys, mistakes)
     programs = find_programs(name, tree, Each(keys.each, ()) if keys.each or tree.get("each") else None, machine, mistakes)
     batches = _batches(keys, tree, len(programs), mistakes)
     if not programs or len(mistakes):
@@ -59,19 +58,19 @@ def add_pipeline(
         return
     slowest = max((time_of(stage, machine.rates()) for stages in lines for stage in stages), default=0.0)
     every = _every(keys.checkpoint, batches, slowest, mistakes) if keys.checkpoint else 0
-    savings = _savings(keys.checkpoint, programs, lines, mistakes) if keys.checkpoint and every else {}
+    saved = _saved(keys.checkpoint, programs[0], lines[0], mistakes) if keys.checkpoint and every else None
     if len(mistakes) or not batches or not keys.epochs:
         return
     ops = sum(len(stage.ops) for stages in lines for stage in stages)
     refuse_beyond("ops", ops * batches * keys.epochs, tree.key_place("epochs"))
-    writer = Writer(builder, programs, lines, savings, keys.checkpoint is not None and keys.checkpoint.mode == "sync", mistakes)
+    writer = Writer(builder, programs, lines, saved, keys.checkpoint is not None and keys.checkpoint.mode == "sync", mistakes)
     writer.prepare()
     if len(mistakes):
         return
     costs = max(len(op.placed) for stages in lines for stage in stages for op in stage.ops)
     epochs = tuple(min(epoch, costs - 1) for epoch in range(keys.epochs))
     begin = [builder.op("start", kind="start", program=each.name, time=start) for each in programs] if start else []
-    begun = [writer.write(body) for body in bodies(epochs, batches, every if savings else 0, writer.reach)]
+    begun = [writer.write(body) for body in bodies(epochs, batches, every if saved else 0, writer.reach)]
     for before, first in zip(begin, begun[0], strict=False):
         builder.tie(before, first)
     writer.train(batches * keys.epochs)
@@ -114,19 +113,11 @@ def _every(keys: Checkpoint, batches: int, slowest: float, mistakes: Mistakes) -
     return max(1, round(seconds / slowest)) if seconds and slowest > 0 else 1 if seconds is not None else 0
 
 
-def _savings(
-    keys: Checkpoint, programs: tuple[Program, ...], lines: list[tuple[Stage, ...]], mistakes: Mistakes
-) -> dict[int, Saving]:
-    """Checkpoints by program: the first writes everything, or each its part."""
-    savings = {}
-    who = range(len(programs)) if keys.sharded else range(1)
-    for rank in who:
-        source = keys.source or lines[rank][-1].ops[-1].at(0).device
-        try:
-            savings[rank] = saving(
-                programs[rank].scope, keys.bytes / len(who), source, keys.target, request=keys.request, depth=keys.depth
-            )
-        except (CannotCompute, CannotPlace, NoRoute, UnknownName) as error:
-            mistakes.add(keys.place, error.message, error.hint)
-            return {}
-    return savings
+def _saved(keys: Checkpoint, program: Program, stages: tuple[Stage, ...], mistakes: Mistakes) -> Saving | None:
+    """A checkpoint of a program; None once the mistakes are noted."""
+    source = keys.source or stages[-1].ops[-1].at(0).device
+    try:
+        return saving(program.scope, keys.bytes, source, keys.target, request=keys.request, depth=keys.depth)
+    except (CannotCompute, CannotPlace, NoRoute, UnknownName) as error:
+        mistakes.add(keys.place, error.message, error.hint)
+        return None

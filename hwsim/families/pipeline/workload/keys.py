@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hwsim.families.pipeline.workload.cache import Policy
 from hwsim.records import dataclass
-from hwsim.spec import Mistakes, Place, Tree, field, place_field
+from hwsim.spec import Place, Tree, field, place_field
 from hwsim.units import Bytes, Seconds
 from hwsim.workload.checkpoint import Writing
 
@@ -33,13 +33,12 @@ class Cache:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint(Writing):
-    """The state of the model, written now and then after a batch of the last stage."""
+    """The state of the model, written now and then after a batch of the last stage, of several pipelines' by the first."""
 
     every: Tree = field("batches, a time, or epoch: 1000, 30 min (as many batches as the slowest stage does in it)")
     bytes: Bytes = field("how much is written", exclusive_minimum=0.0, example="1.3 GB")
     target: str = field("the disk", key="to", example="disk")
     source: str = field("whose memory it is in (default: the device of the last stage)", key="from", default="")
-    sharded: bool = field("under `each`: every program writes its part (default: the first writes it all)", default=False)
     place: Place = place_field()
 
 
@@ -76,13 +75,3 @@ class PipelineKeys:
     checkpoint: Checkpoint | None = field("what is written now and then (default: nothing)", default=None)
     each: tuple[str, ...] = field("one pipeline per device or node of these", default=(), one_or_many=True, example="node*")
     place: Place = place_field()
-
-
-def refuse_sharded(keys: PipelineKeys, mistakes: Mistakes) -> None:
-    """Note a sharded checkpoint of a single pipeline."""
-    if keys.checkpoint is not None and keys.checkpoint.sharded and not keys.each:
-        mistakes.add(
-            keys.checkpoint.place,
-            "`sharded` needs `each`: there is one pipeline, whose device would write all of the checkpoint",
-            "each: gpu* makes a pipeline of each GPU, which writes its part; or sharded: false",
-        )

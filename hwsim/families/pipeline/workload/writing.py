@@ -34,7 +34,8 @@ from hwsim.workload.placing import Placing
 from hwsim.workload.programs import MAIN, Program, Queues, host_cost
 from hwsim.workload.statements import Collective, PlacedOp
 
-Mark = tuple[str, int, int]  # "stage", "gate" or "taken", program, stage
+Mark = tuple[str, int, int]  # "stage" or "gate", program, stage
+GATE: Final[Mark] = ("gate", 0, 0)
 
 ARRIVE: Final = "arrive"
 JOINS: Final = (ARRIVE, "insert", "wait", "step")  # kinds of ops at which a device does nothing
@@ -53,13 +54,13 @@ class Written:
 class Writer:
     """Writes the pipelines of all programs together, body by body.
 
-    savings: checkpoints, by the program that writes them.  waits: the last stage waits for the write too.
+    saved: the checkpoint that the first of them writes.  waits: its last stage waits for the write too.
     """
 
     builder: GraphBuilder
     programs: Sequence[Program]
     lines: Sequence[Sequence[Stage]]
-    savings: dict[int, Saving]
+    saved: Saving | None
     waits: bool
     mistakes: Mistakes
     _ops: dict[tuple[int, int], tuple[Written, ...]] = field(default_factory=dict)
@@ -107,8 +108,8 @@ class Writer:
                 for number in range(len(self.lines[0])):
                     begun = self._stage(number, batch, kind)
                     first = first or begun
-                for rank, saving in self.savings.items():
-                    self._mark(("gate", rank, 0), self._save(rank, saving) if kind.saves else None)
+                if self.saved is not None:
+                    self._mark(GATE, self._save(self.saved) if kind.saves else None)
         self._tie(body)
         return first
 
@@ -199,7 +200,7 @@ class Writer:
         if before is not None:
             self.builder.edge(before, op)
             return
-        stages = self.lines[rank]
+        stages, saves = self.lines[rank], self.saved is not None and rank == 0
         stage = stages[number]
         if number:
             self._wanted.append((("stage", rank, number - 1), batch, 0, op))
@@ -207,10 +208,10 @@ class Writer:
             self._wanted.append((("stage", rank, number), batch, stage.at_once, op))  # else its queue is in order
         if number + 1 < len(stages):
             self._wanted.append((("stage", rank, number + 1), batch, stage.ahead + stages[number + 1].at_once, op))
-            if number + 2 == len(stages) and rank in self.savings:  # who saves takes no batch out of the buffer
-                self._wanted.append((("gate", rank, 0), batch, stage.ahead + 1, op))
-        elif rank in self.savings:
-            self._wanted.append((("gate", rank, 0), batch, 1, op))
+            if number + 2 == len(stages) and saves:  # who saves takes no batch out of the buffer
+                self._wanted.append((GATE, batch, stage.ahead + 1, op))
+        elif saves:
+            self._wanted.append((GATE, batch, 1, op))
 
     def _hand_over(self, rank: int, stage: Stage, op: OpRef) -> OpRef:
         """The host takes the batch over from a worker."""
@@ -220,10 +221,10 @@ class Writer:
         queue = self._queue(rank, f"{stage.name} handed over", program.scope.host)
         return self.builder.indexed(label, cost, [op], time=0 if cost >= 0 else ticks.femtoseconds(stage.handoff), queue=queue)
 
-    def _save(self, rank: int, saving: Saving) -> OpRef:
+    def _save(self, saving: Saving) -> OpRef:
         """A checkpoint after the last stage; what the next batch of it waits for."""
-        program, queue = self.programs[rank].name, self._queue(rank, WRITE, saving.write.device)
-        trained = self._marks["stage", rank, len(self.lines[rank]) - 1][-1]
+        program, queue = self.programs[0].name, self._queue(0, WRITE, saving.write.device)
+        trained = self._marks["stage", 0, len(self.lines[0]) - 1][-1]
         after = [trained] if trained is not None else []
         gate = trained
         if (copy := saving.copy) is not None:
