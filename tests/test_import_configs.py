@@ -16,7 +16,7 @@ from hwsim.cli import main
 from hwsim.models import Transformer, load_transformer
 from hwsim.models.configs import as_tree, read_config, written
 from hwsim.models.configs.families import FAMILIES
-from hwsim.models.library import read_transformer
+from hwsim.models.library import read_model
 from hwsim.spec import SpecError, read
 from tests.config_cases import DRAWN, configs
 from tests.config_values import ACTIVE, PARAMETERS, of
@@ -31,7 +31,7 @@ def put(tmp_path: Path, keys: Any, name: str = "config.json") -> Path:
 
 
 def model_of(path: Path) -> Transformer:
-    return read_transformer(as_tree(read_config(path)))
+    return read_model(as_tree(read_config(path)))
 
 
 # ---- parameters ----
@@ -41,7 +41,7 @@ def model_of(path: Path) -> Transformer:
 def test_parameters_are_the_published_ones(name: str, tmp_path: Path) -> None:
     keys, parameters = PARAMETERS[name]
     made = read_config(put(tmp_path, keys))
-    model = read_transformer(as_tree(made))
+    model = read_model(as_tree(made))
     assert model.parameters == parameters
     assert made.unknown == ()
     if name in ACTIVE:
@@ -52,7 +52,7 @@ def test_parameters_are_the_published_ones(name: str, tmp_path: Path) -> None:
 def test_what_is_written_is_the_same_model(name: str, tmp_path: Path) -> None:
     made = read_config(put(tmp_path, PARAMETERS[name][0]))
     text = written(made, "config of Hugging Face, config.json")
-    assert read_transformer(read(text)) == read_transformer(as_tree(made))
+    assert read_model(read(text)) == read_model(as_tree(made))
 
 
 @pytest.mark.parametrize("family", sorted(DRAWN))

@@ -14,7 +14,7 @@ from hwsim.functions.files import check_tree
 from hwsim.importers import text
 from hwsim.importers.formats import FORMATS, read
 from hwsim.models.configs import as_tree, read_config
-from hwsim.models.library import read_transformer
+from hwsim.models.library import read_model
 from hwsim.spec import SpecError, read_text
 from hwsim_calibrate.logs import fit_logs, read_log
 from tests.calibrate_logs import FOLDER, LOGS, ask_of
@@ -54,7 +54,7 @@ def imported(tool: str, path: Path) -> None:
     if tool in FORMATS:
         read(tool, [path])
     elif tool == "huggingface":
-        read_transformer(as_tree(read_config(path)))
+        read_model(as_tree(read_config(path)))
     else:
         result = fit_logs(tool, [read_log(path)], ask_of(tool))
         json.dumps(result.to_json(), allow_nan=False)

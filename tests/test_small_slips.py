@@ -27,7 +27,7 @@ from hwsim.devices.work import Call, Product
 from hwsim.machine import build
 from hwsim.models import ParallelPlan, Transformer, load_framework
 from hwsim.models.architectures.unit_layers import _linear
-from hwsim.models.library import read_network
+from hwsim.models.library import read_model
 from hwsim.models.plan import Sharding, lay
 from hwsim.models.stages import adding_of
 from hwsim.spec import Mistakes, SpecError, find, read, read_text
@@ -171,7 +171,7 @@ def test_gradients_are_added_up_once_a_micro_batch() -> None:
 def test_a_mistake_of_a_network_is_shown_at_its_key() -> None:
     text = "hwsim: model/1\nkind: mlp\nactivation: relu\nunits: [784]\n"
     with pytest.raises(SpecError, match=r"m.yaml:4:\d+: needs an input and an output"):
-        read_network(read_text(text, "m.yaml"))
+        read_model(read_text(text, "m.yaml"))
 
 
 def test_a_training_that_starts_late_starts_late_in_all_its_ops() -> None:

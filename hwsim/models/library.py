@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, TypeVar
 
 from hwsim.models.architectures import ARCHITECTURES, Model, Network, Transformer
 from hwsim.spec import Mistakes, SpecError, Tree, decode_all, find, read, resolve
@@ -51,7 +51,7 @@ def load_transformer(name: str, relative_to: Path | None = None) -> Transformer:
     >>> round(load_transformer("llama-3-70b").parameters / 1e9, 2)
     70.55
     """
-    return read_transformer(model_file(find("model", name, relative_to)))
+    return _only(Transformer, load_model(name, relative_to), "transformer")
 
 
 def load_network(name: str, relative_to: Path | None = None) -> Network:
@@ -60,7 +60,13 @@ def load_network(name: str, relative_to: Path | None = None) -> Network:
     >>> load_network("resnet-50").parameters
     25557032
     """
-    return read_network(read(find("model", name, relative_to)))
+    return _only(Network, load_model(name, relative_to), "kind of network here")
+
+
+def _only(architecture: type[M], model: Model, called: str) -> M:
+    if not isinstance(model, architecture):
+        raise SpecError.of(None, f"'{model.kind}' is no {called}")
+    return model
 
 
 def read_model(tree: Tree) -> Model:
@@ -69,32 +75,13 @@ def read_model(tree: Tree) -> Model:
     Raises:
         SpecError: all its mistakes.
     """
-    return read_network(tree) if tree.text("kind") in _networks() else read_transformer(tree)
-
-
-def read_transformer(tree: Tree) -> Transformer:
-    """As `read_model`, of a transformer."""
     mistakes = Mistakes()
     resolved = resolve(tree, mistakes, kind="model")
-    if resolved.text("kind") not in (None, Transformer.kind):
-        mistakes.add(resolved.place, f"'{resolved.text('kind')}' is no transformer")
-    return decode_all(resolved, Transformer, mistakes, ignore=_ENTRY, sourced=True)
-
-
-def read_network(tree: Tree) -> Network:
-    """As `read_model`, of a network of convolutions or a perceptron."""
-    mistakes = Mistakes()
-    resolved = resolve(tree, mistakes, kind="model")
-    kind = resolved.text("kind")
-    if kind not in _networks() and not len(mistakes):
-        mistakes.add(resolved.place, f"'{kind}' is no kind of network here", f"one of {', '.join(_networks())}")
-    architecture = ARCHITECTURES[kind] if kind in _networks() else Network
-    return cast("Network", decode_all(resolved, architecture, mistakes, ignore=_ENTRY, sourced=True))
-
-
-def _networks() -> tuple[str, ...]:
-    """Kinds of models without tokens."""
-    return tuple(kind for kind in ARCHITECTURES if kind != Transformer.kind)
+    kind = resolved.text("kind") or Transformer.kind
+    if kind not in ARCHITECTURES:
+        mistakes.add(resolved.place, f"'{kind}' is no transformer")
+    architecture = ARCHITECTURES.get(kind, Transformer)
+    return decode_all(resolved, architecture, mistakes, ignore=_ENTRY, sourced=True)
 
 
 def written_model(tree: Tree, mistakes: Mistakes) -> Model | None:
@@ -124,8 +111,7 @@ def model_of(tree: Tree) -> Model:
         SpecError: its mistakes.
     """
     mistakes = Mistakes()
-    model: Model | None = written_model(tree, mistakes)
-    mistakes.raise_if_any()
+    model = written_model(tree, mistakes)
     if model is None:
         raise SpecError(mistakes)
     return model

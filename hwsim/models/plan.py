@@ -34,15 +34,23 @@ class WrongPlan(ValueError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ParallelPlan:
-    """A parallel plan."""
+class Sizes:
+    """GPUs of each kind of parallelism, and their order."""
 
     tp: int = field("GPUs that split every matrix (tensor parallel)", default=1, minimum=1)
     pp: int = field("stages of layers (pipeline parallel)", default=1, minimum=1)
     dp: int | Literal["rest"] = field("copies of the model that work on other data; rest: all GPUs that are left", default="rest")
     cp: int = field("GPUs that split every sequence (context parallel)", default=1, minimum=1)
     ep: int = field("GPUs of a data-parallel group that split the experts", default=1, minimum=1)
-    order: tuple[Axis, ...] = field("groups from neighbours outwards", default=("tp", "cp", "ep", "pp", "dp"))
+    order: tuple[Axis, ...] = field(
+        "groups from neighbours outwards", default=("tp", "cp", "ep", "pp", "dp"), example="[tp, pp, dp]"
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParallelPlan(Sizes):
+    """A parallel plan."""
+
     imbalance: float = field(
         "tokens of the fullest of the GPUs that split the experts, over their mean", default=1.0, minimum=1.0
     )

@@ -88,24 +88,16 @@ class Trainings(Door):
 
     def write(self, part: Job, ground: Ground) -> None:
         """Its steps, of one replica where all are alike and nothing else runs."""
-        from hwsim.families.training.workload import add_training  # models are slow to import
+        from hwsim.families.training.workload import Asked, add_training  # models are slow to import
 
         assert part.train is not None
         workload, disturbed = ground.workload, ground.disturbed
         drawn = any(event.jitter is not None for event in workload.events)  # by chance for each part
         fold: Writing = "never" if workload.jobs is not None or drawn else ground.fold
-        add_training(
-            part.on_devices(part.train),
-            ground.machine,
-            ground.builder,
-            ground.mistakes,
-            name=ground.job or MAIN,
-            start=part.start,
-            fold=fold,
-            shared=workload.jobs is not None,
-            marks=dict.fromkeys(capacities_of(disturbed)) if drawn else marks(disturbed),
-            others=named_elsewhere(ground.job, workload, ground.machine),
-        )
+        changed = dict.fromkeys(capacities_of(disturbed)) if drawn else marks(disturbed)
+        others = named_elsewhere(ground.job, workload, ground.machine)
+        tree, at = part.on_devices(part.train), (ground.machine, ground.builder, ground.mistakes)
+        add_training(Asked(tree, *at, ground.job or MAIN, part.start, fold, workload.jobs is not None, changed, others))
 
     def read(self, timeline: Timeline, workload: Tree | None) -> Told:
         """Its steps.

@@ -81,16 +81,6 @@ class Config:
             return Told(False, name, tree.place)
         return Told(tree.value, name, tree.place)
 
-    def text(self, *names: str, default: Any = NOT_GIVEN) -> Told:
-        """A word."""
-        name, tree = self.find(*names)
-        if tree is None:
-            return self._left_out(names, default)
-        if not isinstance(tree.value, str):
-            self.mistakes.add(tree.place, f"'{name}' is a text, not {tree.what()}")
-            return Told("", name, tree.place)
-        return Told(tree.value, name, tree.place)
-
     def listed(self, name: str, kind: type, length: int | None = None) -> Told | None:
         """A list of texts or of whole numbers; None where it is left out."""
         _, tree = self.find(name)

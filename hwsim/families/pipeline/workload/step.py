@@ -24,7 +24,7 @@ def step_graph(tree: Tree, machine: Machine, mistakes: Mistakes, *, name: str, b
     name: its program's name.
     batch: samples that the pipeline brings for a step, 0 if not given.
     """
-    from hwsim.families.training.workload import add_training
+    from hwsim.families.training.workload import Asked, add_training
 
     if tree.get("steps") is not None:
         mistakes.add(tree.key_place("steps"), "a stage trains for one step a batch", "leave `steps` out")
@@ -46,7 +46,7 @@ def step_graph(tree: Tree, machine: Machine, mistakes: Mistakes, *, name: str, b
     builder = GraphBuilder(capacities_of(machine.capacities))
     before = len(mistakes)
     tree = tree.put("steps", tree_of(1, tree.place)) if tree.is_mapping else tree
-    add_training(tree, machine, builder, mistakes, name=name)
+    add_training(Asked(tree, machine, builder, mistakes, name))
     return builder.build() if len(mistakes) == before else None
 
 

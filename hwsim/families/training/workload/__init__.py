@@ -6,15 +6,14 @@ same for every model.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Mapping
 from dataclasses import replace
 from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from hwsim.devices import CannotCompute
+from hwsim.families.training.workload.asked import Asked
 from hwsim.families.training.workload.schema import TrainKeys
-from hwsim.graph.builder import GraphBuilder
 from hwsim.machine import Machine, UnknownName
 from hwsim.models.architectures import Transformer
 from hwsim.models.framework import framework_of
@@ -26,33 +25,12 @@ if TYPE_CHECKING:  # few trainings write checkpoints
     from hwsim.families.training.workload.plan import Plan
     from hwsim.families.training.workload.saving import Saved
 
-__all__ = ["TrainKeys", "add_training", "check_training"]
+__all__ = ["Asked", "TrainKeys", "add_training", "check_training"]
 
 
-def add_training(
-    tree: Tree,
-    machine: Machine,
-    builder: GraphBuilder,
-    mistakes: Mistakes,
-    *,
-    name: str,
-    start: float = 0.0,
-    fold: str = "auto",
-    shared: bool = False,
-    marks: Mapping[str, Hashable] | None = None,
-    others: Collection[str] = (),
-) -> None:
-    """Append a training to the graph; its mistakes are noted.
-
-    Args:
-        name: its program.
-        start: seconds before the first step.
-        fold: whether one of many identical replicas represents all: auto (if they are many), always, never (where something else
-            runs on the machine).
-        shared: other jobs may hold memory of the same devices.
-        marks: what happens to capacities during the run, by name.
-        others: devices that other jobs name.
-    """
+def add_training(asked: Asked) -> None:
+    """Append a training to the graph; its mistakes are noted."""
+    tree, machine, mistakes = asked.tree, asked.machine, asked.mistakes
     keys, architecture, model, framework = _read(tree, mistakes)
     if keys is None or model is None:
         return
@@ -70,15 +48,12 @@ def add_training(
         return
     saved, job = _disturbed(keys, plan, tree, machine, mistakes)
     if plan is not None and not len(mistakes):
-        if isinstance(plan.exchange, Pieces) and (marks or others):
+        if isinstance(plan.exchange, Pieces) and (asked.marks or asked.others):
             used = plan.layout.devices
             own = {each.name for gpu in used for each in machine.device(gpu).model.capacities(gpu)}
-            disturbed = frozenset((marks or {}).keys() - own).union(set(used).intersection(others))
+            disturbed = frozenset(asked.marks.keys() - own).union(set(used).intersection(asked.others))
             plan = replace(plan, exchange=replace(plan.exchange, disturbed=disturbed))
-        lower(
-            plan, tree, machine, builder, mistakes, name=name, start=start, fold=fold, shared=shared, marks=marks or {},
-            saved=saved, job=job,
-        )  # fmt: skip
+        lower(plan, asked, saved, job)
 
 
 def _disturbed(

@@ -15,6 +15,7 @@ from hwsim.communication import CannotCollect
 from hwsim.communication.timing import over_pcie
 from hwsim.demand import Cost
 from hwsim.devices import CannotCompute, Gpu
+from hwsim.families.training.workload.asked import Asked
 from hwsim.families.training.workload.asking import Answers, all_reduced
 from hwsim.families.training.workload.by_kernel import ByKernel
 from hwsim.families.training.workload.by_segment import BySegment
@@ -33,7 +34,6 @@ from hwsim.models.doubts import of_steps
 from hwsim.models.exchanges import Exchanges
 from hwsim.models.layer import exchanges
 from hwsim.models.memory import SPREAD
-from hwsim.spec import Mistakes, Tree
 from hwsim.spec.limits import refuse_beyond
 
 if TYPE_CHECKING:  # few trainings write checkpoints
@@ -45,23 +45,9 @@ GPUS: Final = 64  # the same of GPUs whose kernels are ops of their own
 OPS: Final = 10_000  # ops of a step with one for each stretch between exchanges, up to which that is the default
 
 
-def lower(
-    plan: Plan,
-    tree: Tree,
-    machine: Machine,
-    builder: GraphBuilder,
-    mistakes: Mistakes,
-    *,
-    name: str,
-    start: float,
-    fold: str,
-    shared: bool,
-    marks: Marks,
-    saved: Saved | None = None,
-    job: Job | None = None,
-) -> None:
-    """Append the ops of a plan to the graph.  tree: where its keys stand; other arguments as of `add_training`."""
-    layout = plan.layout
+def lower(plan: Plan, asked: Asked, saved: Saved | None = None, job: Job | None = None) -> None:
+    """Append the ops of a plan to the graph."""
+    machine, builder, fold, layout = asked.machine, asked.builder, asked.fold, plan.layout
     node = machine.device(layout.devices[0]).node
     together = [device for device in layout.devices if machine.device(device).node == node]
     exchanging = Exchanges(machine, plan.network, by_library=over_pcie(machine, together))
@@ -74,16 +60,16 @@ def lower(
         search = partial(_represented, plan, machine, hosts, exchanging, saved)
         if layout.dp > 1 and (many or unseen or fold == "always") and fold != "never":
             try:
-                written = search(marks)
+                written = search(asked.marks)
             except CannotFold as reason:
                 builder.unfolded = "" if unseen else str(reason)
-        begin = builder.op("start", kind="start", program=name, time=start) if start else None
+        begin = builder.op("start", kind="start", program=asked.name, time=asked.start) if asked.start else None
         by_layer = isinstance(plan.exchange, Pieces) and _by_layer(plan, plan.exchange, layout.dp)
         if many and _detail_depends(plan):
             by_layer = written.folds or _folds(partial(search, {}))
         passes = 2 * plan.microbatches * layout.pp * (layout.dp if unseen else len(written.replicas))  # back and forth at least
-        refuse_beyond("ops", passes, tree.place)
-        answers, ops = Answers(plan, machine, exchanging, written), Ops(builder, name)
+        refuse_beyond("ops", passes, asked.tree.place)
+        answers, ops = Answers(plan, machine, exchanging, written), Ops(builder, asked.name)
         steps_of = partial(Steps, hosts=hosts, by_layer=by_layer)
         if saved is not None:
             from hwsim.families.training.workload.saving import write
@@ -95,12 +81,12 @@ def lower(
         else:
             steps = steps_of(answers, ops)
             steps.write(begin)
-        _hold(steps, machine, builder, shared=shared)
+        _hold(steps, machine, builder, shared=asked.shared)
     except (CannotCollect, CannotCompute, NoRoute, UnknownName) as error:
-        mistakes.add(tree.place, getattr(error, "message", str(error)), getattr(error, "hint", None))
+        asked.mistakes.add(asked.tree.place, getattr(error, "message", str(error)), getattr(error, "hint", None))
         return
     saves = None if saved is None else saved.saves
-    worth = replace(_worth(plan, steps, name, start, written), saves=saves, job=job)
+    worth = replace(_worth(plan, steps, asked, written), saves=saves, job=job)
     builder.training(replace(worth, replicas=1, classes=()) if unseen else worth)
     if written.folds:
         many_of_queues = np.ones(builder.queue_count(), np.int64)
@@ -108,7 +94,7 @@ def lower(
             many_of_queues[number] = count
         builder.stands_for(
             Alike(
-                programs=(name,),
+                programs=(asked.name,),
                 of=np.zeros(1, np.int64),
                 first=np.zeros(1, np.int64),
                 labels=np.ones(builder.label_count(), np.int64),
@@ -236,7 +222,7 @@ def _buffers(
         add(device, "recomputed layer", "backward", held.recomputed)
 
 
-def _worth(plan: Plan, steps: Steps, name: str, start: float, written: Represented) -> Trained:
+def _worth(plan: Plan, steps: Steps, asked: Asked, written: Represented) -> Trained:
     """Describe the training for the results."""
     layout, grain = plan.layout, steps.grain
     workers = [
@@ -245,7 +231,7 @@ def _worth(plan: Plan, steps: Steps, name: str, start: float, written: Represent
     ]
     devices, speaks = plan.kinds.observed(workers)
     return Trained(
-        program=name,
+        program=asked.name,
         plan=plan.text,
         steps=plan.steps,
         count=plan.count,
@@ -258,7 +244,7 @@ def _worth(plan: Plan, steps: Steps, name: str, start: float, written: Represent
         kinds=plan.kinds.groups(layout.devices),
         inside=tuple(sorted(grain.segments.inside.items())) if isinstance(grain, BySegment) else (),
         whole=plan.total,
-        start=ticks.femtoseconds(start),
+        start=ticks.femtoseconds(asked.start),
         replicas=layout.dp if written.folds else 1,
         classes=tuple([(first, written.stands_for(first)) for first in written.replicas]) if written.folds else (),
         errors=_errors(plan),

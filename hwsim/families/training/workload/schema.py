@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from hwsim.models.layer import Axis
-from hwsim.models.plan import Dtype, Optimizer, Recompute, Schedule, Sharding
+from hwsim.models.plan import Dtype, Optimizer, Recompute, Schedule, Sharding, Sizes
 from hwsim.models.step import BUCKET
 from hwsim.records import dataclass
 from hwsim.spec import Place, Tree, field, place_field, tree_field
@@ -22,18 +21,10 @@ from hwsim.workload.checkpoint import Writing
 Detail = Literal["auto", "stage", "layer"]
 
 
-@dataclass(frozen=True, slots=True)
-class ParallelKeys:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParallelKeys(Sizes):
     """Sizes of the parallel plan; `parallel: auto` tries plans by the estimate of their step."""
 
-    tp: int = field("GPUs that split every matrix (tensor parallel)", default=1, minimum=1)
-    pp: int = field("stages of layers (pipeline parallel)", default=1, minimum=1)
-    dp: int | Literal["rest"] = field("copies of the model that work on other data; rest: all GPUs that are left", default="rest")
-    cp: int = field("GPUs that split every sequence (context parallel)", default=1, minimum=1)
-    ep: int = field("GPUs of a data-parallel group that split the experts", default=1, minimum=1)
-    order: tuple[Axis, ...] = field(
-        "groups from neighbours outwards", default=("tp", "cp", "ep", "pp", "dp"), example="[tp, pp, dp]"
-    )
     place: Place = place_field()
 
 

@@ -9,7 +9,7 @@ from hwsim.families.training.workload.schema import ParallelKeys, TrainKeys
 from hwsim.models import Framework, ParallelPlan, Transformer
 from hwsim.models.framework import framework_of
 from hwsim.models.library import written_model
-from hwsim.models.plan import Dtype
+from hwsim.models.plan import Dtype, Sizes
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes, SpecError, Tree, decode, tree_of
 
@@ -68,13 +68,8 @@ def plan_of(keys: TrainKeys, dtype: Dtype, mistakes: Mistakes) -> ParallelPlan |
     if sizes is None:
         return None
     same: dict[str, Any] = {name: getattr(keys, name) for name in SAME}
+    same |= {each.name: getattr(sizes, each.name) for each in dataclasses.fields(Sizes)}
     return ParallelPlan(
-        tp=sizes.tp,
-        pp=sizes.pp,
-        dp=sizes.dp,
-        cp=sizes.cp,
-        ep=sizes.ep,
-        order=sizes.order if keys.parallel is not None else ParallelKeys().order,
         sequence_parallel=sizes.tp > 1 if keys.sequence_parallel is None else keys.sequence_parallel,
         dtype=keys.dtype or dtype,
         **same,
