@@ -60,25 +60,6 @@ QUICK = (
     Plan(2, 8, "llama-2-7b", 1, 8, 1, 1, "zero-1", framework="internevo"),  # weights in buckets
     Plan(1, 0, "llama-3-8b", 1, 3, 1, 8, "zero-1", chunks=4),  # fewer micro-batches than stages
 )
-SLOW = (
-    Plan(1, 0, "llama-3-8b", 1, 8, 1, 1, "fsdp", "full"),
-    Plan(1, 0, "llama-3-8b", 1, 16, 8, 1, "zero-0"),
-    Plan(1, 8, "llama-2-7b", 1, 8, 1, 1, "zero-3"),
-    Plan(2, 8, "llama-2-7b", 1, 8, 8, 1, "zero-1"),
-    Plan(2, 8, "llama-2-7b", 1, 8, 1, 1, "zero-3"),
-    Plan(2, 8, "llama-2-7b", 1, 8, 8, 1, "zero-3", "full"),
-    Plan(2, 1, "llama-2-7b", 1, 8, 8, 1, "zero-1"),
-    Plan(16, 16, "llama-2-7b", 1, 4, 1, 1, "zero-1"),
-    Plan(16, 8, "llama-2-7b", 1, 4, 1, 1, "zero-1"),
-    Plan(16, 16, "llama-2-7b", 1, 4, 8, 1, "zero-1"),
-    Plan(16, 16, "llama-2-7b", 1, 4, 1, 1, "zero-3"),
-    Plan(16, 8, "llama-2-7b", 1, 4, 1, 1, "fsdp"),
-    Plan(16, 16, "llama-2-7b", 1, 4, 1, 1, "zero-0", "full"),
-    Plan(16, 16, "llama-2-70b", 1, 16, 8, 4, "zero-1"),
-    Plan(16, 8, "llama-2-70b", 1, 16, 8, 4, "zero-1"),
-    Plan(16, 8, "llama-2-70b", 1, 16, 8, 4, "zero-0", "full"),
-    Plan(2, 8, "llama-2-7b", 1, 8, 4, 2, "zero-1", chunks=4),
-)
 
 
 def machine_of(plan: Plan) -> Machine:
@@ -128,13 +109,6 @@ def test_a_step_is_simulated_as_it_is_estimated(plan: Plan) -> None:
     assert simulated(plan, machine) == pytest.approx(estimated(plan, machine), rel=NEAR)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("plan", SLOW, ids=str)
-def test_so_are_steps_of_large_plans(plan: Plan) -> None:
-    machine = machine_of(plan)
-    assert simulated(plan, machine) == pytest.approx(estimated(plan, machine), rel=NEAR)
-
-
 def racks(trays: int) -> Machine:
     """Two racks of trays of four GPUs, all of a rack on one switch of NVLinks."""
     return load_machine(
@@ -173,19 +147,6 @@ def test_nodes_that_share_a_switch_of_nvlinks_are_one(plan: Plan) -> None:
     plan = plan._replace(nodes=plan.nodes // 2)  # of eight GPUs
     assert cluster_of(machine).per_node == 4 * plan.nodes
     assert simulated(plan, machine) == pytest.approx(estimated(plan, machine), rel=NEAR)
-
-
-def test_what_hides_is_bounded_by_what_it_hides_behind() -> None:
-    """The faster the GPUs, the less there is to hide behind: a step never gets shorter than its exchanges."""
-    plan = Plan(2, 8, "llama-2-7b", 1, 1, 1, 1, "zero-1")
-    machine = machine_of(plan)
-    model, cluster, framework = load_transformer(plan.model), cluster_of(machine), load_framework(plan.framework)
-    slow = replace(cluster, across=cluster.across / 50, pair=cluster.pair / 50, named=())
-    laid = ParallelPlan(global_batch=16, sharding="zero-1", sequence=512)
-    exchanges = (
-        (model.parameters * (framework.gradient + 2.0) * 15 / 16) / (slow.across * slow.network * framework.network / 8) / 8
-    )
-    assert estimate(model, laid, slow, framework).seconds > exchanges
 
 
 def test_fewer_buckets_hide_less() -> None:

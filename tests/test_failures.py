@@ -83,14 +83,6 @@ def test_100000_gpus_that_fail_every_18_minutes() -> None:
     assert (cold, warm) == pytest.approx((0.39, 0.52), abs=0.01)
 
 
-def test_failures_strike_while_the_job_is_down() -> None:
-    """Counted over the whole time, they do; a restart of 10 min every 18 min is itself struck in 43 of 100 cases."""
-    job = llama(causes=(replace(llama().causes[0], count=1, rate=1.0 / (18 * MINUTE)),))
-    run = simulate_failures(job, 5 * DAY, write_s=2.0, every_s=60.0, restart=down(10 * MINUTE), runs=100)
-    strikes = run.mean_s / job.mtbf_s
-    assert sum(run.failures) / 100 == pytest.approx(strikes, rel=0.02)
-
-
 @pytest.mark.parametrize(
     ("name", "hours"),
     [
@@ -133,14 +125,6 @@ def test_no_other_interval_is_better(mtbf: float, part: float, restart: float, f
     write, every = part * mtbf, best(mtbf, part * mtbf)
     here = renewal(mtbf, every, write, restart * mtbf)
     assert renewal(mtbf, factor * every, write, restart * mtbf) <= here * (1 + 1e-12)
-
-
-@given(st.floats(0.5, 100.0), st.floats(0.1, 60.0), st.floats(0.0, 30.0))
-def test_auto_is_within_a_thousandth_of_the_best_of_a_grid(hours: float, write: float, minutes: float) -> None:
-    job = llama(causes=(replace(llama().causes[0], rate=1.0 / (hours * HOUR)),))
-    found = goodput(job, write, minutes * MINUTE)
-    grid = [renewal(job.mtbf_s, found.every_s * 1.02**step, write, minutes * MINUTE) for step in range(-60, 61)]
-    assert found.share == pytest.approx(max(grid), rel=1e-6)
 
 
 # ---- laws ----
@@ -273,14 +257,6 @@ def test_the_same_seed_is_the_same_run() -> None:
     assert first.percentile(0) <= first.percentile(50) <= first.percentile(90) <= first.seconds[-1]
 
 
-def test_more_runs_do_not_change_what_chance_is() -> None:
-    job = llama()
-    few, many = (
-        simulate_failures(job, 30 * DAY, write_s=30.0, every_s=1800.0, restart=down(600.0), runs=runs) for runs in (200, 1000)
-    )
-    assert few.percentile(90) == pytest.approx(many.percentile(90), rel=5e-3)
-
-
 def test_bursts_lose_another_part() -> None:
     """Weibull of shape 0.7, as many failures in the long run: more of them strike a restart, fewer strike work."""
     job = llama()
@@ -288,17 +264,6 @@ def test_bursts_lose_another_part() -> None:
     run = simulate_failures(bursts, 200 * DAY, write_s=30.0, every_s=1800.0, restart=down(600.0), runs=50)
     assert sum(run.failures) / 50 == pytest.approx(run.mean_s / job.mtbf_s, rel=0.02)
     assert goodput(bursts, 30.0, 600.0, 1800.0).share == pytest.approx(run.goodput, rel=5e-3)
-
-
-def test_work_since_the_last_checkpoint_is_lost() -> None:
-    """Ever longer intervals lose ever more work; never to write one is the slowest, not the fastest."""
-    job = llama()
-    runs = [
-        simulate_failures(job, 2 * DAY, write_s=30.0, every_s=every, restart=down(60.0), runs=100)
-        for every in (800.0, 8000.0, 30000.0)
-    ]
-    assert runs[0].lost_s < runs[1].lost_s < runs[2].lost_s
-    assert runs[0].mean_s < runs[1].mean_s < runs[2].mean_s
 
 
 # ---- mistakes ----
@@ -341,17 +306,6 @@ def test_mistakes_of_a_file(text: str, words: str, tmp_path: object) -> None:
     with pytest.raises(SpecError, match=r"rates\.yaml") as refused:
         load_failures(file)
     assert words in str(refused.value)
-
-
-def test_a_disk_fails_once_in_64_years() -> None:
-    """1.57 % a year (Backblaze, 2024); eight disks of each of two nodes."""
-    from hwsim.failures import read_failures
-    from hwsim.spec import Mistakes, tree_of
-
-    mistakes = Mistakes()
-    failures = read_failures(tree_of({"parts": {"disk": {"mtbf": "557962 h"}}}), mistakes)
-    assert failures is not None
-    assert job_sized(failures, {"disk": 16}).mtbf_s == pytest.approx(557_962 * HOUR / 16)
 
 
 def test_a_job_without_any_part_that_fails() -> None:

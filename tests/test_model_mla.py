@@ -30,7 +30,7 @@ from hwsim.models import (
 )
 from hwsim.models.architectures.layer_parts import Indexer, Latent, Quantised, Run
 from hwsim.models.inference import passed, serve, served
-from hwsim.models.library import read_transformer
+from hwsim.models.library import read_model
 from hwsim.models.memory import cache_room, serving_memory, stage_parameters
 from hwsim.models.plan import runs_of
 from hwsim.models.server import PLAIN
@@ -202,7 +202,7 @@ def test_a_simulated_step_takes_as_long_as_the_closed_form() -> None:
     found = api.simulate("dgx-h100", {"hwsim": "workload/1", "train": train})
     plan = ParallelPlan(tp=2, pp=2, ep=2, global_batch=64, sequence_parallel=True)
     step = estimate(
-        read_transformer(tree_of({"hwsim": "model/1", **model})), plan, cluster_of(api.load_machine("dgx-h100")),
+        read_model(tree_of({"hwsim": "model/1", **model})), plan, cluster_of(api.load_machine("dgx-h100")),
         load_framework("megatron-core"),
     )  # fmt: skip
     assert found.trainings[0].step_s == pytest.approx(step.seconds, rel=0.03)
@@ -264,4 +264,4 @@ def test_mistakes_in_runs_have_their_place() -> None:
     text = "hwsim: model/1\nkind: transformer\nlayers: 2\nhidden: 64\nheads: 4\nvocab: 10\nruns:\n  - {layers: 1, ffm: 3}\n"
     tree = read(text)
     with pytest.raises(SpecError, match=r"8:17: unknown key 'ffm'"):
-        read_transformer(tree)
+        read_model(tree)

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from hwsim import api
 from hwsim.models import (
     Framework,
-    Kernel,
     KernelTimes,
     NotAlike,
     ParallelPlan,
@@ -23,9 +22,7 @@ from hwsim.models import (
     load_framework,
     load_transformer,
     one_pass,
-    stage_of,
 )
-from hwsim.models.layer import kernels as kernels_of
 from hwsim.spec import SpecError, find, names, read
 from tests.effort import effort
 from tests.model_cases import NODES, decode, gpus, prefill, run, small
@@ -222,27 +219,6 @@ def test_full_recompute_costs_a_forward_pass() -> None:
     assert again.hfu / again.mfu == pytest.approx(4 / 3)
 
 
-def test_sharded_weights_trade_memory_for_traffic() -> None:
-    model, plan = load_transformer("mpt-7b"), ParallelPlan(global_batch=16, sharding="zero-0")
-    whole, sharded = (run(model, replace(plan, sharding=each), 16) for each in ("zero-0", "zero-3"))
-    assert sharded.memory.weights == pytest.approx(whole.memory.weights / 16)
-    assert sharded.shares["dp"] > whole.shares["dp"]
-    stage = stage_of(lay(model, replace(plan, sharding="zero-3"), 16), Framework(gradient=2.0))
-    moved = sum(each.times * each.size for each in stage.gathered)
-    assert moved == pytest.approx(1.5 * 2 * 2 * model.parameters)  # 3 of 2 bytes a parameter, where an all-reduce moves 2
-
-
-def test_weak_scaling_is_flat_until_the_network_binds() -> None:
-    model = load_transformer("gpt2-xl")
-    hidden = Framework(gradients=0.0)
-    one, many = (run(model, ParallelPlan(global_batch=8 * count, microbatch=8), count, hidden) for count in (8, 512))
-    alone = [each.seconds - each.shares.get("dp", 0.0) for each in (one, many)]  # but for the last bucket of gradients
-    assert alone[1] == pytest.approx(alone[0])
-    assert many.shares["dp"] < 0.01 * many.seconds
-    open_ = run(model, ParallelPlan(global_batch=8 * 512, microbatch=8), 512)
-    assert open_.seconds > many.seconds
-
-
 @given(st.sampled_from([1, 2, 4, 8]), st.sampled_from([1, 2, 4]), st.sampled_from(["none", "full"]), st.booleans())
 def test_more_work_never_takes_less_time(tensor: int, micro: int, recompute: str, plain: bool) -> None:
     framework = Framework(attention="plain" if plain else "flash")
@@ -266,24 +242,6 @@ def test_a_better_network_is_never_slower(inside: float, across: float) -> None:
     )
     framework = Framework()
     assert estimate(model, plan, better, framework).seconds <= estimate(model, plan, base, framework).seconds
-
-
-def test_a_stage_lists_what_the_estimate_adds_up() -> None:
-    model, plan, framework = (
-        load_transformer("megatron-7.5b"),
-        ParallelPlan(tp=8, global_batch=8, microbatch=8),
-        load_framework("megatron"),
-    )
-    cluster = gpus(8)
-    speed = KernelTimes(cluster.gpu, framework)
-    stage = stage_of(lay(model, plan, 8), framework)
-    embedding, block, _ = stage.layers
-    items = (*block.forward, *block.recompute, *block.backward)
-    kernels = block.times * sum(speed.seconds(each) for each in items if isinstance(each, Kernel))
-    shares = estimate(model, plan, cluster, framework).shares
-    kernels += sum(speed.seconds(each) for each in kernels_of((*embedding.forward, *embedding.backward)))
-    assert kernels == pytest.approx(shares["matmul"] + shares["attention"] + shares["elementwise"])
-    assert [each.operation for each in items if not isinstance(each, Kernel)] == ["all-reduce"] * 4
 
 
 def test_an_estimate_takes_milliseconds() -> None:
@@ -315,12 +273,6 @@ def test_decoding_reads_the_weights_once() -> None:
     assert least < found.seconds < 1.6 * least
 
 
-def test_a_batch_is_decoded_in_little_more_time_than_one() -> None:
-    model, cluster, framework = load_transformer("llama-3-8b"), gpus(1), Framework(steady=False)
-    one, many = (one_pass(model, decode(batch, 512), cluster, framework).seconds for batch in (1, 32))
-    assert one < many < 1.5 * one
-
-
 def test_a_prefill_is_bound_by_its_products() -> None:
     model, cluster = load_transformer("llama-3-8b"), gpus(1)
     found = one_pass(model, prefill(1, 4096), cluster, Framework(steady=False))
@@ -334,12 +286,3 @@ def test_more_context_never_decodes_faster(batch: int, context: int) -> None:
     model, cluster, framework = small(), gpus(1), Framework(steady=False)
     here = one_pass(model, decode(batch, context), cluster, framework).seconds
     assert one_pass(model, decode(batch, context + 64), cluster, framework).seconds >= here
-
-
-def test_tensor_parallel_decodes_faster_and_says_what_it_sends() -> None:
-    model, framework = load_transformer("llama-3-70b"), Framework(steady=False)
-    two, eight = (one_pass(model, decode(8, 1024, tp=tensor), gpus(8), framework) for tensor in (4, 8))
-    assert eight.seconds < two.seconds
-    assert eight.shares["tp"] > 0
-    with pytest.raises(WrongPlan, match="tp 3 does not divide 64 heads"):
-        one_pass(model, decode(1, 1, tp=3), gpus(8), framework)

@@ -122,7 +122,9 @@ def test_a_memory_that_may_suffice_is_tight() -> None:
 
 def test_products_in_8_bits_have_kernels_that_convert() -> None:
     model = load_transformer("llama-3-8b")
-    layers = [stage_of(lay(model, ParallelPlan(global_batch=1, dtype=dtype), 1), Framework()).layer for dtype in ("bf16", "fp8")]
+    layers = [
+        stage_of(lay(model, ParallelPlan(global_batch=1, dtype=dtype), 1), Framework()).blocks[0] for dtype in ("bf16", "fp8")
+    ]
     casts = [[kernel for kernel in kernels_of((*layer.forward, *layer.backward)) if kernel.kind == "cast"] for layer in layers]
     assert not casts[0]
     assert len(casts[1]) == 4 + 2 * 4  # of each product: both factors; backward its gradient, and all three transposed
@@ -132,7 +134,7 @@ def test_products_in_8_bits_have_kernels_that_convert() -> None:
 def test_recompute_that_stops_leaves_out_the_last_product() -> None:
     model, laid = load_transformer("llama-3-8b"), ParallelPlan(global_batch=1, recompute="full")
     names = [
-        [kernel.name for kernel in kernels_of(stage_of(lay(model, laid, 1), Framework(stops=stops)).layer.recompute)]
+        [kernel.name for kernel in kernels_of(stage_of(lay(model, laid, 1), Framework(stops=stops)).blocks[0].recompute)]
         for stops in (False, True)
     ]
     assert names[0][: len(names[1])] == names[1]

@@ -74,32 +74,6 @@ def test_stages_with_workers_and_buffers_take_what_they_take_by_hand(line: list[
     assert fs(stages, batches=batches) == expected
 
 
-@pytest.mark.parametrize("times", [(10, 30, 20), (30, 10, 20), (10, 20, 30), (20, 20, 20)])
-@pytest.mark.parametrize("ahead", [1, 3])
-def test_the_time_is_the_fill_and_a_bottleneck_a_batch(times: tuple[int, ...], ahead: int) -> None:
-    found = fs([busy(f"s{n}", time) for n, time in enumerate(times)], batches=100, ahead=ahead)
-    assert found == (sum(times) + 99 * max(times)) * US
-
-
-def test_workers_share_a_stage_out() -> None:
-    assert fs([busy("decode", 40, at_once=4), busy("train", 11)], batches=400, ahead=8) == (40 + 400 * 11) * US
-    found = fs([busy("decode", 40, at_once=4), busy("train", 9)], batches=400, ahead=8)
-    assert found == (100 * 40 + 4 * 9) * US  # four at a time: the last four are trained on one after another
-
-
-def test_without_room_between_them_neighbours_take_turns() -> None:
-    assert fs([busy("a", 30), busy("b", 20)], batches=50, ahead=0) == 50 * 50 * US
-
-
-def test_the_slowest_stage_sets_the_steady_rate() -> None:
-    from hwsim.families.pipeline.starving import pipelines
-
-    run = hwsim.simulate(MACHINE, workload([busy("a", 17, at_once=2), busy("b", 9), busy("c", 8)], batches=400, ahead=4))
-    (found,) = pipelines(run.timeline)
-    assert found.epochs[0].rate == pytest.approx(1 / 9e-6)
-    assert [stage.rate for stage in found.epochs[0].stages] == pytest.approx([2 / 17e-6, 1 / 9e-6, 1 / 8e-6])
-
-
 def test_the_host_takes_batches_over_one_after_another() -> None:
     stages = [busy("decode", 40, at_once=8, handoff="10 us"), busy("train", 4)]
     assert fs(stages, batches=100, ahead=16) == (40 + 100 * 10 + 4) * US
@@ -115,31 +89,10 @@ def test_several_ops_of_a_stage_follow_one_another() -> None:
 # ---- laws
 
 
-@settings(max_examples=25, deadline=None)
-@given(st.lists(st.integers(1, 40), min_size=2, max_size=4), st.integers(1, 3), st.integers(0, 3), st.integers(1, 20))
-def test_more_workers_and_more_room_never_make_it_slower(times: list[int], workers: int, ahead: int, batches: int) -> None:
-    def took(workers: int, ahead: int) -> int:
-        room = ahead + workers  # the buffers grow with the workers who fill them
-        return fs([busy(f"s{n}", time, at_once=workers) for n, time in enumerate(times)], batches=batches, ahead=room)
-
-    assert took(workers + 1, ahead) <= took(workers, ahead)
-    assert took(workers, ahead + 1) <= took(workers, ahead)
-
-
 def reading(size: str = "64 GB", policy: str = "linux", *, shuffle: bool = True, epochs: int = 3) -> dict[str, Any]:
     stages = [{"read": {"from": "disk", "depth": 4}}, busy("train", 100)]
     data = {"samples": 20_000, "bytes": "100 kB", "shuffle": shuffle}
     return workload(stages, batch=100, epochs=epochs, dataset=data, cache={"bytes": size, "policy": policy}, ahead=4)
-
-
-def test_a_faster_disk_and_a_larger_cache_never_make_it_slower() -> None:
-    def took(bandwidth: str, size: str, policy: str = "linux") -> float:
-        return hwsim.simulate(MACHINE, reading(size, policy), set={"machine.disk.bandwidth": bandwidth}).makespan_s
-
-    for policy in ("linux", "lru", "pinned"):
-        by_size = [took("1 GB/s", size, policy) for size in ("0 B", "0.4 GB", "1 GB", "1.9 GB", "2 GB", "64 GB")]
-        assert by_size == sorted(by_size, reverse=True)
-    assert took("2 GB/s", "1 GB") <= took("1 GB/s", "1 GB") <= took("0.5 GB/s", "1 GB")
 
 
 # ---- epochs and the cache
@@ -236,20 +189,6 @@ def test_the_bodies_are_the_batches_in_order(epochs: list[int], batches: int, ev
     assert [number for number, each in enumerate(found, 1) if each.saves] == [
         number for number in range(1, len(found) + 1) if every and number % every == 0
     ]
-
-
-@settings(max_examples=25, deadline=None)
-@given(st.integers(1, 12), st.integers(0, 5), st.integers(1, 3), st.integers(1, 4))
-def test_batches_flow_from_epoch_to_epoch_as_if_there_were_none(batches: int, ahead: int, workers: int, epochs: int) -> None:
-    """Blocks of the graph are no barriers: with a cache that changes nothing the time is that of one long epoch."""
-    stages = [{"read": {"from": "disk", "bytes": "1 MB"}}, busy("decode", 700, at_once=workers, ahead=ahead), busy("train", 900)]
-    data = {"samples": batches, "bytes": "1 MB"}
-    long = fs(stages, batches=batches * epochs, ahead=ahead)
-    saves = {"every": max(1, batches // 2), "bytes": "1 B", "to": "disk", "from": "cpu", "mode": "async"}
-    assert fs(stages, batch=1, epochs=epochs, dataset=data, ahead=ahead) == long
-    assert fs(stages, batches=batches * epochs, ahead=ahead, checkpoint=saves) == pytest.approx(
-        long, rel=1e-4, abs=FEMTO // 10**5
-    )
 
 
 @settings(max_examples=25, deadline=None)

@@ -87,13 +87,6 @@ def test_each_epoch_has_its_own_bottleneck() -> None:
     assert "for: decode on cpu 33 %" in text
 
 
-def test_a_checkpoint_is_what_the_gpu_waits_for() -> None:
-    stages = [busy("load", 500), {"busy": {"name": "train", "device": "gpu0", "time": "1 ms"}}]
-    save = {"every": 10, "bytes": "10 MB", "to": "disk", "mode": "sync"}
-    (found,) = pipelines(run(stages, batches=100, checkpoint=save).timeline)
-    assert [each.name for each in found.epochs[0].waits] == ["checkpoint", "checkpoint copy"]
-
-
 def data_parallel(**keys: Any) -> dict[str, Any]:
     stages = [
         busy("decode", 30),

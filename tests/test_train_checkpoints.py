@@ -69,12 +69,6 @@ def bytes_of(training: Training) -> float:
     return training.saved.bytes
 
 
-def test_a_training_without_checkpoints_has_none() -> None:
-    plain = trained(None)
-    assert plain.saved is None
-    assert plain.failing is None
-
-
 def test_the_state_is_14_bytes_a_parameter_with_adam_however_it_is_sharded() -> None:
     sizes = {sharding: bytes_of(trained({"every": 5}, sharding=sharding)) for sharding in ("none", "zero-1", "zero-3")}
     assert len(set(sizes.values())) == 1
@@ -83,15 +77,6 @@ def test_the_state_is_14_bytes_a_parameter_with_adam_however_it_is_sharded() -> 
     assert bytes_of(trained({"every": 5}, optimizer="sgd")) == pytest.approx(sizes["none"] * 10 / 14)
     assert bytes_of(trained({"every": 5}, sharding="fsdp")) == pytest.approx(sizes["none"] * 12 / 14)
     assert bytes_of(trained({"every": 5, "bytes": "3 GB"})) == 3e9
-
-
-def test_a_write_takes_as_long_as_storage_or_the_cards() -> None:
-    """16 GB: over 4 GB/s of storage, or 10 GB/s of each of two nodes."""
-    slow = trained({"every": 5, "bytes": "16 GB"}).saved
-    fast = trained({"every": 5, "bytes": "16 GB"}, machine(bandwidth="1000 GB/s")).saved
-    assert slow is not None and fast is not None  # noqa: PT018
-    assert slow.write_s == pytest.approx(4.0, rel=0.01)
-    assert fast.write_s == pytest.approx(0.8, rel=0.01)
 
 
 def test_storage_outside_of_the_machine_is_reached_over_the_cards() -> None:
@@ -109,14 +94,6 @@ def test_sync_stops_for_both_and_async_for_the_copy_alone() -> None:
     assert later.stop_s == pytest.approx(0.1, rel=0.01)
     assert sync.lag_s == 0.0
     assert later.lag_s == pytest.approx(4.0, rel=0.2)
-
-
-def test_steps_are_as_without_checkpoints() -> None:
-    plain = trained(None)
-    for mode in ("sync", "async"):
-        saved = trained({"every": 5, "bytes": "16 GB", "mode": mode})
-        assert saved.step_s == pytest.approx(plain.step_s, rel=1e-9)
-        assert saved.steps == plain.steps
 
 
 @pytest.mark.parametrize("parallel", [{"dp": "rest"}, {"tp": 2, "pp": 2, "dp": 2}])
@@ -171,16 +148,6 @@ def test_nodes_without_a_host_write_from_their_gpus_over_all_cards() -> None:
         trained({"every": 5, "bytes": "16 GB", "mode": "async"}, made)
 
 
-def test_disks_of_each_node_are_written_side_by_side() -> None:
-    made = machine()
-    inside = made["parts"]["node"]
-    inside["parts"]["disk"] = {"kind": "disk", "count": 2, "read": "2 GB/s", "write": "1 GB/s"}
-    inside["links"].append({"between": ["cpu", "disk*"], "kind": "direct", "bandwidth": "4 GB/s"})
-    saved = trained({"every": 5, "bytes": "16 GB", "to": "disk*"}, made).saved
-    assert saved is not None
-    assert saved.write_s == pytest.approx(4.0, rel=0.01)
-
-
 # ---- failures ----
 
 RATES: Final = {
@@ -215,22 +182,6 @@ def test_the_interval_is_whole_steps() -> None:
     stated = trained({"every": "10 min"}, tokens=1e12, failures=RATES)
     assert stated.saved is not None
     assert stated.saved.every_s == pytest.approx(600.0, rel=0.01)
-
-
-def test_never_to_write_a_checkpoint_is_not_the_fastest() -> None:
-    days = {every: trained({"every": every}, tokens=2e11, failures=RATES).failing for every in ("auto", "1 min", "2 h", "20 h")}
-    seconds = {every: left.seconds for every, left in days.items() if left is not None}
-    assert min(seconds, key=seconds.__getitem__) == "auto"
-    assert seconds["20 h"] > 1.5 * seconds["auto"]
-
-
-def test_asynchronous_checkpoints_leave_more_where_a_write_is_long() -> None:
-    shares = [
-        left.goodput.share
-        for mode in ("sync", "async")
-        if (left := trained({"every": "auto", "bytes": "400 GB", "mode": mode}, tokens=1e12, failures=RATES).failing)
-    ]
-    assert shares[0] < shares[1]
 
 
 def test_copies_in_memory_leave_more() -> None:

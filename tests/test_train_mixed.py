@@ -151,40 +151,6 @@ def test_the_format_is_one_that_all_have() -> None:
     assert "bf16" in trained(node([FAST, SLOW]), parallel={"dp": 2}).plan
 
 
-def test_copies_of_several_kinds_are_not_folded_into_one() -> None:
-    """40 copies: as many of one kind would be represented by one of them."""
-    kinds = [FAST] * 39 + [SLOW]
-    mixed = trained(node(kinds), parallel={"dp": 40}, global_batch=40)
-    slow = trained(node([SLOW] * 40), parallel={"dp": 40}, global_batch=40)
-    assert mixed.classes == ((0, 39), (39, 1))
-    assert slow.classes == ((0, 40),)
-    assert mixed.step_s == pytest.approx(slow.step_s, rel=0.02)
-    whole = trained(node(kinds), fold="never", parallel={"dp": 40}, global_batch=40)
-    assert (whole.classes, whole.step_s, whole.kinds, whole.computing) == ((), mixed.step_s, mixed.kinds, mixed.computing)
-
-
-def test_a_network_has_the_same_worth_in_both_orders() -> None:
-    found = []
-    for kinds in ([FAST, FAST, SLOW, SLOW], [SLOW, SLOW, FAST, FAST], [FAST, SLOW, FAST, SLOW]):
-        machine = load_machine(with_hosts(kinds))
-        train = {"model": "resnet-50", "global_batch": 64, "device": list(machine.devices_of("gpu")), "dtype": "fp16"}
-        found.append(hwsim.simulate(machine, {"hwsim": "workload/1", "train": train}).trainings[0])
-    for other in found[1:]:
-        assert told(other) == pytest.approx(told(found[0]), rel=1e-3)
-    assert len(found[0].kinds) == 2
-
-
-def with_hosts(kinds: Sequence[str]) -> str:
-    gpus = ", ".join(f"g{at}: {{kind: gpu, use: {kind}}}" for at, kind in enumerate(kinds))
-    names = ", ".join(f"g{at}" for at in range(len(kinds)))
-    cpu = "cpu: {kind: cpu, use: xeon-8480}"
-    return (
-        f"hwsim: machine/1\nclass: ideal\nparts: {{{cpu}, {gpus}, sw: {{kind: switch}}}}\nlinks:\n"
-        f"  - {{between: [[{names}], sw], kind: nvlink, gen: 2, links: 6}}\n"
-        f"  - {{between: [[{names}], cpu], kind: pcie, gen: 4, lanes: 16}}\n"
-    )
-
-
 def test_what_computes_nothing_is_refused_wherever_it_stands(both: Machine) -> None:
     with pytest.raises(SpecError, match=r"a0\.cpu is no gpu"):
         trained(both, device=["h*.gpu*", "a0.cpu"])

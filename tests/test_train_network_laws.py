@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import pairwise
 from typing import Any
 
 import pytest
 
 import hwsim
-from hwsim.api import Run, load_machine
-from hwsim.devices import Gpu
-from hwsim.models.framework import SOFTWARE
-from hwsim.models.kernel_times import KernelTimes
-from hwsim.models.library import load_network
-from hwsim.models.plan import Dtype
+from hwsim.api import Run
 from hwsim.spec import SpecError
-from published.cnn_training import data_parallel_step
 
 V100S = "p3.16xlarge"
 
@@ -40,54 +33,6 @@ def mistake(train: Mapping[str, Any]) -> str:
     return "\n".join(each.message for each in caught.value.mistakes)
 
 
-@pytest.mark.parametrize("model", ["lenet", "d2l-resnet-18", "alexnet"])
-def test_sending_gradients_early_is_never_slower_than_late(model: str) -> None:
-    said = {"model": model, "gpus": 4, "global_batch": 256}
-    late = step({**said, "synchronise": {"overlap": False}})
-    assert step(said) <= late * (1 + 1e-9)
-
-
-@pytest.mark.parametrize("model", ["lenet", "resnet-18"])
-def test_more_gpus_are_never_slower_where_links_cost_nothing(model: str) -> None:
-    machine = """hwsim: machine/1
-class: ideal
-parts: {gpu: {kind: gpu, use: v100-sxm2-16gb, count: 8}, switch: {kind: switch}}
-links: [{between: [switch, gpu*], kind: direct, bandwidth: 1000000 TB/s}]
-"""
-    found = [step({"model": model, "gpus": gpus, "global_batch": 256}, machine) for gpus in (1, 2, 4, 8)]
-    assert all(later <= before * (1 + 1e-6) for before, later in pairwise(found))
-
-
-@pytest.mark.parametrize(
-    ("model", "gpus", "each", "dtype", "software"),
-    [
-        ("resnet-50", 1, 64, "fp32", "pytorch-ngc"),
-        ("resnet-50", 8, 192, "fp16", "mxnet-ngc"),
-        ("inception-v3", 4, 64, "fp32", "tensorflow-1"),
-        ("d2l-resnet-18", 2, 256, "fp32", "none"),
-        ("vgg-16", 4, 32, "fp32", "tensorflow-xla"),
-    ],
-)
-def test_a_simulated_step_is_within_a_tenth_of_the_estimate(
-    model: str, gpus: int, each: int, dtype: Dtype, software: str
-) -> None:
-    from hwsim.communication.timing import timed
-
-    machine = load_machine(V100S)
-    gpu = machine.device("gpu0").model
-    assert isinstance(gpu, Gpu)
-    devices = machine.devices_of("gpu")[:gpus]
-
-    def exchange(size: float) -> float:
-        return timed(machine, None, "all-reduce", devices, size).alone(machine.rates())
-
-    chosen = SOFTWARE[software]
-    times = KernelTimes(gpu, chosen.kernels)
-    told = data_parallel_step(load_network(model), each, dtype, times, chosen, gpus, exchange if gpus > 1 else None)
-    found = step({"model": model, "gpus": gpus, "global_batch": gpus * each, "dtype": dtype, "framework": software})
-    assert found == pytest.approx(told.seconds, rel=0.1)
-
-
 def test_a_small_network_is_no_faster_on_two_gpus_and_a_large_one_is() -> None:
     def epoch(workload: str, gpus: int) -> float:
         return 60_000 / hwsim.simulate(V100S, workload, set={"gpus": gpus}).trainings[0].rate
@@ -102,12 +47,6 @@ def test_a_small_network_is_no_faster_on_two_gpus_and_a_large_one_is() -> None:
 def test_a_process_for_each_gpu_issues_faster_than_one_for_all() -> None:
     said = {"model": "d2l-resnet-18", "gpus": 8, "global_batch": 2048, "framework": "mxnet-eager"}
     assert step({**said, "threads": "each"}) < 0.6 * step({**said, "threads": "one"})
-
-
-def test_seven_steps_follow_each_other() -> None:
-    run = hwsim.simulate("d2l-ps-cluster", "d2l/parameter-server-cluster")
-    begins = {name: min(op.start_s for op in run.ops if op.name.startswith(f"{name} ")) for name in "1234567"}
-    assert [name for name, _ in sorted(begins.items(), key=lambda each: each[1])] == list("1234567")
 
 
 def test_memory_that_does_not_fit_is_said_by_gpu_and_by_what() -> None:

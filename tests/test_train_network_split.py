@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from hwsim.models.architectures.split import CannotSplit, blocks, split, stages
+from hwsim.models.architectures.split import blocks, split, stages
 from hwsim.models.architectures.unit_layers import layer_of
 from hwsim.models.architectures.units import size
 from hwsim.models.library import load_network
@@ -47,11 +47,6 @@ def test_a_block_gathers_what_comes_in_once() -> None:
 def test_classes_that_do_not_divide_are_computed_by_everybody() -> None:
     *_, last = split(load_network("d2l-resnet-18").chain(), 4)
     assert (last.unit.kind, last.unit.out[0], last.scatters) == ("linear", 10, 0)
-
-
-def test_channels_that_do_not_divide_are_named() -> None:
-    with pytest.raises(CannotSplit, match=r"the 6 channels of layer 0\.conv cannot be split evenly over 4 GPUs"):
-        split(load_network("lenet").chain(), 4)
 
 
 @pytest.mark.parametrize("name", NETWORKS)

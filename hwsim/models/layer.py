@@ -9,7 +9,6 @@ their forward pass.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from typing import Literal
 
@@ -90,11 +89,6 @@ class Layer:
     kept_bytes: float = 0.0
     output_bytes: float = 0.0
     times: int = 1
-
-    @property
-    def flop(self) -> float:
-        """Operations of convolutions and matrix products, forward."""
-        return math.fsum(kernel.work.flop for kernel in kernels(self.forward) if kernel.work.mix == "matmul")
 
 
 def kernels(items: Iterable[Item]) -> tuple[Kernel, ...]:

@@ -48,11 +48,6 @@ class Stage:
     runs: tuple[tuple[tuple[str, int], ...], ...] = ()
 
     @property
-    def layer(self) -> Layer:
-        """The blocks of a transformer's stage, or its first kind of them."""
-        return self.blocks[0]
-
-    @property
     def blocks(self) -> tuple[Layer, ...]:
         """The blocks of a transformer's stage, one for each kind."""
         return tuple(layer for layer in self.layers if layer.name.startswith("block"))

@@ -79,10 +79,6 @@ class Layout:
             for offset in (self.place(tp, 0, 0, 0) for tp in range(self.tp))
         )
 
-    def nodes(self, stage: int, replica: int) -> set[int]:
-        """Numbers of the nodes that a stage group is on, by its corners: the devices between them lie on nodes between."""
-        return {self.place(tp, cp, stage, replica) // self.per_node for cp in (0, self.cp - 1) for tp in (0, self.tp - 1)}
-
 
 def layout_of(machine: Machine, devices: Sequence[str], **sizes: Any) -> Layout:
     """A layout on devices of a machine, whose first node gives `per_node`."""
