@@ -1,4 +1,4 @@
-"""Collectives as flows, step by step and in closed form: where the levels agree, and by how much they may not."""
+"""Collectives as flows, step by step and as plans: where the levels agree, and by how much they may not."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hwsim
-from hwsim.communication import ALGORITHMS, Group, Wires
+from hwsim.communication import ALGORITHMS, Group
+from tests.test_collectives import walk
 
 MIB = 1 << 20
 PORT, HOP = 12.5e9, 1e-6  # of every link
@@ -43,24 +44,23 @@ def both(n: int, size: float, algorithm: str = "ring", *others: dict[str, Any], 
     return found[0], found[1]
 
 
-# ---- the engine and the closed forms
+# ---- the engine and the plans
 
 
 @given(name=st.sampled_from(CROSSBAR), n=st.integers(2, 12), size=st.integers(1, 64 * MIB))
 @settings(max_examples=25)
-def test_as_flows_the_engine_is_within_a_femtosecond_of_the_closed_form(name: str, n: int, size: int) -> None:
-    closed = ALGORITHMS[name].seconds("all-reduce", Group(n), size, Wires(2 * HOP, port=PORT))
+def test_as_flows_the_engine_is_within_a_femtosecond_of_its_plan(name: str, n: int, size: int) -> None:
+    closed = walk(ALGORITHMS[name].plan("all-reduce", Group(n)), size, 2 * HOP, PORT)
     timeline = run(n, allreduce(size, name)).timeline
     assert timeline.makespan_fs == pytest.approx(closed * 1e15, abs=len(timeline.end) + 1, rel=1e-15)
 
 
 @given(name=st.sampled_from(CROSSBAR), n=st.sampled_from([2, 4, 8]), size=st.integers(1, 64 * MIB))
 @settings(max_examples=15)
-def test_step_by_step_the_engine_is_within_a_femtosecond_a_step_of_the_closed_form(name: str, n: int, size: int) -> None:
-    group = Group(n)
-    closed = ALGORITHMS[name].seconds("all-reduce", group, size, Wires(2 * HOP, port=PORT))
-    steps = ALGORITHMS[name].plan("all-reduce", group).steps
-    assert run(n, allreduce(size, name, steps="explicit")).timeline.makespan_fs == pytest.approx(closed * 1e15, abs=steps + 1)
+def test_step_by_step_the_engine_is_within_a_femtosecond_a_step_of_its_plan(name: str, n: int, size: int) -> None:
+    plan = ALGORITHMS[name].plan("all-reduce", Group(n))
+    fs = walk(plan, size, 2 * HOP, PORT) * 1e15
+    assert run(n, allreduce(size, name, steps="explicit")).timeline.makespan_fs == pytest.approx(fs, abs=plan.steps + 1)
 
 
 @pytest.mark.slow

@@ -14,7 +14,6 @@ from hwsim.communication.execute import WrongPlan, execute, prove
 from hwsim.communication.flows import Flows, cost
 from hwsim.communication.plan import OPERATIONS, CannotCollect, Group, Operation, Plan, Send
 from hwsim.communication.ring_search import find_rings
-from hwsim.communication.rounds import Wires
 from hwsim.communication.steps import ExplicitSend, explicit
 from hwsim.machine.libraries.overheads import Overheads
 
@@ -31,7 +30,6 @@ __all__ = [
     "Overheads",
     "Plan",
     "Send",
-    "Wires",
     "WrongPlan",
     "cost",
     "execute",

@@ -7,7 +7,7 @@ pairs instead of two hundred million sends.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from hwsim.communication.pairs import Pair
 from hwsim.communication.plan import Plan
@@ -39,25 +39,6 @@ class Round:
         return self.times + self.fill
 
 
-@dataclass(frozen=True, slots=True)
-class Wires:
-    """Equal links for a closed form: what a step takes at least, and bytes per second each way.
-
-    Args:
-        latency: s per step.
-        port: B/s that a participant sends, and as many that it receives, to all others together.
-        link: B/s from one participant to another.
-    """
-
-    latency: float = 0.0
-    port: float = math.inf
-    link: float = math.inf
-
-    def step(self, port_bytes: float, link_bytes: float | None = None) -> float:
-        """Seconds of a step in which no port carries more than `port_bytes` and no link more than `link_bytes`."""
-        return self.latency + max(port_bytes / self.port, (port_bytes if link_bytes is None else link_bytes) / self.link)
-
-
 def rounds_of(plan: Plan, weights: Sequence[float] = (), name: str = "") -> tuple[Round, ...]:
     """The rounds of a plan: consecutive steps that are equal become one."""
     shares = plan.sizes(1.0, weights)
@@ -81,24 +62,3 @@ def _same(first: Sequence[Pair], second: Sequence[Pair]) -> bool:
     return len(first) == len(second) and all(
         a[:2] == b[:2] and math.isclose(a[2], b[2], rel_tol=1e-12, abs_tol=0.0) for a, b in zip(first, second, strict=True)
     )
-
-
-def largest(pairs: Iterable[Pair]) -> tuple[float, float]:
-    """(the most that one port carries one way, the most that one link carries), as shares of the bytes."""
-    out: dict[int, float] = {}
-    into: dict[int, float] = {}
-    link = 0.0
-    for source, target, share in pairs:
-        out[source] = out.get(source, 0.0) + share
-        into[target] = into.get(target, 0.0) + share
-        link = max(link, share)
-    return max([0.0, *out.values(), *into.values()]), link
-
-
-def seconds(rounds: Iterable[Round], size: float, wires: Wires) -> float:
-    """Seconds of these rounds, one after another, on equal links."""
-    total = 0.0
-    for stage in rounds:
-        port, link = largest(stage.pairs)
-        total += stage.steps * wires.step(port * size, link * size) + stage.hops * wires.latency
-    return total

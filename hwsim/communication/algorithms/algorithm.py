@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from hwsim.communication.plan import Group, Operation, Plan
-from hwsim.communication.rounds import Round, Wires, rounds_of, seconds
+from hwsim.communication.rounds import Round, rounds_of
 from hwsim.spec.mistakes import Problem
 
 Presets = Mapping[str, Mapping[str, Any]]
@@ -43,10 +43,6 @@ class Algorithm(ABC):
     def weighted(self, operation: Operation, group: Group, weights: Sequence[float]) -> tuple[Round, ...]:
         """The rounds with the ranks' parts in these proportions."""
         return rounds_of(self.plan(operation, group), weights)
-
-    def seconds(self, operation: Operation, group: Group, size: float, wires: Wires) -> float:
-        """The closed form on equal links."""
-        return seconds(self.rounds(operation, group), size, wires)
 
     def repeated_steps(self, operation: Operation, group: Group) -> tuple[Round, ...] | None:  # noqa: ARG002
         """The rounds if each is as many equal steps of the plan, without a pipeline that fills and empties; else None.

@@ -15,7 +15,6 @@ from typing import ClassVar
 
 from hwsim.communication.algorithms.algorithm import Algorithm
 from hwsim.communication.plan import Group, Operation, Plan, Send
-from hwsim.communication.rounds import Wires
 from hwsim.records import dataclass
 
 
@@ -47,16 +46,3 @@ class BinomialTree(Algorithm):
                     span = (child, min(distance, n - child)) if parts else (0, 1)
                     sends.append(Send(begin + step, parent, child, *span))
         return Plan(operation, n, n if parts else 1, tuple(sends))
-
-    def seconds(self, operation: Operation, group: Group, size: float, wires: Wires) -> float:
-        n = group.ranks
-        levels = (n - 1).bit_length()
-        match operation:
-            case "gather" | "scatter":
-                return levels * wires.latency + (n - 1) / n * Wires(0.0, wires.port, wires.link).step(size)
-            case "barrier":
-                return 2 * levels * wires.latency
-            case "all-reduce":
-                return 2 * levels * wires.step(size)
-            case _:
-                return levels * wires.step(size)

@@ -21,7 +21,7 @@ import numpy as np
 from hwsim.communication.algorithms.algorithm import Algorithm
 from hwsim.communication.pairs import Pairs
 from hwsim.communication.plan import Group, Operation, Plan, Send, sizes_of
-from hwsim.communication.rounds import Round, Wires, rounds_of
+from hwsim.communication.rounds import Round, rounds_of
 from hwsim.records import dataclass
 
 
@@ -49,22 +49,6 @@ class Direct(Algorithm):
         if operation == "all-to-all":
             return _everybody(group.ranks, weights, "send")
         return rounds_of(self.plan(operation, group), weights)
-
-    def seconds(self, operation: Operation, group: Group, size: float, wires: Wires) -> float:
-        n = group.ranks
-        if n == 1:
-            return 0.0
-        match operation:
-            case "all-reduce":
-                return 2 * wires.step((n - 1) / n * size, size / n)
-            case "broadcast" | "reduce":
-                return wires.step((n - 1) * size, size)
-            case "barrier":
-                return wires.latency
-            case "send":
-                return wires.step(size)
-            case _:
-                return wires.step((n - 1) / n * size, size / n)
 
 
 def _sends(operation: Operation, n: int) -> Iterator[Send]:

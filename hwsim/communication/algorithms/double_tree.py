@@ -20,7 +20,7 @@ from typing import ClassVar, Final
 from hwsim.communication.algorithms.algorithm import Algorithm
 from hwsim.communication.pairs import Pair
 from hwsim.communication.plan import Group, Operation, Plan, Send, refuse_more
-from hwsim.communication.rounds import Round, Wires, largest, rounds_of
+from hwsim.communication.rounds import Round, rounds_of
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
 
@@ -63,16 +63,6 @@ class DoubleTree(Algorithm):
         if operation != "reduce":
             rounds.append(Round("broadcast", down, self.pieces, fill=fill))
         return tuple(rounds)
-
-    def seconds(self, operation: Operation, group: Group, size: float, wires: Wires) -> float:
-        """The closed form; what a port carries in a step is S/p where a rank has two children, else S/2p."""
-        n = group.ranks
-        if n == 1:
-            return 0.0
-        pairs = _edges(operation, n, 0.5 / self.pieces)
-        port, link = largest(pairs)
-        steps = depth(operation, n) + self.pieces - 1
-        return (2 if operation == "all-reduce" else 1) * steps * wires.step(port * size, link * size)
 
     def _sends(self, operation: Operation, n: int) -> Iterator[Send]:
         begin = 0

@@ -47,10 +47,6 @@ class Folded:
         begin = self.first(place)
         return begin, self.first(place + places) - begin
 
-    def widest(self, places: int) -> int:
-        """The most ranks that an aligned block of that many places has."""
-        return self.span(0, places)[1]
-
 
 def exchanges(operation: Operation, folded: Folded, parts: Folded, *, adds: bool = False) -> Iterator[Send]:
     """Sends between partners at distances 2^k: fold to 2^k ranks, halve (reduce), double (gather), unfold.

@@ -17,7 +17,7 @@ from typing import ClassVar
 from hwsim.communication.algorithms.algorithm import Algorithm
 from hwsim.communication.algorithms.folding import Folded, exchanges
 from hwsim.communication.plan import Group, Operation, Plan
-from hwsim.communication.rounds import Round, Wires, rounds_of
+from hwsim.communication.rounds import Round, rounds_of
 from hwsim.records import dataclass
 
 
@@ -40,17 +40,6 @@ class HalvingDoubling(Algorithm):
         return rounds_of(self.plan(operation, group)) if folded.extra else _rounds(operation, folded)
 
     repeated_steps = rounds
-
-    def seconds(self, operation: Operation, group: Group, size: float, wires: Wires) -> float:
-        n, folded = group.ranks, Folded.of(group.ranks)
-        outside = 1 if folded.extra else 0
-        wire = Wires(0.0, wires.port, wires.link).step(size)
-        if operation == "all-reduce":
-            steps = 2 * folded.levels + 2 * outside
-            return steps * wires.latency + 2 * ((folded.size - 1) / folded.size + outside) * wire
-        blocks = sum(folded.widest(1 << level) for level in range(folded.levels))  # integers
-        given_back = n if operation == "reduce-scatter" else n - 1
-        return (folded.levels + 2 * outside) * wires.latency + (blocks + outside * (given_back + 1)) / n * wire
 
 
 def _rounds(operation: Operation, folded: Folded) -> tuple[Round, ...]:

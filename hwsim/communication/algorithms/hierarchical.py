@@ -14,13 +14,12 @@ Range: nodes of unequal size only for all-reduce; the ranks beyond the smallest 
 
 from __future__ import annotations
 
-import math
 from typing import ClassVar
 
 from hwsim.communication.algorithms.algorithm import Algorithm, Presets
 from hwsim.communication.algorithms.two_levels import Levels
 from hwsim.communication.plan import CannotCollect, Group, Operation, Plan, Send, refuse_more
-from hwsim.communication.rounds import Round, Wires, largest, rounds_of
+from hwsim.communication.rounds import Round, rounds_of
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
 
@@ -64,16 +63,6 @@ class Hierarchical(Algorithm):
 
     def in_flight(self, group: Group) -> int:
         return self.pieces if len(set(group.sizes)) == 1 else 1
-
-    def seconds(self, operation: Operation, group: Group, size: float, wires: Wires) -> float:
-        """The closed form: the stages one after another, or as a pipeline if links in and between nodes are apart."""
-        pieces = self.in_flight(group)
-        stages = {"within": 0.0, "across": 0.0}
-        for stage in self.rounds(operation, group):
-            port, link = largest(stage.pairs)
-            level = "across" if stage.name.endswith("across") else "within"
-            stages[level] += stage.times / pieces * wires.step(port * size, link * size)
-        return math.fsum(stages.values()) + (pieces - 1) * max(stages.values())
 
 
 def _uneven(operation: Operation, group: Group) -> Plan:

@@ -18,7 +18,7 @@ from typing import ClassVar, Literal
 
 from hwsim.communication.algorithms.algorithm import Algorithm, Presets
 from hwsim.communication.plan import Group, Operation, Plan, Send
-from hwsim.communication.rounds import Round, Wires, rounds_of
+from hwsim.communication.rounds import Round, rounds_of
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
 
@@ -49,20 +49,6 @@ class InNetwork(Algorithm):
             loads[source, target] = loads.get((source, target), 0.0) + share
         pairs = tuple((source, target, share) for (source, target), share in sorted(loads.items()))
         return (Round(f"{operation} in the switch", pairs, 1, hops=len(steps) - 1),)
-
-    def seconds(self, operation: Operation, group: Group, size: float, wires: Wires) -> float:
-        """The closed form for a long message in many pieces; the switch's own ports carry what theirs do."""
-        n = group.ranks
-        if n == 1:
-            return 0.0
-        link = max(size / wires.port, size / wires.link)
-        match operation:
-            case "all-reduce" if self.by == "nvls":
-                return 4 * wires.latency + (1 + 1 / n) * link
-            case "barrier":
-                return 2 * wires.latency
-            case _:
-                return 2 * wires.latency + link
 
     def _sends(self, operation: Operation, n: int) -> Iterator[Send]:
         switch, ranks = n, range(n if n > 1 else 0)

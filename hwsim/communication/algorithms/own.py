@@ -12,7 +12,7 @@ from typing import ClassVar
 from hwsim.communication.algorithms.algorithm import Algorithm, Presets
 from hwsim.communication.algorithms.direct import Direct
 from hwsim.communication.plan import Group, Operation, Plan
-from hwsim.communication.rounds import Round, Wires
+from hwsim.communication.rounds import Round
 from hwsim.records import dataclass
 from hwsim.spec import names
 from hwsim.spec.fields import field
@@ -39,6 +39,3 @@ class OwnKernel(Algorithm):
 
     def rounds(self, operation: Operation, group: Group) -> tuple[Round, ...]:
         return Direct().rounds(operation, group)
-
-    def seconds(self, operation: Operation, group: Group, size: float, wires: Wires) -> float:
-        return Direct().seconds(operation, group, size, wires)

@@ -18,7 +18,7 @@ import numpy as np
 from hwsim.communication.algorithms.algorithm import Algorithm
 from hwsim.communication.pairs import Pairs
 from hwsim.communication.plan import Group, Operation, Plan, Send, sizes_of
-from hwsim.communication.rounds import Round, Wires
+from hwsim.communication.rounds import Round
 from hwsim.records import dataclass
 
 
@@ -45,10 +45,6 @@ class Pairwise(Algorithm):
 
     def weighted(self, operation: Operation, group: Group, weights: Sequence[float]) -> tuple[Round, ...]:
         return _rounds(operation, group.ranks, weights, "reduce" if operation == "reduce-scatter" else "send")
-
-    def seconds(self, operation: Operation, group: Group, size: float, wires: Wires) -> float:  # noqa: ARG002
-        n = group.ranks
-        return (n - 1) * wires.step(size / n)
 
 
 def _rounds(operation: Operation, ranks: int, weights: Sequence[float] = (), name: str = "") -> tuple[Round, ...]:

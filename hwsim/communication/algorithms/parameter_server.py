@@ -17,7 +17,7 @@ from typing import ClassVar, Literal
 
 from hwsim.communication.algorithms.algorithm import Algorithm, Presets
 from hwsim.communication.plan import CannotCollect, Group, Operation, Plan, Send
-from hwsim.communication.rounds import Round, Wires, rounds_of
+from hwsim.communication.rounds import Round, rounds_of
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
 
@@ -62,12 +62,3 @@ class ParameterServer(Algorithm):
         """Push, then pull: the two directions of the same links."""
         rounds = rounds_of(self.plan(operation, group))
         return tuple(replace(each, name=name) for name, each in zip(("push", "pull"), rounds, strict=False))
-
-    def seconds(self, operation: Operation, group: Group, size: float, wires: Wires) -> float:  # noqa: ARG002
-        n, servers = group.ranks, self.count(group)
-        if self.on == "beside":
-            return 2 * wires.step(max(1.0, n / servers) * size, size / servers)
-        if n == 1:
-            return 0.0
-        port = max((n - 1) / servers, 1.0 if servers < n else 0.0)
-        return 2 * wires.step(port * size, size / servers)

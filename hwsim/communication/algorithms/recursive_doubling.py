@@ -19,7 +19,7 @@ from typing import ClassVar
 from hwsim.communication.algorithms.algorithm import Algorithm
 from hwsim.communication.algorithms.folding import Folded, exchanges
 from hwsim.communication.plan import Group, Operation, Plan, Send
-from hwsim.communication.rounds import Round, Wires
+from hwsim.communication.rounds import Round
 from hwsim.records import dataclass
 
 
@@ -43,15 +43,3 @@ class RecursiveDoubling(Algorithm):
 
     def repeated_steps(self, operation: Operation, group: Group) -> tuple[Round, ...] | None:
         return None if operation == "barrier" else self.rounds(operation, group)
-
-    def seconds(self, operation: Operation, group: Group, size: float, wires: Wires) -> float:
-        n = group.ranks
-        if operation == "barrier":
-            return (n - 1).bit_length() * wires.latency
-        folded = Folded.of(n)
-        outside = 1 if folded.extra else 0
-        if operation == "all-reduce":
-            return (folded.levels + 2 * outside) * wires.step(size)
-        blocks = [folded.widest(1 << level) for level in range(folded.levels)]
-        carried = outside * (1 + (n - 1)) + sum(blocks)  # integers
-        return (folded.levels + 2 * outside) * wires.latency + carried / n * Wires(0.0, wires.port, wires.link).step(size)

@@ -23,7 +23,7 @@ import numpy as np
 from hwsim.communication.algorithms.algorithm import Algorithm, Presets
 from hwsim.communication.pairs import Pairs
 from hwsim.communication.plan import CannotCollect, Group, Operation, Plan, Send
-from hwsim.communication.rounds import Round, Wires
+from hwsim.communication.rounds import Round
 from hwsim.graph.opgraph import Ints
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
@@ -84,17 +84,6 @@ class Ring(Algorithm):
 
     def repeated_steps(self, operation: Operation, group: Group) -> tuple[Round, ...] | None:
         return None if operation in CHAINED else self.rounds(operation, group)
-
-    def seconds(self, operation: Operation, group: Group, size: float, wires: Wires) -> float:
-        """The closed form, for one ring of the ranks' own order (or both directions of it)."""
-        n = group.ranks
-        if n == 1:
-            return 0.0
-        steps = {"all-reduce": 2 * (n - 1), "reduce-scatter": n - 1, "all-gather": n - 1}.get(operation, 2 * n - 2)
-        port = size / n
-        if self.both and n == 2 and operation in CHAINED:
-            return steps * wires.step(port)
-        return steps * wires.step(port, port / (2 if self.both and n > 2 else 1))
 
     def _pairs(self, operation: Operation, group: Group) -> Pairs:
         n, rings = group.ranks, self.rings(group)

@@ -16,7 +16,7 @@ from typing import ClassVar
 from hwsim.communication.algorithms.algorithm import Algorithm, Presets
 from hwsim.communication.algorithms.two_levels import Levels
 from hwsim.communication.plan import CannotCollect, Group, Operation, Plan, Send
-from hwsim.communication.rounds import Round, Wires
+from hwsim.communication.rounds import Round
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
 
@@ -67,13 +67,6 @@ class Torus(Algorithm):
             Round(first.name, tuple(sorted((*first.pairs, *second.pairs))), first.times, first.reduce)
             for first, second in zip(*stages, strict=True)
         )
-
-    def seconds(self, operation: Operation, group: Group, size: float, wires: Wires) -> float:  # noqa: ARG002
-        rows, columns = self.grid(group)
-        total = 0.0
-        for steps, part in ((2 * (columns - 1), columns), (2 * (rows - 1), rows * columns)):
-            total += steps * wires.step(size / part, size / part / (2 if self.both else 1))
-        return total
 
     def _orders(self, group: Group) -> tuple[Levels, ...]:
         rows, columns = self.grid(group)
