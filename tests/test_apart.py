@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import hwsim
-from hwsim.communication import ALGORITHMS, cost
+from hwsim.communication import ALGORITHMS, Task
 from hwsim.communication.apart import flows_of
 from hwsim.demand import Cost
 from hwsim.machine import Machine
@@ -80,7 +80,7 @@ def test_flows_together_draw_what_the_phase_draws_named_or_in_columns() -> None:
     gpus = machine.devices_of("gpu")
     found = []
     for columns in (False, True):
-        (phase,) = cost(machine, ALGORITHMS["hierarchical-pipelined"], "all-reduce", gpus, 1e9, columns=columns).phases
+        (phase,) = Task(machine, "all-reduce", gpus, 1e9, columns=columns).flows(ALGORITHMS["hierarchical-pipelined"]).phases
         assert (phase.cost.wide is not None) is columns
         flows = flows_of(machine, phase.cost)
         assert [flow.over for flow in flows] == ["", "nvlink", "direct"]

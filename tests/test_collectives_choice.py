@@ -232,7 +232,7 @@ def test_sums_in_the_switch_have_no_steps_and_rings_have() -> None:
     machine = load_machine("dgx-h100")
     latencies = {}
     for size in (GIB, 64 * KIB):
-        found = [send.cost for send in sent(machine, None, "all-reduce", machine.select("gpu*"), size)]
+        found = [send.cost for send in sent(Task(machine, "all-reduce", machine.select("gpu*"), size), None)]
         assert found[0].choice is not None
         latencies[found[0].choice.name] = {round(cost.demand.latency * 1e6, 3) for cost in found}
     summed, ring = latencies["nvls, simple"], latencies["ring, ll"]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from hwsim import api
 from hwsim.api import Run
-from hwsim.communication import ALGORITHMS, CannotCollect, Flows, Operation, Overheads, cost, find_rings
+from hwsim.communication import ALGORITHMS, CannotCollect, Flows, Operation, Overheads, Task, find_rings
 from hwsim.communication.algorithms.in_network import InNetwork
 from hwsim.communication.algorithms.parameter_server import ParameterServer
 from hwsim.communication.algorithms.ring import Ring
@@ -73,7 +73,7 @@ def switched(gpus: int, rate: float = 10.0, latency: float = 0.0) -> Machine:
 
 
 def alone(machine: Machine, name: str, size: float, operation: Operation = "all-reduce", **options: object) -> float:
-    flows = cost(machine, ALGORITHMS[name], operation, machine.select("gpu*"), size, **options)  # type: ignore[arg-type]
+    flows = Task(machine, operation, machine.select("gpu*"), size).flows(ALGORITHMS[name], **options)  # type: ignore[arg-type]
     return flows.alone(machine.rates())
 
 
@@ -194,7 +194,7 @@ def test_a_hierarchy_sends_less_between_nodes_and_overlaps_in_pieces() -> None:
 def test_nodes_of_unequal_size_add_up_their_bytes(name: str) -> None:
     machine = made(CLUSTER)
     some = [*machine.select("node0.gpu*"), *machine.select("node1.gpu0..1")]
-    flows = cost(machine, ALGORITHMS[name], "all-reduce", some, 160 * MB)
+    flows = Task(machine, "all-reduce", some, 160 * MB).flows(ALGORITHMS[name])
     across = sum(amount for phase in flows.phases for name, amount in phase.cost.demand.amounts if "fabric->node1" in name)
     assert across == pytest.approx(160 * MB)
     check(machine, flows)
@@ -238,7 +238,7 @@ def test_servers_share_the_bytes_that_come_in(servers: int) -> None:
     machine = switched(8)
     algorithm = ParameterServer(servers=servers, on="beside", at=("gpu4..7",))
     workers = machine.select("gpu0..3")
-    flows = cost(machine, algorithm, "all-reduce", workers, 160 * MB)
+    flows = Task(machine, "all-reduce", workers, 160 * MB).flows(algorithm)
     assert flows.alone(machine.rates()) == pytest.approx(2 * 4 / servers * 160 * MB / 10e9)
 
 
@@ -261,7 +261,7 @@ def test_steps_between_nodes_cost_their_own_overhead() -> None:
 
 def test_a_collective_holds_part_of_the_gpus() -> None:
     machine = switched(3)
-    flows = cost(machine, Ring(), "all-reduce", machine.select("gpu*"), 1e6, overheads=Overheads(compute=0.25))
+    flows = Task(machine, "all-reduce", machine.select("gpu*"), 1e6).flows(Ring(), Overheads(compute=0.25))
     assert flows.phases[0].cost.demand.holds == tuple((f"gpu{rank}.compute", 0.25) for rank in range(3))
 
 
@@ -272,7 +272,7 @@ def test_a_collective_holds_part_of_the_gpus() -> None:
 def test_every_derivation_comes_to_the_time(name: str, weights: tuple[float, ...]) -> None:
     machine = switched(4, latency=0.5)
     overheads = Overheads(start=3e-6, step=1e-6, knee=1e5, efficiency=0.9)
-    flows = cost(machine, ALGORITHMS[name], "all-reduce", machine.select("gpu*"), 4e6, overheads=overheads, weights=weights)
+    flows = Task(machine, "all-reduce", machine.select("gpu*"), 4e6, weights).flows(ALGORITHMS[name], overheads)
     check(machine, flows)
 
 
@@ -312,13 +312,13 @@ def test_what_cannot_be_is_said() -> None:
     machine = switched(4)
     gpus = machine.select("gpu*")
     with pytest.raises(CannotCollect, match="does no all-to-all"):
-        cost(machine, Ring(), "all-to-all", gpus, 1.0)
+        Task(machine, "all-to-all", gpus, 1.0).flows(Ring())
     with pytest.raises(CannotCollect, match="twice"):
-        cost(machine, Ring(), "all-reduce", ("gpu0", "gpu0"), 1.0)
+        Task(machine, "all-reduce", ("gpu0", "gpu0"), 1.0).flows(Ring())
     with pytest.raises(CannotCollect, match="one of them"):
-        cost(machine, ParameterServer(on="beside", at=("gpu0",)), "all-reduce", gpus, 1.0)
+        Task(machine, "all-reduce", gpus, 1.0).flows(ParameterServer(on="beside", at=("gpu0",)))
     with pytest.raises(CannotCollect, match="no switch"):
-        cost(NVLINK, InNetwork(), "all-reduce", ("gpu0", "gpu1"), 1.0)
+        Task(NVLINK, "all-reduce", ("gpu0", "gpu1"), 1.0).flows(InNetwork())
 
 
 def all_reduced(ranks: int, size: str) -> Run:

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hwsim import api, links
-from hwsim.communication import ALGORITHMS, cost
+from hwsim.communication import ALGORITHMS, Task
 from hwsim.links import Wait
 from hwsim.links.direct import Direct
 from hwsim.records import dataclass
@@ -85,7 +85,7 @@ def test_a_kind_with_its_own_law_of_latency_is_felt_everywhere(monkeypatch: pyte
     numbers = {name: (value, source) for line in said.lines for name, value, source in line.inputs}
     assert numbers["height"] == ("35786 km", "geostationary orbit")
     assert numbers["light"] == ("299.792e6 m/s", "in vacuum")
-    flows = cost(api.load_machine(found), ALGORITHMS["ring"], "all-reduce", ("a", "b"), 2e6)
+    flows = Task(api.load_machine(found), "all-reduce", ("a", "b"), 2e6).flows(ALGORITHMS["ring"])
     assert sum(phase.cost.demand.latency for phase in flows.phases) == pytest.approx(2 * 2 * once)  # there and back
 
 

@@ -13,6 +13,7 @@ from click.testing import CliRunner
 import hwsim
 from hwsim.cli import main
 from hwsim.communication.choosing import _hardware
+from hwsim.communication.flows import Task
 from hwsim.communication.plan import Group
 from hwsim.communication.timing import sent
 from hwsim.communication.tuning import PCIE, Hardware, candidates
@@ -128,7 +129,7 @@ def test_only_the_first_send_of_a_collective_says_what_was_chosen() -> None:
     mistakes = Mistakes()
     machine = build(read(find("machine", "dgx-h100")), mistakes)
     assert machine is not None
-    costs = [each.cost for each in sent(machine, None, "all-reduce", ["gpu0", "gpu1", "gpu2"], 1e6)]
+    costs = [each.cost for each in sent(Task(machine, "all-reduce", ["gpu0", "gpu1", "gpu2"], 1e6), None)]
     assert costs[0].choice is not None
     assert all(cost.choice is None for cost in costs[1:])
 

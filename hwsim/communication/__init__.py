@@ -1,7 +1,7 @@
 """Collectives: the sends of each algorithm, the time they take, and the choice of an algorithm.
 
 ALGORITHMS["ring"].plan("all-reduce", Group(8))     the sends, chunk by chunk; `prove` checks them on integers
-cost(machine, ALGORITHMS["ps-cpu"], "all-reduce", devices, 160e6)    as steady flows: phases of demands.
+Task(machine, "all-reduce", devices, 160e6).flows(ALGORITHMS["ps-cpu"])    as steady flows: phases of demands.
 
 explicit(plan, 160e6, pieces=4)                     as single sends, each with the sends it waits for
 timing.timed(machine, None, "all-reduce", devices, 160e6)            as NCCL or the fastest algorithm would do it
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from hwsim.communication.algorithms import ALGORITHMS, KINDS, Algorithm
 from hwsim.communication.execute import WrongPlan, execute, prove
-from hwsim.communication.flows import Flows, cost
+from hwsim.communication.flows import Flows, Task
 from hwsim.communication.plan import OPERATIONS, CannotCollect, Group, Operation, Plan, Send
 from hwsim.communication.ring_search import find_rings
 from hwsim.communication.steps import ExplicitSend, explicit
@@ -30,8 +30,8 @@ __all__ = [
     "Overheads",
     "Plan",
     "Send",
+    "Task",
     "WrongPlan",
-    "cost",
     "execute",
     "explicit",
     "find_rings",

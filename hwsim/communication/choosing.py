@@ -20,7 +20,7 @@ from hwsim.communication.algorithms.hierarchical import Hierarchical
 from hwsim.communication.algorithms.in_network import InNetwork
 from hwsim.communication.algorithms.pairwise import Pairwise
 from hwsim.communication.algorithms.ring import Ring
-from hwsim.communication.flows import Flows, Task, longest_of_first
+from hwsim.communication.flows import Flows, Task
 from hwsim.communication.measured import as_measured, by_default
 from hwsim.communication.placing import adds, handling, place
 from hwsim.communication.plan import CannotCollect, Group, Operation
@@ -213,7 +213,7 @@ def _first_of_each(machine: Machine, nodes: list[Sequence[str]]) -> list[Sequenc
 
 def _rate(machine: Machine, names: Sequence[str], algorithm: Algorithm, operation: Operation) -> tuple[float, str]:
     """(B/s that pass each rank, the kind of link that binds)."""
-    seconds, kind = longest_of_first(machine, algorithm, operation, names, _LONG, _binding)
+    seconds, kind = Task(machine, operation, names, _LONG).longest_of_first(algorithm, _binding)
     moved = _LONG if operation == "send" else (len(names) - 1) / len(names) * _LONG
     return moved / seconds, _through(machine, names) if kind == "bus" else kind
 

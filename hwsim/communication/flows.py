@@ -67,33 +67,6 @@ def _alone(cost: Cost, rates: Mapping[str, float]) -> float:
     return cost.demand.latency + body
 
 
-def cost(
-    machine: Machine,
-    algorithm: Algorithm,
-    operation: Operation,
-    devices: Sequence[str],
-    size: float,
-    *,
-    overheads: Overheads = PLAIN,
-    weights: Sequence[float] = (),
-    columns: bool = False,
-) -> Flows:
-    """The phases of `operation` on `size` bytes among devices (full names; the first is the root).
-
-    Args:
-        size: bytes of one rank's array, as nccl-tests count.
-        weights: the ranks' parts in proportion; equal ones if empty.
-        columns: whether costs among very many devices may be `Cost.wide`.
-
-    Raises:
-        CannotCollect: the algorithm does not do that operation, or not among these devices.
-        NoRoute, UnknownName: as the machine says.
-    """
-    planned = _planned(machine, algorithm, operation, devices, weights)
-    ledger = planned.ledger(machine, size, overheads, columns=columns)
-    return Flows(planned.placed.algorithm, operation, planned.placed.parties, _phases(ledger, planned))
-
-
 class Planned(NamedTuple):
     """The algorithm among the devices, the rounds that make one demand each, and the pieces of a pipeline."""
 
@@ -102,45 +75,20 @@ class Planned(NamedTuple):
     pieces: int
     drawing: Drawing
 
-    def ledger(self, machine: Machine, size: float, overheads: Overheads, *, columns: bool = False) -> Ledger:
-        """The sums of its steps, of a number of bytes."""
-        return Ledger(Exchange(machine, self.placed, size, overheads), self.drawing, columns=columns)
-
 
 class Plans(Few[tuple[Algorithm, Operation, tuple[str, ...]], Planned]):
     """The plans of collectives among few devices, whatever their bytes."""
 
 
-def _planned(
-    machine: Machine, algorithm: Algorithm, operation: Operation, devices: Sequence[str], weights: Sequence[float]
-) -> Planned:
-    if weights or len(devices) > _SEVERAL:
-        return _planned_anew(machine, algorithm, operation, devices, weights)
-    key = algorithm, operation, tuple(devices)
-    return machine.kept(Plans).known(key, _planned_anew, machine, algorithm, operation, devices, weights)
-
-
-def _planned_anew(
-    machine: Machine, algorithm: Algorithm, operation: Operation, devices: Sequence[str], weights: Sequence[float]
-) -> Planned:
-    check(algorithm, operation)
-    placed = place(machine, algorithm, devices)
+def _planned(task: Task, algorithm: Algorithm) -> Planned:
+    check(algorithm, task.operation)
+    placed = place(task.machine, algorithm, task.devices)
     algorithm, group = placed.algorithm, placed.group
-    rounds = algorithm.weighted(operation, group, weights) if weights else algorithm.rounds(operation, group)
-    pieces = 1 if weights else algorithm.in_flight(group)
-    return Planned(placed, _merged(rounds, pieces), pieces, Drawing(machine, placed, rounds))
-
-
-def longest_of_first(
-    machine: Machine, algorithm: Algorithm, operation: Operation, devices: Sequence[str], size: float, word: Callable[[str], str]
-) -> tuple[float, str]:
-    """(seconds, word for the kind of link) of the capacity that takes longest in the first phase; arguments as of `cost`.
-
-    Cheap among very many devices: hardly anything is named.
-    """
-    planned = _planned(machine, algorithm, operation, devices, ())
-    ledger = planned.ledger(machine, size, PLAIN)
-    return ledger.longest(_total(ledger, planned.merged[0]), word)
+    if task.weights:
+        rounds, pieces = algorithm.weighted(task.operation, group, task.weights), 1
+    else:
+        rounds, pieces = algorithm.rounds(task.operation, group), algorithm.in_flight(group)
+    return Planned(placed, _merged(rounds, pieces), pieces, Drawing(task.machine, placed, rounds))
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +107,14 @@ class Together:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A collective to be done by whatever algorithm; arguments as of `cost`."""
+    """A collective to be done by whatever algorithm.
+
+    Args:
+        devices: full names; the first is the root.
+        size: bytes of one rank's array, as nccl-tests count.
+        weights: the ranks' parts in proportion; equal ones if empty.
+        columns: whether costs among very many devices may be `Cost.wide`.
+    """
 
     machine: Machine
     operation: Operation
@@ -169,31 +124,30 @@ class Task:
     columns: bool = False
 
     def flows(self, algorithm: Algorithm, overheads: Overheads = PLAIN) -> Flows:
-        """The phases by an algorithm."""
-        return cost(
-            self.machine,
-            algorithm,
-            self.operation,
-            self.devices,
-            self.size,
-            overheads=overheads,
-            weights=self.weights,
-            columns=self.columns,
-        )
+        """The phases by an algorithm.
+
+        Raises:
+            CannotCollect: the algorithm does not do that operation, or not among these devices.
+            NoRoute, UnknownName: as the machine says.
+        """
+        planned, ledger = self._planned(algorithm, overheads, columns=self.columns)
+        phases = [
+            Phase(_name(rounds), _cost(ledger, rounds, planned.pieces, first=number == 0))
+            for number, rounds in enumerate(planned.merged)
+        ]
+        return Flows(planned.placed.algorithm, self.operation, planned.placed.parties, tuple(phases))
 
     def seconds(self, algorithm: Algorithm, overheads: Overheads = PLAIN) -> float:
         """Seconds of the phases by an algorithm when nothing else runs: `Flows.alone`, without their costs."""
-        planned = _planned(self.machine, algorithm, self.operation, self.devices, self.weights)
-        ledger = planned.ledger(self.machine, self.size, overheads, columns=self.columns)
+        planned, ledger = self._planned(algorithm, overheads, columns=self.columns)
         flows = [_flow(ledger, rounds, planned.pieces, first=number == 0).total for number, rounds in enumerate(planned.merged)]
         return math.fsum(total.latency + ledger.seconds(total) for total in flows)
 
     def together(self, algorithm: Algorithm, overheads: Overheads = PLAIN) -> Together:
         """The phases by an algorithm, added up, each as it would be by itself."""
-        planned = _planned(self.machine, algorithm, self.operation, self.devices, self.weights)
-        ledger, all_phases, taken = planned.ledger(self.machine, self.size, overheads), Sums(), []
-        evenly: list[float] = []
-        even = self._even(algorithm, overheads) if self.weights else None
+        planned, ledger = self._planned(algorithm, overheads)
+        all_phases, taken, evenly = Sums(), list[float](), list[float]()
+        even = replace(self, weights=()).busy(algorithm, overheads) if self.weights else None
         for rounds in planned.merged:
             total = _total(ledger, rounds)
             all_phases.add(total, 1.0)
@@ -206,11 +160,28 @@ class Task:
         flows = Flows(planned.placed.algorithm, self.operation, planned.placed.parties, ())
         return Together(flows, added, busy, busy if even is None else math.fsum(chain(evenly, even)))
 
-    def _even(self, algorithm: Algorithm, overheads: Overheads) -> Iterator[float]:
-        """By phase the seconds that the links are busy if the ranks' parts are equal."""
-        planned = _planned(self.machine, algorithm, self.operation, self.devices, ())
-        ledger = planned.ledger(self.machine, self.size, overheads)
+    def busy(self, algorithm: Algorithm, overheads: Overheads) -> Iterator[float]:
+        """By phase the seconds that the links are busy."""
+        planned, ledger = self._planned(algorithm, overheads)
         return (ledger.busy(_total(ledger, rounds)) for rounds in planned.merged)
+
+    def longest_of_first(self, algorithm: Algorithm, word: Callable[[str], str]) -> tuple[float, str]:
+        """(seconds, word for the kind of link) of the capacity that takes longest in the first phase.
+
+        Cheap among very many devices: hardly anything is named.
+        """
+        planned, ledger = self._planned(algorithm, PLAIN)
+        return ledger.longest(_total(ledger, planned.merged[0]), word)
+
+    def _planned(self, algorithm: Algorithm, overheads: Overheads, *, columns: bool = False) -> tuple[Planned, Ledger]:
+        """The plan, one that is kept among few devices whatever the bytes, and the sums of its steps."""
+        key = algorithm, self.operation, tuple(self.devices)
+        if self.weights or len(self.devices) > _SEVERAL:
+            planned = _planned(self, algorithm)
+        else:
+            planned = self.machine.kept(Plans).known(key, _planned, self, algorithm)
+        exchange = Exchange(self.machine, planned.placed, self.size, overheads)
+        return planned, Ledger(exchange, planned.drawing, columns=columns)
 
     def among(self, devices: Sequence[str]) -> Task:
         """The same collective among these devices."""
@@ -234,13 +205,6 @@ def _merged(rounds: Sequence[Round], pieces: int) -> list[list[Round]]:
         else:
             merged.append([stage])
     return merged
-
-
-def _phases(ledger: Ledger, planned: Planned) -> tuple[Phase, ...]:
-    return tuple(
-        Phase(_name(rounds), _cost(ledger, rounds, planned.pieces, first=number == 0))
-        for number, rounds in enumerate(planned.merged)
-    )
 
 
 def _total(ledger: Ledger, rounds: Sequence[Round]) -> Sums:

@@ -11,21 +11,19 @@ thousand ranks is two million sends, or two courses of a thousand legs.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
 from hwsim.communication.algorithms import Algorithm
-from hwsim.communication.flows import check
+from hwsim.communication.flows import Task, check
 from hwsim.communication.ledger import Exchange
 from hwsim.communication.placing import handling, place
-from hwsim.communication.plan import Operation
-from hwsim.communication.steps import ExplicitSend, explicit, unrolled
+from hwsim.communication.steps import explicit
 from hwsim.demand import Cost, Demand, Later, Term
 from hwsim.devices.roofline import source_of
 from hwsim.formats import precise
-from hwsim.machine import Machine
 from hwsim.machine.libraries.overheads import PLAIN, Overheads
 from hwsim.records import dataclass
 
@@ -57,79 +55,56 @@ class Course:
     times: int
 
 
-def sends(
-    machine: Machine,
-    algorithm: Algorithm,
-    operation: Operation,
-    devices: Sequence[str],
-    size: float,
-    *,
-    pieces: int = 1,
-    overheads: Overheads = PLAIN,
-    weights: Sequence[float] = (),
-) -> Iterator[CostedSend]:
-    """The sends of `operation` on `size` bytes among devices, in an order in which none waits for a later one.
+def sends(task: Task, algorithm: Algorithm, *, pieces: int = 1, overheads: Overheads = PLAIN) -> Iterator[CostedSend]:
+    """The sends of a collective, in an order in which none waits for a later one.
 
-    Arguments and errors as of `cost`; pieces: parts that each send is cut into.
+    Errors as of `Task.flows`; pieces: parts that each send is cut into.
     """
-    check(algorithm, operation)
-    placed = place(machine, algorithm, devices)
-    exchange = Exchange(machine, placed, size, overheads)
-    rounds = None if weights else placed.algorithm.repeated_steps(operation, placed.group)
-    every: Iterable[ExplicitSend]
-    if rounds is None:
-        every = explicit(placed.algorithm.plan(operation, placed.group), size, pieces=pieces, weights=weights)
-    else:
-        every = unrolled(rounds, size, pieces)
+    exchange = _exchange(task, algorithm, overheads)
+    placed = exchange.placed
     costs: dict[tuple[int, int, float, bool, bool], Cost] = {}
-    for send in every:
+    plan = placed.algorithm.plan(task.operation, placed.group)
+    for send in explicit(plan, task.size, pieces=pieces, weights=task.weights):
         source, target = placed.parties[send.source], placed.parties[send.target]
         key = (send.source, send.target, send.size, send.reduce, not send.after)
         if key not in costs:
-            moved = machine.transfer(source, target, send.size, handling(machine, placed.algorithm, source, target))
-            costs[key] = _cost(exchange, source, target, moved, send.size, send.reduce, first=not send.after)
+            costs[key] = _cost(exchange, source, target, send.size, send.reduce, first=not send.after)
         yield CostedSend(send.step, source, target, costs[key], send.after)
 
 
-def courses(
-    machine: Machine,
-    algorithm: Algorithm,
-    operation: Operation,
-    devices: Sequence[str],
-    size: float,
-    *,
-    pieces: int = 1,
-    overheads: Overheads = PLAIN,
-) -> tuple[Course, ...] | None:
+def courses(task: Task, algorithm: Algorithm, *, pieces: int = 1, overheads: Overheads = PLAIN) -> tuple[Course, ...] | None:
     """The sends as steps that repeat; None if the algorithm's steps do not repeat.
 
     Arguments and errors as of `sends`.
     """
-    check(algorithm, operation)
-    placed = place(machine, algorithm, devices)
-    exchange = Exchange(machine, placed, size, overheads)
-    rounds = placed.algorithm.repeated_steps(operation, placed.group)
+    exchange = _exchange(task, algorithm, overheads)
+    rounds = exchange.placed.algorithm.repeated_steps(task.operation, exchange.placed.group)
     if rounds is None:
         return None
-    names = placed.parties
+    names = exchange.placed.parties
     begun: set[int] = set()
     stages = []
     for stage in rounds:
         legs = []
         for source, target, share in stage.pairs:
-            a, b, sent = names[source], names[target], share * size / pieces
-            moved = machine.transfer(a, b, sent, handling(machine, placed.algorithm, a, b))
+            a, b = names[source], names[target]
             starts = overheads.start > 0 and source not in begun and target not in begun
-            price = partial(_cost, exchange, a, b, moved, sent, stage.reduce)
+            price = partial(_cost, exchange, a, b, share * task.size / pieces, stage.reduce)
             legs.append(Leg(a, b, price(first=False), price(first=True) if starts else None))
         begun |= {party for source, target, _ in stage.pairs for party in (source, target)}
         stages.append(Course(tuple(legs), stage.times))
     return tuple(stages)
 
 
-def _cost(exchange: Exchange, source: str, target: str, moved: Cost, size: float, reduce: bool, *, first: bool) -> Cost:
-    """Cost of a send of `size` bytes; moved: cost of the transfer of its bytes."""
+def _exchange(task: Task, algorithm: Algorithm, overheads: Overheads) -> Exchange:
+    check(algorithm, task.operation)
+    return Exchange(task.machine, place(task.machine, algorithm, task.devices), task.size, overheads)
+
+
+def _cost(exchange: Exchange, source: str, target: str, size: float, reduce: bool, *, first: bool) -> Cost:
+    """Cost of a send of `size` bytes."""
     machine, overheads = exchange.machine, exchange.overheads
+    moved = machine.transfer(source, target, size, handling(machine, exchange.placed.algorithm, source, target))
     apart = exchange.placed.across(source, target)
     spent = [("start", overheads.start if first else 0.0), ("hop" if apart else "step", overheads.of_step(apart))]
     terms = [

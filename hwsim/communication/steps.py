@@ -17,7 +17,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from hwsim.communication.plan import CannotCollect, Plan, refuse_more
-from hwsim.communication.rounds import Round
 
 
 class ExplicitSend(NamedTuple):
@@ -99,15 +98,3 @@ def explicit(plan: Plan, size: float, *, pieces: int = 1, weights: Sequence[floa
             brought[target][chunk] = [*added_to, first]
         order.end_step()
     return tuple(sends)
-
-
-def unrolled(rounds: Sequence[Round], size: float, pieces: int = 1) -> Iterator[ExplicitSend]:
-    """The single sends of rounds that repeat steps (`Algorithm.repeated_steps`), as `explicit` makes them from the plan."""
-    order = _Order(pieces)
-    step = 0
-    for stage in rounds:
-        for _ in range(stage.times):
-            for source, target, share in stage.pairs:
-                yield from order.message(step, source, target, share * size, stage.reduce)
-            order.end_step()
-            step += 1

@@ -130,29 +130,17 @@ def is_ideal(machine: Machine, algorithm: Algorithm | None, operation: Operation
     return placed.group.ranks > 1 and _estimate(task, library, algorithm, placed.group) is None
 
 
-def sent(
-    machine: Machine,
-    algorithm: Algorithm | None,
-    operation: Operation,
-    devices: Sequence[str],
-    size: float,
-    *,
-    pieces: int = 1,
-    weights: Sequence[float] = (),
-) -> Iterator[CostedSend]:
+def sent(task: Task, algorithm: Algorithm | None, pieces: int = 1) -> Iterator[CostedSend]:
     """The same as single sends. Their kernels hold no compute: `timed` knows what they hold together."""
-    taken, overheads, choice = _as_sends(Task(machine, operation, devices, size, weights), algorithm)
-    costed = sends(machine, taken, operation, devices, size, pieces=pieces, overheads=overheads, weights=weights)
-    for number, send in enumerate(costed):
+    taken, overheads, choice = _as_sends(task, algorithm)
+    for number, send in enumerate(sends(task, taken, pieces=pieces, overheads=overheads)):
         yield send if number or choice is None else send._replace(cost=_chosen(send.cost, choice))
 
 
-def courses_of(
-    machine: Machine, algorithm: Algorithm | None, operation: Operation, devices: Sequence[str], size: float, *, pieces: int = 1
-) -> tuple[Course, ...] | None:
+def courses_of(task: Task, algorithm: Algorithm | None, pieces: int = 1) -> tuple[Course, ...] | None:
     """The same as steps that repeat; None if they do not."""
-    taken, overheads, choice = _as_sends(Task(machine, operation, devices, size), algorithm)
-    repeated = courses(machine, taken, operation, devices, size, pieces=pieces, overheads=overheads)
+    taken, overheads, choice = _as_sends(task, algorithm)
+    repeated = courses(task, taken, pieces=pieces, overheads=overheads)
     if not repeated or choice is None:
         return repeated
     (leg, *legs), course = repeated[0].legs, repeated[0]

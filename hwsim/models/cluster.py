@@ -22,7 +22,7 @@ from dataclasses import field
 from functools import cache, partial
 from typing import Final
 
-from hwsim.communication import ALGORITHMS, Overheads, cost, placing, timing
+from hwsim.communication import ALGORITHMS, Overheads, Task, placing, timing
 from hwsim.demand import softened
 from hwsim.devices import Gpu
 from hwsim.machine import Machine
@@ -238,7 +238,7 @@ def _bus(machine: Machine, names: list[str]) -> float:
     if isinstance(timing.library_of(machine, names), Overheads) or timing.over_pcie(machine, names):
         flows = timing.timed(machine, None, "all-gather", names, _LONG)
     else:
-        flows = cost(machine, ALGORITHMS["rings-both-ways"], "all-gather", names, _LONG)
+        flows = Task(machine, "all-gather", names, _LONG).flows(ALGORITHMS["rings-both-ways"])
     body = math.fsum(phase.cost.demand.body(machine.rates()) for phase in flows.phases)
     return (len(names) - 1) / len(names) * _LONG / body
 

@@ -154,6 +154,7 @@ class ExchangeOp(Op):
         Errors as of `parts`.
         """
         from hwsim.communication import timing
+        from hwsim.communication.flows import Task
 
         if self.steps != "explicit" or self.weights or isinstance(self, RootedOp):  # those fill and empty a pipeline
             return None
@@ -162,7 +163,7 @@ class ExchangeOp(Op):
         if algorithm is None and tree.value != AUTO:
             return None
         try:
-            steps = timing.courses_of(machine, algorithm, self.operation, members, self.bytes / pieces, pieces=self.chunks)
+            steps = timing.courses_of(Task(machine, self.operation, members, self.bytes / pieces), algorithm, self.chunks)
         except CannotCollect:
             return None  # said by `parts`
         return None if steps is None else Courses(self.name or self.kind, steps, self.chunks)
@@ -200,10 +201,11 @@ class ExchangeOp(Op):
         self, machine: Machine, algorithm: Algorithm | None, members: Sequence[str], name: str, size: float
     ) -> tuple[Part, ...]:
         from hwsim.communication import timing
+        from hwsim.communication.flows import Task
 
-        ranks = frozenset(members)
+        ranks, task = frozenset(members), Task(machine, self.operation, members, size, self.weights)
         parts = []
-        for send in timing.sent(machine, algorithm, self.operation, members, size, pieces=self.chunks, weights=self.weights):
+        for send in timing.sent(task, algorithm, self.chunks):
             ends = tuple(each for each in (send.source, send.target) if each in ranks)
             parts.append(Part(f"{name}: step {send.step}", send.source, send.cost, send.after, ends, ends))
             if len(parts) > MOST_SENDS:
