@@ -164,7 +164,7 @@ def test_gradients_are_added_up_once_a_micro_batch() -> None:
             "megatron-deepspeed",
             "--json",
         ]
-        found[batch] = json.loads(CliRunner().invoke(main, words).output)["shares_s"]["accumulate"]
+        found[batch] = json.loads(CliRunner().invoke(main, words).stdout)["shares_s"]["accumulate"]
     assert found["64"] == pytest.approx(2 * found["32"])
     assert 0 < found["64"] < 0.1  # of a step of 0.6 s
 

@@ -34,10 +34,6 @@ if TYPE_CHECKING:
 _WRITTEN_OUT: Final = 10_000  # devices, up to which a small value is made of all of them
 
 
-class _Kinds(dict[str, str]):
-    """Kinds of the devices by name."""
-
-
 class _Hosts(dict[Hashable, tuple[int, float]]):
     """Which CPU of its machine works for a device, and the links between them, for all at equal places of equal machines."""
 
@@ -168,10 +164,8 @@ class Machine:
     @property
     def kinds(self) -> Mapping[str, str]:
         """The kind of every device by name; cheap, whatever the size."""
-        by_name, written_out = kinds(self._routes.net.layout), self.kept(_Kinds)
-        if not written_out and len(by_name) <= _WRITTEN_OUT:
-            written_out.update(by_name)
-        return written_out or by_name
+        by_name = kinds(self._routes.net.layout)
+        return dict(by_name) if len(by_name) <= _WRITTEN_OUT else by_name
 
     def by_requests(self) -> tuple[str, ...]:
         """The devices that are to be simulated request by request; cheap where there are none."""

@@ -4,7 +4,7 @@
     reduce-scatter, all-gather      log2 n a +   (n - 1)/n S/B
 
 If n is no power of two, r = n - 2^k pairs act as one rank: an all-reduce moves the whole buffer once more
-before and once after (exact: `seconds`).
+before and once after.
 
 Source: Rabenseifner, "Optimization of collective reduction operations", ICCS 2004.
 Range: partners are up to n/2 apart, so that a ring or a torus of links is crossed by many at once; a Machine's links show that.

@@ -5,7 +5,7 @@
     barrier          ceil(log2 n) a           dissemination: rank r to r + 2^k, for any n
 
 If n is no power of two, r = n - 2^k pairs act as one rank: an all-reduce takes 2 (a + S/B) more, an
-all-gather a step before and one after (exact: `seconds`).
+all-gather a step before and one after.
 
 Source: Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005; the barrier: Hensgen, Finkel, Manber, "Two algorithms for
 barrier synchronization", International Journal of Parallel Programming 17(1), 1988.
