@@ -12,7 +12,7 @@ from tests.test_docs import ROOT
 
 BUDGETS: Final = {  # code lines
     "cli": 1_856,
-    "communication": 3_249,
+    "communication": 3_036,
     "comparing": 2_454,
     "costs": 1_276,
     "devices": 5_930,
@@ -27,7 +27,7 @@ BUDGETS: Final = {  # code lines
     "hwsim_calibrate": 9_298,
     "importers": 4_810,
     "links": 429,
-    "machine": 4_749,
+    "machine": 4_746,
     "models": 5_591,
     "ops": 1_512,
     "planning": 2_959,

@@ -153,8 +153,7 @@ class ExchangeOp(Op):
 
         Errors as of `parts`.
         """
-        from hwsim.communication import timing
-        from hwsim.communication.flows import Task
+        from hwsim.communication import Task, timing
 
         if self.steps != "explicit" or self.weights or isinstance(self, RootedOp):  # those fill and empty a pipeline
             return None
@@ -200,8 +199,7 @@ class ExchangeOp(Op):
     def _explicit(
         self, machine: Machine, algorithm: Algorithm | None, members: Sequence[str], name: str, size: float
     ) -> tuple[Part, ...]:
-        from hwsim.communication import timing
-        from hwsim.communication.flows import Task
+        from hwsim.communication import Task, timing
 
         ranks, task = frozenset(members), Task(machine, self.operation, members, size, self.weights)
         parts = []
