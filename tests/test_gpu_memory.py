@@ -122,6 +122,7 @@ def test_the_numbers_of_a_line_come_to_its_time(gpu: Gpu, asked: Stream) -> None
         said = {name: parse(value).value for name, value, _ in term.inputs}
         found = eval(term.formula.replace(" x ", " * "), {"__builtins__": {}, "max": max}, said)
         assert found == pytest.approx(term.seconds, rel=1e-4, abs=1e-15), term
+        assert said.get("efficiency", 1.0) <= 1.0
 
 
 @given(gpus(), streams(), more, more)

@@ -194,6 +194,19 @@ def test_an_array_that_the_program_keeps_lies_in_the_host() -> None:
         assert {name: each.peak for name, each in memories(program, runtime).items()} == {"cpu": 2 * 10**6, "gpu": 10**6}
 
 
+@pytest.mark.parametrize("free", FREEING)
+def test_an_array_that_the_program_shares_takes_nothing_and_what_its_name_meant_goes(free: str) -> None:
+    program = [
+        busy(1, "cpu", writes={"a": "8 MB"}),
+        busy(1, "cpu", writes={"y": "1 MB"}),
+        {"asnumpy": {"reads": "y", "writes": "a"}},
+    ]
+    runtime = {"dispatch": "1 us", "free": free, "converts": "share"}
+    found = memories([*program, busy(1, "cpu", reads=["a"], updates=["y"])], runtime)["cpu"]
+    assert found.peak <= 9 * 10**6
+    assert int(found.taken[-1]) == 10**6
+
+
 def test_values_of_unknown_size_take_nothing() -> None:
     assert memories([busy(1, "gpu", writes="y"), {"write": {"to": "disk", "bytes": "1 MB", "writes": "file"}}], None) == {}
 

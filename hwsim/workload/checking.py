@@ -80,9 +80,7 @@ def _collectives_apart(programs: Mapping[str, tuple[Tree, ...]], alone: Sequence
 
 def _named(workload: Workload) -> Mapping[str, Tree]:
     """The programs by name; "" for the only one."""
-    if workload.program is not None:
-        return {"": workload.program}
-    return workload.programs if workload.programs is not None else {}
+    return {"": workload.program} if workload.program is not None else workload.programs or {}
 
 
 def _programs(workload: Workload) -> dict[str, tuple[Tree, ...]]:

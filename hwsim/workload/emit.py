@@ -407,6 +407,7 @@ class Emitter:
         if op.queue < 0 and last is not None:
             self._free(op, self._rename(op, thread, last), last)
             for value in op.writes:
+                thread.bound.pop(value, None)  # it is the array that was read: no memory of its own
                 thread.writer[value] = last
                 thread.readers.pop(value, None)
 
