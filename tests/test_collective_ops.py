@@ -33,26 +33,6 @@ def seconds(machine: str, workload: dict[str, Any]) -> float:
     return hwsim.simulate(machine, workload).timeline.makespan
 
 
-@pytest.mark.parametrize(("algorithm", "milliseconds"), [("ps-gpu0", 60), ("ps-cpu", 80), ("ps-sharded", 15), ("ring", 15)])
-def test_the_text_s_four_gpus_synchronise_as_it_says(algorithm: str, milliseconds: float) -> None:
-    run = hwsim.simulate(FOUR, program(allreduce(algorithm=algorithm)))
-    assert run.timeline.makespan == pytest.approx(milliseconds / 1e3, rel=0.01)
-
-
-ANY = ("ring", "ps-gpu0", "ps-sharded", "direct", "halving-doubling", "double-tree", "binomial-tree")
-
-
-@pytest.mark.parametrize("algorithm", ANY)
-def test_explicit_steps_on_an_idle_machine_agree_with_flows(algorithm: str) -> None:
-    steady, explicit = (seconds(FOUR, program(allreduce(algorithm=algorithm, steps=steps))) for steps in ("steady", "explicit"))
-    assert 0.5 * steady <= explicit <= 1.26 * steady  # a send need not wait for a round: it may help, or get in the way
-
-
-def test_a_ring_step_by_step_is_the_ring_as_a_flow() -> None:
-    levels = [seconds(MESH, program(allreduce(algorithm="rings-both-ways", steps=steps))) for steps in ("steady", "explicit")]
-    assert levels[1] == pytest.approx(levels[0], rel=0.02)
-
-
 def test_under_each_it_is_one_collective_that_waits_for_the_last_to_come() -> None:
     alone = hwsim.simulate(FOUR, program(allreduce())).timeline.makespan
     late = program(busy(0), allreduce(), each="gpu*")
@@ -372,7 +352,7 @@ def test_a_kernel_beside_an_all_reduce_is_slower_by_the_multiprocessors_it_holds
     assert took(both) == pytest.approx(took(alone) / (1 - 16 / 132), rel=0.01)
 
 
-def test_waiting_for_the_last_to_arrive_is_part_of_each_rank_s_slice() -> None:
+def test_waiting_for_the_last_to_arrive_is_part_of_each_rank_s_slice(tmp_path: Path) -> None:
     skewed = program({"busy": {"device": "$self", "time": "10 ms * $rank", "writes": "g"}}, allreduce(updates="g"), each="gpu*")
     run = hwsim.simulate(FOUR, skewed)
     rows = [row for row in run.ops if row.name == "allreduce"]
@@ -382,13 +362,7 @@ def test_waiting_for_the_last_to_arrive_is_part_of_each_rank_s_slice() -> None:
     assert {row.end_s for row in rows} == {run.timeline.makespan}
     assert "allreduce: waiting" in str(run)
     assert not [row for row in run.ops if row.kind == "arrive"]
-
-
-def test_the_trace_has_one_slice_per_rank_with_its_waiting(tmp_path: Path) -> None:
-    skewed = program({"busy": {"device": "$self", "time": "10 ms * $rank", "writes": "g"}}, allreduce(updates="g"), each="gpu*")
-    run = hwsim.simulate(FOUR, skewed)
     events = json.loads(run.trace(tmp_path / "run.json").read_text("utf-8"))["traceEvents"]
     slices = [each for each in events if each.get("args", {}).get("name") == "allreduce"]
     assert [each["args"].get("waiting_us", 0) for each in slices] == [30000, 20000, 10000, 0]
     assert [each["ts"] for each in slices] == [0, 10000, 20000, 30000]
-    assert b"hatch" in run.plot("gantt", tmp_path / "run.svg").read_bytes() or run.plot("gantt", tmp_path / "run.png").exists()

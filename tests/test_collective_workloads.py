@@ -47,22 +47,10 @@ def test_two_rings_take_5_185_ms_and_the_text_says_an_eighth_of_a_ring_more() ->
     assert seconds(MESH, "two-nvlink-rings", algorithm="rings-both-ways") == pytest.approx(found / 2, rel=1e-2)
 
 
-def rack(workers: int, servers: int) -> float:
-    return seconds(RACK, "ps-scaling", machine__let__workers=workers, machine__let__servers=servers)
-
-
-def test_one_server_is_the_bottleneck_of_all_workers() -> None:
-    assert [rack(workers, 1) for workers in (1, 4, 16)] == pytest.approx([0.256, 4 * 0.256, 16 * 0.256])
-
-
-@pytest.mark.parametrize(("workers", "servers"), [(8, 2), (12, 3), (16, 4), (6, 4)])
-def test_the_time_grows_as_workers_over_servers(workers: int, servers: int) -> None:
-    assert rack(workers, servers) == pytest.approx(0.256 * workers / servers)
-
-
-def test_with_as_many_servers_as_workers_it_is_flat_and_more_do_not_help() -> None:
-    assert [rack(both, both) for both in (2, 8, 24)] == pytest.approx([0.256] * 3)
-    assert rack(8, 16) == pytest.approx(0.256)
+@pytest.mark.parametrize(("workers", "servers"), [(1, 1), (4, 1), (16, 1), (12, 3), (6, 4), (24, 24), (8, 16)])
+def test_the_time_grows_as_workers_over_servers_and_more_servers_than_workers_do_not_help(workers: int, servers: int) -> None:
+    found = seconds(RACK, "ps-scaling", machine__let__workers=workers, machine__let__servers=servers)
+    assert found == pytest.approx(0.256 * max(1.0, workers / servers))
 
 
 def test_a_hierarchy_sends_each_computer_s_sum_once() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,8 @@ from hwsim.communication.algorithms.halving_doubling import HalvingDoubling
 from hwsim.communication.algorithms.hierarchical import Hierarchical
 from hwsim.communication.algorithms.ring import Ring
 from hwsim.communication.plan import Group, Operation
-from hwsim.communication.steps import ExplicitSend, explicit, unrolled
+from hwsim.communication.rounds import Round
+from hwsim.communication.steps import ExplicitSend, _Order, explicit
 from hwsim.demand import Cost
 from hwsim.graph.fold import Fold, quotient
 from hwsim.results.differences import differences
@@ -320,6 +322,14 @@ def test_sends_of_steps_that_repeat_wait_for_what_those_of_the_plan_wait_for(
         assert (send.step, send.source, send.target, send.reduce) == (found.step, found.source, found.target, found.reduce)
         assert send.size == pytest.approx(found.size)
         assert {number[each] for each in before[one]} == mine[two]
+
+
+def unrolled(rounds: Sequence[Round], size: float, pieces: int) -> Iterator[ExplicitSend]:
+    order = _Order(pieces)
+    for step, stage in enumerate(each for each in rounds for _ in range(each.times)):
+        for source, target, share in stage.pairs:
+            yield from order.message(step, source, target, share * size, stage.reduce)
+        order.end_step()
 
 
 def way(row: tuple[int, ExplicitSend]) -> tuple[int, int, int, int]:
