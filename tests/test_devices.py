@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,8 +13,9 @@ from hypothesis import strategies as st
 
 from hwsim.demand import Capacity, Cost
 from hwsim.devices import CannotCompute, Cpu, Device, Gpu, Memory, Nic, Sockets, Switch, Work
-from hwsim.devices.disk import Access, Disk
+from hwsim.devices.disk import Disk
 from hwsim.devices.roofline import WIDER, Efficiency, LocalMemory, source_of
+from hwsim.devices.storage import Asked
 from hwsim.devices.work import Mix
 from hwsim.origins import GIVEN, IDEAL, Origin
 
@@ -38,16 +40,8 @@ cpus = st.builds(
 gpus = st.builds(Gpu, flop=peaks, memory=memories, efficiency=efficiencies, launch=latencies, random=speeds)
 computing: st.SearchStrategy[Cpu | Gpu] = st.one_of(cpus, gpus)
 mixes: st.SearchStrategy[Mix] = st.sampled_from(["matmul", "vector", "reduce", "random"])
-disks = st.builds(
-    Disk,
-    read_bandwidth=speeds,
-    write_bandwidth=st.one_of(st.none(), speeds),
-    latency=latencies,
-    iops=st.one_of(st.none(), st.floats(1, 1e7)),
-    queue=st.integers(1, 1024),
-)
-access: st.SearchStrategy[Access] = st.sampled_from(["sequential", "random"])
 NAME = "node0.it"
+SSD = {"read_bandwidth": 3e9, "latency": 100e-6, "iops": 500e3, "queue": 64}
 
 
 def rates(capacities: Sequence[Capacity]) -> dict[str, float]:
@@ -135,42 +129,27 @@ def test_sockets_together_are_one_larger_cpu(cpu: Cpu, n: int, flop: float, traf
     assert cost.demand.share == pytest.approx(one.demand.share * n)
 
 
-@given(disks, st.floats(0, 1e9), st.integers(0, 10_000), access, st.integers(1, 256))
-def test_disk_costs_are_finite_and_add_up(disk: Disk, size: float, times: int, how: Access, depth: int) -> None:
-    check(disk.read(NAME, size, times, how, depth), disk.capacities(NAME))
-    check(disk.write(NAME, size, times, how, depth), disk.capacities(NAME))
-
-
-@given(disks, st.floats(1, 1e9), st.integers(1, 10_000), access, st.integers(1, 256))
-def test_more_or_larger_reads_are_never_faster(disk: Disk, size: float, times: int, how: Access, depth: int) -> None:
-    some = alone(disk, disk.read(NAME, size, times, how, depth)) * (1 - 1e-12)
-    assert alone(disk, disk.read(NAME, size, times + 1, how, depth)) >= some
-    assert alone(disk, disk.read(NAME, size * 2, times, how, depth)) >= some
-    assert alone(disk, disk.read(NAME, size, times, how, depth + 1)) <= some * (1 + 1e-11)
-
-
-@given(disks, st.floats(1, 1e9), st.integers(1, 10_000))
-def test_random_reads_one_at_a_time_each_pay_latency(disk: Disk, size: float, times: int) -> None:
-    one = disk.latency + size / disk.read_bandwidth
-    most = times / disk.iops if disk.iops else 0.0
-    assert alone(disk, disk.read(NAME, size, times, "random")) == pytest.approx(max(times * one, most))
-
-
-def test_a_hard_disk_does_a_hundred_random_reads_a_second_whatever_the_depth() -> None:
-    disk = Disk(read_bandwidth=200e6, latency=0.01)
-    assert alone(disk, disk.read(NAME, 0, 100, "random", 32)) == pytest.approx(1.0)
-
-
-def test_an_ssd_reaches_its_iops_only_with_enough_accesses_in_flight() -> None:
-    disk = Disk(read_bandwidth=3e9, latency=100e-6, iops=500e3, queue=64)
-    shallow, deep = (alone(disk, disk.read(NAME, 4096, 100_000, "random", depth)) for depth in (1, 64))
-    assert 100_000 / shallow == pytest.approx(1 / (100e-6 + 4096 / 3e9))
-    assert 100_000 / deep == pytest.approx(500e3)
+@pytest.mark.parametrize(
+    ("keys", "asked", "seconds"),
+    [
+        ({"read_bandwidth": 200e6, "latency": 0.01}, Asked(size=0, times=100, access="random", depth=32), 1.0),
+        (SSD, Asked(size=4096, times=1e5, access="random"), 1e5 * (100e-6 + 4096 / 3e9)),
+        (SSD, Asked(size=4096, times=1e5, access="random", depth=64), 1e5 / 500e3),
+        (SSD, Asked(size=4096, times=1e5, access="random", depth=64, sync=True), 1e5 * (100e-6 + 4096 / 3e9)),
+        (SSD, Asked(size=6e9, times=2, access="sequential", depth=64), 100e-6 + 4.0),
+    ],
+)
+def test_a_disk_reads_within_latency_queue_bandwidth_and_accesses_a_second(
+    keys: dict[str, Any], asked: Asked, seconds: float
+) -> None:
+    disk = Disk(**keys)
+    assert alone(disk, disk.serve(NAME, "read", asked)) == pytest.approx(seconds)
 
 
 def test_writes_that_displace_reads_draw_as_many_accesses() -> None:
     disk = Disk(read_bandwidth=3e9, latency=0.0, iops=500e3, write_iops=100e3, queue=64)
-    assert dict(disk.write(NAME, 4096, 1000, "random", 64).demand.amounts)[f"{NAME}.iops"] == pytest.approx(5000)
+    cost = disk.serve(NAME, "write", Asked(size=4096, times=1000, access="random", depth=64))
+    assert dict(cost.demand.amounts)[f"{NAME}.iops"] == pytest.approx(5000)
 
 
 def test_peak_times_efficiency_is_reached_and_two_products_side_by_side_share_it() -> None:

@@ -144,11 +144,6 @@ class Core:
         if self.smt > self.threads:
             yield "core.smt", f"{self.threads} threads cannot do {self.smt:g} times the work of one", None
 
-    def widest(self, dtype: str) -> str:
-        """The class with most FLOP per cycle in this format; "" if none computes in it."""
-        able = [name for name, each in self.isa.items() if dtype in each.formats]
-        return max(able, key=lambda name: (self.isa[name].per_cycle(dtype), name), default="")
-
     def rate(self, threads: int) -> float | None:
         """Instructions per cycle of `threads` threads of a core; None if unknown."""
         if self.ipc is None:

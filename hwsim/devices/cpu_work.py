@@ -22,7 +22,7 @@ from hwsim.demand import Cost, Term
 from hwsim.devices.cores import Numa
 from hwsim.devices.cpu_keys import CpuKeys
 from hwsim.devices.doubts import doubts
-from hwsim.devices.roofline import WORKLOAD, CannotCompute, Draw, Input, assemble, latency_terms, memory_draw, source_of
+from hwsim.devices.roofline import WORKLOAD, CannotCompute, Draw, Input, assemble, latency_terms, source_of
 from hwsim.devices.work import Product, Work
 from hwsim.formats import precise
 from hwsim.origins import Cited, Origin
@@ -46,6 +46,10 @@ class Traffic:
     @property
     def bytes(self) -> float:
         return self.read + self.written
+
+    @property
+    def source(self) -> Origin:
+        return WORKLOAD + (f": {self.why}" if self.why else "")
 
 
 def work_cost(cpu: CpuKeys, name: str, work: Work, used: int) -> Cost:
@@ -240,20 +244,18 @@ def to_memory(cpu: CpuKeys, reads: float, writes: float, in_place: float, served
 
 def memory_time(cpu: CpuKeys, name: str, traffic: Traffic) -> Draw:
     """The time traffic takes of the memory of the whole socket."""
+    capacity = f"{name}.memory"
+    bandwidth = ("bandwidth", precise(cpu.memory.bandwidth, "B/s"), source_of(cpu.sources, "memory.bandwidth"))
     if cpu.numa is None:
-        draw = memory_draw(name, traffic.bytes, cpu.memory, cpu.sources)
-        if not traffic.why:
-            return draw
-        inputs = tuple(
-            (key, value, source + f": {traffic.why}" if key == "traffic" else source) for key, value, source in draw.why.inputs
-        )
-        return replace(draw, why=replace(draw.why, inputs=inputs))
+        seconds = traffic.bytes / cpu.memory.bandwidth
+        crossing = ("traffic", precise(traffic.bytes, "B"), traffic.source)
+        why = Term("memory", "traffic / bandwidth", (crossing, bandwidth), seconds, capacity)
+        return Draw(capacity, seconds, 1.0, traffic.bytes, "B", why)
     weight, formula, inputs = _weighted(cpu.numa, traffic, cpu)
     seconds = weight / (cpu.memory.bandwidth * cpu.numa.efficiency)
-    capacity = f"{name}.memory"
     inputs = (
         *inputs,
-        ("bandwidth", precise(cpu.memory.bandwidth, "B/s"), source_of(cpu.sources, "memory.bandwidth")),
+        bandwidth,
         ("efficiency", precise(cpu.numa.efficiency, "%"), "numa.efficiency: " + source_of(cpu.sources, "numa.efficiency")),
     )
     unsure = doubts("stream/cpu", name, source_of(cpu.sources, "numa.efficiency"), seconds)
@@ -263,7 +265,7 @@ def memory_time(cpu: CpuKeys, name: str, traffic: Traffic) -> Draw:
 
 def _weighted(numa: Numa, traffic: Traffic, cpu: CpuKeys) -> tuple[float, str, tuple[Input, ...]]:
     """(bytes, a written one counted by what it costs, formula, inputs)."""
-    source = WORKLOAD + (f": {traffic.why}" if traffic.why else "")
+    source = traffic.source
     if traffic.written <= 0:
         return traffic.read, "traffic", (("traffic", precise(traffic.read, "B"), source),)
     inputs = (
@@ -303,7 +305,7 @@ def reach(cpu: CpuKeys, name: str, traffic: Traffic, used: int, remote: float) -
         domains = f"{len(filled)} domains" if len(filled) > 1 else "one domain"
         source = f"{used} cores in {domains}: " + cpu.core_rate_source()
         inputs = (
-            ("traffic", precise(traffic.bytes, "B"), WORKLOAD + (f": {traffic.why}" if traffic.why else "")),
+            ("traffic", precise(traffic.bytes, "B"), traffic.source),
             ("reached", precise(traffic.bytes / seconds, "B/s"), source),
         )
         unsure = doubts("stream/core" if used == 1 else "stream/cpu", name, cpu.core_rate_source(), seconds)

@@ -20,15 +20,13 @@ from typing import ClassVar
 from hwsim.demand import Capacity, Cost, Crowd, Demand, Term
 from hwsim.devices.crowding import Knee, Streams
 from hwsim.devices.kind import Storage
-from hwsim.devices.roofline import WORKLOAD, CannotCompute, Input, latency_term, source_of
-from hwsim.devices.storage import Access, Asked, Direction, Limit, cost_of, each, given, number
+from hwsim.devices.roofline import Input, latency_term, source_of
+from hwsim.devices.storage import Asked, Direction, Limit, cost_of, each, given, number
 from hwsim.formats import precise
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
 from hwsim.spec.mistakes import Problem
 from hwsim.units import Bytes, BytesPerSecond, PerSecond, Seconds
-
-__all__ = ["Access", "Disk"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,92 +54,74 @@ class Disk(Storage):
 
     def serve(self, name: str, direction: Direction, request: Asked) -> Cost:
         """Reads or writes of one op; regions and writes that must be on the medium are not modelled."""
-        depth = 1 if request.sync else request.depth
-        if (
-            request.of_service
-            and request.access == "sequential"
-            and request.times > 0
-            and (self.queue == 1 or request.times == 1)
-        ):
-            return self._stream(name, direction, request)
-        go = self.read if direction == "read" else self.write
-        return go(name, request.size, request.times, request.access, depth)
+        serial = self.queue == 1 or request.times == 1
+        go = (
+            self._stream
+            if request.of_service and request.access == "sequential" and request.times > 0 and serial
+            else self._accesses
+        )
+        return go(name, request, *self._numbers(direction))
 
-    def read(self, name: str, size: float, times: float, access: Access = "sequential", depth: float = 1) -> Cost:
-        """`times` reads of `size` bytes each, `depth` of them asked for at once."""
-        latency = ("latency", self.latency)
-        return self._accesses(name, size, times, access, depth, ("read", self.read_bandwidth), latency, ("iops", self.iops))
+    def _numbers(self, direction: Direction) -> tuple[tuple[str, float], tuple[str, float], tuple[str, float]]:
+        """(key, number) of the bandwidth, of the latency, and of accesses a second (0 for no limit)."""
+        rate, latency, iops = ("read", self.read_bandwidth), ("latency", self.latency), ("iops", self.iops or 0.0)
+        if direction == "read":
+            return rate, latency, iops
+        return (
+            rate if self.write_bandwidth is None else ("write", self.write_bandwidth),
+            latency if self.write_latency is None else ("write_latency", self.write_latency),
+            iops if self.write_iops is None else ("write_iops", self.write_iops),
+        )
 
-    def write(self, name: str, size: float, times: float, access: Access = "sequential", depth: float = 1) -> Cost:
-        """`times` writes of `size` bytes each, `depth` of them handed over at once."""
-        rate = ("read", self.read_bandwidth) if self.write_bandwidth is None else ("write", self.write_bandwidth)
-        latency = ("latency", self.latency) if self.write_latency is None else ("write_latency", self.write_latency)
-        iops = ("iops", self.iops) if self.write_iops is None else ("write_iops", self.write_iops)
-        return self._accesses(name, size, times, access, depth, rate, latency, iops)
-
-    def _stream(self, name: str, direction: Direction, request: Asked) -> Cost:
+    def _stream(
+        self, name: str, request: Asked, rate: tuple[str, float], latency: tuple[str, float], _: tuple[str, float]
+    ) -> Cost:
         """Accesses in sequence of a request among others: the latency is the device's time, as of one at random."""
-        write = direction == "write"
-        rate = self.write_bandwidth if write and self.write_bandwidth is not None else self.read_bandwidth
-        key = "write_latency" if write and self.write_latency is not None else "latency"
-        latency = self.write_latency if write and self.write_latency is not None else self.latency
-        wait: Input = ("latency", precise(latency, "s"), source_of(self.sources, key))
-        speed = given("bandwidth", rate, "B/s", self.sources, "write" if write and self.write_bandwidth is not None else "read")
-        seconds = latency + request.bytes / rate
+        wait: Input = ("latency", precise(latency[1], "s"), source_of(self.sources, latency[0]))
+        speed = given("bandwidth", rate[1], "B/s", self.sources, rate[0])
+        seconds = latency[1] + request.bytes / rate[1]
         line = Limit("media", "latency + times x size / bandwidth", (wait, number(request), each(request), speed), seconds)
-        alone, one_s = seconds / request.times, request.size / rate
+        alone, one_s = seconds / request.times, request.size / rate[1]
         if self.queue == 1:
-            streams = Streams(alone, one_s, fixed=latency, reach=0.0, gain=0.0, queue=1, together=request.own_depth)
+            streams = Streams(alone, one_s, fixed=latency[1], reach=0.0, gain=0.0, queue=1, together=request.own_depth)
             return cost_of(name, request, [line], [], ("", 0.0, ""), crowd=streams)
         knee = Knee(alone, self.queue / alone, math.inf, self.queue, one_s)
-        media = Limit("media", "times x size / bandwidth", (number(request), each(request), speed), request.bytes / rate)
-        line = replace(line, label="accesses", moving=request.bytes / rate)
+        media = Limit("media", "times x size / bandwidth", (number(request), each(request), speed), request.bytes / rate[1])
+        line = replace(line, label="accesses", moving=request.bytes / rate[1])
         return cost_of(name, request, [media], [line], ("", 0.0, ""), crowd=knee)
 
     def _accesses(
-        self,
-        name: str,
-        size: float,
-        times: float,
-        access: Access,
-        depth: float,
-        rate: tuple[str, float],
-        latency: tuple[str, float],
-        iops: tuple[str, float | None],
+        self, name: str, request: Asked, rate: tuple[str, float], latency: tuple[str, float], iops: tuple[str, float]
     ) -> Cost:
-        if depth < 1:
-            raise CannotCompute(f"{depth:g} accesses at once are none", "write a depth of 1 or more")
+        size, times, depth = request.size, request.times, 1.0 if request.sync else request.depth
         seconds = size * times / rate[1]
         media = f"{name}.media"
-        speed = ("bandwidth", precise(rate[1], "B/s"), f"{rate[0]}: " + source_of(self.sources, rate[0]))
-        number, size_input = ("times", precise(times, "1"), WORKLOAD), ("size", precise(size, "B"), WORKLOAD)
+        speed = given("bandwidth", rate[1], "B/s", self.sources, rate[0])
         amounts, moved = {media: seconds}, {media: size * times}
-        why = [Term("media", "times x size / bandwidth", (number, size_input, speed), seconds, media)]
+        why = [Term("media", "times x size / bandwidth", (number(request), each(request), speed), seconds, media)]
         wait = source_of(self.sources, latency[0])
-        crowd, part = None, 0.0
-        if access == "sequential" or times <= 0:
+        crowd, part, start, floor = None, 0.0, 0.0, 0.0
+        if request.access == "sequential" or times <= 0:
             start = latency[1] if times > 0 else 0.0
-            floor = 0.0
             if start > 0:
                 why.insert(0, latency_term("first access", start, wait, media, name))
         else:
-            start, together = 0.0, min(depth, self.queue)
+            together = min(depth, self.queue)
             one_s = latency[1] + size / rate[1]
             floor = math.ceil(times / together) * one_s
             part = size / rate[1] / one_s if size * one_s > 0 else 0.0
             if one_s > 0:
-                crowd = Crowd(
-                    media, max(1, round(min(depth, times))), Knee(one_s, self.queue / one_s, math.inf, self.queue, size / rate[1])
-                )
+                knee = Knee(one_s, self.queue / one_s, math.inf, self.queue, size / rate[1])
+                crowd = Crowd(media, max(1, round(min(depth, times))), knee)
             at_once = ("at once", f"{together:g}", f"the smaller of depth {depth:g} and queue {self.queue}")
             formula = "ceil(times / at once) x (latency + size / bandwidth)"
             latency_input = ("latency", precise(latency[1], "s"), wait)
-            why.append(Term("accesses", formula, (number, at_once, latency_input, size_input, speed), floor, media))
-            if self.iops is not None and iops[1] is not None:
+            why.append(Term("accesses", formula, (number(request), at_once, latency_input, each(request), speed), floor, media))
+            if self.iops is not None:
                 # One capacity in reads a second; a write draws as many reads' worth as it displaces.
                 amounts[f"{name}.iops"], moved[f"{name}.iops"] = times * self.iops / iops[1], times
-                most = ("iops", precise(iops[1], "1/s"), f"{iops[0]}: " + source_of(self.sources, iops[0]))
-                why.append(Term("iops", "times / iops", (number, most), times / iops[1], f"{name}.iops"))
+                most = given("iops", iops[1], "1/s", self.sources, iops[0])
+                why.append(Term("iops", "times / iops", (number(request), most), times / iops[1], f"{name}.iops"))
         drawn = tuple(sorted((capacity, amount) for capacity, amount in amounts.items() if amount > 0))
         longest = max([seconds, *(term.seconds for term in why if term.label == "iops")])
         return Cost(

@@ -188,16 +188,6 @@ class Dram:
         load = min(max(rho, 0.0), 1.0)
         return self.latency() * (1 + self.load_slope * load / (1 - self.load_knee * load))
 
-    def burst(self, size: float) -> float:
-        """Seconds of one read of `size` bytes in a row, spread over all channels: the row is opened once.
-
-        >>> round(D2L.burst(8) * 1e9, 1), round((D2L.burst(8008) - D2L.burst(8)) / 1000 * 1e9, 3)
-        (100.2, 0.2)
-        """
-        if size <= 0:
-            return 0.0
-        return self.latency() - self.tBL + size / self.stream()
-
 
 def _per(count: float, seconds: float) -> float:
     """`count` a time of `seconds`; no limit at 0 seconds."""

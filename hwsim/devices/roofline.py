@@ -173,14 +173,3 @@ def latency_terms(sources: Mapping[str, Origin], *parts: tuple[str, str, float, 
 def latency_term(what: str, seconds: float, source: Cited, capacity: str = "", holder: str = "") -> Term:
     """A line that is one number."""
     return Term("latency", what, ((what, precise(seconds, "s"), source),), seconds, capacity, "latency", holder=holder)
-
-
-def memory_draw(name: str, traffic: float, memory: LocalMemory, sources: Mapping[str, Origin]) -> Draw:
-    """The time an op's traffic takes of a memory."""
-    seconds = traffic / memory.bandwidth
-    inputs: tuple[Input, ...] = (
-        ("traffic", precise(traffic, "B"), WORKLOAD),
-        ("bandwidth", precise(memory.bandwidth, "B/s"), source_of(sources, "memory.bandwidth")),
-    )
-    capacity = f"{name}.memory"
-    return Draw(capacity, seconds, 1.0, traffic, "B", Term("memory", "traffic / bandwidth", inputs, seconds, capacity))

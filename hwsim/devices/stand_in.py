@@ -5,9 +5,12 @@
 
 A function that was measured in another number format stands for itself, by the usual ratio of both formats.
 
-Usual times stand in `function_times`, measured on one core of another CPU. Ratios between functions of one library
-carry from machine to machine better than times do.
+Usual times stand in `function_times.txt`, in ns: of a call, and of an element by number format, with all operands in the first
+cache. Functions of linear algebra and transforms count steps, as recorded workloads do (`hwsim_calibrate.recording.algebra`);
+sorting counts elements times log2 of their number. Ratios between functions of one library carry from machine to machine better
+than times do.
 
+Source: measured by `hwsim calibrate`, numpy 2.4.6 with OpenBLAS on one core of an AMD EPYC 9004 (Zen 4, AVX-512).
 Error: docs/validation/calibration.md (regime program/related: usual times of one CPU for the functions of another).
 Range: numpy with the same kinds of loops; not libraries of linear algebra that choose other algorithms.
 """
@@ -18,6 +21,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from statistics import median
 from typing import Final
 
@@ -25,6 +29,7 @@ from hwsim.devices.kernels import Function, Kernels
 from hwsim.devices.work import Call
 from hwsim.units import BYTES
 
+CLOCK: Final = 3.7e9  # Hz of the core that usual times were measured on
 SORTED: Final = ("sort", "argsort")
 GENERATED: Final = "generator"  # form of numbers that a random generator draws
 NEAREST: Final = 12  # functions that are asked
@@ -38,15 +43,24 @@ LIKE: Final[Mapping[str, tuple[str, ...]]] = {  # formats whose usual time stand
 }  # fmt: skip
 
 
+@cache
+def usual_times() -> Mapping[str, tuple[float, Mapping[str, float]]]:
+    """(ns of a call, ns of an element by number format) by function and form."""
+    table = {}
+    for line in Path(__file__).with_name("function_times.txt").read_text(encoding="utf-8").splitlines():
+        name, _, numbers = line.partition(": ")
+        call, *times = numbers.split()
+        table[name] = (float(call), {dtype: float(time) for dtype, _, time in (pair.partition("=") for pair in times)})
+    return table
+
+
 def usual(function: str, form: str, dtype: str) -> tuple[str, float, float] | None:
     """(entry, seconds of an element, of a call) of a function in its form, else without it; None if there is none."""
-    from hwsim.devices.function_times import TIMES
-
-    words = form.split()
+    words, table = form.split(), usual_times()
     for many in range(len(words), -1, -1):
         entry = " ".join((function, *words[:many]))
-        if entry in TIMES:
-            call, times = TIMES[entry]
+        if entry in table:
+            call, times = table[entry]
             for form_dtype in (dtype, *LIKE.get(dtype, ())):
                 if form_dtype in times and form_dtype in BYTES:
                     return (
@@ -87,22 +101,18 @@ def _any_draw(kernels: Kernels, call: Call) -> Function | None:
 @cache
 def usual_kernels(clock: float) -> Kernels:
     """All functions with their usual times, at a clock (0: the clock they were measured at)."""
-    from hwsim.devices.function_times import CLOCK, TIMES
-
     scale = 1e-9 * (CLOCK / clock if clock > 0 else 1.0)
     functions = {
         name: Function(
             call=call * scale, each={dtype: time * scale for dtype, time in elements.items()}, log=name.split()[0] in SORTED
         )
-        for name, (call, elements) in TIMES.items()
+        for name, (call, elements) in usual_times().items()
     }
     return Kernels(functions=functions)
 
 
 def stand_in(kernels: Kernels, call: Call) -> Function | None:
     """Time of such a function on this CPU; None without a usual time, or where nothing alike was measured."""
-    from hwsim.devices.function_times import TIMES
-
     if (itself := _other_format(kernels, call)) is not None:
         return itself
     reference = usual(call.function, call.form, call.dtype)
@@ -111,11 +121,12 @@ def stand_in(kernels: Kernels, call: Call) -> Function | None:
     entry, element_s, start = reference
     place, kind = math.log(max(element_s, 1e-13) / BYTES[call.dtype]), KINDS.get(call.dtype[:2])
     ratios: list[tuple[float, float]] = []
+    table = usual_times()
     starts: list[float] = []
     for name, function in kernels.functions.items():
-        if name not in TIMES:
+        if name not in table:
             continue
-        usual_call, times = TIMES[name]
+        usual_call, times = table[name]
         if function.call > 0 and usual_call > 0:
             starts.append(function.call / (usual_call * 1e-9))
         for dtype, seconds in function.each.items():
