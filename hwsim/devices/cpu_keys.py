@@ -13,17 +13,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Literal, Self
 
-from hwsim.demand import Capacity, Cost, Demand, Term
+from hwsim.demand import Capacity, Cost
 from hwsim.devices.cache import Caches
 from hwsim.devices.cores import Coherence, Core, Numa
 from hwsim.devices.kernels import Kernels
 from hwsim.devices.kind import Device
-from hwsim.devices.roofline import WORKLOAD, CannotCompute, Efficiency, LocalMemory, peak_of, source_of, unknown_dtypes
-from hwsim.formats import precise
+from hwsim.devices.roofline import CannotCompute, Efficiency, LocalMemory, busy_cost, peak_of, source_of, unknown_dtypes
 from hwsim.origins import Origin
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
-from hwsim.spec.mistakes import Problem
+from hwsim.spec.mistakes import Problem, under
 from hwsim.units import BytesPerSecond, FlopPerSecond, Hertz, PerSecond, Seconds
 
 
@@ -67,7 +66,6 @@ class CpuKeys(Device):
     numa: Numa | None = field("NUMA domains, and what the memory sustains", default=None)
     coherence: Coherence | None = field("how long a line takes from core to core", default=None)
     kernels: Kernels | None = field("functions of a library as measured on it; none: the formulas above", default=None)
-    lanes: int | None = field("PCIe lanes it has; unchecked if left out", default=None, minimum=0)
     dimm_slots: int | None = field("memory modules it has places for; unchecked if left out", default=None, minimum=0)
 
     def problems(self) -> Iterator[Problem]:
@@ -96,7 +94,7 @@ class CpuKeys(Device):
                 f"numa: {{domains: {self.cores}}}, or more cores",
             )
         if self.kernels:
-            yield from ((f"kernels.{key}", message, hint) for key, message, hint in self.kernels.problems())
+            yield from under("kernels", self.kernels.problems())
 
     def capacities(self, name: str) -> tuple[Capacity, ...]:
         own = Capacity.of(name, "cores", float(self.cores)), Capacity.of(name, "memory")
@@ -104,12 +102,7 @@ class CpuKeys(Device):
 
     def busy(self, name: str, seconds: float) -> Cost:
         """One core for a known time."""
-        time = Term(
-            "time", "given, on one core", (("given, on one core", precise(seconds, "s"), WORKLOAD),), seconds, kind="stated"
-        )
-        amounts = ((f"{name}.cores", seconds),) if seconds > 0 else ()
-        share = seconds / self.cores * self.memory.bandwidth or 1.0
-        return Cost(Demand(amounts=amounts, floor=seconds, share=share, clocks=((f"{name}.cores", 1.0),)), why=(time,))
+        return busy_cost("given, on one core", f"{name}.cores", seconds, self.cores, self.memory)
 
     def copy_bytes(self, name: str, size: float) -> tuple[str, float]:
         """Memory time drawn by a transfer that leaves or reaches this memory."""

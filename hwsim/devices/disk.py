@@ -42,7 +42,6 @@ class Disk(Storage):
     write_iops: PerSecond | None = field("random writes per second at most", default=None, exclusive_minimum=0.0)
     queue: int = field("accesses it works on at once; 1 for an arm", default=1, minimum=1)
     size: Bytes | None = field("bytes it holds; unlimited if left out", default=None, exclusive_minimum=0.0)
-    lanes: int | None = field("PCIe lanes it has; unchecked if left out", default=None, minimum=0)
 
     def problems(self) -> Iterator[Problem]:
         if self.write_iops is not None and self.iops is None:

@@ -43,7 +43,6 @@ class Filesystem(Storage):
         "the largest request: a larger access is several, sent together", default=2.0**20, exclusive_minimum=0.0
     )
     size: Bytes | None = field("bytes it holds; unlimited if left out", default=None, exclusive_minimum=0.0)
-    lanes: int | None = field("PCIe lanes it has; unchecked if left out", default=None, minimum=0)
 
     def serve(self, name: str, direction: Direction, accesses: Asked) -> Cost:
         key, rate = self._rate(direction == "read")

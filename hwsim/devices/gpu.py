@@ -31,7 +31,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
-from hwsim.demand import Capacity, Cost, Demand, Term
+from hwsim.demand import Capacity, Cost, Term
 from hwsim.devices.accesses import Accesses
 from hwsim.devices.doubts import doubts
 from hwsim.devices.gpu_attention import APIECE, UNITS, Attention, Rates
@@ -44,8 +44,10 @@ from hwsim.devices.roofline import (
     WORKLOAD,
     Draw,
     Efficiency,
+    Input,
     LocalMemory,
     assemble,
+    busy_cost,
     latency_term,
     peak_of,
     source_of,
@@ -56,7 +58,7 @@ from hwsim.formats import precise
 from hwsim.origins import Origin
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
-from hwsim.spec.mistakes import Problem
+from hwsim.spec.mistakes import Problem, under
 from hwsim.units import Bytes, BytesPerSecond, FlopPerSecond, Hertz, PerSecond, Ratio, Seconds, Watts
 
 if TYPE_CHECKING:  # imported when the first kernel is lowered
@@ -138,7 +140,6 @@ class Gpu(Device):
         "the most it draws; or idle, loaded, and in kernels bound by its memory", default=None, example="700 W", kw_only=True
     )
     copies: Copies = field("how bytes get into it and out of it (default: as fast as the links)", default_factory=Copies)
-    lanes: int | None = field("PCIe lanes it has; unchecked if left out", default=None, minimum=0)
     pcie: int | None = field("generation of its PCI Express: what a faster slot runs at", default=None, minimum=1)
     nvlinks: int | None = field("NVLink links it has; unchecked if left out", default=None, minimum=0)
     forwards: bool = field("passes on traffic between its neighbours", default=False)
@@ -152,11 +153,9 @@ class Gpu(Device):
         if self.matmul and self.sms is None:
             yield "matmul", "tiles need the number of multiprocessors", "such as sms: 80"
         if isinstance(self.attention, Attention):
-            for key, message, hint in self.attention.problems():
-                yield f"attention.{key}", message, hint
+            yield from under("attention", self.attention.problems())
         for dtype, tiling in self.matmul.items():
-            for key, message, hint in tiling.problems():
-                yield f"matmul.{dtype}.{key}", message, hint
+            yield from under(f"matmul.{dtype}", tiling.problems())
         yield from memory_problems(self.hierarchy)
 
     def capacities(self, name: str) -> tuple[Capacity, ...]:
@@ -247,14 +246,13 @@ class Gpu(Device):
         key, seconds = launch.by(start)
         source = source_of(self.sources, f"launch.{key}" if isinstance(self.launch, Launch) else "launch")
         terms = []
-        if seconds > 0 and kernels == 1:
-            given = (("start of a kernel", precise(seconds, "s"), source),)
-            unsure = doubts(f"launch/{key}", name, source, seconds)
-            terms.append(Term("latency", "start of a kernel", given, seconds, kind="latency", doubts=unsure))
-        elif seconds * kernels > 0:
-            inputs = (("kernels", str(kernels), WORKLOAD), ("start", precise(seconds, "s"), source))
+        if seconds * kernels > 0:
+            formula = "kernels x start" if kernels > 1 else "start of a kernel"
+            given: tuple[Input, ...] = (("start" if kernels > 1 else formula, precise(seconds, "s"), source),)
+            if kernels > 1:
+                given = ("kernels", str(kernels), WORKLOAD), *given
             unsure = doubts(f"launch/{key}", name, source, kernels * seconds)
-            terms.append(Term("latency", "kernels x start", inputs, kernels * seconds, kind="latency", doubts=unsure))
+            terms.append(Term("latency", formula, given, kernels * seconds, kind="latency", doubts=unsure))
         if self.memory.latency > 0 and traffic > 0:
             origin = source_of(self.sources, "memory.latency")
             terms.append(latency_term("first access", self.memory.latency, origin, f"{name}.memory", name))
@@ -262,10 +260,7 @@ class Gpu(Device):
 
     def busy(self, name: str, seconds: float) -> Cost:
         """The whole GPU for a known time."""
-        time = Term("time", "given", (("given", precise(seconds, "s"), WORKLOAD),), seconds, kind="stated")
-        amounts = ((f"{name}.compute", seconds),) if seconds > 0 else ()
-        share = seconds * self.memory.bandwidth or 1.0
-        return Cost(Demand(amounts=amounts, floor=seconds, share=share, clocks=((f"{name}.compute", 1.0),)), why=(time,))
+        return busy_cost("given", f"{name}.compute", seconds, 1, self.memory)
 
     def access_latency(self) -> float:
         """Seconds of one read that its memory serves; 0 if not given."""

@@ -38,7 +38,7 @@ from hwsim.demand import rooted_twice, squared_twice
 from hwsim.devices.work import Attended
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
-from hwsim.spec.mistakes import Problem
+from hwsim.spec.mistakes import Problem, under
 from hwsim.units import BytesPerSecond, Ratio, Seconds
 
 UNITS: Final = 16.0  # exponentials that a multiprocessor of NVIDIA's starts each clock
@@ -270,8 +270,7 @@ class Attention:
     def problems(self) -> Iterator[Problem]:
         """(key, message, hint) of what cannot be."""
         for name, blocks in self.prefill.items():
-            for key, message, hint in blocks.problems():
-                yield f"prefill.{name}.{key}", message, hint
+            yield from under(f"prefill.{name}", blocks.problems())
 
     def blocks(self, call: Attended, dtype: str) -> tuple[str, Blocks]:
         """The kernel of a prefill, and its name; "" where no such kernel is known."""

@@ -39,7 +39,7 @@ from hwsim.demand import rooted_twice, soft_max, squared_twice
 from hwsim.devices.work import Product
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
-from hwsim.spec.mistakes import Problem
+from hwsim.spec.mistakes import Problem, under
 from hwsim.units import BYTES, Bytes, BytesPerSecond, Ratio, Seconds
 
 if TYPE_CHECKING:
@@ -157,8 +157,7 @@ class Tiling:
         longer = max(self.smallest, self.rows or 0)
         if self.largest < self.smallest * longer:
             yield "largest", f"a tile of {longer} x {self.smallest} is larger", None
-        for key, message, hint in self.alignment.problems():
-            yield f"alignment.{key}", message, hint
+        yield from under("alignment", self.alignment.problems())
 
     def arriving(self, product: Product) -> float:
         """`loads`, for the way in which this product's factors are stored."""

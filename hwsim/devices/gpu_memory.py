@@ -17,7 +17,7 @@ from hwsim.devices.work import Start
 from hwsim.origins import Origin
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
-from hwsim.spec.mistakes import Problem
+from hwsim.spec.mistakes import Problem, under
 from hwsim.units import Bytes, BytesPerSecond, PerSecond, Ratio, Seconds
 
 NO_OP: Final = "no op says how many threads read and write; a measured kernel does (`Gpu.stream`)"
@@ -213,12 +213,10 @@ class Stream:
 
 def memory_problems(parts: Hierarchy) -> Iterator[Problem]:
     """(key, message, hint) of what cannot be: each level is at least as fast as the next, or it would not be one."""
-    for key, message, hint in parts.sustained.problems():
-        yield f"sustained.{key}", message, hint
+    yield from under("sustained", parts.sustained.problems())
     first, second, memory = parts.l1, parts.l2, parts.memory.bandwidth
     if second is not None:
-        for key, message, hint in second.sustained.problems():
-            yield f"l2.sustained.{key}", message, hint
+        yield from under("l2.sustained", second.sustained.problems())
         if second.bandwidth is not None and second.bandwidth * second.sustained.copy < memory * parts.sustained.copy:
             yield "l2.bandwidth", "the cache is slower than the memory behind it", None
         if second.together is not None and second.together.near < second.together.far:

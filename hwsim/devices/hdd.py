@@ -38,7 +38,7 @@ from hwsim.formats import precise
 from hwsim.origins import Origin
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
-from hwsim.spec.mistakes import Problem
+from hwsim.spec.mistakes import Problem, under
 from hwsim.units import Bytes, BytesPerSecond, Seconds
 
 
@@ -68,11 +68,9 @@ class Hdd(Storage):
     interface: BytesPerSecond | None = field(
         "SATA or SAS, e.g. 600 MB/s; no limit if left out", default=None, exclusive_minimum=0.0
     )
-    lanes: int | None = field("PCIe lanes it has; unchecked if left out", default=None, minimum=0)
 
     def problems(self) -> Iterator[Problem]:
-        for key, message, hint in self.seek.problems():
-            yield f"seek.{key}", message, hint
+        yield from under("seek", self.seek.problems())
         if self.outer is None and self.platter is None:
             yield "rpm", "a hard disk needs a rate", "add `outer: 250 MB/s`, or a `platter:`"
         if self.inner is not None and self.inner > self.rate(0.0):

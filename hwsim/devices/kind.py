@@ -31,6 +31,7 @@ class Device:
     power: Watts | PowerCurve | None = field(
         "the most it draws, or idle and loaded", default=None, example="{idle: 5 W, loaded: 20 W}", kw_only=True
     )
+    lanes: int | None = field("PCIe lanes it has; unchecked if left out", default=None, minimum=0, kw_only=True)
 
     def problems(self) -> Iterator[Problem]:
         """Contradictions between its keys, beyond the bounds of each."""

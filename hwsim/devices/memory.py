@@ -15,7 +15,7 @@ from hwsim.formats import precise
 from hwsim.origins import Origin
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
-from hwsim.spec.mistakes import Problem
+from hwsim.spec.mistakes import Problem, under
 from hwsim.units import Bytes, BytesPerSecond, Seconds
 
 
@@ -33,7 +33,6 @@ class Memory(Device):
     )
     size: Bytes | None = field("bytes it holds; unlimited if left out", default=None, exclusive_minimum=0.0)
     latency: Seconds = field("first byte of a copy", default=0.0)
-    lanes: int | None = field("PCIe lanes it has; unchecked if left out", default=None, minimum=0)
     dram: Dram | None = field("what it is made of: what random access needs", default=None)
     channels: int | None = field("channels that hold memory, in place of the dram's", default=None, minimum=1)
 
@@ -43,8 +42,7 @@ class Memory(Device):
         object.__setattr__(self, "bandwidth", bandwidth)
 
     def problems(self) -> Iterator[Problem]:
-        for key, message, hint in self.dram.problems() if self.dram else ():
-            yield f"dram.{key}", message, hint
+        yield from under("dram", self.dram.problems() if self.dram else ())
 
     def capacities(self, name: str) -> tuple[Capacity, ...]:
         return (Capacity.of(name, "memory"),)

@@ -50,7 +50,6 @@ class Nic(Device):
         example="{tcp: 3 us, udp: 2 us, rdma: 300 ns}",
     )
     message_rate: PerSecond | None = field("messages per second in each direction", default=None, exclusive_minimum=0.0)
-    lanes: int | None = field("PCIe lanes it has; unchecked if left out", default=None, minimum=0)
     ports: int | None = field("network ports it has; unchecked if left out", default=None, minimum=0)
 
     def problems(self) -> Iterator[Problem]:
@@ -85,7 +84,6 @@ class Switch(Device):
     reduces: bool = field(
         "it adds up what its ports send, as NVSwitches since Hopper and InfiniBand switches with SHARP do", default=False
     )
-    lanes: int | None = field("PCIe lanes it has; unchecked if left out", default=None, minimum=0)
     ports: int | None = field("network ports it has; unchecked if left out", default=None, minimum=0)
     nvlinks: int | None = field("NVLink links it has; unchecked if left out", default=None, minimum=0)
 

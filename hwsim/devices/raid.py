@@ -36,7 +36,7 @@ from hwsim.formats import precise
 from hwsim.origins import Origin
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
-from hwsim.spec.mistakes import Problem
+from hwsim.spec.mistakes import Problem, under
 from hwsim.units import Bytes
 
 Level = Literal[0, 1, 5, 6, 10]
@@ -57,7 +57,6 @@ class Raid(Storage):
     ssd: Ssd | None = field("each member, an SSD; {use: nvme-pm9a3}", default=None)
     disk: Disk | None = field("each member, a disk by bandwidth and latency", default=None)
     volume: Volume | None = field("each member, a volume in the cloud", default=None)
-    lanes: int | None = field("PCIe lanes it has; unchecked if left out", default=None, minimum=0)
 
     def problems(self) -> Iterator[Problem]:
         given = [(key, member) for key, member in self._given() if member is not None]
@@ -68,8 +67,7 @@ class Raid(Storage):
                 "one of hdd, ssd, disk, volume: hdd: {use: hdd-7200rpm}",
             )
         for key, member in given:
-            for inner, message, hint in member.problems():
-                yield f"{key}.{inner}", message, hint
+            yield from under(key, member.problems())
         if self.members < _LEAST[self.level]:
             yield "members", f"RAID {self.level} needs {_LEAST[self.level]} disks, not {self.members}", None
         elif self.level == 10 and self.members % 2:

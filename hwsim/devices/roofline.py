@@ -165,6 +165,14 @@ def assemble(draws: Sequence[Draw], *, clock: str, bandwidth: float, floor: floa
     )
 
 
+def busy_cost(given: str, capacity: str, seconds: float, parts: int, memory: LocalMemory) -> Cost:
+    """The cost of keeping one of the `parts` of a device busy for a known time.  given: in words."""
+    time = Term("time", given, ((given, precise(seconds, "s"), WORKLOAD),), seconds, kind="stated")
+    amounts = ((capacity, seconds),) if seconds > 0 else ()
+    share = seconds / parts * memory.bandwidth or 1.0
+    return Cost(Demand(amounts=amounts, floor=seconds, share=share, clocks=((capacity, 1.0),)), why=(time,))
+
+
 def latency_terms(sources: Mapping[str, Origin], *parts: tuple[str, str, float, str, str]) -> list[Term]:
     """One line for every latency (key, what it is, seconds, capacity, holder) that is not zero."""
     return [latency_term(what, seconds, source_of(sources, key), *of) for key, what, seconds, *of in parts if seconds > 0]

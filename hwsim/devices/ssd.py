@@ -34,7 +34,7 @@ from hwsim.formats import format_quantity, precise
 from hwsim.origins import GIVEN, Cited
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
-from hwsim.spec.mistakes import Problem
+from hwsim.spec.mistakes import Problem, under
 from hwsim.units import Bytes, BytesPerSecond, PerSecond, Ratio, Seconds
 
 
@@ -84,7 +84,6 @@ class Ssd(Storage):
     cache: WriteCache | None = field("where writes go first", default=None)
     endurance: Endurance | None = field("how much can be written to it", default=None, record="no run wears it out")
     size: Bytes | None = field("bytes it holds; unlimited if left out", default=None, exclusive_minimum=0.0)
-    lanes: int | None = field("PCIe lanes it has; unchecked if left out", default=None, minimum=0)
 
     def problems(self) -> Iterator[Problem]:
         if self.flash is None:
@@ -95,8 +94,7 @@ class Ssd(Storage):
         if self.cache is not None and self.cache.write < self.write_bandwidth:
             yield "cache.write", "the cache is slower than what lies behind it", "leave the cache out"
         if self.endurance is not None:
-            for key, message, hint in self.endurance.problems():
-                yield f"endurance.{key}", message, hint
+            yield from under("endurance", self.endurance.problems())
 
     # ---- what it does, whichever way it is described ----
 

@@ -49,7 +49,6 @@ class Volume(Storage):
     write_latency: Seconds | None = field("of one access that writes", default=None)
     queue: int = field("accesses under way at once", default=65536, minimum=1)
     size: Bytes | None = field("bytes it holds; unlimited if left out", default=None, exclusive_minimum=0.0)
-    lanes: int | None = field("PCIe lanes it has; unchecked if left out", default=None, minimum=0)
 
     def problems(self) -> Iterator[Problem]:
         if self.iops_per_gib and self.size is None:
