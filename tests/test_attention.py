@@ -230,10 +230,11 @@ def test_experts_that_are_all_padded_take_as_long_for_few_tokens_as_for_some() -
 def test_experts_few_tokens_go_to_draw_the_bytes_of_their_weights() -> None:
     call = experts_call(8, 2, 8, 4096, 4096, 2, "tensorrt bf16", weight=2.0)
     gpu = Gpu(flop=GPU.flop, memory=GPU.memory, sms=132, clock=1.9e9, experts={"tensorrt bf16": Grouped(efficiency=0.9)})
-    demand = gpu.compute("gpu0", Work(flop=call.flop, dtype="bf16", mix="matmul", experts=call)).demand
+    cost = gpu.compute("gpu0", Work(flop=call.flop, dtype="bf16", mix="matmul", experts=call))
     weights = call.active * 3 * 4096 * 4096 * 2.0
-    assert dict(demand.amounts)["gpu0.memory"] == pytest.approx(weights / GPU.memory.bandwidth)
-    assert demand.share == pytest.approx(weights)
+    assert dict(cost.demand.amounts)["gpu0.memory"] == pytest.approx(weights / GPU.memory.bandwidth)
+    assert cost.demand.share == pytest.approx(weights)
+    assert {name: (amount, unit) for name, amount, unit in cost.moved}["gpu0.memory"] == (pytest.approx(weights), "B")
 
 
 def test_a_block_alone_is_as_fast_as_among_others_unless_its_kernel_says_so() -> None:

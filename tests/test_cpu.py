@@ -16,6 +16,7 @@ from hwsim.devices import Accesses, CannotCompute, Cpu, Sockets, Work
 from hwsim.devices.cache import Caches, Level, Tlb
 from hwsim.devices.cores import Busy, Coherence, Core, Instructions, Numa, fill
 from hwsim.devices.roofline import Efficiency, LocalMemory
+from hwsim.devices.work import Mix, Product
 from published.parts import part
 
 NAME = "node0.it"
@@ -325,6 +326,13 @@ def test_few_busy_cores_run_faster_each() -> None:
     assert cpu.clock_of("avx2", 1) == pytest.approx(5.0e9)
     assert cpu.clock_of("avx2", 8) == pytest.approx(3.6e9)
     assert alone(cpu, cpu.compute(NAME, Work(flop=5e9 * 32, cores=1))) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(("mix", "seconds"), [("matmul", 2.0), ("vector", 1.0)])
+def test_only_products_copy_their_blocks(mix: Mix, seconds: float) -> None:
+    """18 / 3 x (1 / 18 + 1 / 18 + 1 / 18) of the arithmetic besides."""
+    cpu = Cpu(cores=1, memory=LocalMemory(1e12), flop={"fp32": 1e9}, packing=18.0)
+    assert alone(cpu, cpu.compute(NAME, Work(flop=1e9, mix=mix, product=Product(18, 18, 18)))) == pytest.approx(seconds)
 
 
 def test_a_branch_guessed_wrong_costs_its_cycles() -> None:

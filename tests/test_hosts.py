@@ -8,11 +8,12 @@ import pytest
 
 import hwsim
 from hwsim import api
-from hwsim.spec import SpecError
+from hwsim.spec import SpecError, tree_of
+from hwsim.workload.programs import scope_among
 
 CPU = {"kind": "cpu", "cores": 1, "flop": {"fp32": "1 TFLOP/s"}, "memory": {"size": "64 GiB", "bandwidth": "100 GB/s"}}
 GPU = {"kind": "gpu", "flop": {"fp32": "10 TFLOP/s"}, "memory": {"size": "64 GiB", "bandwidth": "1 TB/s"}, "launch": "0 s"}
-NODE = {
+NODE: Any = {
     "kind": "machine",
     "count": 2,
     "parts": {
@@ -27,7 +28,7 @@ NODE = {
         {"between": ["cpu", "nic"], "kind": "direct", "bandwidth": "10 GB/s"},
     ],
 }
-TWO = {
+TWO: Any = {
     "hwsim": "machine/1",
     "class": "ideal",
     "parts": {"node": NODE, "sw": {"kind": "switch"}},
@@ -85,6 +86,19 @@ def test_devices_of_several_nodes_leave_the_host_open(also: dict[str, Any]) -> N
     assert "`each: node" in str(refused.value)
     stated = {"each": "node0", "do": [copy]}
     assert seconds(**{**also, "program": stated}) == pytest.approx(1.0, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("named", "host", "hosts"),
+    [("store", "node1.cpu", ()), ("head", "node1.cpu", ("node1.cpu", "head")), ("node1.gpu", "node1.cpu", ())],
+)
+def test_what_lies_outside_of_a_node_is_no_second_host_unless_it_is_a_cpu(named: str, host: str, hosts: tuple[str, ...]) -> None:
+    outside = {"head": CPU, "store": NODE["parts"]["disk"]}
+    wires = [{"between": [part, "sw"], "kind": "direct", "bandwidth": "125 MB/s"} for part in outside]
+    machine = api.load_machine({**TWO, "parts": {**TWO["parts"], **outside}, "links": [*TWO["links"], *wires]})
+    statements = [{"busy": {"device": "node1.disk", "time": "1 s"}}, {"busy": {"device": named, "time": "1 s"}}]
+    scope = scope_among(machine, (tree_of(statements),))
+    assert (scope.host, scope.hosts) == (host, hosts)
 
 
 def test_of_the_sockets_of_a_node_the_nearest_works_for_a_device() -> None:
