@@ -124,11 +124,11 @@ def test_a_student_drags_steps_mends_and_predicts(browser: Any, address: str) ->
 
 @pytest.mark.slow
 def test_what_takes_longer(browser: Any, address: str, server: Server, tmp_path: Path) -> None:
-    """Narrow windows, a service, pictures and the saved page, a new server: on one page, too."""
+    """Narrow windows, a service, pictures, a new server: on one page, too."""
     reader = Reader(browser, address)
     has_one_column(reader)
     shows_a_service(reader.anew(address))
-    saves_pictures_and_a_page(reader.anew(address), browser, tmp_path)
+    saves_pictures(reader.anew(address), tmp_path)
     goes_on_with_a_new_server(reader.anew(address), browser, server)
 
 
@@ -287,39 +287,13 @@ def shows_a_service(reader: Reader) -> None:
     assert "times too long" in page.inner_text("#verdict")
 
 
-def saves_pictures_and_a_page(reader: Reader, browser: Any, tmp_path: Path) -> None:
-    """SVG, PNG and the saved page, which answers a moved slider as the server did, and asks nobody."""
-    page = reader.page
-    times = reader.page.locator("#sliders input[type=range]").nth(1)
-    times.focus()
-    answers = reader.count("answers")
-    reader.pressed("ArrowRight")
-    reader.until(f"Number(document.body.dataset.answers) > {answers}")
-    moved, said = reader.time(), page.inner_text("#settings")
-    reader.pressed("Delete")
+def saves_pictures(reader: Reader, tmp_path: Path) -> None:
+    """SVG and PNG."""
     reader.rests()
     svg = reader.saved("svg", tmp_path / "run.svg").read_text("utf-8")
     assert svg.startswith("<svg ")
     assert "175 ms (9 of 10 such runs" in svg
     assert reader.saved("png", tmp_path / "run.png").read_bytes()[:4] == b"\x89PNG"
-    page.locator("summary", has_text="Share").click()
-    page.locator("#html").click()
-    path = times.get_attribute("id")[2:]
-    for at, value in enumerate([path, "", ""]):
-        page.locator("#axes select").nth(at).select_option(value)
-    reader.saved("compute", tmp_path / "run.html")
-    saved = Reader(browser, (tmp_path / "run.html").as_uri())
-    assert saved.time() == "175 ms"
-    slider = saved.slider(path)
-    slider.focus()
-    while said not in saved.page.inner_text("#settings"):
-        answers = saved.count("answers")
-        saved.pressed("ArrowRight")
-        saved.until(f"Number(document.body.dataset.answers) > {answers}", 3)
-    assert saved.time() == moved
-    assert saved.page.locator("#families li").count() == 2, "its timeline, too"
-    saved.ends()
-    assert {each.partition(":")[0] for each in saved.asked} <= {"file", "data"}, "it asks nobody"
 
 
 def has_one_column(reader: Reader) -> None:
@@ -334,7 +308,7 @@ def has_one_column(reader: Reader) -> None:
     tops = [page.locator(name).bounding_box()["y"] for name in parts]
     assert tops == sorted(tops), "the sliders come right after the answer"
     page.locator("summary", has_text="Share").click()
-    box = page.locator("#html").bounding_box()
+    box = page.locator("#yaml").bounding_box()
     assert box["x"] >= 0
     assert box["x"] + box["width"] <= 360
     page.set_viewport_size({"width": 1280, "height": 860})

@@ -10,8 +10,6 @@ import shlex
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from hwsim import api, ticks
@@ -34,7 +32,6 @@ if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
 MOST_SESSIONS: Final = 2
-GRID_SECONDS: Final = 100.0
 MOST_TEXTS: Final = 50
 
 
@@ -164,24 +161,6 @@ def _curve(desk: Desk, said: Mapping[str, Any]) -> dict[str, Any]:
     return curve(session.shown, state.settings, text_of(said, "path"), texts_of(said, "values", MOST_TEXTS))
 
 
-def _grid(desk: Desk, question: Mapping[str, Any]) -> dict[str, Any]:
-    from hwsim.explorer.curves import MOST_POINTS, grid, picked
-
-    state = state_of(question)
-    session, steps, paths = desk.session(state), question.get("steps", 9), texts_of(question, "paths", 3)
-    if not isinstance(steps, int) or not 2 <= steps <= 25 or steps ** len(paths) > MOST_POINTS:
-        raise Unclear(f"'steps' is a whole number from 2 to 25, of at most {MOST_POINTS} points in all")
-    with session.warm():
-        by_path = {each.path: each for each in sliders(*session.files)}
-    if unknown := [each for each in paths if each not in by_path]:
-        return {"mistakes": [mistake(f"there is no slider '{unknown[0]}'", None)]}
-    chosen = [by_path[each] for each in paths]
-    axes = [(each, picked(each, state.settings.get(each.path, each.text), steps)) for each in chosen]
-
-    unzoomed = replace(state, part=(0.0, 1.0))
-    return grid(session.shown, state.settings, axes, partial(desk.answer, unzoomed), time.monotonic() + GRID_SECONDS)
-
-
 def _exported(desk: Desk, question: Mapping[str, Any]) -> dict[str, Any]:
     state = state_of(question)
     session = desk.session(state)
@@ -215,7 +194,6 @@ _DOORS: Final[dict[str, Callable[[Desk, Mapping[str, Any]], Mapping[str, Any]]]]
     "more": _more,
     "sliders": _sliders,
     "curve": _curve,
-    "grid": _grid,
     "exported": _exported,
     "file": _file,
 }

@@ -1,9 +1,8 @@
 // The page: what is asked when, what is shown of an answer, buttons and keys.
-import { Unanswered, ask, isSaved, newest, rested } from "./asking.js";
+import { Unanswered, ask, newest, rested } from "./asking.js";
 import { FILES, cover, make, mark, put, tab } from "./editor.js";
 import { asked, forget, fragment, isOwnAddress, keep, keepColours, kept, state, undo } from "./state.js";
 import { drawMachine, glow } from "./machine.js";
-import { open } from "./offline.js";
 import { $, el, told, within } from "./words.js";
 import * as answer from "./answer.js";
 import * as curve from "./curve.js";
@@ -107,7 +106,7 @@ const atRest = rested(150, async () => {
   keep();
   const of = run, hidden = predict.isHidden();
   $("spoken").textContent = hidden ? "The answer is hidden until you reveal it." : `${told(run)}${run.wanted ? `, ${run.wanted.name}` : ""}${run.interval ? `, ${within(run.interval)}` : ""}. ${run.says}`;
-  const large = run.ops > LARGE && !isSaved(), resting = () => of === run && !again.busy();
+  const large = run.ops > LARGE, resting = () => of === run && !again.busy();
   await explained({ helps: !large }, resting);
   if (resting()) await curve.sweep(resting, run.wanted);
   if (resting() && large) await explained({ helps: true }, resting);
@@ -215,10 +214,9 @@ function wire() {
 }
 
 async function begin() {
-  await open();
   themed();
   wire();
-  const [, opened] = await Promise.all([make(edited, isSaved()), ask("opened", {})]);
+  const [, opened] = await Promise.all([make(edited), ask("opened", {})]);
   Object.assign(state, { machine: opened.machine, workload: opened.workload, called: opened.called || {}, set: { ...opened.set } });
   try {
     Object.assign(state, opened.state || {}, await kept(location.hash));

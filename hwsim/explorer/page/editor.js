@@ -7,8 +7,8 @@ const views = {};
 let shown = "machine";
 
 /** Make both editors; `changed(which)` is called when a hand changed a text. */
-export async function make(changed, readOnly = false) {
-  const modules = readOnly ? null : await import("./codemirror.js").catch(() => null);
+export async function make(changed) {
+  const modules = await import("./codemirror.js").catch(() => null);
   for (const which of FILES) {
     const place = el("div", { className: "file" }), inner = el("div");
     place.append(inner);
@@ -19,7 +19,7 @@ export async function make(changed, readOnly = false) {
       state[which] = text;
       changed(which);
     };
-    views[which] = { place, ...(modules ? rich(modules, inner, which, typed) : plain(inner, which, typed, readOnly)) };
+    views[which] = { place, ...(modules ? rich(modules, inner, which, typed) : plain(inner, which, typed)) };
     $(`tab-${which}`).onclick = () => tab(which);
   }
   $("tab-machine").parentElement.onkeydown = (event) => {
@@ -94,8 +94,8 @@ export function mark(mistakes) {
   );
 }
 
-function plain(place, which, typed, readOnly) {
-  const field = el("textarea", { spellcheck: false, readOnly, ariaLabel: `the ${which} as YAML`, oninput: () => typed(field.value) });
+function plain(place, which, typed) {
+  const field = el("textarea", { spellcheck: false, ariaLabel: `the ${which} as YAML`, oninput: () => typed(field.value) });
   place.append(field);
   const go = ({ line }) => {
     const from = field.value.split("\n").slice(0, line - 1).join("\n").length;
