@@ -94,10 +94,10 @@ class Run(Shown, Result):
 
     def trace(self, path: str | Path) -> Path:
         """Write the timeline for Perfetto; packed if the name ends in .gz."""
-        from hwsim.views import REPORTS
         from hwsim.views.kit.writing import write
+        from hwsim.views.trace.write import render
 
-        return write(path, REPORTS["trace"](self, Path(path).suffix))
+        return write(path, render(self, Path(path).suffix))
 
     @overload
     def plot(self, figure: FigureName = "gantt", path: None = None) -> Picture: ...
@@ -126,7 +126,7 @@ class Run(Shown, Result):
             figure, path = "gantt", figure
         render = FIGURES.get(str(figure))
         if render is None:
-            raise ValueError(f"there is no figure '{figure}'; there are {', '.join(FIGURES)}")
+            raise ValueError(f"there is no figure '{figure}'; there are {', '.join(sorted(FIGURES))}")
         return drawn(partial(render, self), path)
 
     def explain(self, *, op: str | None = None, what_if: bool | None = None, progress: Progress | None = None) -> Explained:
@@ -159,10 +159,10 @@ class Run(Shown, Result):
 
     def report(self, path: str | Path) -> Path:
         """Write a page for a browser: the answer, what limits it, what it rests on, and the timeline; nothing else is needed."""
-        from hwsim.views import REPORTS
         from hwsim.views.kit.writing import write
+        from hwsim.views.report.of_run import render
 
-        return write(path, REPORTS["page"](self, ""))
+        return write(path, render(self))
 
     def __str__(self) -> str:
         from hwsim.views.summary.say import summary

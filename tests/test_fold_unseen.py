@@ -14,7 +14,8 @@ import hwsim
 from hwsim import api
 from hwsim.prepare import Lowered, with_all_ranks
 from hwsim.results.invariants import BrokenInvariant
-from hwsim.views import REPORTS
+from hwsim.views.report import of_run
+from hwsim.views.trace import write
 from tests.test_fold_energy import powered
 from tests.test_fold_library import simulated
 from tests.test_fold_unlike import SLOW, A, H, Spec, cluster, network
@@ -31,8 +32,8 @@ VIEWS: dict[str, Callable[[hwsim.Run], Any]] = {
     "text": str,
     "json": lambda run: json.dumps(run.to_json()),
     "ops": lambda run: json.dumps(run.to_json(ops=True)),
-    "trace": lambda run: b"".join(REPORTS["trace"](run, ".json")),
-    "page": lambda run: b"".join(REPORTS["page"](run, "")),
+    "trace": lambda run: b"".join(write.render(run, ".json")),
+    "page": lambda run: b"".join(of_run.render(run)),
     "explain": explained,
 }
 NUMBERS = ("text", "json")  # that ask for no op

@@ -25,10 +25,10 @@ def view(name: str) -> View:
     return loaded
 
 
-Report = Callable[["Result", str], Iterable[bytes]]
+Figure = Callable[["Result", str], Iterable[bytes]]
 
 
-def report(module: str, family: str = "") -> Report:
+def _drawn(module: str, family: str = "") -> Figure:
     """Function `render` of a module of this package, or of a family, imported when it is first called."""
 
     def render(result: Result, suffix: str) -> Iterable[bytes]:
@@ -39,21 +39,10 @@ def report(module: str, family: str = "") -> Report:
     return render
 
 
-REPORTS: Final[dict[str, Report]] = {
-    "explain": report("explain.document"),
-    "gantt": report("gantt.draw"),
-    "html": report("summary.html"),
-    "json": report("summary.document"),
-    "memory": report("memory.draw"),
-    "page": report("report.of_run"),
-    "summary": report("summary.say"),
-    "trace": report("trace.write"),
+FIGURES: Final[dict[str, Figure]] = {
+    "gantt": _drawn("gantt.draw"),
+    "interval": _drawn("interval.draw"),
+    "latency": _drawn("curves.draw"),
+    "memory": _drawn("memory.draw"),
+    **{each.figure: _drawn("draw", key) for key, each in FAMILIES.items() if each.figure},
 }
-_FIGURES: Final[dict[str, Report]] = {
-    "gantt": REPORTS["gantt"],
-    "interval": report("interval.draw"),
-    "latency": report("curves.draw"),
-    "memory": REPORTS["memory"],
-    **{each.figure: report("draw", key) for key, each in FAMILIES.items() if each.figure},
-}
-FIGURES: Final = dict(sorted(_FIGURES.items()))

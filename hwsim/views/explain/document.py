@@ -2,39 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from hwsim.doors import facts_of
-from hwsim.results import invariants
 from hwsim.results.critical import at_paces
 from hwsim.results.result import Result
 from hwsim.views.interval import say as interval
 from hwsim.views.kit.document import picked
-from hwsim.views.kit.figure import FORMATS
 from hwsim.views.kit.warned import as_dicts
 
 if TYPE_CHECKING:
     from hwsim.graph.opgraph import Label
     from hwsim.results.critical import Share
     from hwsim.views.explain.explanation import Explanation
-
-
-def render(result: Result, suffix: str = "") -> Iterable[bytes]:
-    """The explanation as bytes: a figure for .png, .svg, .pdf; JSON for .json; else text."""
-    from hwsim.views.explain import draw  # a run that is not explained starts without it
-    from hwsim.views.explain.explanation import explain
-    from hwsim.views.explain.say import text
-
-    if suffix.lower().lstrip(".") in FORMATS:
-        return draw.render(result, explain(result, again=False), suffix)
-    return ((document if suffix.lower() == ".json" else text)(result, explain(result)).encode(),)
-
-
-def document(result: Result, explanation: Explanation, *, path: bool = False) -> str:
-    """The explanation as JSON, keys sorted: same result, same bytes."""
-    return invariants.document(as_dict(result, explanation, path=path))
 
 
 def as_dict(result: Result, explanation: Explanation, *, path: bool = False) -> dict[str, Any]:

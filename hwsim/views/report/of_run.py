@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Final
 
@@ -32,7 +32,7 @@ _KEY: Final = re.compile(r"(?:([\w.*-]+): )?")  # before the source of a number 
 ABOVE: Final = frozenset({"time", "interval", "doubt", "limited by"})  # facts that the head says
 
 
-def render(result: Result, suffix: str = "") -> Iterable[bytes]:  # noqa: ARG001 (every report takes a suffix)
+def render(result: Result) -> Iterable[bytes]:
     """The page as chunks of an HTML file; same result, same bytes."""
     return written(page(result))
 
@@ -177,13 +177,3 @@ def _assumed(result: Result) -> Table | None:
     rest = len(spent_on) - len(longest)
     note = "Those that took the most time first" + (f"; `hwsim explain` has {rest} more." if rest else ".")
     return Table("Assumptions", columns, rows, note=note)
-
-
-def _together(facts: Sequence[tuple[str, str]]) -> Iterator[str]:
-    """Facts in lines; of those that differ in numbers of devices alone, the first stands for all."""
-    alike: dict[tuple[str, str], list[str]] = {}
-    for title, text in facts:
-        alike.setdefault((title, text.partition(" ")[2] if title == "memory" else text), []).append(text)
-    for (title, _), texts in alike.items():
-        more = f" (and {len(texts) - 1} alike)" if len(texts) > 1 else ""
-        yield f"{title}: {texts[0]}{more}" if title else texts[0] + more

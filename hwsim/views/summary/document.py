@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import asdict, fields
 from typing import Any
 
@@ -19,11 +18,6 @@ from hwsim.views.interval import say as interval
 from hwsim.views.kit import warned
 from hwsim.views.kit.document import picked
 from hwsim.views.summary import costs
-
-
-def render(result: Result, suffix: str = "") -> Iterable[bytes]:  # noqa: ARG001 (every report takes a suffix)
-    """The document without the ops, in UTF-8."""
-    yield document(result).encode()
 
 
 def document(result: Result, *, ops: bool = False, rank: int | None = None) -> str:

@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from hwsim.results.critical import limited_by
 from hwsim.results.result import Result
 from hwsim.views.kit.shown import fragment as shown
 from hwsim.views.summary.capacities import capacities
 from hwsim.views.summary.say import summary
-
-
-def render(result: Result, suffix: str = "") -> Iterable[bytes]:  # noqa: ARG001 (every report takes a suffix)
-    """The fragment in UTF-8."""
-    yield fragment(result).encode()
 
 
 def fragment(result: Result) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from hwsim.doors import facts_of
@@ -33,11 +33,6 @@ EVENTS: Final = 6
 CHOICES: Final = 4  # collectives with an algorithm that was chosen
 MEMORIES: Final = 8
 NAME: Final = 38
-
-
-def render(result: Result, suffix: str = "") -> Iterable[bytes]:  # noqa: ARG001 (every report takes a suffix)
-    """The summary in UTF-8."""
-    yield summary(result).encode()
 
 
 @invariants.guarded
