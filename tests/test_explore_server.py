@@ -31,7 +31,7 @@ HOST: Final = f"127.0.0.1:{PORT}"
 LONG: Final = {"set": {"times": "1000000"}}  # seconds on any computer
 
 
-class Inline:
+class Inline(Workers):
     """Answers in this process."""
 
     def __init__(self) -> None:

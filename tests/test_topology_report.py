@@ -189,9 +189,6 @@ def test_distances_are_those_of_the_routes(seed: int) -> None:
     assert found.diameter == max(len(route) for route in routes.values())
     assert len(of.route(*found.farthest)) == found.diameter
     assert found.mean == pytest.approx(sum(len(route) for route in routes.values()) / len(routes))
-    narrow = {pair: min(link.bandwidth for link in route) for pair, route in routes.items()}
-    assert found.narrowest == min(narrow.values())
-    assert min(link.bandwidth for link in of.route(*found.worst)) == found.narrowest
     assert found.apart == 2 * (len(members) * (len(members) - 1) // 2 - len(routes))
 
 
@@ -291,8 +288,8 @@ def test_the_command_prints_draws_and_refuses(tmp_path_factory: pytest.TempPathF
     assert CliRunner().invoke(command, ["--topology", "dgx-a100"]).output.startswith("NVIDIA DGX A100")
     assert "--topology" in CliRunner().invoke(command, ["dgx-a100", "--json"]).output
     assert ".png, .svg or .pdf" in CliRunner().invoke(command, ["dgx-a100", "--topology", "a.gif"]).output
-    narrow = CliRunner().invoke(command, ["d2l-8gpu-nvlink", "--topology", "--set", "machine.links.slots.bandwidth=8 GB/s"])
-    assert "narrowest   8 GB/s each way" in narrow.output
+    slow = CliRunner().invoke(command, ["d2l-8gpu-nvlink", "--topology", "--set", "machine.links.slots.bandwidth=8 GB/s"])
+    assert "(8 GB/s each way)" in slow.output
 
 
 def test_no_pair_is_wider_or_narrower_than_what_its_route_says() -> None:
@@ -300,8 +297,6 @@ def test_no_pair_is_wider_or_narrower_than_what_its_route_says() -> None:
     links = "{between: [a, b], kind: wifi, use: wifi-6}, {between: [b, c], kind: ethernet, use: 10gbe}"
     air = machine(f"parts: {{{parts}}}\nlinks: [{links}]\n")
     found = topology(air)
-    assert found.reach is not None
-    assert min(pair.bandwidth for pair in found.pairs) == found.reach.narrowest
     for pair in found.pairs:
         assert pair.bandwidth == min(link.bandwidth for link in air.route(pair.a, pair.b))
     said = say.text(found, Heading("air"))

@@ -10,7 +10,7 @@ import socket
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 import uvicorn
 from starlette.applications import Starlette
@@ -40,22 +40,12 @@ Scope = MutableMapping[str, Any]
 Application = Callable[[Scope, Any, Any], Awaitable[None]]
 
 
-class Answers(Protocol):
-    """A source of answers."""
-
-    async def start(self) -> None: ...
-    def stop(self) -> None: ...
-    async def ask(self, door: str, said: Mapping[str, Any]) -> bytes:
-        """The answer as JSON; raises KeyError or Stopped."""
-        ...
-
-
 def application(
     token: str,
     port: int,
     opened: Mapping[str, Any],
     *,
-    workers: Answers,
+    workers: Workers,
     ready: Callable[[], None] = lambda: None,
 ) -> Application:
     """The ASGI application.
@@ -144,7 +134,7 @@ def processes(roots: Sequence[str | Path] = (), limits: Limits | None = None) ->
 class Running:
     """A server that answers until it is ended, in the thread that calls `run`."""
 
-    def __init__(self, app: Application, line: socket.socket, answers: Answers) -> None:
+    def __init__(self, app: Application, line: socket.socket, answers: Workers) -> None:
         config = uvicorn.Config(
             app, http="h11", log_level="warning", access_log=False, server_header=False, date_header=False,
             timeout_keep_alive=5, limit_concurrency=CONNECTIONS, h11_max_incomplete_event_size=MOST_HEADERS, lifespan="on",
@@ -204,7 +194,7 @@ class _Refused(Exception):
     """A request that is not answered: why, and the status."""
 
 
-async def _ahead(answers: Answers, begun: Awaitable[None], opened: Mapping[str, Any]) -> None:
+async def _ahead(answers: Workers, begun: Awaitable[None], opened: Mapping[str, Any]) -> None:
     """Ask what the page will ask first: the process that answers keeps its last run."""
     with contextlib.suppress(KeyError, Stopped, asyncio.CancelledError):
         await asyncio.shield(begun)

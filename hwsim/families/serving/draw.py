@@ -18,7 +18,6 @@ from hwsim.views.kit.figure import (
     PAPER,
     about,
     figure_bytes,
-    is_narrow,
     legend_above,
     line_names,
     open_axes,
@@ -41,15 +40,10 @@ def render(result: Result, suffix: str = ".png") -> Iterable[bytes]:
     count = len(result.serving)
     rows = 3 + max(len(service.scalings) for service in result.serving)
     with figure_bytes(suffix, height=(10.2 + 2.4 * (rows - 3)) * count) as (figure, buffer):
-        narrow = is_narrow(figure)
-        if narrow:
-            figure.set_figheight((14.0 + 2.4 * (rows - 3)) * count)
-        heights = [4 * (1 + narrow), *[2.4] * (rows - 1)]
+        heights = [4.0, *[2.4] * (rows - 1)]
         grid = figure.add_gridspec(rows * count, 1, height_ratios=heights * count)
         for number, service in enumerate(result.serving):
-            above = (
-                grid[rows * number].subgridspec(2, 1) if narrow else grid[rows * number].subgridspec(1, 2, width_ratios=[3, 2])
-            )
+            above = grid[rows * number].subgridspec(1, 2, width_ratios=[3, 2])
             left = figure.add_subplot(above[0])
             _requests(left, service)
             _distribution(figure.add_subplot(above[1]), service)

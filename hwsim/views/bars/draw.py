@@ -15,7 +15,6 @@ from hwsim.views.kit.figure import (
     PAPER,
     WAITING,
     figure_bytes,
-    is_narrow,
     legend_below,
     text_width,
     time_scale,
@@ -47,7 +46,7 @@ class Bars:
 
     Args:
         title: what the bars show, with its number; below: the runs.
-        centre: the answer, of a tornado.
+        centre: the answer, of a tornado; legend: whether to say which way it goes.
     """
 
     title: str
@@ -56,6 +55,7 @@ class Bars:
     bars: tuple[Bar, ...]
     centre: float | None = None
     below: str = ""
+    legend: bool = True
 
 
 def render(bars: Bars, suffix: str = ".png") -> Iterable[bytes]:
@@ -67,7 +67,7 @@ def render(bars: Bars, suffix: str = ".png") -> Iterable[bytes]:
     largest = max((max(abs(bar.start), abs(bar.end)) for bar in bars.bars), default=1.0)
     scale, unit = time_scale(largest) if bars.unit == "s" else (0.01, "%") if bars.unit == "%" else (1.0, bars.unit)
     with figure_bytes(suffix, height=0.9 + 0.42 * max(len(bars.bars), 2)) as (figure, buffer):
-        names = ["\n".join(textwrap.wrap(bar.name, NAME // (1 + is_narrow(figure)))) for bar in bars.bars]
+        names = ["\n".join(textwrap.wrap(bar.name, NAME)) for bar in bars.bars]
         lines = max((name.count("\n") + 1 for name in names), default=1)
         figure.set_figheight(0.9 + max(0.42, 0.23 * lines) * max(len(bars.bars), 2))
         axes = figure.subplots()
@@ -86,7 +86,7 @@ def render(bars: Bars, suffix: str = ".png") -> Iterable[bytes]:
         _make_room(axes, [each for bar in bars.bars for each in (bar.start / scale, bar.end / scale)], bars)
         axes.set_xlabel(f"{bars.quantity} ({unit})" if unit not in ("", "1") else bars.quantity)
         axes.locator_params(axis="x", nbins=5)
-        legend_below(figure, [] if bars.centre is None else _legend(bars))
+        legend_below(figure, _legend(bars) if bars.centre is not None and bars.legend else [])
         titled(figure, bars.title, bars.below)
     return (buffer.getvalue(),)
 

@@ -16,7 +16,6 @@ from hwsim.views.kit.figure import (
     INK,
     about,
     figure_bytes,
-    is_narrow,
     line_names,
     open_axes,
     push_apart,
@@ -50,7 +49,7 @@ def figure(measured: Measured, heading: Heading, suffix: str) -> Iterable[bytes]
         axes.set_yscale("log")
         axes.set_xlim(sizes[0] / 1.1, sizes[-1] * 1.1)
         ticks = [size for size in sizes if math.log2(size).is_integer()] or sizes
-        shown = ticks[:: max(1, len(ticks) // (3 if is_narrow(canvas) else 6))]
+        shown = ticks[:: max(1, len(ticks) // 6)]
         axes.set_xticks(shown, [size_text(size) for size in shown])
         axes.minorticks_off()
         least, most = min(row.busbw for row in drawn), max(row.busbw for row in drawn)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-import textwrap
 from collections.abc import Iterable
 from typing import Final
 
 from hwsim.formats import format_quantity
 from hwsim.results.result import Result
+from hwsim.views.bars import draw
+from hwsim.views.bars.draw import Bar, Bars
 from hwsim.views.interval.say import errors_of, within
-from hwsim.views.kit.figure import COLOURS, SOFT, about, figure_bytes, open_axes, time_scale, titled
+from hwsim.views.kit.figure import about
 
 SHOWN: Final = 8
-NAME: Final = 36  # letters of a line of an error's name
 
 
 def render(result: Result, suffix: str = ".png") -> Iterable[bytes]:
@@ -25,25 +25,10 @@ def render(result: Result, suffix: str = ".png") -> Iterable[bytes]:
     if result.server:
         raise ValueError("a run with services has an interval for each service: see the summary")
     sure = result.interval
-    scale, unit = time_scale(sure.value or 1.0)
-    errors = errors_of(sure)[:SHOWN]
-    rows = [(error.name, error.alone) for error in errors]
-    with figure_bytes(suffix, height=1.0 + 0.5 * (len(rows) + 1)) as (figure, buffer):
-        axes = figure.add_subplot()
-        for place, (_, half) in enumerate(rows):
-            low, high = sure.value * math.exp(-half), sure.value * math.exp(half)
-            axes.barh(place, (high - low) / scale, left=low / scale, height=0.6, color=COLOURS[0])
-        axes.barh(len(rows), (sure.high - sure.low) / scale, left=sure.low / scale, height=0.6, color=COLOURS[5], hatch="//")
-        axes.axvline(sure.value / scale, color=SOFT, linestyle="--")
-        axes.set_yticks(
-            range(len(rows) + 1), ["\n".join(textwrap.wrap(name, NAME)) for name in (*(name for name, _ in rows), "all together")]
-        )
-        axes.set_ylim(len(rows) + 0.5, -0.5)
-        axes.set_xlabel(f"time ({unit})")
-        axes.use_sticky_edges = False
-        axes.margins(x=0.08)
-        open_axes(axes, "x")
-        sides = f" ({within(sure)})" if within(sure) else ""
-        finding = f"9 of 10 such runs take {format_quantity(sure.low, 's')} to {format_quantity(sure.high, 's')}{sides}"
-        titled(figure, finding, about(result.workload, result.machine, result.settings))
-    return (buffer.getvalue(),)
+    ends = [(error.name, math.exp(-error.alone), math.exp(error.alone)) for error in errors_of(sure)[:SHOWN]]
+    bars = [Bar(name, low * sure.value, high * sure.value, whole=True) for name, low, high in ends]
+    sides = f" ({within(sure)})" if within(sure) else ""
+    finding = f"9 of 10 such runs take {format_quantity(sure.low, 's')} to {format_quantity(sure.high, 's')}{sides}"
+    below = about(result.workload, result.machine, result.settings)
+    everything = Bar("all together", sure.low, sure.high)
+    return draw.render(Bars(finding, "time", "s", (*bars, everything), centre=sure.value, below=below, legend=False), suffix)

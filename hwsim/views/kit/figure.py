@@ -1,6 +1,6 @@
 """The house style of figures: formats, colours, heads and legends, and bytes that are equal for equal results.
 
-A name that ends in `.dark.png` asks for a dark figure, one in `.narrow.svg` for half the width of a page.
+A name that ends in `.dark.png` asks for a dark figure.
 """
 
 from __future__ import annotations
@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 
 FORMATS: Final = ("png", "svg", "pdf")
 DARK: Final = "dark"
-NARROW: Final = "narrow"
-PAGE: Final = 9.0  # inches of a figure's width; a narrow one has 5
-SLIM: Final = 5.0
+PAGE: Final = 9.0  # inches of a figure's width
 TITLE: Final = 15.0  # points
 BELOW: Final = 11.5
 EDGE: Final = 8.0  # points between the head and the figure's edge
@@ -51,12 +49,12 @@ WAITING: Final = "////"  # hatch of what waits or communicates
 def suffix_of(path: str | Path) -> str:
     """The end of a file's name that says how a figure is drawn.
 
-    >>> suffix_of("run.svg"), suffix_of("a.b/run.v2.dark.svg"), suffix_of("run.narrow.dark.png")
-    ('.svg', '.dark.svg', '.narrow.dark.png')
+    >>> suffix_of("run.svg"), suffix_of("a.b/run.v2.dark.svg")
+    ('.svg', '.dark.svg')
     """
     kinds = Path(path).suffixes
-    looks = [each for each in kinds[-3:-1] if each.lower()[1:] in (DARK, NARROW)]
-    return "".join([*looks, *kinds[-1:]])
+    look = [each for each in kinds[-2:-1] if each.lower()[1:] == DARK]
+    return "".join([*look, *kinds[-1:]])
 
 
 @contextmanager
@@ -64,7 +62,7 @@ def figure_bytes(suffix: str, *, width: float = PAGE, height: float) -> Iterator
     """A figure to draw on, and the buffer that holds it as a file afterwards.
 
     Args:
-        suffix: `.png`, `.svg` or `.pdf`, before it `.dark` or `.narrow`.
+        suffix: `.png`, `.svg` or `.pdf`, before it `.dark`.
         height: inches without the head (see `titled`).
 
     Raises:
@@ -79,7 +77,7 @@ def figure_bytes(suffix: str, *, width: float = PAGE, height: float) -> Iterator
 
     buffer = io.BytesIO()
     with mpl.rc_context(_style(NIGHT if DARK in looks else LIGHT)):
-        figure = Figure(figsize=(min(width, SLIM) if NARROW in looks else width, height), layout="constrained")
+        figure = Figure(figsize=(width, height), layout="constrained")
         FigureCanvasAgg(figure)
         yield figure, buffer
         undated: dict[str, Any] = {"png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}[kind]
@@ -156,11 +154,6 @@ def _wrapped(figure: Figure, text: str, size: float, weight: str) -> list[str]:
     return lines
 
 
-def is_narrow(figure: Figure) -> bool:
-    """Whether a figure is half a page wide."""
-    return bool(figure.get_figwidth() < (PAGE + SLIM) / 2)
-
-
 def legend_below(figure: Figure, handles: Sequence[Any], title: str = "") -> None:
     """A legend below the axes, in as many columns as fit: it covers nothing."""
     if not handles:
@@ -184,12 +177,11 @@ def _columns(figure: Figure, handles: Sequence[Any]) -> int:
 
 def decades(axis: Axis, written: Callable[[float], str]) -> None:
     """Marks of a logarithmic axis at powers of ten, each written in full."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+    from matplotlib.ticker import LogLocator
 
-    figure: Any = axis.axes.get_figure()
-    axis.set_major_locator(LogLocator(10.0, numticks=5 if is_narrow(figure) else 9))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: written(value)))
-    axis.set_minor_locator(NullLocator())
+    axis.set_major_locator(LogLocator(10.0, numticks=9))
+    axis.set_major_formatter(lambda value, _: written(value))
+    axis.minorticks_off()
 
 
 def time_scale(seconds: float) -> tuple[float, str]:

@@ -65,7 +65,7 @@ def _lines(axes: Axes, curves: Curves) -> tuple[float, str]:
         texts = [_marked(value, curves.unit, curves.binary) if apart else f"{value:.10g}" for value in x]
         every = math.ceil(len(x) / min(TICKS, LETTERS / (3 + max(map(len, texts)))))
         axes.set_xticks(x[::every], texts[::every])
-        axes.xaxis.set_minor_locator(_no_ticks())
+        axes.xaxis.minorticks_off()
     elif apart:
         _with_units(axes.xaxis, curves.unit, 1.0, binary=curves.binary)
     axes.set_xlabel(f"{curves.across} ({symbol})" if symbol else curves.across)
@@ -119,18 +119,6 @@ def _short(value: float) -> str:
     return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
 
 
-def _thousands() -> Any:
-    from matplotlib.ticker import FuncFormatter
-
-    return FuncFormatter(lambda value, _: f"{value:,.10g}")
-
-
-def _no_ticks() -> Any:
-    from matplotlib.ticker import NullLocator
-
-    return NullLocator()
-
-
 def _dress(axes: Axes, curves: Curves, time: tuple[float, str]) -> None:
     values, name = curves.every, curves.measure
     if curves.numbers and values and 0 < min(values) * HIGH < max(values):
@@ -139,7 +127,7 @@ def _dress(axes: Axes, curves: Curves, time: tuple[float, str]) -> None:
         axes.set_ylabel(name)
     else:
         axes.set_ylim(0, max(values, default=0.0) / time[0] * 1.12 or 1)
-        axes.yaxis.set_major_formatter(_thousands())
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.10g}")
         axes.set_ylabel(time[1] if time[1].endswith(name) else f"{name} ({time[1]})" if time[1] else name)
     open_axes(axes, "y")
 
@@ -155,9 +143,7 @@ def _even(x: Sequence[float]) -> bool:
 
 def _with_units(axis: Axis, unit: str, scale: float, *, binary: bool = False) -> None:
     """Every mark with its unit: they span too much for one."""
-    from matplotlib.ticker import FuncFormatter
-
-    axis.set_major_formatter(FuncFormatter(lambda value, _: _marked(value * scale, unit, binary, 1)))
+    axis.set_major_formatter(lambda value, _: _marked(value * scale, unit, binary, 1))
 
 
 def _marked(value: float, unit: str, binary: bool, digits: int = 3) -> str:

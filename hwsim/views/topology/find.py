@@ -1,7 +1,7 @@
 """Devices and links of a machine by family, and the distances between some devices.
 
-The devices are the GPUs, else the NICs, else the CPUs. Between them: bisection bandwidth, diameter, narrowest route, and
-the links of every pair of up to 16.
+The devices are the GPUs, else the NICs, else the CPUs. Between them: bisection bandwidth, diameter, and the links of
+every pair of up to 16.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Distances between some devices, and the narrowest of the widest shortest routes, for all pairs at once.
+"""Distances between some devices, for all pairs at once.
 
 A set of devices is the bits of one integer, so that a step from all devices to their neighbours is one `or` per link.
 """
@@ -19,16 +19,12 @@ class Reach:
         diameter: most hops (links) between two devices.
         farthest: the first pair with that distance.
         mean: hops between two devices on average.
-        narrowest: bandwidth of the pair that has least, B/s: the narrowest link of its widest shortest route.
-        worst: the first such pair.
         apart: number of pairs without a route.
     """
 
     diameter: int
     farthest: tuple[str, str]
     mean: float
-    narrowest: float
-    worst: tuple[str, str]
     apart: int
 
 
@@ -47,41 +43,9 @@ def reach(machine: Machine, members: Sequence[str]) -> Reach | None:
         for name, masks in zip(members, full, strict=True)
         if len(masks) > diameter and masks[diameter]
     )
-    narrowest, worst = _narrowest(machine, members, forwards, full, farthest)
     n = len(members)
     mean = sum(level * count for level, count in hops) / pairs  # integers
-    return Reach(diameter, farthest, mean, narrowest, worst, n * (n - 1) - pairs)
-
-
-def _narrowest(
-    machine: Machine, members: Sequence[str], forwards: set[str], full: Sequence[Sequence[int]], without: tuple[str, str]
-) -> tuple[float, tuple[str, str]]:
-    """The largest width at which every pair has a route as short as its shortest, and the first pair without a wider one.
-
-    Args:
-        without: the pair to name if every pair has the widest links.
-    """
-    widths = sorted({link.bandwidth for link in machine.links})
-    low, high = 0, len(widths)  # every pair has a route at widths[low]; not every pair at widths[high]
-    while high - low > 1:
-        middle = (low + high) // 2
-        levels = _levels([link for link in machine.links if link.bandwidth >= widths[middle]], members, forwards)
-        missed = _missed(members, full, levels)
-        if missed is None:
-            low = middle
-        else:
-            high, without = middle, missed
-    return widths[low], without
-
-
-def _missed(members: Sequence[str], full: Sequence[Sequence[int]], levels: Sequence[Sequence[int]]) -> tuple[str, str] | None:
-    """The first pair that is farther apart than in `full`."""
-    for name, all_of, some in zip(members, full, levels, strict=True):
-        for level, mask in enumerate(all_of):
-            missing = mask & ~(some[level] if level < len(some) else 0)
-            if missing:
-                return name, members[_lowest(missing)]
-    return None
+    return Reach(diameter, farthest, mean, n * (n - 1) - pairs)
 
 
 def _levels(links: Sequence[Link], members: Sequence[str], forwards: set[str]) -> list[list[int]]:

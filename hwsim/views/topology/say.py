@@ -60,8 +60,6 @@ def document(topology: Topology) -> dict[str, Any]:
             "farthest",
             diameter_hops="diameter",
             mean_hops="mean",
-            narrowest_bytes_per_s="narrowest",
-            narrowest_pair="worst",
             pairs_apart="apart",
         )
     return numbers
@@ -138,7 +136,6 @@ def _distances(topology: Topology) -> Iterator[tuple[str, str]]:
     reach = topology.reach
     hops = "1 hop" if reach.diameter == 1 else f"{reach.diameter} hops"
     yield "diameter", f"{hops}, such as {' to '.join(reach.farthest)}; {reach.mean:.3g} on the average"
-    yield "narrowest", f"{format_quantity(reach.narrowest, 'B/s')} each way, such as {' to '.join(reach.worst)}"
     if reach.apart:
         yield "apart", f"{reach.apart // 2} pairs have no route"
 
