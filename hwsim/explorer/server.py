@@ -90,12 +90,10 @@ def application(
     @contextlib.asynccontextmanager
     async def running(_: Starlette) -> AsyncIterator[None]:
         begun = asyncio.ensure_future(answers.start())
-        ahead = asyncio.ensure_future(_ahead(answers, begun, opened))  # while the browser starts
         ready()
         try:
             yield
         finally:
-            ahead.cancel()
             await begun
             answers.stop()
 
@@ -192,13 +190,6 @@ def read_whole(path: Path) -> str:
 
 class _Refused(Exception):
     """A request that is not answered: why, and the status."""
-
-
-async def _ahead(answers: Workers, begun: Awaitable[None], opened: Mapping[str, Any]) -> None:
-    """Ask what the page will ask first: the process that answers keeps its last run."""
-    with contextlib.suppress(KeyError, Stopped, asyncio.CancelledError):
-        await asyncio.shield(begun)
-        await answers.ask("run", {"page": "ahead", **opened})
 
 
 async def _body(request: Request) -> dict[str, Any]:

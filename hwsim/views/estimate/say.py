@@ -13,6 +13,7 @@ from hwsim.results import invariants
 from hwsim.views.interval import say as intervals
 from hwsim.views.kit.failing import as_dict, failing_lines, saved_as_dict, saved_lines
 from hwsim.views.kit.lines import above, bar, titled
+from hwsim.views.kit.table import table
 from hwsim.views.kit.warned import as_dicts
 
 if TYPE_CHECKING:
@@ -134,10 +135,7 @@ def searched(
         if tokens is not None:
             rows[-1].append(lasting(tokens / step.tokens_per_second, 3))
     titles += [] if tokens is None else [f"{prefixed(tokens)} tokens"]
-    widths = [max(map(len, column)) for column in zip(titles, *rows, strict=True)]
-    out += [""] + [
-        "  " + "  ".join(f"{cell:>{width}}" for cell, width in zip(row, widths, strict=True)) for row in (titles, *rows)
-    ]
+    out += ["", *table([titles, *rows], " ".join([">"] * len(titles)))]
     left = plans.fitting - len(rows)
     if left:
         following = plans.steps[min(top, len(plans.steps) - 1)]
@@ -352,10 +350,8 @@ def _kinds(found: Footprint) -> Iterator[str]:
 
 def _barred(titles: tuple[str, str, str], rows: Sequence[tuple[str, str, float]]) -> Iterator[str]:
     name = max(map(len, NAMES.values()))
-    value = max(len(titles[1]), *(len(each) for _, each, _ in rows))
-    yield f"  {titles[0]:<{name}}  {titles[1]:>{value}}  {titles[2]}"
-    for said, each, share in rows:
-        yield f"  {said:<{name}}  {each:>{value}}  {bar(share)} {format_share(share):>6}"
+    cells = ((said, each, f"{bar(share)} {format_share(share):>6}") for said, each, share in rows)
+    yield from table([titles, *cells], f"<{name} > <")
 
 
 def _fits(found: Footprint, verdict: str, size: float | None, where: str) -> str:

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from hwsim.doors import facts_of
+from hwsim.results import invariants
 from hwsim.results.critical import at_paces
 from hwsim.results.result import Result
 from hwsim.views.interval import say as interval
@@ -16,6 +17,11 @@ if TYPE_CHECKING:
     from hwsim.graph.opgraph import Label
     from hwsim.results.critical import Share
     from hwsim.views.explain.explanation import Explanation
+
+
+def document(result: Result, explanation: Explanation, *, path: bool = False) -> str:
+    """The explanation as JSON, keys sorted: same result, same bytes."""
+    return invariants.document(as_dict(result, explanation, path=path))
 
 
 def as_dict(result: Result, explanation: Explanation, *, path: bool = False) -> dict[str, Any]:

@@ -105,6 +105,10 @@ def _sent(kinds: tuple[str, ...], size: float) -> Callable[[Machine], Timed]:
     return partial(of_network.message, kinds=kinds, size=size)
 
 
+def _random(way: Literal["read", "write"], sort: of_storage.Sort) -> Callable[[Machine], Timed]:
+    return partial(of_storage.random_access, sort=sort, way=way)
+
+
 PROBES: Final[tuple[Probe, ...]] = (
     Probe("l1", "L1 cache hit", partial(of_cpu.cache_hit, at=0), 1.5e-9),
     Probe("fma", "floating-point add, multiply or both", of_cpu.multiply_add, 1.5e-9),
@@ -119,27 +123,27 @@ PROBES: Final[tuple[Probe, ...]] = (
     Probe("memory-64mb", "read in 64 MB of memory", _memory(64, remote=False), 46e-9),
     Probe("memory-64mb-remote", "read in 64 MB, another socket's", _memory(64, remote=True), 70e-9),
     Probe("memory-256mb", "read in 256 MB of memory", _memory(256, remote=False), 75e-9),
-    Probe("pmem-write", "persistent memory, random write", partial(of_storage.random_write, sort="persistent memory"), 94e-9),
+    Probe("pmem-write", "persistent memory, random write", _random("write", "persistent memory"), 94e-9),
     Probe("memory-256mb-remote", "read in 256 MB, another socket's", _memory(256, remote=True), 120e-9),
-    Probe("pmem-read", "persistent memory, random read", partial(of_storage.random_read, sort="persistent memory"), 305e-9),
+    Probe("pmem-read", "persistent memory, random read", _random("read", "persistent memory"), 305e-9),
     Probe("fabric-4kb", "send 4 KB over an HPC fabric", _sent(("fabric",), PAGE), 1e-6),
     Probe("compress-1kb", "compress 1 KB (Snappy)", of_cpu.compress, 3e-6),
     Probe("ethernet-4kb", "send 4 KB over Ethernet", _sent(("ethernet",), PAGE), 10e-6),
-    Probe("nvme-write-4kb", "write 4 KB randomly to an NVMe SSD", partial(of_storage.random_write, sort="NVMe SSD"), 30e-6),
+    Probe("nvme-write-4kb", "write 4 KB randomly to an NVMe SSD", _random("write", "NVMe SSD"), 30e-6),
     Probe("memory-1mb", "read 1 MB of memory in a row", of_cpu.stream),
     Probe("fabric-1mb", "send 1 MB over an HPC fabric", _sent(("fabric",), MEGABYTE)),
-    Probe("nvme-read-4kb", "read 4 KB randomly from an NVMe SSD", partial(of_storage.random_read, sort="NVMe SSD"), 120e-6),
+    Probe("nvme-read-4kb", "read 4 KB randomly from an NVMe SSD", _random("read", "NVMe SSD"), 120e-6),
     Probe("nvme-read-1mb", "read 1 MB in a row from an NVMe SSD", partial(of_storage.long_read, sort="NVMe SSD"), 208e-6),
     Probe("wifi-4kb", "send 4 KB over Wi-Fi", _sent(("wifi",), PAGE)),
-    Probe("sata-write-4kb", "write 4 KB randomly to a SATA SSD", partial(of_storage.random_write, sort="SATA SSD"), 500e-6),
-    Probe("sata-read-4kb", "read 4 KB randomly from a SATA SSD", partial(of_storage.random_read, sort="SATA SSD"), 500e-6),
+    Probe("sata-write-4kb", "write 4 KB randomly to a SATA SSD", _random("write", "SATA SSD"), 500e-6),
+    Probe("sata-read-4kb", "read 4 KB randomly from a SATA SSD", _random("read", "SATA SSD"), 500e-6),
     Probe("data-centre", "round trip in the data centre", partial(of_network.round_trip, far=False), 500e-6),
     Probe("ethernet-1mb", "send 1 MB over Ethernet", _sent(("ethernet",), MEGABYTE)),
     Probe("sata-read-1mb", "read 1 MB in a row from a SATA SSD", partial(of_storage.long_read, sort="SATA SSD"), 2e-3),
-    Probe("volume-read-4kb", "read 4 KB randomly from other storage", partial(of_storage.random_read, sort="other storage")),
+    Probe("volume-read-4kb", "read 4 KB randomly from other storage", _random("read", "other storage")),
     Probe("volume-read-1mb", "read 1 MB in a row from other storage", partial(of_storage.long_read, sort="other storage")),
     Probe("disk-read-1mb", "read 1 MB in a row from a hard disk", partial(of_storage.long_read, sort="hard disk"), 5e-3),
-    Probe("disk-read-4kb", "seek and rotation of a hard disk, 4 KB", partial(of_storage.random_read, sort="hard disk"), 10e-3),
+    Probe("disk-read-4kb", "seek and rotation of a hard disk, 4 KB", _random("read", "hard disk"), 10e-3),
     Probe("wan", "round trip California to the Netherlands", partial(of_network.round_trip, far=True), 150e-3),
     Probe("gpu-shared", "GPU shared memory (or L1) access", of_gpu.shared_memory, 30e-9, "gpu"),
     Probe("gpu-l2", "GPU L2 access", of_gpu.second_level, None, "gpu"),

@@ -20,16 +20,6 @@ SATA: Final = 600e6  # bytes per second that SATA carries at most
 SECTOR: Final = 512.0  # bytes: what takes less at a time is no block device
 
 
-def random_read(machine: Machine, sort: Sort) -> Timed:
-    """4 KB (64 bytes of persistent memory) from anywhere, nothing else under way."""
-    return _random(machine, sort, "read")
-
-
-def random_write(machine: Machine, sort: Sort) -> Timed:
-    """4 KB (64 bytes of persistent memory) to anywhere, nothing else under way."""
-    return _random(machine, sort, "write")
-
-
 def long_read(machine: Machine, sort: Sort) -> Timed:
     """A megabyte of a read of a gigabyte in a row."""
     name = find(machine, sort)
@@ -66,7 +56,8 @@ def sort_of(model: Storage) -> Sort:
             return "other storage"
 
 
-def _random(machine: Machine, sort: Sort, way: Literal["read", "write"]) -> Timed:
+def random_access(machine: Machine, sort: Sort, way: Literal["read", "write"]) -> Timed:
+    """4 KB (64 bytes of persistent memory) anywhere, nothing else under way."""
     name = find(machine, sort)
     size = LINE if sort == "persistent memory" else PAGE
     host = machine.host_of(name, linked=True)

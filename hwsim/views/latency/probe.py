@@ -32,42 +32,24 @@ class Lacks(Exception):
     """The machine has no such part, or the part lacks a number."""
 
 
-def only(machine: Machine, kind: str) -> str:
-    """The first device of a kind.
-
-    Raises:
-        Lacks: there is none.
-    """
-    names = machine.devices_of(kind)
-    if not names:
-        raise Lacks(f"the machine has no {kind}")
-    return names[0]
-
-
 def first_cpu(machine: Machine) -> tuple[str, Cpu]:
-    """The first CPU, and its model.
-
-    Raises:
-        Lacks: there is none.
-    """
-    name = only(machine, "cpu")
-    model = machine.device(name).model
-    if not isinstance(model, Cpu):
-        raise Lacks(f"{name} is no single cpu")
-    return name, model
+    """The first CPU, and its model; raises Lacks."""
+    return _first(machine, "cpu", Cpu)
 
 
 def first_gpu(machine: Machine) -> tuple[str, Gpu]:
-    """The first GPU, and its model.
+    """The first GPU, and its model; raises Lacks."""
+    return _first(machine, "gpu", Gpu)
 
-    Raises:
-        Lacks: there is none.
-    """
-    name = only(machine, "gpu")
-    model = machine.device(name).model
-    if not isinstance(model, Gpu):
-        raise Lacks(f"{name} is no gpu")
-    return name, model
+
+def _first(machine: Machine, kind: str, model: type[Model]) -> tuple[str, Model]:
+    names = machine.devices_of(kind)
+    if not names:
+        raise Lacks(f"the machine has no {kind}")
+    found = machine.device(names[0]).model
+    if not isinstance(found, model):
+        raise Lacks(f"{names[0]} is no single {kind}")
+    return names[0], found
 
 
 def rates(capacities: tuple[Capacity, ...]) -> Mapping[str, float]:

@@ -30,7 +30,7 @@ from hwsim.ticks import FEMTO
 _DIGITS: Final = str.maketrans("", "", "0123456789")
 SERVED: Final = "infer"  # kind of the ops of a served model
 LONGEST: Final = 4096  # of its ops, whose causes are looked at
-MOST: Final = 12  # kinds of ops; a run with more has no rows, a pipeline the longest ones
+MOST: Final = 12  # kinds of ops; a run with more has no rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +53,10 @@ def each_op(timeline: Timeline) -> tuple[Each, ...]:
     for number, label in enumerate(labels):
         if label.device and label.kind not in HOST and label.kind != ARRIVE:
             rows.setdefault((label.name, label.kind, family(label.device)), []).append(number)
-            if len(rows) > MOST and not flat.graph.lines:
+            if len(rows) > MOST:
                 return ()
     if not len(timeline):
         return ()
-    if len(rows) > MOST:
-        rows = _longest(timeline, rows)
     names = [name for name, _, _ in rows]
     by_label = np.argsort(flat.label, kind="stable")
     bounds = np.searchsorted(flat.label[by_label], np.arange(len(labels) + 1))
@@ -82,22 +80,6 @@ def each_op(timeline: Timeline) -> tuple[Each, ...]:
         limit = family(cause.of_op) if max(len(members), many.max()) > 1 else cause.of_op
         kinds.append(Each(title, times, seconds / times, rate, count, limit))
     return (*kinds, *_waiting(timeline, met)) if met is not None else tuple(kinds)
-
-
-def _longest(timeline: Timeline, rows: dict[tuple[str, str, str], list[int]]) -> dict[tuple[str, str, str], list[int]]:
-    """The ops of a pipeline's stages, and the longest of a training's ops up to `MOST` kinds in all."""
-    took = np.bincount(
-        timeline.flat.label, (timeline.end - timeline.start).astype(np.float64) / FEMTO, len(timeline.flat.graph.labels)
-    )
-    labels = timeline.flat.graph.labels
-    stages = [stage for line in timeline.flat.graph.lines for stage in line.stages if len(stage.ops) > MOST // 2]
-    inside = {label for stage in stages for label in stage.ops}
-    order = sorted(
-        rows,
-        key=lambda row: (any(labels[number] in inside for number in rows[row]), -math.fsum(took[number] for number in rows[row])),
-    )
-    kept = set(order[:MOST])
-    return {row: members for row, members in rows.items() if row in kept}
 
 
 def _waiting(timeline: Timeline, met: Arrivals) -> Iterator[Each]:
