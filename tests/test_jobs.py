@@ -112,18 +112,6 @@ def test_a_job_that_is_skipped_might_as_well_not_be_written() -> None:
         run({name: {**job, "skip": True} for name, job in jobs.items()})
 
 
-def test_explain_tells_how_much_longer_each_job_takes_with_the_others() -> None:
-    """Two copies share a link for two seconds; a third, later one has it to itself."""
-    jobs = {
-        "one": {"program": [COPY]},
-        "two": {"program": [COPY]},
-        "late": {"start": "3 s", "program": [COPY]},
-    }
-    found = explain(hwsim.simulate(FILE, {"hwsim": "workload/1", "jobs": jobs}))
-    assert {each.job: each.together_s for each in found.alone} == pytest.approx({"late": 1, "one": 2, "two": 2}, rel=1e-4)
-    assert [each.alone_s for each in found.alone] == pytest.approx([1, 1, 1], rel=1e-4)
-
-
 def test_two_jobs_share_a_gpu_as_their_kernels_do() -> None:
     def ends(*each: dict[str, Any]) -> list[float]:
         found = run({str(number): {"program": [{"repeat": {"times": 100, "do": [do]}}]} for number, do in enumerate(each)})

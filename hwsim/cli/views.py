@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -79,7 +78,6 @@ def show(
         plot_option: the option that names the file of the figure.
     """
     from hwsim.cli.errors import in_words
-    from hwsim.cli.progress import progress
     from hwsim.functions.views import read
     from hwsim.views.kit.figure import suffix_of
     from hwsim.views.kit.view import Unshowable
@@ -96,8 +94,7 @@ def show(
         built, graph, heading = read(machine, workload, settings)
     extra = {"graph": graph} if "workload" in view.needs else {}
     try:
-        with progress(shown=bool(view.counts) and sys.stderr.isatty(), unit=view.counts) as report:
-            findings = view.find(built, **extra, **({"progress": report} if view.counts else {}), **options)
+        findings = view.find(built, **extra, **options)
         printed = view.document(findings, heading) if as_json else view.text(findings, heading, **options)
     except Unshowable as error:
         if error.option:

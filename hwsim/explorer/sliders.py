@@ -114,10 +114,6 @@ def _own(machine: Tree) -> Iterator[str]:
         yield from (path for path, _, _ in _inside(part, f"machine.{name}", ""))
     if links is None:
         return
-    if links.is_mapping:
-        for name, link in links.items():
-            yield from (path for path, _, _ in _inside(link, f"machine.links.{name}", ""))
-        return
     called = [each.text("name") or each.text("kind") or "" for each in links.elements()]
     for index, link in enumerate(links.elements()):
         name = called[index] if called.count(called[index]) == 1 else str(index)

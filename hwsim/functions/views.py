@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from hwsim.api import Source, prepare
@@ -147,7 +147,6 @@ def collectives(
     among: str = "",
     bytes: str | float = "1KiB..16GiB",  # noqa: A002
     algorithm: str = "",
-    progress: Callable[[int, int], None] | None = None,
 ) -> Collectives:
     """The time of a collective on a machine, by size and algorithm.
 
@@ -158,14 +157,13 @@ def collectives(
         among: the devices, "gpu0..3" or with commas; default: all GPUs, without any all CPUs.
         bytes: a size, several with commas, or a range that doubles, "1KiB..16GiB".
         algorithm: "auto" (what the library would choose), "all", or names with commas.
-        progress: called with the rows done and all rows.
 
     Raises:
         SpecError: mistakes of the file, or no such operation, devices or sizes.
     """
     sizes = bytes if isinstance(bytes, str) else f"{bytes:g} B"
     options: dict[str, Any] = {"operation": op, "among": among or None, "sizes": sizes, "algorithm": algorithm or None}
-    return Collectives(*_found("collectives", machine, None, set, progress=progress, **options))
+    return Collectives(*_found("collectives", machine, None, set, **options))
 
 
 def topology(machine: Source | Machine, *, set: Mapping[str, object] | None = None, of: str = "") -> Topology:  # noqa: A002

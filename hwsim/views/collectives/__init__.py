@@ -20,5 +20,4 @@ VIEW = View(
                "workload that names none: auto where the machine says its library, else rings).", "NAMES"),
     ),
     plots="Write busbw against size (.png, .svg or .pdf).",
-    counts="rows",
 )  # fmt: skip

@@ -14,7 +14,7 @@ sends and receives, as they print it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from hwsim.communication import ALGORITHMS, OPERATIONS, Algorithm, CannotCollect, Operation
@@ -33,8 +33,6 @@ AUTO: Final = "auto"
 ALL: Final = "all"
 MOST: Final = 10_000  # sizes
 NAMES: Final = (AUTO, *ALGORITHMS)
-
-Progress = Callable[[int, int], None]  # rows done, rows in all
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +84,7 @@ class Measured:
         return tuple(row for row in self.rows if row.algorithm == algorithm)
 
 
-def find(
-    machine: Machine, *, operation: str, sizes: str, among: str = "", algorithm: str = "", progress: Progress | None = None
-) -> Measured:
+def find(machine: Machine, *, operation: str, sizes: str, among: str = "", algorithm: str = "") -> Measured:
     """Rows of a collective by the texts that a user gives: see `measure`.
 
     Raises:
@@ -100,7 +96,7 @@ def find(
         _refuse_unknown(name, (*NAMES, ALL), "--algorithm", "algorithm")
     does = next(each for each in OPERATIONS if each == operation)
     try:
-        return measure(machine, does, _devices(machine, among), _sizes(sizes), names, progress)
+        return measure(machine, does, _devices(machine, among), _sizes(sizes), names)
     except (CannotCollect, NoRoute, UnknownName) as error:
         raise Unshowable(str(error), error.hint) from error
 
@@ -149,7 +145,6 @@ def measure(
     devices: Sequence[str],
     sizes: Sequence[float],
     algorithms: Sequence[str] = (),
-    progress: Progress | None = None,
 ) -> Measured:
     """Every size by every algorithm.  `all` is every algorithm that can, after auto; without any it is a workload's default.
 
@@ -165,8 +160,8 @@ def measure(
     rates, factor = machine.rates(), Exchanged(operation, 1.0, len(devices)).passed
     rows: list[Row] = []
     cannot: dict[str, str] = {}
-    for number, size in enumerate(sizes):
-        for at, name in enumerate(wanted):
+    for size in sizes:
+        for name in wanted:
             if name in cannot:
                 continue
             algorithm: Algorithm | None = None if name == AUTO else ALGORITHMS[name]
@@ -182,8 +177,6 @@ def measure(
             choice = flows.phases[0].cost.choice if flows.phases else None
             ideal = is_ideal(machine, algorithm, operation, devices, size)
             rows.append(Row(size, name, seconds, algbw, algbw * factor, choice, ideal))
-            if progress is not None:
-                progress(number * len(wanted) + at + 1, len(sizes) * len(wanted))
     library = library_of(machine, devices)
     done = tuple(name for name in wanted if name not in cannot)
     assumed = isinstance(library, Nccl) and source_of(library.sources, "start").kind == "default"

@@ -1,4 +1,4 @@
-"""Explanation of a run as a file: text, JSON (`hwsim: explain/1`) or a figure, by the file's suffix."""
+"""Explanation of a run as JSON (`hwsim: explain/1`)."""
 
 from __future__ import annotations
 
@@ -50,7 +50,6 @@ def as_dict(result: Result, explanation: Explanation, *, path: bool = False) -> 
             }
             for run in explanation.runs
         ],
-        "alone": [picked(each, "job", "together_s", "alone_s", "slowdown") for each in explanation.alone],
         "activities": [
             picked(
                 activity, "sort", "device", "names", "count", "busy_s", "work_s", on_path_s="path_s", hidden_s="hidden_s"

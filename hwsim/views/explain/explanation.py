@@ -13,7 +13,6 @@ from hwsim.results.critical import CriticalPath, Share, critical_path
 from hwsim.results.invariants import refuse
 from hwsim.results.result import Result
 from hwsim.spec.shelf import sharing
-from hwsim.views.explain.alone import Alone, alone
 from hwsim.views.explain.derivation import Derivation, derivations
 from hwsim.views.explain.measure import Measure
 from hwsim.views.explain.overlap import Activity, activities
@@ -40,7 +39,6 @@ class Explanation:
         runs: the path in short.
         derivations: durations of the ops on the path, the longest first; or of the requested ops.
         what_if: None if no change was tried; see `what_if.Tried`, also for `untried`, `left` and `measure`.
-        alone: slowdown of each job by the others; none if no change was tried.
     """
 
     path: CriticalPath
@@ -53,7 +51,6 @@ class Explanation:
     sentences: tuple[str, ...]
     left: tuple[str, ...] = ()
     measure: Measure | None = None
-    alone: tuple[Alone, ...] = ()
 
 
 @sharing
@@ -79,9 +76,8 @@ def explain(
     accounting = path.limited_by
     chosen = _longest_first(path) if op is None else _named(result, op)
     again = len(timeline) <= LARGEST if again is None else again
-    tried: Tried | None = None
-    if again:
-        tried = what_if(result, path, progress=progress)
+    tried = what_if(result, path, progress=progress) if again else None
+    told = tried or Tried(())
     done = activities(timeline, path)
     refuse(_breaches(accounting, done, timeline.makespan_fs))
     return Explanation(
@@ -90,12 +86,11 @@ def explain(
         runs=runs(timeline, path),
         derivations=derivations(timeline, chosen),
         activities=done,
-        what_if=None if tried is None else tried.rows,
-        untried=0 if tried is None else tried.untried,
+        what_if=told.rows if again else None,
+        untried=told.untried,
         sentences=sentences(timeline.makespan_fs, done, tried),
-        left=() if tried is None else tried.left,
-        measure=None if tried is None else tried.measure,
-        alone=alone(result) if again else (),
+        left=told.left,
+        measure=told.measure,
     )
 
 

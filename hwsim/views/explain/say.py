@@ -12,7 +12,6 @@ from hwsim.results import invariants
 from hwsim.results.cause import Cause
 from hwsim.results.critical import Share, at_paces, families
 from hwsim.results.result import Result
-from hwsim.views.explain import alone
 from hwsim.views.explain.derivation import Derivation, Line, duration, fraction, seconds
 from hwsim.views.explain.explanation import Explanation
 from hwsim.views.explain.measure import TIMES
@@ -78,10 +77,6 @@ def _lines(result: Result, explanation: Explanation, path: bool, derived: int) -
         yield f"  and {_count(len(explanation.derivations) - len(shown), 'kind')} of ops more: --op NAME shows one, --json all"
     yield from _heading("what if one number of the files were twice as good, and the rest as it is")
     yield from _what_if(result, explanation)
-    if explanation.alone:
-        yield from _heading("what if each job had the machine to itself")
-        for sentence in alone.lines(explanation.alone):
-            yield from wrapped(sentence, 2)
 
 
 def _sections(result: Result, place: Place) -> Iterator[str]:

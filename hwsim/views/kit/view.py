@@ -3,7 +3,7 @@
 A view `NAME` is the package `hwsim.views.NAME`. Its docstring is the help of the command, its `VIEW` names the options, and four
 functions do the work, imported when they are called (a short view has them all in the one file `hwsim/views/NAME.py`):
 
-    find.find(machine, **options)           findings; `graph` and `progress` are options where the view asks for them
+    find.find(machine, **options)           findings; `graph` is an option where the view asks for it
     say.text(findings, heading, **options)  text
     say.document(findings)                  the body of the JSON document
     draw.figure(findings, heading, suffix)  chunks of a file: PNG, SVG or PDF
@@ -75,7 +75,6 @@ class View(NamedTuple):
         needs: files on the command line; the last one may be left out if in brackets.
         schema: first entry of its JSON document, `latency/1`.
         plots: help of the option --plot; "" for a view that draws nothing.
-        counts: what its progress bar counts; "" for none.
     """
 
     name: str
@@ -83,7 +82,6 @@ class View(NamedTuple):
     schema: str
     options: tuple[Option, ...]
     plots: str = "Write a figure (.png, .svg or .pdf)."
-    counts: str = ""
 
     def find(self, machine: Any, **options: Any) -> Any:
         """The findings.
