@@ -34,14 +34,14 @@ def rows(machine: str, **settings: str) -> dict[str, float]:
 
 def test_the_machine_of_the_text_has_every_row_of_the_text_within_a_fifth() -> None:
     found = latencies(api.load_machine(TEXT))
-    assert [each.key for each in found.missing if each.text_s is not None] == []
+    assert [each.probe.key for each in found.missing if each.probe.text_s is not None] == []
     assert {row.key: row.ratio for row in found.rows if row.ratio is not None and not 0.8 <= row.ratio <= 1.2} == {}
 
 
 def test_every_row_is_unique_and_either_found_or_missing_with_a_reason() -> None:
     assert len(set(KEYS)) == len(KEYS)
     found = latencies(api.load_machine("dgx-a100"))
-    assert sorted([*(row.key for row in found.rows), *(row.key for row in found.missing)]) == sorted(KEYS)
+    assert sorted([*(row.key for row in found.rows), *(row.probe.key for row in found.missing)]) == sorted(KEYS)
     assert all(each.reason for each in found.missing)
     assert isinstance(found.row("l1"), Row)
     assert isinstance(found.row("wan"), Missing)
@@ -193,5 +193,5 @@ def test_the_figure_is_written_and_is_the_same_twice(tmp_path: Path, suffix: str
     path = tmp_path / f"rows{suffix}"
     assert hwsim("latency", TEXT, "--plot", path).exit_code == 0
     assert path.stat().st_size > 5_000
-    found = latencies(api.load_machine(TEXT))
-    assert list(figure(found, Heading(found.machine), suffix)) == [path.read_bytes()]
+    machine = api.load_machine(TEXT)
+    assert list(figure(latencies(machine), Heading(machine.name), suffix)) == [path.read_bytes()]

@@ -12,12 +12,12 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from hwsim import api, ticks
+from hwsim import ticks
 from hwsim.api import Run
 from hwsim.engine import Deadlock
 from hwsim.explorer.answer import answer
 from hwsim.explorer.asked import State, Unclear, mistake, mistakes_of, number_of, state_of, text_of, texts_of
-from hwsim.explorer.picture import Picture, picture
+from hwsim.explorer.picture import NOTHING, Picture, picture
 from hwsim.explorer.sliders import sliders
 from hwsim.explorer.spans import Tints
 from hwsim.machine import Machine
@@ -127,16 +127,7 @@ def _op(desk: Desk, question: Mapping[str, Any]) -> dict[str, Any]:
 
 def _picture(desk: Desk, said: Mapping[str, Any]) -> Mapping[str, Any]:
     drawn = desk.picture(desk.run(state_of(said)))
-    return {"hash": "", "boxes": [], "lines": [], "frames": [], "round": False} if drawn is None else drawn.entries
-
-
-def _machine(desk: Desk, question: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The picture of the machine before it has run."""
-    state = state_of(question)
-    session = desk.session(state)
-    with session.warm():
-        machine, _ = sources.changed(*session.files, state.settings, Mistakes(), [])
-        return picture(api.load_machine(machine)).entries
+    return NOTHING.entries if drawn is None else drawn.entries
 
 
 def _more(desk: Desk, said: Mapping[str, Any]) -> dict[str, Any]:
@@ -190,7 +181,6 @@ _DOORS: Final[dict[str, Callable[[Desk, Mapping[str, Any]], Mapping[str, Any]]]]
     "run": _run,
     "op": _op,
     "picture": _picture,
-    "machine": _machine,
     "more": _more,
     "sliders": _sliders,
     "curve": _curve,

@@ -60,10 +60,10 @@ class Slider:
 
 def sliders(machine: Tree, workload: Tree) -> tuple[Slider, ...]:
     """Sliders of both files: parameters, then numbers of the files, then numbers of the parts that they use."""
-    every = [each for each in _all(machine, workload) if each is not None]
     by_path: dict[str, Slider] = {}
-    for each in every:
-        by_path.setdefault(each.path, each)
+    for each in _all(machine, workload):
+        if each is not None:
+            by_path.setdefault(each.path, each)
     order: dict[Group, int] = {"parameters": 0, "workload": 1, "machine": 2, "parts": 3}
     return tuple(sorted(by_path.values(), key=lambda each: order[each.group])[:MOST])
 

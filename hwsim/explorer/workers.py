@@ -16,13 +16,15 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from hwsim.explorer import starting
-from hwsim.explorer.questions import HAND, NEWEST, REST
 from hwsim.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from multiprocessing.connection import Connection
 
+HAND: Final = frozenset({"run", "op", "picture"})  # answered by one process: they are of the run that is seen
+REST: Final = frozenset({"curve", "exported", "file", "more", "sliders"})
+NEWEST: Final = frozenset({"run", "op", "more", "curve", "picture"})  # the newest alone matters
 PATIENCE: Final = 1.0  # seconds that a computation may go on while a newer one waits
 MOST_WAITING: Final = 32
 STALE: Final = b'{"stale": true}'

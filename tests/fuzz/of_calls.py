@@ -17,7 +17,7 @@ import numpy as np
 
 import hwsim
 from hwsim.explorer.doors import Desk
-from hwsim.explorer.questions import HAND, REST
+from hwsim.explorer.workers import HAND, REST
 from hwsim.results.invariants import BrokenInvariant
 from tests.fuzz import corpus
 from tests.fuzz.case import Case, Made, text

@@ -90,14 +90,10 @@ async function draw(hash) {
   glow(run.busy || {}, predict.isHidden());
 }
 
-/** What is there before the first run: names, files, sliders, and the machine, which nothing has made busy yet. */
+/** What is there before the first run: names, files and sliders. */
 async function beforeTheRun() {
   answer.awaited(state.called);
   await asksSliders();
-  const found = run ? null : await ask("machine", asked()).catch(() => null);
-  if (run || !found?.boxes) return;
-  picture = found.hash;
-  drawMachine($("machine"), found);
 }
 
 /** When the hand rests: the address, words for screen readers, sentences and what would help, the curve. */

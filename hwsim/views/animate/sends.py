@@ -41,15 +41,6 @@ class Chunk(NamedTuple):
     knots: tuple[Knot, ...]
 
 
-class Way(NamedTuple):
-    """A line on which chunks move."""
-
-    x: float
-    y: float
-    to_x: float
-    to_y: float
-
-
 @dataclass(frozen=True, slots=True)
 class Scene:
     """An animation as data.
@@ -58,6 +49,7 @@ class Scene:
         title: what is seen; below: the run.
         begin, end: seconds of the run that are shown.
         devices: name and middle of each box.
+        ways: both ends of each line on which chunks move.
     """
 
     title: str
@@ -65,7 +57,7 @@ class Scene:
     begin: float
     end: float
     devices: tuple[tuple[str, float, float], ...]
-    ways: tuple[Way, ...]
+    ways: tuple[tuple[float, ...], ...]
     chunks: tuple[Chunk, ...]
 
 
@@ -111,7 +103,7 @@ def scene(result: Result) -> Scene:
     size = format_quantity(amounts[-1], "B") if len(amounts) == 1 else f"up to {format_quantity(amounts[-1], 'B')}"
     title = f"{len(sends)} sends of {size} between {len(devices)} devices take {format_quantity(end - begin, 's')}"
     below = about(result.workload, result.machine, result.settings)
-    ways = tuple(Way(*port[source], *port[target]) for source, target in dict.fromkeys((each[1], each[2]) for each in sends))
+    ways = tuple((*port[source], *port[target]) for source, target in dict.fromkeys((each[1], each[2]) for each in sends))
     return Scene(title, below, begin, end, tuple((name, *place[name]) for name in devices), ways, tuple(chunks))
 
 

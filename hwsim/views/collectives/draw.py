@@ -15,6 +15,7 @@ from hwsim.views.kit.figure import (
     DASHES,
     INK,
     about,
+    decades,
     figure_bytes,
     line_names,
     open_axes,
@@ -53,9 +54,7 @@ def figure(measured: Measured, heading: Heading, suffix: str) -> Iterable[bytes]
         axes.set_xticks(shown, [size_text(size) for size in shown])
         axes.minorticks_off()
         least, most = min(row.busbw for row in drawn), max(row.busbw for row in drawn)
-        low, high = math.floor(math.log10(least)), math.ceil(math.log10(most))
-        decades = [10.0**power for power in range(low, max(high, low + 1) + 1)]
-        axes.set_yticks(decades, [format_quantity(rate, "B/s") for rate in decades])
+        decades(axes.yaxis, lambda rate: format_quantity(rate, "B/s"))
         axes.set_ylim(least / 2.2, most * 1.6)
         open_axes(axes)
         axes.set_xlabel("size of the data")

@@ -6,14 +6,14 @@ They are simulated on a changed op graph, and marked to distinguish them from ch
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
 from hwsim.demand import Capacity, Cost
 from hwsim.formats import family
-from hwsim.graph.opgraph import Block, OpGraph
+from hwsim.graph.opgraph import Block, Label, OpGraph
 from hwsim.records import dataclass
 from hwsim.results.cause import HOST, Cause, binding, is_modelled, latency_parts
 
@@ -34,12 +34,13 @@ def against(cause: Cause, graph: OpGraph) -> Hypothetical | None:
         case "time" if cause.label == "start" and not cause.name:
             return None  # a job's late start belongs to no part
         case "time":
-            return Hypothetical(f"{cause.label}{where} in half the time", _shorter(cause.label, name))
+            return Hypothetical(f"{cause.label}{where} in half the time", _shorter(name, _is(cause.label), _is_stated))
         case "floor" if cause.op:
             line = family(str(replace(cause, label=cause.line)))
-            return Hypothetical(f"{line} in half the time", _shorter(cause.op, name, is_modelled))
+            return Hypothetical(f"{line} in half the time", _shorter(name, _is(cause.op), is_modelled))
         case "dispatch" | "return":
-            return Hypothetical(f"{cause.kind}{where} in half the time", _shorter_host(cause.kind, name))
+            shorter = _shorter(name, lambda label: label.kind == cause.kind, lambda _: True)
+            return Hypothetical(f"{cause.kind}{where} in half the time", shorter)
         case "pool":
             return Hypothetical(f"twice as many in {name}", _more(name))
         case "capacity":
@@ -91,31 +92,22 @@ def _is_stated(cost: Cost) -> bool:
     return line is not None and line.kind == "stated"
 
 
-def _shorter(name: str, device: str, has_time: Callable[[Cost], bool] = _is_stated) -> Callable[[OpGraph], OpGraph]:
-    """Halve the ops of this name whose time the workload, or a model, gives."""
+def _shorter(device: str, is_meant: Callable[[Label], bool], has_time: Callable[[Cost], bool]) -> Callable[[OpGraph], OpGraph]:
+    """Halve the own times of these ops of a device, and their bodies where the workload, or a model, gives the time."""
 
     def apply(graph: OpGraph) -> OpGraph:
-        labels = [label.name == name and family(label.device) == device and label.kind not in HOST for label in graph.labels]
-        return _halved(graph, labels, [has_time(cost) for cost in graph.costs])
+        named = np.array([family(label.device) == device and is_meant(label) for label in graph.labels], np.bool_)
+        priced = np.array([*map(has_time, graph.costs), False], np.bool_)
+
+        def half(block: Block) -> Block:
+            mine = named[block.label]
+            time = np.where(mine, block.time // 2, block.time)
+            return replace(block, time=time, size=np.where(mine & priced[block.cost], block.size / 2, block.size))
+
+        return replace(graph, blocks=tuple(half(block) for block in graph.blocks))
 
     return apply
 
 
-def _shorter_host(kind: str, device: str) -> Callable[[OpGraph], OpGraph]:
-    def apply(graph: OpGraph) -> OpGraph:
-        labels = [label.kind == kind and family(label.device) == device for label in graph.labels]
-        return _halved(graph, labels, [True] * len(graph.costs))
-
-    return apply
-
-
-def _halved(graph: OpGraph, labels: Sequence[bool], costs: Sequence[bool]) -> OpGraph:
-    """Own times of these labels halved, and their bodies where they have one of these costs."""
-    named, priced = np.array(labels, np.bool_), np.array([*costs, False], np.bool_)
-
-    def half(block: Block) -> Block:
-        mine = named[block.label]
-        time = np.where(mine, block.time // 2, block.time)
-        return replace(block, time=time, size=np.where(mine & priced[block.cost], block.size / 2, block.size))
-
-    return replace(graph, blocks=tuple(half(block) for block in graph.blocks))
+def _is(name: str) -> Callable[[Label], bool]:
+    return lambda label: label.name == name and label.kind not in HOST

@@ -22,14 +22,12 @@ class Waited:
         earlier: the op that it waited for; -1 if none.
         why: "first": it waits for nothing; "place": for a place of a pool that the other gives back; "queue": the other is before
             it in its queue; "end": it needs the other's end; "later": it starts some time after that.
-        late_s: seconds from the end of the other one (from 0, without one) to its start.
         says: the reason as a sentence's end, after "it starts when".
     """
 
     op: int
     earlier: int
     why: Why
-    late_s: float
     name: str
     device: str
     says: str
@@ -48,7 +46,7 @@ def _waited(timeline: Timeline, op: int, earlier: int) -> Waited:
     start = int(timeline.start[op])
     if earlier < 0:
         says = "the run begins: it waits for nothing" if not start else f"it comes, at {seconds(start / FEMTO)}"
-        return Waited(op, -1, "first" if not start else "later", start / FEMTO, "", "", says)
+        return Waited(op, -1, "first" if not start else "later", "", "", says)
     label = flat.graph.labels[int(flat.label[earlier])]
     late = start - int(timeline.end[earlier])
     before = (label.name or "a join") + (f" on {label.device}" if label.device else "")
@@ -63,4 +61,4 @@ def _waited(timeline: Timeline, op: int, earlier: int) -> Waited:
         why, says = "end", f"{before} has ended, which it needs"
     if late > 0 and why != "place":
         why, says = "later", f"{says}, and {seconds(late / FEMTO)} more"
-    return Waited(op, earlier, why, late / FEMTO, label.name, label.device, says)
+    return Waited(op, earlier, why, label.name, label.device, says)

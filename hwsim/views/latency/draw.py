@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any
 
 from hwsim.formats import format_quantity, precise
-from hwsim.views.kit.figure import COLOURS, INK, PAPER, about, figure_bytes, legend_below, open_axes, titled
+from hwsim.views.kit.figure import COLOURS, INK, PAPER, about, decades, figure_bytes, legend_below, open_axes, titled
 from hwsim.views.kit.view import Heading, Unshowable
 from hwsim.views.latency.find import Latencies, Row
 from hwsim.views.latency.say import TITLES
-
-FEW: Final = 7  # powers of ten that are all marked
 
 
 def figure(latencies: Latencies, heading: Heading, suffix: str) -> Iterable[bytes]:
@@ -28,7 +27,7 @@ def figure(latencies: Latencies, heading: Heading, suffix: str) -> Iterable[byte
         axes = drawn.add_subplot()
         places = range(len(rows))
         colours = [COLOURS[0] if row.table == "common" else COLOURS[1] for row in rows]
-        least = 10 ** _below(min(min(row.seconds, row.text_s or row.seconds) for row in rows))
+        least = 10.0 ** math.floor(math.log10(min(min(row.seconds, row.text_s or row.seconds) for row in rows)))
         most = max(max(row.seconds, row.text_s or 0.0) for row in rows)
         bars = axes.barh(places, [row.seconds - least for row in rows], left=least, color=colours, height=0.62)
         for bar, row in zip(bars, rows, strict=True):
@@ -45,9 +44,7 @@ def figure(latencies: Latencies, heading: Heading, suffix: str) -> Iterable[byte
             )
         axes.set_xscale("log")
         axes.set_xlim(least, most * 12)
-        ticks = [10.0**power for power in range(_below(least), _below(most) + 2)]
-        ticks = ticks[:: 2 if len(ticks) > FEW else 1]
-        axes.set_xticks(ticks, [precise(tick, "s") for tick in ticks])
+        decades(axes.xaxis, lambda tick: precise(tick, "s"))
         axes.set_yticks(places, [row.name for row in rows])
         axes.set_ylim(len(rows) - 0.4, -0.6)
         open_axes(axes, "x")
@@ -75,8 +72,3 @@ def _legend(rows: tuple[Row, ...], *, marked: bool) -> list[Any]:
         ring = {"marker": "o", "color": "none", "markerfacecolor": PAPER, "markeredgecolor": INK}
         handles.append(Line2D([], [], label="Dive into Deep Learning, 13.4", **ring))  # type: ignore[arg-type]
     return handles
-
-
-def _below(value: float) -> int:
-    """The power of ten below."""
-    return int(f"{value:e}".partition("e")[2])

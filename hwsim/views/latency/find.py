@@ -58,13 +58,21 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Missing:
-    """A row that the machine has no part for."""
+class Probe:
+    """A row of a table, and the function that times it."""
 
     key: str
     name: str
-    table: Table
-    text_s: float | None
+    measure: Callable[[Machine], Timed]
+    text_s: float | None = None
+    table: Table = "common"
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """A row that the machine has no part for."""
+
+    probe: Probe
     reason: str
 
 
@@ -72,7 +80,6 @@ class Missing:
 class Latencies:
     """Rows in the order of the text's tables, and those left out."""
 
-    machine: str
     rows: tuple[Row, ...]
     missing: tuple[Missing, ...]
 
@@ -83,18 +90,7 @@ class Latencies:
             KeyError: no table has such a row.
         """
         rows: dict[str, Row | Missing] = {row.key: row for row in self.rows}
-        return (rows | {row.key: row for row in self.missing})[key]
-
-
-@dataclass(frozen=True, slots=True)
-class Probe:
-    """A row of a table, and the function that times it."""
-
-    key: str
-    name: str
-    measure: Callable[[Machine], Timed]
-    text_s: float | None = None
-    table: Table = "common"
+        return (rows | {row.probe.key: row for row in self.missing})[key]
 
 
 def _memory(size: float, *, remote: bool) -> Callable[[Machine], Timed]:
@@ -164,7 +160,7 @@ def find(machine: Machine, **_: object) -> Latencies:
             timed = probe.measure(machine)
         except (Lacks, CannotCompute, NoRoute, UnknownName) as error:
             reason = error.message if isinstance(error, CannotCompute) else str(error)
-            missing.append(Missing(probe.key, probe.name, probe.table, probe.text_s, reason))
+            missing.append(Missing(probe, reason))
         else:
             rows.append(Row(probe.key, probe.name, probe.table, timed.seconds, probe.text_s, timed.part, timed.how, timed.why))
-    return Latencies(machine.name, tuple(rows), tuple(missing))
+    return Latencies(tuple(rows), tuple(missing))

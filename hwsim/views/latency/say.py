@@ -32,11 +32,11 @@ def text(latencies: Latencies, heading: Heading, *, every: bool = False, key: st
         return "\n".join(_derivation(latencies.row(key))) + "\n"
     rows, missing = latencies.rows, latencies.missing
     lines = [f"latency numbers  on  {heading.machine}"]
-    widest = max((len(name) for name in (*(row.name for row in rows), *(row.name for row in missing))), default=0)
+    widest = max((len(name) for name in (*(row.name for row in rows), *(row.probe.name for row in missing))), default=0)
     for kind, title in TITLES.items():
         if cells := [_cells(row) for row in rows if row.table == kind]:
             lines += ["", *table([(title, "here", "text", "ratio ", "from"), *cells], f"<{widest} >8 >8 >7 <")]
-        if every and (reasons := [(row.name, row.reason) for row in missing if row.table == kind]):
+        if every and (reasons := [(row.probe.name, row.reason) for row in missing if row.probe.table == kind]):
             lines += ["", f"  not on this machine: {title}", *table(reasons, f"<{widest} <")]
     if not rows:
         lines += ["", "  none: no part of it says enough (--all says what is missing)"]
@@ -60,7 +60,7 @@ def document(latencies: Latencies) -> dict[str, Any]:
         ]
         names = picked(row, "key", "name", "table", "ratio", "uses_text", "part", time_s="seconds")
         rows.append({**names, "text_s": row.text_s, "from": row.how, "why": why})
-    missing = [{**picked(row, "key", "name", "table", "reason"), "text_s": row.text_s} for row in latencies.missing]
+    missing = [picked(row.probe, "key", "name", "table", "text_s") | {"reason": row.reason} for row in latencies.missing]
     return {"rows": rows, "left_out": missing}
 
 
@@ -72,10 +72,9 @@ def _cells(row: Row) -> tuple[str, ...]:
 
 def _derivation(row: Row | Missing) -> list[str]:
     """Every line that lowering wrote for a row, with the numbers put in and their sources."""
-    lines = [f"{row.name} ({row.key})"]
     if isinstance(row, Missing):
-        return [*lines, f"  not on this machine: {row.reason}"]
-    lines.append(f"  {seconds(row.seconds)} of {row.part}: {row.how}")
+        return [f"{row.probe.name} ({row.probe.key})", f"  not on this machine: {row.reason}"]
+    lines = [f"{row.name} ({row.key})", f"  {seconds(row.seconds)} of {row.part}: {row.how}"]
     if row.text_s is not None:
         lines.append(f"  Dive into Deep Learning, 13.4, says {precise(row.text_s, 's')}; ratio {_ratio(row.ratio)}")
     for term in row.why:

@@ -88,13 +88,7 @@ def _ops(result: Result) -> Table | None:
     kinds = each_op(result.timeline)
     if not kinds:
         return None
-    columns = [
-        Column("op"),
-        Column("times", right=True),
-        Column("each", right=True),
-        Column("rate", right=True),
-        Column("limited by"),
-    ]
+    columns = [Column("op"), *(Column(name, right=True) for name in ("times", "each", "rate")), Column("limited by")]
     rows = [
         (
             Cell(kind.name),

@@ -67,7 +67,7 @@ def _finding(roofline: Roofline) -> str:
         share = format_share(point.attained / roofline.roof(point))
         return f"{point.name} reaches {share} of its roof on {roofline.device}"
     most = max(level.peak for level in roofline.compute)
-    ridge = most / next(level.peak for level in roofline.memory if level.key == "memory")
+    ridge = most / roofline.bandwidth
     return f"{roofline.device}: {precise(float(f'{most:.3g}'), 'FLOP/s')} from {ridge:,.0f} FLOP per byte on"
 
 
@@ -94,11 +94,17 @@ def _panel(axes: Axes, roofline: Roofline) -> tuple[list[Text], list[Annotation]
     axes.set_xlim(low, high)
     axes.set_ylim(10.0 ** math.floor(math.log10(floor)), top * 3)
     slopes = [_slope(axes, level, number, low, top) for number, level in enumerate(roofline.memory)]
-    first = next(level.peak for level in roofline.memory if level.key == "memory")
+    first = roofline.bandwidth
     for level, _ in compute:
         axes.plot([level.peak / fastest, high], [level.peak, level.peak], color=INK, linewidth=1.8)
         if level.sustained < 0.97 * level.peak:
-            axes.plot([level.sustained / first, high], [level.sustained] * 2, color=INK, linewidth=0.8, linestyle=(0, (4, 3)))
+            axes.plot(
+                [level.sustained / first, high],
+                [level.sustained] * 2,
+                color=INK,
+                linewidth=0.8,
+                linestyle=(0, (4, 3)),
+            )
     heights = [(level.peak, f"{name}  {precise(float(f'{level.peak:.3g}'), 'FLOP/s')}", INK) for level, name in compute]
     names = line_names(axes, heights, 8)
     _points(axes, roofline, high)

@@ -19,6 +19,7 @@ from typing import Final
 from hwsim.machine import Link, Machine
 from hwsim.records import dataclass
 from hwsim.views.topology.flow import Network
+from hwsim.views.topology.reach import neighbours
 
 MOST_CUTS: Final = 1000
 
@@ -91,10 +92,7 @@ def _carrying(machine: Machine, links: Sequence[Link], members: frozenset[str]) 
         link for link in links if all(name in members or machine.devices[name].forwards for name in (link.source, link.target))
     ]
     while True:
-        near: dict[str, set[str]] = {}
-        for link in kept:
-            near.setdefault(link.source, set()).add(link.target)
-        dead = {name for name, others in near.items() if len(others) == 1 and name not in members}
+        dead = {name for name, others in neighbours(kept).items() if len(others) == 1 and name not in members}
         if not dead:
             return kept
         kept = [link for link in kept if link.source not in dead and link.target not in dead]
@@ -132,9 +130,7 @@ def _every(classes: Sequence[Sequence[str]], members: Sequence[str]) -> Iterator
 
 def _reached(links: Sequence[Link], start: str) -> set[str]:
     """Devices that links lead to from one of them."""
-    near: dict[str, set[str]] = {}
-    for link in links:
-        near.setdefault(link.source, set()).add(link.target)
+    near = neighbours(links)
     reached, front = {start}, {start}
     while front:
         front = set().union(*(near.get(name, set()) for name in front)) - reached

@@ -5,7 +5,7 @@ A set of devices is the bits of one integer, so that a step from all devices to 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from hwsim.machine import Link, Machine
 from hwsim.records import dataclass
@@ -50,9 +50,7 @@ def reach(machine: Machine, members: Sequence[str]) -> Reach | None:
 
 def _levels(links: Sequence[Link], members: Sequence[str], forwards: set[str]) -> list[list[int]]:
     """For each member, by number of hops, the members at that distance, as bits."""
-    near: dict[str, set[str]] = {}
-    for link in links:
-        near.setdefault(link.source, set()).add(link.target)
+    near = neighbours(links)
     seen = {name: 1 << at for at, name in enumerate(members)}
     front = dict(seen)
     levels = [[0] for _ in members]
@@ -71,6 +69,14 @@ def _levels(links: Sequence[Link], members: Sequence[str], forwards: set[str]) -
                 if name in forwards:
                     front[name] = new
     return levels
+
+
+def neighbours(links: Iterable[Link]) -> dict[str, set[str]]:
+    """The devices that links lead to from each."""
+    near: dict[str, set[str]] = {}
+    for link in links:
+        near.setdefault(link.source, set()).add(link.target)
+    return near
 
 
 def _lowest(mask: int) -> int:
