@@ -69,7 +69,7 @@ class Desk:
         shown = (
             {"picture": "", "busy": {}} if drawn is None else {"picture": drawn.entries["hash"], "busy": drawn.busy(run.usage)}
         )
-        return answer(run, _tints(state), pixels=state.pixels, part=state.part) | shown
+        return answer(run, Tints(state.coloured, state.whole), pixels=state.pixels, part=state.part) | shown
 
     def picture(self, run: Run) -> Picture | None:
         """The picture of a run's machine."""
@@ -110,10 +110,6 @@ def _run(desk: Desk, question: Mapping[str, Any]) -> dict[str, Any]:
     took = time.perf_counter() - began
     shown = desk.answer(state, run)
     return shown | {"cost": {"simulate": took, "pack": time.perf_counter() - began - took}}
-
-
-def _tints(state: State) -> Tints:
-    return Tints(state.coloured, state.whole)
 
 
 def _op(desk: Desk, question: Mapping[str, Any]) -> dict[str, Any]:

@@ -112,10 +112,9 @@ def _own(machine: Tree) -> Iterator[str]:
     parts, links = machine.get("parts"), machine.get("links")
     for name, part in parts.items() if parts is not None else ():
         yield from (path for path, _, _ in _inside(part, f"machine.{name}", ""))
-    if links is None:
-        return
-    called = [each.text("name") or each.text("kind") or "" for each in links.elements()]
-    for index, link in enumerate(links.elements()):
+    entries = list(links.elements()) if links is not None else []
+    called = [each.text("name") or each.text("kind") or "" for each in entries]
+    for index, link in enumerate(entries):
         name = called[index] if called.count(called[index]) == 1 else str(index)
         yield from (path for path, _, _ in _inside(link, f"machine.links.{name}", ""))
 

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 _PALETTE: Final = dict(zip(("blue", "orange", "green", "purple", "sky", "red", "yellow", "black"), COLOURS, strict=False))
 _FILLS: Final = {"cpu": COLOURS[1], "gpu": COLOURS[2], "switch": COLOURS[7], "nic": COLOURS[3], "memory": COLOURS[4]}
-_OTHER: Final = PAPER
 _LEGEND: Final = 10
 
 
@@ -107,7 +106,7 @@ def _fill(kind: str) -> tuple[float, float, float]:
     """A pale tint of the colour of a kind of device, on the paper of the figure."""
     from matplotlib.colors import to_rgb
 
-    tint, paper = to_rgb(_FILLS.get(kind, _OTHER)), to_rgb(PAPER)
+    tint, paper = to_rgb(_FILLS.get(kind, PAPER)), to_rgb(PAPER)
     red, green, blue = (0.22 * a + 0.78 * b for a, b in zip(tint, paper, strict=True))
     return red, green, blue
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from hwsim.machine import Link, Machine, NoRoute, UnknownName
+from hwsim.machine.placed import PlacedDevice, PlacedNode
 from hwsim.records import dataclass
 from hwsim.views.kit.view import Unshowable
 from hwsim.views.topology.bisection import Bisection, bisection, parallel_links
@@ -105,16 +106,17 @@ def starred(machine: Machine, name: str) -> str:
     >>> starred(api.load_machine("p3.16xlarge"), "gpu3")
     'gpu*'
     """
-    device = machine.devices[name]
-    family = device.family if device.index is None else f"{device.family}*"
-    return f"{starred_node(machine, device.node)}.{family}" if device.node else family
+    return _starred(machine, machine.devices[name])
 
 
 def starred_node(machine: Machine, name: str) -> str:
     """The family of a machine inside the machine, after the families of those around it."""
-    node = machine.nodes[name]
-    family = node.family if node.index is None else f"{node.family}*"
-    return f"{starred_node(machine, node.node)}.{family}" if node.node else family
+    return _starred(machine, machine.nodes[name])
+
+
+def _starred(machine: Machine, placed: PlacedDevice | PlacedNode) -> str:
+    family = placed.family if placed.index is None else f"{placed.family}*"
+    return f"{starred_node(machine, placed.node)}.{family}" if placed.node else family
 
 
 def alike(machine: Machine) -> list[Alike]:
