@@ -203,7 +203,7 @@ def test_the_json_document_has_the_published_keys() -> None:
     assert set(found) == {
         "hwsim", "machine", "workload", "makespan_s", "makespan_fs", "issued_s", "op_count", "limited_by", "capacities", "expect",
         "set", "memory", "warnings", "requests", "jobs", "events", "latency_curves", "collectives", "pipelines", "serving",
-        "trainings", "fold", "interval", "issued_interval", "energy", "cost", "each",
+        "trainings", "fold", "interval", "issued_interval", "energy", "cost", "each", "work",
     }  # fmt: skip
     assert found["hwsim"] == "result/1"
     assert found["makespan_fs"] == round(found["makespan_s"] * FEMTO)
