@@ -11,7 +11,7 @@ import pytest
 from hwsim.communication.algorithms.in_network import InNetwork
 from hwsim.communication.plan import Group, Operation
 from hwsim.devices.convolution import Convolution
-from hwsim.devices.gpu_matmul import Chip, Tiling, cuts
+from hwsim.devices.gpu_matmul import Chip, Tiling, best
 from hwsim.devices.work import Product
 from hwsim.models.cluster import HOP, KNEE, NETWORK, START, Cluster
 from hwsim.models.exchanges import in_training
@@ -50,10 +50,9 @@ def test_a_message_between_nodes_loses_up_to_the_knee(pixels: float) -> None:
 def test_a_tile_loads_no_more_rows_and_columns_than_the_product_has(m: int, n: int) -> None:
     chip, tiling = Chip(multiprocessors=4, peak=4e12, bandwidth=1e12), Tiling(largest=128 * 128, loads=4e10)
     product = Product(m, n, 1024)
-    for cut in cuts(product, (2, 1), tiling, chip, 0.0):
-        rate = 4e10 * tiling.alignment.keeps(n, 1024, 2)
-        loaded = (2 * min(cut.rows, m) + min(cut.columns, n)) * 1024 / cut.splits
-        assert cut.loading == pytest.approx(loaded / rate)
+    cut = best(product, (2, 1), tiling, chip, 0.0)
+    loaded = (2 * min(cut.rows, m) + min(cut.columns, n)) * 1024 / cut.splits
+    assert cut.loading == pytest.approx(loaded / (4e10 * tiling.alignment.keeps(n, 1024, 2)))
 
 
 @pytest.mark.parametrize("by", ["nvls", "sharp"])
@@ -89,10 +88,3 @@ def test_a_transformed_convolution_moves_tiles_of_36_points(
         assert product.writes == gather.reads == sum(numbers[each] for each in written) * width
         assert (product.product, product.flop) == (Product(*m_n_k, 36), 2 * 36 * 1568 * 64 * 128)
         assert (scatter.reads, gather.writes) == shape.traffic(width)
-
-
-def test_k_is_cut_into_one_piece_and_into_powers_of_two_of_64_steps_at_least() -> None:
-    chip = Chip(100, 1e14, 1e12)
-    for k, pieces in ((4096, {1, 2, 4, 8}), (256, {1, 2, 4}), (100, {1})):
-        found = cuts(Product(256, 256, k), (2.0, 2.0), Tiling(splits=8), chip, 0.0)
-        assert {cut.splits for cut in found} == pieces

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hwsim import api
 from hwsim.demand import Term
 from hwsim.devices import Gpu, Product, Work
-from hwsim.devices.gpu_matmul import LIKE, Alignment, Chip, Tiling, best, cuts, tiles_like, tiles_of, waves
+from hwsim.devices.gpu_matmul import LIKE, SHORTEST, Alignment, Chip, Tiling, best, tiles_like, tiles_of, waves, way
 from hwsim.devices.roofline import Efficiency, LocalMemory
 from hwsim.spec import Mistakes, find, names, read, resolve
 from hwsim.units import BYTES, parse
@@ -222,7 +222,12 @@ def test_a_product_with_a_vector_takes_what_its_bytes_take(tiling: Tiling) -> No
 def test_the_best_cut_is_one_of_them_and_none_is_better(product: Product, tiling: Tiling, sms: int) -> None:
     chip = Chip(sms, 1e13, 1e12)
     chosen = best(product, (2, 2), tiling, chip, 1e-5)
-    every = list(cuts(product, (2, 2), tiling, chip, 1e-5))
+    every = [
+        way(product, (2, 2), tiling, chip, 1e-5, rows, columns, splits)
+        for rows, columns in tiles_of(tiling.smallest, tiling.largest, tiling.rows)
+        for splits in (1 << power for power in range(tiling.splits.bit_length()))
+        if splits == 1 or product.k >= SHORTEST * splits
+    ]
     assert chosen in every
     assert chosen.time == min(cut.time for cut in every)
 

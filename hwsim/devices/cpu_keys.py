@@ -17,12 +17,12 @@ from hwsim.demand import Capacity, Cost
 from hwsim.devices.cache import Caches
 from hwsim.devices.cores import Coherence, Core, Numa
 from hwsim.devices.kernels import Kernels
-from hwsim.devices.kind import Device
+from hwsim.devices.kind import Device, under
 from hwsim.devices.roofline import CannotCompute, Efficiency, LocalMemory, busy_cost, peak_of, source_of, unknown_dtypes
 from hwsim.origins import Origin
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
-from hwsim.spec.mistakes import Problem, under
+from hwsim.spec.mistakes import Problem
 from hwsim.units import BytesPerSecond, FlopPerSecond, Hertz, PerSecond, Seconds
 
 

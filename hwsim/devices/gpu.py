@@ -38,7 +38,7 @@ from hwsim.devices.gpu_attention import APIECE, UNITS, Attention, Rates
 from hwsim.devices.gpu_experts import Grouped, named
 from hwsim.devices.gpu_matmul import Chip, Tiling, format_of, software_of, tiles_like
 from hwsim.devices.gpu_memory import Hierarchy, Launch, Level1, Level2, Occupancy, Stream, Sustained, memory_problems
-from hwsim.devices.kind import Device
+from hwsim.devices.kind import Device, under
 from hwsim.devices.owning import GpuPowerCurve
 from hwsim.devices.roofline import (
     WORKLOAD,
@@ -58,7 +58,7 @@ from hwsim.formats import precise
 from hwsim.origins import Origin
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
-from hwsim.spec.mistakes import Problem, under
+from hwsim.spec.mistakes import Problem
 from hwsim.units import Bytes, BytesPerSecond, FlopPerSecond, Hertz, PerSecond, Ratio, Seconds, Watts
 
 if TYPE_CHECKING:  # imported when the first kernel is lowered

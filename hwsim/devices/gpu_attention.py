@@ -35,10 +35,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from hwsim.demand import rooted_twice, squared_twice
+from hwsim.devices.kind import under
 from hwsim.devices.work import Attended
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
-from hwsim.spec.mistakes import Problem, under
+from hwsim.spec.mistakes import Problem
 from hwsim.units import BytesPerSecond, Ratio, Seconds
 
 UNITS: Final = 16.0  # exponentials that a multiprocessor of NVIDIA's starts each clock

@@ -36,10 +36,11 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from hwsim.demand import rooted_twice, soft_max, squared_twice
+from hwsim.devices.kind import under
 from hwsim.devices.work import Product
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
-from hwsim.spec.mistakes import Problem, under
+from hwsim.spec.mistakes import Problem
 from hwsim.units import BYTES, Bytes, BytesPerSecond, Ratio, Seconds
 
 if TYPE_CHECKING:
@@ -241,7 +242,7 @@ def tiles_of(smallest: int, largest: int, rows: int | None = None) -> tuple[tupl
     return tuple(sorted(tiles, key=lambda tile: (-tile[0] * tile[1], tile[0] + tile[1], tile)))
 
 
-def _way(
+def way(
     product: Product, widths: tuple[float, float], tiling: Tiling, chip: Chip, memory: float, rows: int, columns: int, splits: int
 ) -> Cut:
     """One way to cut the product."""
@@ -288,7 +289,7 @@ def by_rows(
 def _times(
     m: Any, product: Product, widths: tuple[float, float], tiling: Tiling, chip: Chip, memory: Any
 ) -> tuple[Floats, Floats]:
-    """Seconds of the product with m rows by each of `_cut_ways`, as `_way` has them but for the last digits; and at work."""
+    """Seconds of the product with m rows by each of `_cut_ways`, as `way` has them but for the last digits; and at work."""
     import numpy as np
 
     n, k, batch = product.n, product.k, product.batch
@@ -308,20 +309,6 @@ def _times(
     return np.where(cut & (splits * SHORTEST > k), np.inf, time), exact * tile
 
 
-def cuts(product: Product, widths: tuple[float, float], tiling: Tiling, chip: Chip, memory: float) -> Iterator[Cut]:
-    """Every way to cut the product.
-
-    Args:
-        widths: bytes of an element of the first factor and of the second.
-        memory: seconds in which every matrix crosses to memory once.
-    """
-    for rows, columns in tiles_of(tiling.smallest, tiling.largest, tiling.rows):
-        splits = 1
-        while splits <= tiling.splits and (splits == 1 or product.k >= SHORTEST * splits):
-            yield _way(product, widths, tiling, chip, memory, rows, columns, splits)
-            splits *= 2
-
-
 @functools.lru_cache(maxsize=REMEMBERED)
 def best(product: Product, widths: tuple[float, float], tiling: Tiling, chip: Chip, memory: float) -> Cut:
     """The fastest way to cut the product; of equals the one of the largest tiles.
@@ -334,7 +321,7 @@ def best(product: Product, widths: tuple[float, float], tiling: Tiling, chip: Ch
     times, _ = _times(product.m, product, widths, tiling, chip, memory)
     rows, columns, splits, _ = _cut_ways(tiling)
     ways = [
-        _way(product, widths, tiling, chip, memory, int(rows[at]), int(columns[at]), int(splits[at]))
+        way(product, widths, tiling, chip, memory, int(rows[at]), int(columns[at]), int(splits[at]))
         for at in (times <= times.min() * NEAR).nonzero()[0]
     ]
     return min(ways, key=_TIME)

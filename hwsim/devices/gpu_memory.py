@@ -12,12 +12,13 @@ from dataclasses import field as attribute
 from typing import Final
 
 from hwsim.devices.cache import hit_share
+from hwsim.devices.kind import under
 from hwsim.devices.roofline import LocalMemory
 from hwsim.devices.work import Start
 from hwsim.origins import Origin
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
-from hwsim.spec.mistakes import Problem, under
+from hwsim.spec.mistakes import Problem
 from hwsim.units import Bytes, BytesPerSecond, PerSecond, Ratio, Seconds
 
 NO_OP: Final = "no op says how many threads read and write; a measured kernel does (`Gpu.stream`)"

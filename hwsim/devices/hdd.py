@@ -31,14 +31,14 @@ from typing import ClassVar
 from hwsim.demand import Cost
 from hwsim.devices.arm import Platter, Reach, Seek
 from hwsim.devices.crowding import Arm, Streams
-from hwsim.devices.kind import Storage
+from hwsim.devices.kind import Storage, under
 from hwsim.devices.roofline import CannotCompute, Input, source_of
 from hwsim.devices.storage import Asked, Direction, Limit, cost_of, drained, drained_after, each, given, number
 from hwsim.formats import precise
 from hwsim.origins import Origin
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
-from hwsim.spec.mistakes import Problem, under
+from hwsim.spec.mistakes import Problem
 from hwsim.units import Bytes, BytesPerSecond, Seconds
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from hwsim.demand import Capacity, Cost
@@ -59,3 +59,8 @@ class Storage(Device):
     def serve(self, name: str, direction: Direction, asked: Asked) -> Cost:
         """Reads or writes of one op."""
         raise NotImplementedError
+
+
+def under(key: str, problems: Iterable[Problem]) -> Iterator[Problem]:
+    """Problems of the value of a key, as those of what has the key."""
+    return ((f"{key}.{inner}", message, hint) for inner, message, hint in problems)

@@ -9,13 +9,13 @@ from typing import ClassVar
 from hwsim.demand import Capacity, Cost, Demand, Requests, Term
 from hwsim.devices.accesses import Accesses
 from hwsim.devices.dram import Dram
-from hwsim.devices.kind import Device
+from hwsim.devices.kind import Device, under
 from hwsim.devices.roofline import WORKLOAD, CannotCompute, installed, latency_term, source_of
 from hwsim.formats import precise
 from hwsim.origins import Origin
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
-from hwsim.spec.mistakes import Problem, under
+from hwsim.spec.mistakes import Problem
 from hwsim.units import Bytes, BytesPerSecond, Seconds
 
 

@@ -27,7 +27,7 @@ from hwsim.demand import Capacity, Cost, Crowd, Term, rates_of
 from hwsim.devices.crowding import Members
 from hwsim.devices.disk import Disk
 from hwsim.devices.hdd import Hdd
-from hwsim.devices.kind import Storage
+from hwsim.devices.kind import Storage, under
 from hwsim.devices.roofline import WORKLOAD, source_of
 from hwsim.devices.ssd import Ssd
 from hwsim.devices.storage import Asked, Direction, mixed
@@ -36,7 +36,7 @@ from hwsim.formats import precise
 from hwsim.origins import Origin
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
-from hwsim.spec.mistakes import Problem, under
+from hwsim.spec.mistakes import Problem
 from hwsim.units import Bytes
 
 Level = Literal[0, 1, 5, 6, 10]

@@ -27,14 +27,14 @@ from typing import ClassVar, Literal
 from hwsim.demand import Cost, Term
 from hwsim.devices.crowding import Knee, Mixture, moving_at, rate_at
 from hwsim.devices.flash import Endurance, Flash, amplification, moved_pages
-from hwsim.devices.kind import Storage
+from hwsim.devices.kind import Storage, under
 from hwsim.devices.roofline import Input, source_of
 from hwsim.devices.storage import PAGE, Asked, Direction, Limit, cost_of, drained, drained_after, each, given, number
 from hwsim.formats import format_quantity, precise
 from hwsim.origins import GIVEN, Cited
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
-from hwsim.spec.mistakes import Problem, under
+from hwsim.spec.mistakes import Problem
 from hwsim.units import Bytes, BytesPerSecond, PerSecond, Ratio, Seconds
 
 

@@ -14,11 +14,6 @@ from hwsim.units import UnitError
 Problem = tuple[str, str, str | None]  # of one value among its keys, before its place is found: key, message, hint
 
 
-def under(key: str, problems: Iterable[Problem]) -> Iterator[Problem]:
-    """Problems of the value of a key, as those of what has the key."""
-    return ((f"{key}.{inner}", message, hint) for inner, message, hint in problems)
-
-
 _SHOWN: Final = 50  # mistakes written out; the rest are counted
 _ENOUGH: Final = 1000
 _COMPARED: Final = 1000  # names; among more of them the nearest is not searched
