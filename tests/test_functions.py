@@ -157,7 +157,7 @@ def test_an_estimate_says_what_the_command_says(root: Path) -> None:
     from click.testing import CliRunner
 
     words = ["estimate", "dgx-a100", "llama-2-7b", "--tp", "8", "--global-batch", "32", "--sequence", "4096"]
-    said = CliRunner().invoke(main, words).output
+    said = CliRunner().invoke(main, words).stdout
     assert str(hwsim.estimate("dgx-a100", "llama-2-7b", tp=8, global_batch=32, sequence=4096)) == said
 
 

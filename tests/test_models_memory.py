@@ -6,9 +6,13 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hwsim.devices import Gpu
 from hwsim.devices.roofline import LocalMemory
+from hwsim.families.training.workload.schedule import in_flight as left_of
+from hwsim.families.training.workload.schedule import passes
 from hwsim.models import (
     Cluster,
     Framework,
@@ -157,8 +161,8 @@ def test_a_cache_holds_what_the_weights_leave() -> None:
     assert split > 2 * plain
 
 
-def test_an_interleaved_stage_keeps_two_less_for_each_one_after_it() -> None:
-    """Megatron's warm-up: (p - i - 1) 2 + (v - 1) p pieces, and the one in work; never more than there are."""
-    plan = ParallelPlan(pp=4, global_batch=32, schedule="interleaved", chunks=2)
-    assert [in_flight(plan, stage, 32) for stage in range(4)] == [5.5, 4.5, 3.5, 2.5]
-    assert [in_flight(plan, stage, 4) for stage in range(4)] == [4.0, 4.0, 3.5, 2.5]
+@given(st.sampled_from([("gpipe", 1), ("1f1b", 1), ("interleaved", 2), ("interleaved", 3)]), st.integers(1, 40), st.data())
+def test_a_stage_keeps_what_the_passes_of_its_schedule_leave(ways: tuple[Any, int], batches: int, data: st.DataObject) -> None:
+    (schedule, chunks), pp = ways, data.draw(st.integers(2, 9))
+    stage, plan = data.draw(st.integers(0, pp - 1)), ParallelPlan(pp=pp, global_batch=batches, schedule=schedule, chunks=chunks)
+    assert in_flight(plan, stage, batches) == left_of(passes(schedule, stage, pp, batches, chunks)) / chunks
