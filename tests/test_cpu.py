@@ -18,8 +18,8 @@ from hwsim.devices.cores import Busy, Coherence, Core, Instructions, Numa, fill
 from hwsim.devices.roofline import Efficiency, LocalMemory
 from hwsim.devices.work import Mix, Product
 from published.parts import part
+from tests.test_devices import NAME, alone, check
 
-NAME = "node0.it"
 KIB, MIB = 1024.0, 1024.0**2
 clocks = st.floats(1e9, 5e9)
 speeds = st.floats(1e9, 1e12)
@@ -121,35 +121,19 @@ lookups = st.builds(
 )
 
 
-def alone(cpu: Cpu | Sockets, cost: Cost) -> float:
-    return cost.demand.alone({each.name: each.rate for each in cpu.capacities(NAME)})
-
-
-def check(cpu: Cpu | Sockets, cost: Cost) -> None:
-    """What the engine and the derivation rely on."""
-    known = {each.name: each.rate for each in cpu.capacities(NAME)}
-    assert all(amount > 0 and math.isfinite(amount) and name in known for name, amount in cost.demand.amounts)
-    assert [name for name, _ in cost.demand.amounts] == sorted(name for name, _ in cost.demand.amounts)
-    assert {name for name, _, _ in cost.moved} <= {name for name, _ in cost.demand.amounts}
-    assert cost.demand.share > 0
-    explained = math.fsum(term.seconds for term in cost.why if term.kind == "latency")
-    explained += max((term.seconds for term in cost.why if term.kind != "latency"), default=0.0)
-    assert explained == pytest.approx(alone(cpu, cost), rel=1e-9)
-
-
 # ---- laws ----
 
 
 @given(cpus(), works)
 def test_costs_are_finite_and_their_derivation_adds_up(cpu: Cpu, work: Work) -> None:
     assert list(cpu.problems()) == []
-    check(cpu, cpu.compute(NAME, work))
+    check(cpu.compute(NAME, work), cpu.capacities(NAME))
 
 
 @given(cpus(), lookups)
 def test_costs_of_accesses_are_finite_and_their_derivation_adds_up(cpu: Cpu, accesses: Accesses) -> None:
     cost = cpu.access(NAME, accesses)
-    check(cpu, cost)
+    check(cost, cpu.capacities(NAME))
     assert cost.requests is not None
     assert cost.requests.count == accesses.count
 
@@ -228,7 +212,7 @@ def test_sockets_together_take_what_one_takes_for_its_part(cpu: Cpu, work: Work,
         cpu, work = (cpu if cpu.cores % cpu.numa.domains == 0 else replace(cpu, numa=None)), replace(work, remote=0.0)
     sockets = Sockets(cpu, tuple(f"cpu{at}" for at in range(n)))
     cost = sockets.compute(NAME, work)
-    check(sockets, cost)
+    check(cost, sockets.capacities(NAME))
     names = ("flop", "reads", "writes", "instructions", "branches")
     own = replace(work, **{name: getattr(work, name) / n for name in names}, remote=0.0)
     own = replace(own, working_set=None if work.working_set is None else work.working_set / n)
@@ -238,8 +222,8 @@ def test_sockets_together_take_what_one_takes_for_its_part(cpu: Cpu, work: Work,
 @given(cpus(), lookups, st.integers(2, 4))
 def test_accesses_and_increments_of_sockets_add_up(cpu: Cpu, accesses: Accesses, n: int) -> None:
     sockets = Sockets(cpu, tuple(f"cpu{at}" for at in range(n)))
-    check(sockets, sockets.access(NAME, accesses))
-    check(sockets, sockets.increment(NAME, 1e6, None, shared=True))
+    check(sockets.access(NAME, accesses), sockets.capacities(NAME))
+    check(sockets.increment(NAME, 1e6, None, shared=True), sockets.capacities(NAME))
 
 
 def test_two_sockets_serve_twice_the_random_accesses() -> None:

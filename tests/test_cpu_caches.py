@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hwsim import api
 from hwsim.devices import Accesses, Cpu, Sockets, Work
 from hwsim.devices.accesses import crossings, lines_touched
 from hwsim.devices.cache import Caches, Level, Tlb, random_share
@@ -44,10 +43,6 @@ def work(size: float, **said: Any) -> float:
 
 
 # ---- streams ----
-
-
-def test_without_a_working_set_everything_comes_from_memory() -> None:
-    assert work(40e9) == pytest.approx(1.0, rel=1e-6)
 
 
 def test_a_working_set_is_served_by_the_level_that_holds_it() -> None:
@@ -200,11 +195,6 @@ def test_a_chain_of_pointers_takes_count_times_latency_and_independent_ones_over
     assert access(count=1e6, pattern="dependent", cores=4) == pytest.approx(chain / 4)
 
 
-def test_forwards_and_backwards_cost_the_same_and_at_random_costs_more() -> None:
-    row, jumping = (access(count=1e7, pattern=pattern, cores=1) for pattern in ("sequential", "random"))
-    assert jumping > 4 * row
-
-
 @pytest.mark.parametrize(
     ("size", "step", "offset", "more"),
     [(8, 8, 0, 0), (8, 8, 1, 1 / 8), (32, 32, 16, 1 / 2), (64, 64, 32, 1), (8, 64, 56, 0), (8, 64, 57, 1), (128, 128, 0, 1)],
@@ -221,13 +211,6 @@ def test_no_access_touches_less_than_its_bytes_or_more_than_every_line_it_lies_i
     touched = lines_touched(accesses, 64)
     assert min(size, accesses.step) / 64 <= touched * (1 + 1e-12)
     assert touched <= 1 + math.ceil((size - 1) / 64) + 1e-12
-
-
-def test_misaligned_accesses_in_the_first_level_take_longer_by_the_lines_they_cross() -> None:
-    aligned, crossing = (
-        access(count=1e9, size=32, offset=offset, working_set=16 * KIB, cores=1, pattern="sequential") for offset in (0, 16)
-    )
-    assert crossing >= aligned
 
 
 def test_a_memory_with_few_banks_limits_random_accesses() -> None:
@@ -248,20 +231,6 @@ def test_remote_memory_takes_longer_and_has_its_own_rate() -> None:
 
 
 # ---- files ----
-
-
-def test_the_ops_reach_the_cpu_from_a_file() -> None:
-    workload = """\
-hwsim: workload/1
-program:
-  - access: {name: chain, device: cpu, count: 1e6, pattern: dependent, working_set: 1 GiB, cores: 1}
-  - increment: {name: shared, device: cpu, times: 1e6, cores: 4}
-  - compute: {name: branches, device: cpu, instructions: 1e9, branches: 1e8, mispredicted: 10 %, isa: avx2}
-  - elementwise: {name: small, device: cpu, count: 1e4, working_set: 80 kB}
-"""
-    machine = "hwsim: machine/1\nclass: ideal\nparts: {cpu: {kind: cpu, use: i7-6700k}}\n"
-    run = api.simulate(machine, workload)
-    assert run.timeline.makespan > 0
 
 
 @pytest.mark.parametrize(

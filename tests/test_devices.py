@@ -98,14 +98,6 @@ def test_a_better_gpu_is_never_slower(gpu: Gpu, faster: float, wider: float, flo
     assert alone(better, compute(better, flop, traffic)) <= alone(gpu, compute(gpu, flop, traffic)) * (1 + 1e-12)
 
 
-@given(cpus, amounts, amounts, st.data())
-def test_more_cores_are_never_slower(cpu: Cpu, flop: float, traffic: float, data: st.DataObject) -> None:
-    few = data.draw(st.integers(1, cpu.cores))
-    many = data.draw(st.integers(few, cpu.cores))
-    slower = alone(cpu, compute(cpu, flop, traffic, cores=few))
-    assert alone(cpu, compute(cpu, flop, traffic, cores=many)) <= slower * (1 + 1e-12)
-
-
 @given(cpus, positive)
 def test_all_cores_stated_are_all_cores_unstated(cpu: Cpu, flop: float) -> None:
     assert compute(cpu, flop, flop, cores=cpu.cores).demand == compute(cpu, flop, flop).demand
@@ -116,17 +108,6 @@ def test_busy_alone_takes_its_time_exactly(device: Cpu | Gpu, seconds: float) ->
     cost = device.busy(NAME, seconds)
     check(cost, device.capacities(NAME))
     assert alone(device, cost) == seconds
-
-
-@given(cpus, st.integers(2, 4), positive, positive)
-def test_sockets_together_are_one_larger_cpu(cpu: Cpu, n: int, flop: float, traffic: float) -> None:
-    sockets = Sockets(cpu, tuple(f"cpu{index}" for index in range(n)))
-    cost = compute(sockets, flop, traffic)
-    check(cost, sockets.capacities(NAME))
-    one = compute(cpu, flop / n, traffic / n)
-    assert cost.demand.alone(rates(sockets.capacities(NAME))) == pytest.approx(alone(cpu, one))
-    assert sum(work for name, work, _ in cost.moved if name.endswith(".cores")) == pytest.approx(flop)
-    assert cost.demand.share == pytest.approx(one.demand.share * n)
 
 
 @pytest.mark.parametrize(
