@@ -20,7 +20,7 @@ from hwsim.api import simulate
 from hwsim.spec import SpecError
 from hwsim.studies import pool, running
 from hwsim.studies.csv_file import earlier_points
-from hwsim.studies.grid import MOST_POINTS, Grid, parse_values, parse_vary, written
+from hwsim.studies.grid import MOST_POINTS, grid, parse_values, parse_vary, written
 from hwsim.studies.point import Outcome, run_point
 from hwsim.studies.running import Interrupted
 from hwsim.studies.sweeping import sweep
@@ -62,27 +62,27 @@ VALUES = st.lists(st.one_of(st.integers(), st.booleans(), st.sampled_from(["ring
 
 @given(st.dictionaries(st.sampled_from(["a", "b", "machine.gpu.count", "d"]), VALUES, min_size=1))
 def test_a_grid_is_every_combination_in_the_order_given(vary: dict[str, list[object]]) -> None:
-    grid = Grid.of(vary)
+    points = grid(vary)
     different = [
         [each for at, each in enumerate(values) if written(each) not in map(written, values[:at])] for values in vary.values()
     ]
-    assert grid.paths == tuple(vary)
-    assert [list(map(written, point)) for point in grid] == [list(map(written, point)) for point in product(*different)]
-    assert len(grid) == math.prod(map(len, different)) == len({tuple(map(written, point)) for point in grid})
+    assert points.paths == tuple(vary)
+    assert [list(map(written, point)) for point in points] == [list(map(written, point)) for point in product(*different)]
+    assert len(points) == math.prod(map(len, different)) == len({tuple(map(written, point)) for point in points})
 
 
 def test_a_grid_of_too_many_points_is_refused_before_it_is_made() -> None:
-    assert len(Grid.of({"a": "1..100", "b": "1..100"})) == MOST_POINTS
+    assert len(grid({"a": "1..100", "b": "1..100"})) == MOST_POINTS
     with pytest.raises(SpecError, match="101 x 100 = 10100 points are more than the 10000 of one study"):
-        Grid.of({"a": "1..101", "b": "1..100"})
+        grid({"a": "1..101", "b": "1..100"})
     with pytest.raises(SpecError, match="are more than"):
-        Grid.of(dict.fromkeys("abcdefghijklmnop", "1..90000"))
+        grid(dict.fromkeys("abcdefghijklmnop", "1..90000"))
 
 
 @pytest.mark.parametrize("vary", [{}, {"a": []}, {"a": ""}, {"a": "1,,2"}, {"a": "5..1"}, {"a": "1 GB..2 s:x2"}, {"a": "["}])
 def test_a_grid_without_sense_is_a_mistake(vary: dict[str, Any]) -> None:
     with pytest.raises(SpecError):
-        Grid.of(vary)
+        grid(vary)
 
 
 @pytest.mark.parametrize(

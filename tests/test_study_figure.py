@@ -12,11 +12,11 @@ from hwsim.views.sweep.draw import render
 
 
 def found(vary: dict[str, list[object]], seconds: list[float | None]) -> Sweep:
-    from hwsim.studies.grid import Grid
+    from hwsim.studies.grid import grid
 
-    grid = Grid.of(vary)
-    rows = tuple(Outcome(time, "x", 1.0).at(values) for values, time in zip(grid, seconds, strict=True))
-    return Sweep("m", "w", (), tuple(zip(grid.paths, grid.values, strict=True)), len(grid), rows)
+    points = grid(vary)
+    rows = tuple(Outcome(time, "x", 1.0).at(values) for values, time in zip(points, seconds, strict=True))
+    return Sweep("m", "w", (), tuple(zip(points.paths, points.values, strict=True)), len(points), rows)
 
 
 def text(shown: Curves) -> str:

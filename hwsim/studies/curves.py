@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from hwsim.formats import family, format_quantity, format_share
-from hwsim.studies.grid import written
+from hwsim.studies.grid import quantity_of, written
 from hwsim.studies.measures import SERVICE, TIME, Measure, measure
 from hwsim.studies.ranking import value_of
-from hwsim.units import COUNT, Quantity, UnitError, parse
+from hwsim.units import Quantity
 from hwsim.views.kit.figure import about
 from hwsim.views.sweep.curves import BITS, Curve, Curves
 
@@ -121,15 +121,10 @@ def _perfect(path: str, measured: Sequence[Quantity], lines: Sequence[Curve], co
 
 def numbers(values: Sequence[object]) -> tuple[Quantity, ...]:
     """The values as quantities of one dimension; nothing if some are not."""
-    quantities: list[Quantity] = []
-    for value in values:
-        if isinstance(value, bool) or value is None:
-            return ()
-        try:
-            quantities.append(Quantity(float(value), COUNT) if isinstance(value, int | float) else parse(written(value)))
-        except (UnitError, OverflowError):
-            return ()
-    return tuple(quantities) if all(each.dimension.fits(quantities[0].dimension) for each in quantities) else ()
+    found = [quantity_of(value) for value in values]
+    quantities = tuple(each for each in found if each is not None)
+    is_one = len(quantities) == len(found) and all(each.dimension.fits(quantities[0].dimension) for each in quantities)
+    return quantities if is_one else ()
 
 
 WORDS: Final = {"count": "number", "use": "kind"}

@@ -22,7 +22,7 @@ from hwsim.spec import Mistakes, Place, SpecError, Tree, check_header, decode, d
 from hwsim.spec.library import find
 from hwsim.spec.schema import json_schema
 from hwsim.studies.drawing import Quantile, distribution, drawn
-from hwsim.studies.grid import MOST_POINTS, Grid, Listed, Points, parse_values, scalar
+from hwsim.studies.grid import MOST_POINTS, Points, grid, parse_values, scalar
 from hwsim.studies.measures import refuse_unknown
 from hwsim.studies.point import Content, changed
 from hwsim.studies.rows import SUFFIXES
@@ -42,7 +42,7 @@ class StudyKeys:
     """A study as a file says it."""
 
     hwsim: str = field("the format of the file: study/1", default=FORMAT)
-    name: str = field("what it asks, in a few words", default="")
+    name: str = field("what it asks, in a few words", default="", record="for readers")
     notes: str = field("anything worth knowing", default="", record="for readers")
     machine: Tree = field("a machine: a name of the library, a file beside this one, or its content", example="dgx-h100")
     workload: Tree = field("a workload, in the same way", example="llama3-8b-serving")
@@ -87,7 +87,6 @@ class StudyFile:
         paying: how the machines are paid for; None where the file says nothing of it.
     """
 
-    name: str
     machine: Path | Tree
     workload: Path | Tree
     points: Points
@@ -154,7 +153,7 @@ def load_study(source: Source) -> StudyFile:
     places = {**_keys(tree.get("set")), **_keys(keys.points.get("grid") or keys.points.get("zip"))}
     for drawn_by in ("random", "latin"):
         places |= _keys((keys.points.get(drawn_by) or keys.points).get("of"))
-    return StudyFile(keys.name, machine, workload, points, keys.measure, settings, rows, journal, places, paying)
+    return StudyFile(machine, workload, points, keys.measure, settings, rows, journal, places, paying)
 
 
 def _paying(keys: StudyKeys, tree: Tree, folder: Path, mistakes: Mistakes) -> Paying | None:
@@ -262,7 +261,7 @@ def _grid(tree: Tree, values: Mapping[str, tuple[object, ...]], mistakes: Mistak
         mistakes.add(tree.key_place("grid"), f"{sizes} = {points} points are more than the {MOST_DRAWN} of one study",
                      "take fewer values, or latin: {points: 1000, of: ...}")  # fmt: skip
         return None
-    return Grid.of(values, most=max(MOST_POINTS, MOST_DRAWN))
+    return grid(values, most=max(MOST_POINTS, MOST_DRAWN))
 
 
 def _zip(inside: Tree, values: Mapping[str, tuple[object, ...]], mistakes: Mistakes) -> Points | None:
@@ -272,7 +271,7 @@ def _zip(inside: Tree, values: Mapping[str, tuple[object, ...]], mistakes: Mista
             mistakes.add(inside.key_place(path), f"'{path}' has {len(column)} values, '{first}' has {len(values[first])}",
                          "values of a zip stand side by side: as many for each path")  # fmt: skip
             return None
-    return Listed(tuple(values), tuple(zip(*values.values(), strict=True)))
+    return Points(tuple(values), tuple(zip(*values.values(), strict=True)))
 
 
 def _drawn(tree: Tree, mistakes: Mistakes, *, latin: bool) -> Points | None:
@@ -291,7 +290,7 @@ def _drawn(tree: Tree, mistakes: Mistakes, *, latin: bool) -> Points | None:
     if len(mistakes) > before:
         return None
     rows = tuple(drawn(tuple(quantiles.values()), keys.points, keys.seed, latin=latin))
-    return Listed(tuple(quantiles), rows)
+    return Points(tuple(quantiles), rows)
 
 
 def study_schema() -> dict[str, Any]:

@@ -14,60 +14,17 @@ from hwsim.formats import format_quantity
 from hwsim.records import dataclass
 from hwsim.spec import Mistake, Place, Source, SpecError, Tree, read_text, tree_of
 from hwsim.spec.ranges import is_range, parse_range
-from hwsim.units import Quantity, UnitError, parse_as
+from hwsim.units import COUNT, Quantity, UnitError, parse, parse_as
 
 MOST_POINTS: Final = 10_000
 _OPEN: Final = {"[": "]", "{": "}", "(": ")"}
 
 
 @dataclass(frozen=True, slots=True)
-class Grid:
-    """Paths and the values each of them takes, both in the order given.
+class Points:
+    """Paths, and the value that each of them has at each point, both in the order given.
 
-    >>> list(Grid.of({"batch": "32, 64", "machine.gpu.count": [1, 2]}))
-    [(32, 1), (32, 2), (64, 1), (64, 2)]
-    """
-
-    paths: tuple[str, ...]
-    values: tuple[tuple[object, ...], ...]
-
-    @classmethod
-    def of(cls, vary: Mapping[str, Sequence[object] | str], most: int = MOST_POINTS) -> Grid:
-        """The grid of values, or of texts that write values (`"1..64:x2"`); a value given twice counts once.
-
-        Raises:
-            SpecError: nothing to vary, a path without values, or more than `most` points.
-        """
-        if not vary:
-            raise SpecError.of(None, "a sweep varies at least one path")
-        values: list[tuple[object, ...]] = []
-        for path, given in vary.items():
-            listed = parse_values(given, path) if isinstance(given, str) else tuple(scalar(each) for each in given)
-            if not listed:
-                raise SpecError.of(None, f"'{path}' has no values to take")
-            different: dict[str, object] = {}
-            for each in listed:
-                different.setdefault(written(each), each)
-            values.append(tuple(different.values()))
-        points = math.prod(map(len, values))
-        if points > most:
-            sizes = " x ".join(str(len(each)) for each in values)
-            many = f"{sizes} = {points} points" if len(values) > 1 else f"{points} points"
-            raise SpecError.of(None, f"{many} are more than the {most} of one study", "take fewer values: 1..512:x2, 1..512:log")
-        return cls(tuple(vary), tuple(values))
-
-    def __len__(self) -> int:
-        return math.prod(map(len, self.values))
-
-    def __iter__(self) -> Iterator[tuple[object, ...]]:
-        return product(*self.values)
-
-
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """Points one by one: values side by side, or drawn by chance.
-
-    >>> Listed(("batch", "workers"), ((32, 4), (64, 8), (64, 16))).values
+    >>> Points(("batch", "workers"), ((32, 4), (64, 8), (64, 16))).values
     ((32, 64), (4, 8, 16))
     """
 
@@ -88,7 +45,48 @@ class Listed:
         return iter(self.rows)
 
 
-Points = Grid | Listed
+def grid(vary: Mapping[str, Sequence[object] | str], most: int = MOST_POINTS) -> Points:
+    """All values with all, or of texts that write values (`"1..64:x2"`); a value given twice counts once.
+
+    >>> list(grid({"batch": "32, 64", "machine.gpu.count": [1, 2]}))
+    [(32, 1), (32, 2), (64, 1), (64, 2)]
+
+    Raises:
+        SpecError: nothing to vary, a path without values, or more than `most` points.
+    """
+    if not vary:
+        raise SpecError.of(None, "a sweep varies at least one path")
+    values: list[tuple[object, ...]] = []
+    for path, given in vary.items():
+        listed = parse_values(given, path) if isinstance(given, str) else tuple(scalar(each) for each in given)
+        if not listed:
+            raise SpecError.of(None, f"'{path}' has no values to take")
+        different: dict[str, object] = {}
+        for each in listed:
+            different.setdefault(written(each), each)
+        values.append(tuple(different.values()))
+    points = math.prod(map(len, values))
+    if points > most:
+        sizes = " x ".join(str(len(each)) for each in values)
+        many = f"{sizes} = {points} points" if len(values) > 1 else f"{points} points"
+        raise SpecError.of(None, f"{many} are more than the {most} of one study", "take fewer values: 1..512:x2, 1..512:log")
+    return Points(tuple(vary), tuple(product(*values)))
+
+
+def quantity_of(value: object) -> Quantity | None:
+    """A value as a quantity; None of a text that is none, and of anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str | Quantity):
+        return None
+    try:
+        return (
+            parse(value)
+            if isinstance(value, str)
+            else Quantity(float(value), COUNT)
+            if not isinstance(value, Quantity)
+            else value
+        )
+    except (UnitError, OverflowError):
+        return None
 
 
 def written(value: object) -> str:

@@ -8,7 +8,8 @@ from typing import Any, Final
 from hwsim.formats import format_quantity
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes, Place, SpecError, Tree, did_you_mean, resolve
-from hwsim.units import COUNT, RATE, Dimension, Quantity, UnitError, parse
+from hwsim.studies.grid import quantity_of
+from hwsim.units import RATE, Dimension, Quantity
 
 _DIGITS: Final = 4  # of a value that is tried: it can be written down, and run again as it was
 _OPEN: Final = {"poisson": ("",), "day": (".mean", ".peak"), "bursts": (".poisson",), "every": ("",)}
@@ -95,13 +96,9 @@ def _quantity(tree: Tree, name: str) -> Quantity:
     inner = tree.get("value") if tree.is_mapping else None
     if inner is not None:
         value = inner.value
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return Quantity(float(value), COUNT)
-    if isinstance(value, str) and "$" not in value:
-        try:
-            return parse(value)
-        except UnitError:
-            pass
+    quantity = None if isinstance(value, str) and "$" in value else quantity_of(value)
+    if quantity is not None:
+        return quantity
     hint = (
         f"find one of its parameters: --find {value.split('$', 1)[1].split()[0]}"
         if isinstance(value, str) and "$" in value

@@ -51,7 +51,6 @@ class Study:
         paying: how the machine is paid for, for their energy and cost.
     """
 
-    name: str
     machine: Content
     workload: Content
     points: Points

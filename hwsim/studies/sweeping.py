@@ -11,7 +11,7 @@ from hwsim.api import Source
 from hwsim.spec import SpecError, Tree
 from hwsim.studies.csv_file import earlier_points
 from hwsim.studies.file import StudyFile, load_study
-from hwsim.studies.grid import Grid
+from hwsim.studies.grid import grid
 from hwsim.studies.point import read_source
 from hwsim.studies.running import Progress, Study, run
 from hwsim.studies.table import Sweep
@@ -59,13 +59,13 @@ def sweep(
     >>> [row.makespan_s for row in study.rows]
     [0.005, 0.00302]
     """
-    grid = Grid.of(vary)
+    points = grid(vary)
     settings = dict(set or {})
-    if twice := [path for path in grid.paths if path in settings]:
+    if twice := [path for path in points.paths if path in settings]:
         raise SpecError.of(None, f"'{twice[0]}' is both set and varied")
     both = read_source("machine", machine), read_source("workload", workload)
     _refuse_none(workers)
-    study = Study("", *both, grid, settings, (by,) if by else (), paying=paying)
+    study = Study(*both, points, settings, (by,) if by else (), paying=paying)
     earlier = earlier_points(resume) if resume is not None else None
     return run(study, workers=workers, executor=executor, progress=progress, journal=journal, earlier=earlier)
 
@@ -93,7 +93,7 @@ def study(
     both = read_source("machine", parsed.machine), read_source("workload", parsed.workload)
     _refuse_none(workers)
     parsed.check(*both)
-    case = Study(parsed.name, *both, parsed.points, parsed.settings, parsed.measures, paying=paying or parsed.paying)
+    case = Study(*both, parsed.points, parsed.settings, parsed.measures, paying=paying or parsed.paying)
     return run(case, workers=workers, executor=executor, progress=progress, journal=journal)
 
 
