@@ -179,21 +179,21 @@ def test_a_measured_node_scales_its_parts() -> None:
     text = MACHINE.replace("name: two GPUs", "power: {idle: 200 W, loaded: 900 W, source: measured, ref: a meter}")
     machine = api.load_machine(text)
     power = power_of(machine)
-    assert power.measured
+    assert all(item.measured for item in power.items)
     assert [power.idle.value, power.loaded.value] == pytest.approx([200, 900])
     assert power.loaded.high == pytest.approx(900 * 1.15)
     found = energy(text, WORKLOAD, interval=False)
     assert found.measured
     assert found.joules.high == pytest.approx(found.joules.value * 1.15)
     rated = power_of(api.load_machine(text.replace("source: measured", "source: recalled")))
-    assert not rated.measured
+    assert not any(item.measured for item in rated.items)
 
 
 def test_a_measured_curve_is_not_of_a_node_with_other_gpus() -> None:
     same, other = ("hwsim: machine/1\nuse: dgx-h100\n" + more for more in ("", "parts: {gpu: {kind: gpu, use: b200}}\n"))
-    assert power_of(api.load_machine(same)).measured
+    assert all(item.measured for item in power_of(api.load_machine(same)).items)
     changed = power_of(api.load_machine(other))
-    assert not changed.measured
+    assert not any(item.measured for item in changed.items)
     assert changed.loaded.value > 8 * 1000
 
 

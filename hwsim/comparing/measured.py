@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from hwsim.api import Run
 from hwsim.comparing.parameters import Files
@@ -21,7 +21,6 @@ from hwsim.formats import format_quantity, percent
 from hwsim.records import dataclass
 from hwsim.results.cause import binding
 from hwsim.results.coverage import MEASURED, mark_of
-from hwsim.results.interval import Interval
 from hwsim.spec import Mistakes, Place, Warning, did_you_mean
 from hwsim.spec.packed import read_json
 from hwsim.studies.csv_file import printable
@@ -31,8 +30,9 @@ from hwsim.views.bars.draw import Bar, Bars
 from hwsim.views.interval.say import EXACT, range_text
 from hwsim.views.kit import warned
 from hwsim.views.kit.document import picked
-from hwsim.views.kit.figure import about, suffix_of
+from hwsim.views.kit.figure import about
 from hwsim.views.kit.lines import WIDTH, titled
+from hwsim.views.kit.shown import Drawn
 from hwsim.views.kit.table import Column, aligned, shortened
 from hwsim.workload import sources
 
@@ -79,7 +79,7 @@ class Pair:
 
 
 @dataclass(frozen=True)
-class AgainstTable:
+class AgainstTable(Drawn):
     """A run and its measurements, the largest error first.
 
     Args:
@@ -92,16 +92,12 @@ class AgainstTable:
     whole_s: float | None
     missing: tuple[str, ...]
     warnings: tuple[Warning, ...]
+    TABLE: ClassVar = "ops"
 
     @cached_property
     def missed_s(self) -> float:
         """Seconds of error of all ops."""
         return math.fsum(op.missed_s for op in self.ops)
-
-    @property
-    def interval(self) -> Interval | None:
-        """The interval of the run."""
-        return self.side.interval
 
     def to_json(self) -> dict[str, Any]:
         """The document `hwsim: comparison/1`."""
@@ -127,23 +123,17 @@ class AgainstTable:
         }
 
     def _is_inside(self) -> bool | None:
-        sure = self.interval
+        sure = self.side.interval
         return None if sure is None or self.whole_s is None else sure.low <= self.whole_s <= sure.high
 
-    def plot(self, path: str | Path) -> Path:
-        """Write a figure, .png, .svg or .pdf: a bar from measured to predicted for each op.
-
-        Raises:
-            ValueError: another suffix.
-        """
-        from hwsim.views.kit.writing import write
-
+    def figure(self, suffix: str) -> Iterable[bytes]:
+        """A bar from measured to predicted for each op."""
         bars = tuple(Bar(op.name, op.measured_s, op.predicted_s) for op in self.ops[:SHOWN])
         title = "From measured to predicted"
         if self.whole_s:
             title += f": {percent(self.side.makespan_s / self.whole_s - 1, '+.1f')} of {format_quantity(self.whole_s, 's')}"
         below = about(self.side.workload, self.side.machine, self.side.settings)
-        return write(path, draw.render(Bars(title, "time of all executions", "s", bars, below=below), suffix_of(path)))
+        return draw.render(Bars(title, "time of all executions", "s", bars, below=below), suffix)
 
     def text(self, *, every: bool = False) -> str:
         """A row for each op, and the run as a whole; every: all ops."""
@@ -158,7 +148,7 @@ class AgainstTable:
             error = percent(self.side.makespan_s / self.whole_s - 1, "+.1f")
             yield from titled("time", f"measured {format_quantity(self.whole_s, 's')}, "
                                       f"predicted {format_quantity(self.side.makespan_s, 's')} ({error})")  # fmt: skip
-        sure = self.interval
+        sure = self.side.interval
         if sure is not None and sure.half > EXACT:
             inside = self._is_inside()
             where = "" if inside is None else ": the measured time lies inside" if inside else ": the measured time lies outside"

@@ -68,9 +68,6 @@ class Amount:
         """The same with a further error: half the width of its 90 % range, as a logarithm."""
         return self.of(Amount(1.0, math.exp(-half), math.exp(half)))
 
-    def __le__(self, other: Amount) -> bool:
-        return self.value <= other.value
-
 
 def total(amounts: Iterable[Amount]) -> Amount:
     """The sum; errors add in squares.

@@ -100,11 +100,6 @@ class Power:
     items: tuple[PowerItem, ...]
     missing: tuple[str, ...] = ()
 
-    @property
-    def measured(self) -> bool:
-        """Whether every watt is of a node that was measured."""
-        return bool(self.items) and all(each.measured for each in self.items)
-
 
 def power_of(machine: Machine) -> Power:
     """Power of all of a machine, without work and with all parts busy."""

@@ -107,14 +107,6 @@ class Prices:
         kept = (tuple(offer for offer in offers if self.provider in ("", offer.provider)) for offers in sources)
         return next((offers for offers in kept if offers), ())
 
-    def at(self, name: str) -> Prices:
-        """The same at the site of this name.
-
-        Raises:
-            KeyError: there is none.
-        """
-        return replace(self, site=self.sites[name].over(self.site))
-
 
 def load_prices(source: Path | str | Tree | None = None, *, provider: str = "", place: Place | None = None) -> Prices:
     """Prices of a file of the user's own before the library's.

@@ -12,19 +12,7 @@ from hwsim.functions.files import machine_of, machine_with
 from hwsim.machine import Machine
 from hwsim.models import Cluster, NotAlike, cluster_of
 from hwsim.spec import SpecError, Warning, find, tree_of
-
-
-class Whole:
-    """The cluster of all GPUs of a machine, worked out once."""
-
-    def __init__(self) -> None:
-        self._cluster: Cluster | None = None
-
-    def of(self, machine: Machine) -> Cluster:
-        """The cluster of the machine that keeps this."""
-        if self._cluster is None:
-            self._cluster = cluster_of(machine)
-        return self._cluster
+from hwsim.spec.shelf import once
 
 
 def cluster_with(source: str, settings: Mapping[str, str], nodes: int = 0) -> tuple[Cluster, str, tuple[Warning, ...]]:
@@ -39,7 +27,7 @@ def cluster_with(source: str, settings: Mapping[str, str], nodes: int = 0) -> tu
     machine = machine_with(source, settings)
     name = machine.name or ("machine" if source == "-" or "\n" in source else Path(source).stem)
     if nodes <= 1:
-        return machine.kept(Whole).of(machine), name, machine.warnings
+        return once("clusters", (machine,), lambda: cluster_of(machine)), name, machine.warnings
     if source == "-" or "\n" in source:
         raise SpecError.of(None, "--nodes repeats a machine of a file or of the library, not standard input or a text")
     if len({machine.device(gpu).node for gpu in machine.devices_of("gpu")}) > 1:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -18,11 +17,9 @@ from hwsim.planning.options import Option
 from hwsim.planning.outlay import Outlay
 from hwsim.planning.question import Question, read_question
 from hwsim.planning.reasons import Rejected
-from hwsim.planning.running import Row
 from hwsim.planning.screening import Screen
 from hwsim.planning.searching import Progress, Searching, kind_of, kind_path
 from hwsim.planning.variants import Variants, lost_paths
-from hwsim.records import dataclass
 from hwsim.spec import Mistakes, Tree, resolve
 from hwsim.studies.journal import Journal
 from hwsim.version import __version__
@@ -41,7 +38,7 @@ def plan(
         journal: a file that keeps simulations, so that a run that was ended goes on from there.
 
     Raises:
-        SpecError: mistakes of the question, of its machines or of its workloads.
+        SpecError: mistakes of the question, of its machines or of its workloads; the journal is of something else.
     """
     read = question if isinstance(question, Question) else read_question(question)
     lost_paths(read).raise_if_any()
@@ -52,9 +49,9 @@ def plan(
     if journal is None:
         searching.run()
     else:
-        with kept(journal, read) as notes:
-            searching.rows = dict(notes.rows)
-            searching.keep = notes.add
+        with Journal(journal, {"study": fingerprint(read), "version": __version__}) as kept:
+            searching.rows = {number: row["plan"] for number, row in kept.done.items() if "plan" in row}
+            searching.keep = lambda number, row: kept.add(number, {"plan": row})
             searching.run()
     return _answer(searching, time.process_time() - began)
 
@@ -100,29 +97,6 @@ def _answer(searching: Searching, seconds: float) -> Answer:
         left={axis: needed for each in options.values() for axis, needed in each.left.items()},
         otherwise=None if best is None else searching.otherwise(best),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Notes:
-    """Simulations of earlier runs, and where further ones are kept."""
-
-    rows: Mapping[int, Row]
-    journal: Journal
-
-    def add(self, number: int, row: Row) -> None:
-        """Keep the simulation of an option."""
-        self.journal.add(number, {"plan": row})
-
-
-@contextmanager
-def kept(path: str | Path, question: Question) -> Iterator[Notes]:
-    """The journal of a question.
-
-    Raises:
-        SpecError: the file is the journal of something else.
-    """
-    with Journal(path, {"study": fingerprint(question), "version": __version__}) as journal:
-        yield Notes({number: row["plan"] for number, row in journal.done.items() if "plan" in row}, journal)
 
 
 def fingerprint(question: Question) -> str:

@@ -206,8 +206,3 @@ def between(seen: Collection[int], axis: Axis, near: Collection[int]) -> tuple[i
             if middle not in seen and axis.kind == "range":
                 more.add(middle)
     return tuple(sorted(more))
-
-
-def only(axis: Axis, values: tuple[object, ...]) -> Axis:
-    """The axis with these values alone."""
-    return replace(axis, values=values, kind="values")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from hwsim.costs import Amount
 from hwsim.planning.answer import Answer
@@ -12,6 +12,8 @@ from hwsim.planning.choosing import Against, axes_of
 from hwsim.planning.options import Option
 from hwsim.planning.reasons import Group, Reason, Rejected
 from hwsim.views.kit.document import picked
+
+CHECKPOINT: Final = ("bytes", "stop_s", "write_s", "load_s", "every_s", "where")
 
 
 def as_dict(answer: Answer) -> dict[str, Any]:
@@ -49,7 +51,7 @@ def _option(option: Option, ratio: Against | None) -> dict[str, Any]:
         **picked(option, "how", "plans", "settings"),
         "numbers": _numbers(option.numbers),
         "cost_items": _numbers({each.name: each.amount for each in option.items}),
-        "checkpoints": {name: training.saved.as_dict() for name, training in option.wholes.items()},
+        "checkpoints": {name: picked(training.saved, *CHECKPOINT) for name, training in option.wholes.items()},
         "estimated": _numbers(option.estimated),
         "notes": list(option.notes),
         "ratio": None if ratio is None else _ratio(ratio),

@@ -11,9 +11,8 @@ from hwsim.planning.question import FORMAT
 from hwsim.spec import Mistake, Mistakes, Place, Source, SpecError, Tree, read, tree_of
 from hwsim.spec.ranges import is_range
 from hwsim.studies.grid import parse_values, scalar
-from hwsim.units import TIME, UnitError, parse_as
 
-TEXTS = ("prices", "provider", "failures", "rent", "simulate")
+TEXTS = ("prices", "provider", "failures", "rent", "period", "simulate")
 LISTS = ("require", "also")
 
 
@@ -59,8 +58,6 @@ def _with(tree: Tree, settings: Mapping[str, str], options: Mapping[str, Any]) -
     for name in TEXTS:
         if options[name] is not None:
             tree = tree.put(name, tree_of(options[name], Place(f"--{name}", 0, 0)))
-    if options["period"] is not None:
-        tree = tree.put("period", tree_of(_time(options["period"]), Place("--period", 0, 0)))
     return tree
 
 
@@ -72,14 +69,6 @@ def _set(value: str, place: Place) -> object:
         return value if is_range(value) else scalar(value)
     except SpecError as error:
         raise SpecError([Mistake(place, each.message, each.hint) for each in error.mistakes]) from None
-
-
-def _time(text: str) -> str:
-    try:
-        parse_as(text, TIME)
-    except UnitError as error:
-        raise SpecError.of(Place("--period", 0, 0), error.message, error.hint) from None
-    return text
 
 
 def _varied(texts: Sequence[str]) -> Iterator[tuple[str, Tree]]:

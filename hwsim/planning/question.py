@@ -171,8 +171,7 @@ def read_question(source: str | Path | Mapping[str, Any] | Tree) -> Question:
     mistakes.raise_if_any()
     if keys is None:
         raise SpecError.of(tree.place, "this is no plan")
-    file = tree.place.file
-    folder = Path(file).parent if file and not file.startswith(("<", "-")) else Path()
+    folder = tree.place.folder or Path()
     machines = _machines(keys, tree, folder, mistakes)
     workloads = _workloads(keys.workload, folder, mistakes)
     names = tuple(workloads) or ("",)

@@ -48,7 +48,7 @@ def simulated(
     point = option.point
     row = kept if kept is not None else _row(option, screen, ends=ends, scattered=scattered)
     if "reason" in row:
-        reason = Reason(*row["reason"][:2], *row["reason"][2:])
+        reason = Reason(*row["reason"])
         return replace(option, how="simulation", estimated=option.numbers, reasons=(*option.reasons, reason)), row
     _, facts = screen.exact(point)
     numbers = {**option.numbers, **screen.of_machine(facts, point)}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from hwsim.failures import Near
 from hwsim.families.training.workload.saving import AUTO, every_of, near_of
@@ -56,11 +56,6 @@ class Stored:
     def __str__(self) -> str:
         stops = "" if self.stop_s >= self.write_s else f", of which {format_quantity(self.stop_s, 's')} stop the training"
         return f"{format_quantity(self.bytes, 'B')} in {format_quantity(self.write_s, 's')}{stops}; {self.where}"
-
-    def as_dict(self) -> dict[str, Any]:
-        """The same as JSON."""
-        names = ("bytes", "stop_s", "write_s", "load_s", "every_s", "where")
-        return {name: getattr(self, name) for name in names}
 
 
 def stored(keys: TrainKeys, laid: Laid, machines: Sequence[Machine], nodes: int, step_s: float, rate: float | None) -> Stored:

@@ -90,29 +90,22 @@ class Variants:
             for pair in (bundles[path][str(value)].items() if path in bundles else ((path, value),))
         )
 
-    def machine(self, tree: Tree, key: str) -> Machine:
-        """The machine of a tree, built once for a key.
+    def of_point(self, point: Point) -> Machine:
+        """The machine of a point, built once for its key.
 
         Raises:
             Unbuilt: it cannot be.
         """
+        key = self.key(point)
         if key not in self._machines:
             try:
-                self._machines[key] = load_machine(tree)
+                self._machines[key] = load_machine(self.trees(point)[0])
             except SpecError as error:
                 self._machines[key] = Unbuilt(in_a_line(error.mistakes))
         built = self._machines[key]
         if isinstance(built, Unbuilt):
             raise built
         return built
-
-    def of_point(self, point: Point) -> Machine:
-        """The machine of a point.
-
-        Raises:
-            Unbuilt: it cannot be.
-        """
-        return self.machine(self.trees(point)[0], self.key(point))
 
     def key(self, point: Point) -> str:
         """Name of the machine of a point: the same for points whose values change the workloads alone."""

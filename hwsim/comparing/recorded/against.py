@@ -5,10 +5,10 @@ The figure shows both runs as lanes over one axis of time: of each the GPUs' ker
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import cached_property
-from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from hwsim.machine.placed import within
 from hwsim.records import dataclass
 from hwsim.spec import Warning, different
 from hwsim.ticks import FEMTO
+from hwsim.views.kit.shown import Drawn
 from hwsim.views.lanes.draw import Bars, Lane, Lanes
 
 STATED: Final = 0.8  # part of the critical path of times that a file states, from which on an interval says nothing of the run
@@ -62,11 +63,12 @@ class Pair:
 
 
 @dataclass(frozen=True)
-class AgainstTrace:
+class AgainstTrace(Drawn):
     """Two runs: the first recorded, the second simulated or recorded as well."""
 
     first: Played
     second: Played
+    TABLE: ClassVar = "ops"
 
     @property
     def words(self) -> tuple[str, str]:
@@ -126,17 +128,11 @@ class AgainstTrace:
 
         return as_dict(self)
 
-    def plot(self, path: str | Path) -> Path:
-        """Write both timelines one above the other, .png, .svg or .pdf.
-
-        Raises:
-            ValueError: another suffix.
-        """
-        from hwsim.views.kit.figure import suffix_of
-        from hwsim.views.kit.writing import write
+    def figure(self, suffix: str) -> Iterable[bytes]:
+        """Both timelines one above the other."""
         from hwsim.views.lanes import draw
 
-        return write(path, draw.render(figure(self), suffix_of(path)))
+        return draw.render(figure(self), suffix)
 
     def text(self, *, every: bool = False) -> str:
         """Tables of causes, GPUs, kinds of work and ops; every: all ops."""
