@@ -158,22 +158,17 @@ def _ops_of(run: Result) -> tuple[Spent, ...]:
     names = [_op_name(label.name, label.kind) for label in labels]
     rows = Ops(timeline)
     many = weights(timeline)
-    times: dict[str, int] = {}
-    total: dict[str, float] = {}
     number_of = {name: place for place, name in enumerate(dict.fromkeys(names))}
     code = np.array([number_of[name] for name in names], np.int64)
     numbers = rows.numbers
     took = (timeline.end[numbers] - rows.begin[numbers]).astype(np.float64) / FEMTO * many[numbers]
     codes = code[flat.label[numbers]] if len(numbers) else numbers
-    counts = np.bincount(codes, many[numbers], len(number_of)) if len(numbers) else np.zeros(len(number_of))
-    sums = np.bincount(codes, took, len(number_of)) if len(numbers) else np.zeros(len(number_of))
-    for name, place in number_of.items():
-        times[name], total[name] = int(counts[place]), float(sums[place])
+    counts, sums = (np.bincount(codes, each, len(number_of)) for each in (many[numbers], took))
     waited = dict.fromkeys(number_of, 0)
     for piece in critical_path(timeline):
         waited[names[flat.label[piece.op]]] += piece.end_fs - piece.start_fs
-    rows_by_name = [Spent(name, times[name], total[name], waited[name]) for name in number_of if times[name] or waited[name]]
-    return tuple(sorted(rows_by_name, key=lambda op: natural(op.name)))
+    spent = [Spent(name, int(counts[at]), float(sums[at]), waited[name]) for name, at in number_of.items()]
+    return tuple(sorted((op for op in spent if op.times or op.waited_fs), key=lambda op: natural(op.name)))
 
 
 def _op_name(name: str, kind: str) -> str:

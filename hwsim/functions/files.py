@@ -140,9 +140,7 @@ def any_tree(given: Source) -> Tree:
         if source in names(kind) or source in short[kind]:
             return read(find(kind, source))
     if "/" not in source:
-        every = [
-            name for kind in ("machine", "workload", "model", "framework", "failures", "prices", "part") for name in short[kind]
-        ]
+        every = [name for each in short.values() for name in each]
         raise SpecError.of(None, f"there is no file '{source}' in the library", did_you_mean(source, every))
     return read(find("machine", source))
 
@@ -154,15 +152,10 @@ def resolved(tree: Tree) -> Tree:
         SpecError: what cannot be found.
     """
     mistakes = Mistakes()
-    kind = tree.text("kind") or ""
-    part = kind if kind in ("runtime", "framework") else "part"
-    tree = resolve(
-        tree,
-        mistakes,
-        kind={"machine/1": "machine", "workload/1": "workload", "model/1": "model", "failures/1": "failures"}.get(
-            tree.text("hwsim") or "", part
-        ),
-    )
+    kind, form = tree.text("kind") or "", (tree.text("hwsim") or "").partition("/")[0]
+    if form not in ("machine", "workload", "model", "failures"):
+        form = kind if kind in ("runtime", "framework") else "part"
+    tree = resolve(tree, mistakes, kind=form)
     mistakes.raise_if_any()
     return completed_file(tree) if tree.text("hwsim") in ("machine/1", "part/1") else tree
 

@@ -33,10 +33,11 @@ TRIED: Final = 4  # numbers of each option for which a break-even is looked for
 
 
 class Option(NamedTuple):
-    """A machine and a workload, settings put in."""
+    """A machine and a workload, settings put in; and those."""
 
     machine: Tree
     workload: Tree
+    settings: Mapping[str, object]
 
 
 @sharing
@@ -66,8 +67,7 @@ def sensitivity(
     given = [(machine, workload, dict(set or {}))]
     if against or set_b:
         given.append((*(against[0] if against else (machine, workload)), {**dict(set or {}), **dict(set_b or {})}))
-    answer = _Analysis([Option(*sources.with_settings(*each)) for each in given], by, paying, progress).run()
-    return replace(answer, settings=tuple(tuple((path, str(value)) for path, value in changes.items()) for *_, changes in given))
+    return _Analysis([Option(*sources.with_settings(*each), each[2]) for each in given], by, paying, progress).run()
 
 
 class _Analysis:
@@ -101,7 +101,7 @@ class _Analysis:
 
     def _simulated(self, option: Option, settings: Settings) -> Run:
         self._runs += 1
-        return simulated(*option, set=settings, paying=self._paying)
+        return simulated(option.machine, option.workload, set=settings, paying=self._paying)
 
     def _value(self, run: Run, work: Sequence[Work]) -> float:
         pace = next((each.per_s for each in work if throughput(each.unit).column == self._measure.column), None)
@@ -135,7 +135,7 @@ class _Analysis:
         assert answer is not None
         intervals = self._intervals()
         half, is_outside, shares = self._unsure(intervals)
-        terms = joined([terms_of(*option) for option in self._options])
+        terms = joined([terms_of(option.machine, option.workload) for option in self._options])
         bars = list(tornado(answer, terms, self._evaluate, self._progress))
         matched = [_own(bar.term, shares) for bar in bars if bar.term is not None]
         bars = [replace(bar, is_counted=bool(own)) for bar, own in zip(bars, matched, strict=True)]
@@ -163,6 +163,7 @@ class _Analysis:
             idle=len(terms) - moved,
             runs=self._runs,
             warnings=different(*(run.warnings for run in self.first)),
+            settings=tuple(tuple((path, str(value)) for path, value in each.settings.items()) for each in self._options),
         )
 
     def _intervals(self) -> list[Interval]:

@@ -93,7 +93,7 @@ class Sensitivity(Drawn):
     idle: int
     runs: int
     warnings: tuple[Warning, ...]
-    settings: tuple[tuple[tuple[str, str], ...], ...] = ()
+    settings: tuple[tuple[tuple[str, str], ...], ...]
     TABLE: ClassVar = "bars"
     COLUMNS: ClassVar = ("name", "at_low", "at_high", "range", "source")
 

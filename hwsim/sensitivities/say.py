@@ -35,8 +35,7 @@ def text(answer: Sensitivity) -> str:
 
 
 def _lines(answer: Sensitivity) -> Iterator[str]:
-    settings = answer.settings or ((),) * len(answer.titles)
-    for letter, (workload, machine), changes in zip("AB", answer.titles, settings, strict=False):
+    for letter, (workload, machine), changes in zip("AB", answer.titles, answer.settings, strict=False):
         yield from titled(letter if answer.is_choice else "run", f"{workload}  on  {machine}")
         if changes:
             yield from titled("set", ", ".join(f"{path}={value}" for path, value in changes))
@@ -184,7 +183,7 @@ def as_dict(answer: Sensitivity) -> dict[str, Any]:
         "hwsim": "sensitivity/1",
         "options": [
             {"workload": workload, "machine": machine, "set": dict(changes)}
-            for (workload, machine), changes in zip(answer.titles, answer.settings or ((),) * len(answer.titles), strict=False)
+            for (workload, machine), changes in zip(answer.titles, answer.settings, strict=True)
         ],
         "by": picked(answer.measure, "title", "unit", measure="column"),
         "values": list(answer.values),
@@ -224,8 +223,7 @@ def as_dict(answer: Sensitivity) -> dict[str, Any]:
 
 def drawn(answer: Sensitivity) -> draw.Bars:
     """The bars of the figure."""
-    settings = answer.settings or ((),) * len(answer.titles)
-    runs = [about(*title, changes) for title, changes in zip(answer.titles, settings, strict=True)]
+    runs = [about(*title, changes) for title, changes in zip(answer.titles, answer.settings, strict=True)]
     below = "\n".join(f"{letter}: {run}" for letter, run in zip("AB", runs, strict=True)) if answer.is_choice else runs[0]
     bars = tuple(draw.Bar(f"{bar.name}  {bar.range}", bar.at_low, bar.at_high) for bar in answer.bars[:ROWS])
     most = f"; most of all it hangs on {answer.bars[0].name}" if bars else ""
