@@ -265,13 +265,6 @@ def test_every_view_says_what_was_set(arguments: list[str]) -> None:
     assert "\n  set " not in hwsim(*arguments).stdout
 
 
-@pytest.mark.parametrize("kind", ["machine", "workload", "part"])
-def test_schema_prints_a_json_schema(kind: str) -> None:
-    found = json.loads(hwsim("schema", kind).stdout)
-    assert found["$schema"] == "https://json-schema.org/draft/2020-12/schema"
-    assert f"{kind}/1" in json.dumps(found)
-
-
 def test_the_starter_pair_is_valid_and_runs(tmp_path: Path) -> None:
     folder = tmp_path / "first"
     made = hwsim("new", folder)

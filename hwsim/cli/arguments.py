@@ -93,6 +93,13 @@ def once(ctx: click.Context, param: click.Parameter, values: tuple[Any, ...]) ->
     return values[0] if values else None
 
 
+def decorated(function: Any, decorators: Iterable[Callable[[Any], Any]]) -> Any:
+    """A function with decorators, the first of them outermost: in the order of the help."""
+    for decorate in reversed([*decorators]):
+        function = decorate(function)
+    return function
+
+
 def settings_option(function: F) -> F:
     """The option --set."""
     return click.option(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from hwsim.cli.arguments import FILE, Late, refuse_replacing, refuse_unwritable, write_files
+from hwsim.cli.arguments import FILE, Late, decorated, refuse_replacing, refuse_unwritable, write_files
 from hwsim.importers.formats import FORMATS
 from hwsim.results.invariants import document
 
@@ -59,10 +59,7 @@ def _recorded(name: str) -> click.Command:
     def run(**options: Any) -> None:
         _import(name, **options)
 
-    decorated: Any = run
-    for decorate in reversed(_OPTIONS):
-        decorated = decorate(decorated)
-    made: click.Command = click.command(name, help=FORMATS[name].words)(decorated)
+    made: click.Command = click.command(name, help=FORMATS[name].words)(decorated(run, _OPTIONS))
     return made
 
 

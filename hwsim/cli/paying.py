@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import click
 
-from hwsim.cli.arguments import LibraryName
+from hwsim.cli.arguments import LibraryName, decorated
 
 if TYPE_CHECKING:
     from hwsim.costs import Paying, Prices, Site
@@ -27,17 +27,16 @@ def paying_options(function: F) -> F:
     ) -> Any:
         return function(*arguments, paying=paying_of(prices, rent, provider, site), **options)
 
-    command = click.option("--site", metavar="NAME|pue=X,...",
-                           help="Where the machines stand: a site of the prices, or pue=1.2,grid=400 g/kWh,electricity=0.1 "
-                                "USD/kWh,hosting=150 USD/kW/month.")(command)  # fmt: skip
-    command = click.option("--provider", metavar="NAME", help="With --prices: this one's offers alone.")(command)
-    command = click.option("--rent", type=click.Choice(sorted(WAYS)),
-                           help="With --prices: machines are rented, not bought.")(command)  # fmt: skip
-    command = click.option("--prices", type=LibraryName("prices"), metavar="FILE",
-                           help="Also energy and cost: a list of prices, before those of the library; or `library`.")(
-        command
+    options = (
+        click.option("--prices", type=LibraryName("prices"), metavar="FILE",
+                     help="Also energy and cost: a list of prices, before those of the library; or `library`."),
+        click.option("--rent", type=click.Choice(sorted(WAYS)), help="With --prices: machines are rented, not bought."),
+        click.option("--provider", metavar="NAME", help="With --prices: this one's offers alone."),
+        click.option("--site", metavar="NAME|pue=X,...",
+                     help="Where the machines stand: a site of the prices, or pue=1.2,grid=400 g/kWh,electricity=0.1 "
+                          "USD/kWh,hosting=150 USD/kW/month."),
     )  # fmt: skip
-    return cast("F", command)
+    return cast("F", decorated(command, options))
 
 
 def paying_of(prices: str | None, rent: str | None, provider: str | None, site: str | None) -> Paying | None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast
 import click
 
 from hwsim.cli import EXIT_BROKEN, EXIT_MISTAKE, system_error
-from hwsim.cli.arguments import FILE, printed, refuse_unwritable, write_files
+from hwsim.cli.arguments import FILE, decorated, printed, refuse_unwritable, write_files
 from hwsim.results.invariants import CONTRADICTS, document
 
 if TYPE_CHECKING:
@@ -47,16 +47,13 @@ def study_options(function: F) -> F:
         function(*names, wanted=wanted, **given)
 
     figure = "Write a figure: what rows are compared by over the first path that takes numbers."
-    made = cast(F, command)
     options = (
         click.option("--json", "as_json", is_flag=True, help="Print all numbers as JSON (hwsim: sweep/1)."),
         click.option("--plot", type=FILE, metavar="FILE", help=figure),
         click.option("--report", type=FILE, metavar="FILE", help="Write a page for a browser (.html)."),
         click.option("--workers", type=click.IntRange(min=1), help="Processes (default: one per core after a second)."),
     )
-    for option in reversed(options):
-        made = option(made)
-    return made
+    return cast(F, decorated(command, options))
 
 
 def carried_out(run: Run, wanted: Wanted) -> tuple[Sweep, int]:

@@ -14,6 +14,7 @@ from hwsim.cli.arguments import (
     MACHINE,
     WORKLOAD,
     answered,
+    decorated,
     folded,
     refuse_two_inputs,
     refuse_unwritable,
@@ -44,21 +45,12 @@ def view_command(name: str) -> click.Command:
         click.option("--json", "as_json", is_flag=True, help=f"Print all numbers as JSON (hwsim: {view.schema})."),
         *([click.option("--plot", type=FILE, metavar="FILE", help=view.plots)] if view.plots else []),
     ]
-    decorated: Any = run
-    for decorate in reversed(decorators):
-        decorated = decorate(decorated)
-    return click.command(name, help=import_module(f"hwsim.views.{name}").__doc__)(decorated)
+    return click.command(name, help=import_module(f"hwsim.views.{name}").__doc__)(decorated(run, decorators))
 
 
 def own_options(view: View) -> Callable[[Any], Any]:
     """A decorator that adds the options of a view."""
-
-    def decorate(function: Any) -> Any:
-        for option in reversed(view.options):
-            function = _option(option)(function)
-        return function
-
-    return decorate
+    return lambda function: decorated(function, map(_option, view.options))
 
 
 def show(
