@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
-from hwsim.cli import COMMANDS, main
+from hwsim.cli import COMMANDS
 from hwsim.views import VIEWS
+from tests.command import hwsim
 
 WORKLOAD = """\
 hwsim: workload/1
@@ -26,10 +26,6 @@ program:
 expect: {machine: d2l-4gpu-pcie, makespan: 20 ms +- 1 %}
 """
 MACHINE = "d2l-4gpu-pcie"
-
-
-def hwsim(*arguments: str | Path, stdin: str | None = None) -> Result:
-    return CliRunner().invoke(main, [str(each) for each in arguments], input=stdin, prog_name="hwsim")
 
 
 def process(*arguments: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:

@@ -7,16 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
-from hwsim.cli import main
+from tests.command import hwsim
 from tests.explain_cases import MACHINE, workload
 
 STATION, OVERLAP = "d2l-gpu-workstation", "d2l/copy-overlap"
-
-
-def hwsim(*arguments: str | Path, stdin: str | None = None) -> Result:
-    return CliRunner().invoke(main, [str(each) for each in arguments], input=stdin, prog_name="hwsim")
 
 
 def test_the_text_has_every_part_and_fits_100_columns() -> None:

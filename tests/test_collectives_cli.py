@@ -6,21 +6,21 @@ import json
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
 from hwsim.api import load_machine
-from hwsim.cli import main
 from hwsim.communication import OPERATIONS, CannotCollect
 from hwsim.demand import Exchanged
 from hwsim.views.collectives.find import measure
 from hwsim.views.kit.table import size_text
+from tests.command import hwsim
 
 H100 = "p5.48xlarge"
 FOUR = "d2l-4gpu-pcie"
 
 
 def run(*arguments: str) -> Result:
-    return CliRunner().invoke(main, ["collectives", *arguments])
+    return hwsim("collectives", *arguments)
 
 
 def test_a_table_says_what_is_chosen_at_every_size() -> None:

@@ -12,11 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hwsim.cli import main
 from hwsim.comparing import Comparison, compare, of_document, of_sides, shares
 from hwsim.comparing.alike import as_its_class
 from hwsim.comparing.parameters import Files, mixed, parameters
@@ -26,13 +24,9 @@ from hwsim.planning.question import read_question
 from hwsim.spec import SpecError, read_text, tree_of
 from hwsim.studies.measures import Measure
 from hwsim.workload import sources
+from tests.command import hwsim
 from tests.service_cases import MACHINE as IDEAL
 from tests.service_cases import busy, workload
-
-
-def hwsim(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(main, [str(each) for each in arguments], prog_name="hwsim")
-
 
 # ---- shares ----
 
@@ -471,15 +465,15 @@ def test_prices_give_energy_and_cost_of_both_runs_as_simulate_says_them(tmp_path
     (tmp_path / "w.yaml").write_text(json.dumps({"hwsim": "workload/1", **asked}), encoding="utf-8")
     prices = ["--prices", "library", "--rent", "on-demand"]
     words = ["compare", "dgx-h100", "dgx-a100", str(tmp_path / "w.yaml"), "--no-waterfall", *prices]
-    found = json.loads(CliRunner().invoke(main, [*words, "--json"]).output)
+    found = json.loads(hwsim(*words, "--json").output)
     for side, machine in (("a", "dgx-h100"), ("b", "dgx-a100")):
-        ran = json.loads(CliRunner().invoke(main, ["simulate", machine, str(tmp_path / "w.yaml"), "--json", *prices]).output)
+        ran = json.loads(hwsim("simulate", machine, str(tmp_path / "w.yaml"), "--json", *prices).output)
         assert found[side]["cost_usd"] == ran["cost"]["total_usd"]["value"]
         assert found[side]["energy_joules"] == ran["energy"]["joules"]["value"]
-    text = CliRunner().invoke(main, words).output
+    text = hwsim(*words).output
     assert re.search(r"^  energy +A .+; B ", text, re.MULTILINE)
     assert re.search(r"^  cost +A .+ USD; B .+ USD", text, re.MULTILINE)
-    assert "cost " not in CliRunner().invoke(main, words[:-4]).output
+    assert "cost " not in hwsim(*words[:-4]).output
 
 
 def test_a_written_run_with_warnings_is_compared_with_them() -> None:

@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
 from hwsim import api
-from hwsim.cli import main
 from hwsim.functions.nodes import cluster_with
 from hwsim.models import (
     NotAlike,
@@ -25,6 +24,7 @@ from hwsim.models import (
 from hwsim.models.inference import serve
 from hwsim.models.search import search
 from hwsim.models.server import HostTimes
+from tests.command import hwsim
 from tests.model_cases import prefill
 
 NODE = "dgx-h100"
@@ -37,8 +37,8 @@ links: [{between: ["node*.nic*", leaf], kind: infiniband, rate: 400 Gb/s}]
 """
 
 
-def run(*arguments: str) -> Result:
-    return CliRunner().invoke(main, ["estimate", *arguments])
+def run(*arguments: object, **options: str) -> Result:
+    return hwsim("estimate", *arguments, **options)
 
 
 def numbers(*arguments: str, code: int = 0) -> dict[str, Any]:
@@ -141,7 +141,7 @@ def test_a_wrong_plan_ends_with_2_and_a_line(arguments: tuple[str, ...], message
     ],
 )
 def test_what_there_is_not_ends_with_2(arguments: tuple[str, ...], message: str) -> None:
-    found = CliRunner().invoke(main, ["estimate", *arguments], input=FILE)
+    found = run(*arguments, stdin=FILE)
     assert found.exit_code == 2
     assert message in found.output
 
@@ -282,17 +282,13 @@ def test_a_workload_is_estimated_as_its_flags_are() -> None:
     flags = ["--tp", "8", "--pp", "4", "--microbatch", "1", "--global-batch", "1024", "--sequence", "8192", "--dtype", "bf16",
              "--tokens", "15e12", "--nodes", "16", "--json"]  # fmt: skip
     written, flagged = (
-        json.loads(CliRunner().invoke(main, ["estimate", "dgx-h100", *given]).output)
+        json.loads(run("dgx-h100", *given).output)
         for given in (["llama3-70b", "--nodes", "16", "--json"], ["llama-3-70b", *flags])
     )
     assert written["step_s"] == flagged["step_s"]
     assert written["plan"] == flagged["plan"]
-    other = json.loads(
-        CliRunner()
-        .invoke(main, ["estimate", "dgx-h100", "llama3-70b", "--nodes", "16", "--set", "pp=8", "--tp", "4", "--json"])
-        .output
-    )
+    other = json.loads(run("dgx-h100", "llama3-70b", "--nodes", "16", "--set", "pp=8", "--tp", "4", "--json").output)
     assert (other["plan"]["tp"], other["plan"]["pp"]) == (4, 8)
-    refused = CliRunner().invoke(main, ["estimate", "dgx-h100", "llama3-8b-serving"])
+    refused = run("dgx-h100", "llama3-8b-serving")
     assert refused.exit_code == 2
     assert "no `train:`" in refused.output

@@ -6,10 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 
-import hwsim
-from hwsim.cli import main
+from hwsim.api import simulate
 from hwsim.importers.findings import find
 from hwsim.importers.formats import files_of, read
 from hwsim.importers.recording import Recording, What
@@ -17,12 +15,9 @@ from hwsim.importers.replay import Part, explain
 from hwsim.importers.saved import save
 from hwsim.importers.steps import one_step, steps
 from hwsim.ticks import FEMTO
+from tests.command import hwsim
 from tests.recorded import US, Row, rank, recording
 from tests.test_compare_traces import one
-
-
-def run(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(main, [*map(str, arguments)], prog_name="hwsim")
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +41,7 @@ def on_gpu(given: Recording) -> list[list[tuple[str, int, int]]]:
 @pytest.mark.parametrize("machine", ["dgx-a100", "laptop"])  # its GPUs are the recording's, whatever the machine has
 @pytest.mark.parametrize("tool", ["kineto", "chakra"])
 def test_a_recorded_step_is_exported_as_it_was_recorded(skewed: Path, machine: str, tool: str, tmp_path: Path) -> None:
-    done = run("export", tool, machine, skewed, "-o", tmp_path / "out")
+    done = hwsim("export", tool, machine, skewed, "-o", tmp_path / "out")
     assert done.exit_code == 0, done.output
     assert "2 x sizes of collectives" in done.output
     ends = {"kineto": ".json.gz", "chakra": ".et"}[tool]
@@ -68,12 +63,12 @@ TRAININGS = {
 @pytest.mark.parametrize("name", TRAININGS)
 def test_a_run_beside_its_own_export_differs_in_nothing(name: str, fold: str, tmp_path: Path) -> None:
     machine, workload, ranks, many = TRAININGS[name]
-    done = run("export", "kineto", machine, workload, "-o", tmp_path / "out", fold, "--json")
+    done = hwsim("export", "kineto", machine, workload, "-o", tmp_path / "out", fold, "--json")
     assert done.exit_code == 0, done.output
     exported = json.loads(done.stdout)
     if fold == "--no-fold":
         assert len(exported["files"]) == exported["ranks"] == ranks
-    done = run("compare", machine, workload, tmp_path / "out", "--json")
+    done = hwsim("compare", machine, workload, tmp_path / "out", "--json")
     assert done.exit_code == 0, done.output
     both = json.loads(done.stdout)
     assert both["error"] == pytest.approx(0, abs=1e-9)
@@ -103,8 +98,8 @@ def test_a_training_comes_back_whole(plan: str, tool: str, tmp_path: Path) -> No
     """Every GPU of a team computes in its own file, every group meets, and what-ifs are those of the run."""
     train = f"{{model: gpt2, parallel: {plan}, global_batch: 16, microbatch: 2, sequence: 128, sharding: none}}"
     (tmp_path / "w.yaml").write_text(f"hwsim: workload/1\ntrain: {train}\n")
-    assert run("export", tool, "dgx-a100", tmp_path / "w.yaml", "--no-fold", "-o", tmp_path / "out").exit_code == 0
-    makespan = round(hwsim.simulate("dgx-a100", tmp_path / "w.yaml").makespan_s * FEMTO)
+    assert hwsim("export", tool, "dgx-a100", tmp_path / "w.yaml", "--no-fold", "-o", tmp_path / "out").exit_code == 0
+    makespan = round(simulate("dgx-a100", tmp_path / "w.yaml").makespan_s * FEMTO)
     found = find(explain(read(tool, files_of([tmp_path / "out"], tool))))
     if "pp" not in plan:  # stages that send to one another are GPUs of one rank
         assert [len(explained.ops) for explained in found.replay.ranks] == [len(found.replay.ranks[0].ops)] * 8

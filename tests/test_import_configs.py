@@ -7,17 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hwsim import api
-from hwsim.cli import main
 from hwsim.models import Transformer, load_transformer
 from hwsim.models.configs import as_tree, read_config, written
 from hwsim.models.configs.families import FAMILIES
 from hwsim.models.library import read_model
 from hwsim.spec import SpecError, read
+from tests.command import hwsim
 from tests.config_cases import DRAWN, configs
 from tests.config_values import ACTIVE, PARAMETERS, of
 
@@ -168,7 +167,7 @@ def test_a_mistake_has_its_place(keys: dict[str, Any], said: str, tmp_path: Path
 
 
 def run(*arguments: str) -> Any:
-    return CliRunner().invoke(main, list(arguments))
+    return hwsim(*arguments)
 
 
 def test_the_command_writes_a_model_and_says_what_it_left_out(tmp_path: Path) -> None:

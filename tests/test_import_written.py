@@ -6,17 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 
-import hwsim
-from hwsim.cli import main
+from hwsim.api import simulate
 from hwsim.spec.library import library_root
+from tests.command import hwsim
 
 PROFILE = library_root() / "workloads/profiles/mlp"
-
-
-def run(*arguments: object) -> Result:
-    return CliRunner().invoke(main, [str(each) for each in arguments], prog_name="hwsim")
 
 
 @pytest.mark.parametrize(
@@ -35,15 +30,15 @@ def run(*arguments: object) -> Result:
 )
 def test_a_written_step_takes_as_long_as_the_printed_run(tmp_path: Path, options: list[str]) -> None:
     path = tmp_path / "step.npz"
-    result = run("import", "kineto", PROFILE, *options, "-o", path, "--json")
+    result = hwsim("import", "kineto", PROFILE, *options, "-o", path, "--json")
     assert result.exit_code == 0, result.stderr
     said = json.loads(result.stdout)
     if "predicted" in said:
         wanted = said["predicted"]["makespan_s"]
     else:
         wanted = said["replay"]["gpu_times"][0]["run_s"] if "--gpu-times" in options else said["replay"]["replayed_s"]
-    assert hwsim.simulate("dgx-a100", path).makespan_s == pytest.approx(wanted, rel=1e-9)
-    assert run("import", "kineto", PROFILE, "--step", "0", "-o", path).exit_code == 0  # its own file is written over
+    assert simulate("dgx-a100", path).makespan_s == pytest.approx(wanted, rel=1e-9)
+    assert hwsim("import", "kineto", PROFILE, "--step", "0", "-o", path).exit_code == 0  # its own file is written over
 
 
 @pytest.mark.parametrize(
@@ -59,7 +54,7 @@ def test_a_written_step_takes_as_long_as_the_printed_run(tmp_path: Path, options
 def test_factors_that_mean_nothing_are_refused(options: list[str], message: str) -> None:
     first, *others = options
     more = [each for option in others for each in ([option] if "=" not in option else ["--gpu-times", option])]
-    result = run("import", "kineto", PROFILE, "--gpu-times", first, *more)
+    result = hwsim("import", "kineto", PROFILE, "--gpu-times", first, *more)
     assert result.exit_code == 2
     assert message in result.stderr
 
@@ -67,7 +62,7 @@ def test_factors_that_mean_nothing_are_refused(options: list[str], message: str)
 def test_a_file_of_somebody_else_stays(tmp_path: Path) -> None:
     path = tmp_path / "mine.npz"
     path.write_text("hwsim: workload/1\nname: by hand\n")
-    result = run("import", "kineto", PROFILE, "-o", path)
+    result = hwsim("import", "kineto", PROFILE, "-o", path)
     assert result.exit_code == 2
     assert "is there, and no step of hwsim import" in result.stderr
     assert path.read_text() == "hwsim: workload/1\nname: by hand\n"
@@ -75,16 +70,16 @@ def test_a_file_of_somebody_else_stays(tmp_path: Path) -> None:
 
 def test_a_folder_is_its_files_and_what_is_not_there_is_a_mistake(tmp_path: Path) -> None:
     files = sorted(PROFILE.glob("*.json.gz"))
-    assert run("import", "kineto", PROFILE).stdout == run("import", "kineto", *files).stdout
-    assert "no file in the folder" in (wrong := run("import", "chakra", PROFILE)).stderr
+    assert hwsim("import", "kineto", PROFILE).stdout == hwsim("import", "kineto", *files).stdout
+    assert "no file in the folder" in (wrong := hwsim("import", "chakra", PROFILE)).stderr
     assert wrong.exit_code == 2
-    assert run("import", "kineto", tmp_path / "nosuch.json").exit_code == 2
+    assert hwsim("import", "kineto", tmp_path / "nosuch.json").exit_code == 2
 
 
 def test_the_time_before_the_first_event_is_no_what_if(tmp_path: Path) -> None:
     path = tmp_path / "step.npz"
-    assert run("import", "kineto", PROFILE, "--step", "1", "-o", path).exit_code == 0
-    changes = [row["change"] for row in json.loads(run("explain", "dgx-a100", path, "--json").stdout)["what_if"]]
+    assert hwsim("import", "kineto", PROFILE, "--step", "1", "-o", path).exit_code == 0
+    changes = [row["change"] for row in json.loads(hwsim("explain", "dgx-a100", path, "--json").stdout)["what_if"]]
     assert changes
     assert not [change for change in changes if change.startswith("start")]
 
@@ -95,10 +90,10 @@ def test_an_export_leaves_no_file_of_another_one_beside_its_own(tmp_path: Path, 
     busy, reduce = "busy: {device: $self, time: 2 ms, writes: g}", "allreduce: {among: gpu*, bytes: 16 MB, updates: g}"
     step.write_text(f"hwsim: workload/1\nprogram: {{each: gpu*, do: [{{{busy}}}, {{{reduce}}}]}}\n")
     small, large = (("export", tool, machine, step, "-o", out, "--no-fold") for machine in ("d2l-4gpu-pcie", "d2l-8gpu-nvlink"))
-    assert run(*large).exit_code == 0
-    assert run(*large).exit_code == 0  # the same files are written over
+    assert hwsim(*large).exit_code == 0
+    assert hwsim(*large).exit_code == 0  # the same files are written over
     before = {each.name: each.read_bytes() for each in out.iterdir()}
-    again = run(*small)
+    again = hwsim(*small)
     assert again.exit_code == 2
     assert "of another export" in again.stderr
     assert before.items() <= {each.name: each.read_bytes() for each in out.iterdir()}.items()
@@ -107,7 +102,7 @@ def test_an_export_leaves_no_file_of_another_one_beside_its_own(tmp_path: Path, 
 def test_an_export_writes_over_no_profile(tmp_path: Path) -> None:
     for file in PROFILE.glob("*.json.gz"):
         (tmp_path / file.name).write_bytes(file.read_bytes())
-    refused = run("export", "kineto", "d2l-gpu-workstation", "d2l/data-loading", "-o", tmp_path)
+    refused = hwsim("export", "kineto", "d2l-gpu-workstation", "d2l/data-loading", "-o", tmp_path)
     assert refused.exit_code == 2
     assert "is there, and no file of hwsim export" in refused.stderr
 
@@ -115,7 +110,7 @@ def test_an_export_writes_over_no_profile(tmp_path: Path) -> None:
 @pytest.mark.parametrize("command", [["sweep", "--vary", "machine.gpu.count=1,2"], ["sensitivity"]])
 @pytest.mark.parametrize("start", ["", "./"])
 def test_an_op_graph_where_a_workload_is_wanted_is_said(command: list[str], start: str) -> None:
-    refused = run(command[0], "dgx-a100", f"{start}step.npz", *command[1:])
+    refused = hwsim(command[0], "dgx-a100", f"{start}step.npz", *command[1:])
     assert refused.exit_code == 2
     assert "is an op graph: it has its numbers put in" in refused.output
     assert "hwsim simulate, explain, compare and export take it" in refused.output

@@ -7,21 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
 from hwsim import api
-from hwsim.cli import main
 from hwsim.spec import names
 from hwsim.views.kit.view import Heading
 from hwsim.views.latency.draw import figure
 from hwsim.views.latency.find import KEYS, Missing, Row
 from hwsim.views.latency.find import find as latencies
+from tests.command import hwsim
 
 TEXT = "d2l-latency"
-
-
-def hwsim(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(main, [str(each) for each in arguments], prog_name="hwsim")
 
 
 def rows(machine: str, **settings: str) -> dict[str, float]:
@@ -174,7 +169,7 @@ def test_mistakes_are_exit_2_and_say_what_to_write(arguments: tuple[str, ...], s
 
 def test_the_machine_may_be_standard_input() -> None:
     text = "hwsim: machine/1\nclass: ideal\nparts: {disk: {kind: disk, use: d2l-hdd}}\n"
-    done = CliRunner().invoke(main, ["latency", "-"], input=text)
+    done = hwsim("latency", "-", stdin=text)
     assert done.exit_code == 0
     assert done.stdout.startswith("latency numbers  on  machine\n")
 

@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
-from hwsim.cli import main
 from hwsim.studies import journal
 from hwsim.studies.running import Interrupted
 from hwsim.studies.sweeping import sweep
 from hwsim.views.kit.writing import write
+from tests.command import hwsim
 
 LOOP = ("d2l-laptop", "d2l/async-loop")
 POINTS = ("sweep", *LOOP, "--vary", "n=1..6", "--workers", "1")
@@ -23,10 +22,6 @@ POINTS = ("sweep", *LOOP, "--vary", "n=1..6", "--workers", "1")
 
 class Killed(BaseException):
     """An end that nothing catches."""
-
-
-def hwsim(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(main, [str(each) for each in arguments], prog_name="hwsim")
 
 
 def killed_after(points: int, monkeypatch: pytest.MonkeyPatch) -> None:

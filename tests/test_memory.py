@@ -9,12 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hwsim import api
-from hwsim.cli import main
 from hwsim.engine import simulate
 from hwsim.graph.flat import concatenate, flatten
 from hwsim.graph.opgraph import Buffer, Mark, OpGraph
@@ -22,6 +20,7 @@ from hwsim.results.memory import DeviceMemory, memory
 from hwsim.results.timeline import Timeline
 from hwsim.spec import Mistakes, SpecError, tree_of
 from hwsim.workload import GraphBuilder, lower, read_workload
+from tests.command import hwsim
 from tests.effort import effort
 
 US = 10**9  # fs
@@ -389,10 +388,6 @@ def test_several_sockets_have_the_memory_of_all() -> None:
     text = {"hwsim": "workload/1", "program": [{"random": {"device": "cpu", "count": 1e8, "writes": "x"}}]}
     [found] = api.simulate(machine, text).memory
     assert (found.peak, found.size) == (4 * 10**8, 2 * 10**9)
-
-
-def hwsim(*arguments: str | Path, stdin: str) -> Any:
-    return CliRunner().invoke(main, [str(each) for each in arguments], input=stdin, prog_name="hwsim")
 
 
 def test_the_command_line_says_it_and_exits_with_3(tmp_path: Path) -> None:

@@ -6,9 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 
-from hwsim.cli import main
+from tests.command import hwsim
 
 SCRIPT = """
 import sys
@@ -18,10 +17,6 @@ for _ in range(5):
     b = a @ a.T
 print("said", b.shape)
 """
-
-
-def hwsim(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(main, [str(each) for each in arguments], prog_name="hwsim")
 
 
 @pytest.fixture

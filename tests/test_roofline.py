@@ -8,12 +8,10 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hwsim import api
-from hwsim.cli import main
 from hwsim.links import KINDS
 from hwsim.spec import names
 from hwsim.views.kit.figure import push_apart
@@ -21,6 +19,7 @@ from hwsim.views.kit.view import Unshowable
 from hwsim.views.roofline import draw, say
 from hwsim.views.roofline.find import Roofline
 from hwsim.views.roofline.find import find as rooflines
+from tests.command import hwsim
 
 LAYER = """\
 hwsim: workload/1
@@ -38,10 +37,6 @@ program:
   - copy: {from: $cpu, to: $gpu, bytes: 1 MB}
   - wait: all
 """
-
-
-def hwsim(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(main, [str(each) for each in arguments], prog_name="hwsim")
 
 
 @pytest.fixture

@@ -9,21 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hwsim.cli import main
 from hwsim.sensitivities.analysis import sensitivity
 from hwsim.sensitivities.choice import break_even, wrong_after, wrong_now
 from hwsim.sensitivities.terms import Term, terms_of
 from hwsim.sensitivities.tornado import End, tornado
 from hwsim.spec import SpecError, read_text, tree_of
 from hwsim.views.explain.numbers import Number
-
-
-def hwsim(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(main, [str(each) for each in arguments], prog_name="hwsim")
+from tests.command import hwsim
 
 
 def terms(*names: str) -> list[Term]:

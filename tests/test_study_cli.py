@@ -12,18 +12,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from hwsim.cli import main
 from hwsim.studies import running
 from hwsim.studies.sweeping import sweep
 from hwsim.studies.table import Sweep
+from tests.command import hwsim
 
 LOOP = ("d2l-laptop", "d2l/async-loop")
 
 
 def run(*arguments: str | Path, given: str | None = None) -> Result:
-    return CliRunner().invoke(main, ["sweep", *map(str, arguments)], input=given)
+    return hwsim("sweep", *map(str, arguments), stdin=given)
 
 
 def test_a_sweep_prints_a_row_per_point() -> None:
@@ -89,13 +89,13 @@ def test_negative_numbers_of_files_are_shown_as_the_user_wrote_them(tmp_path: Pa
     (tmp_path / "loop.yaml").write_text(PARAMETER, encoding="utf-8")
     document = {"hwsim": "study/1", "machine": "d2l-laptop", "workload": "loop.yaml", "points": {"grid": {"t": ["-1 s", "1 s"]}}}
     (tmp_path / "study.json").write_text(json.dumps(document), encoding="utf-8")
-    done = CliRunner().invoke(main, ["study", str(tmp_path / "study.json"), "--workers", "1"])
+    done = hwsim("study", str(tmp_path / "study.json"), "--workers", "1")
     assert (done.exit_code, "'-1 s' cannot be negative" in done.stdout) == (0, True)
     machine = ("plan", "d2l-laptop", str(tmp_path / "loop.yaml"), "--minimise", "time")
-    done = CliRunner().invoke(main, [*machine, "--vary", "t=-1 s,1 s"])
+    done = hwsim(*machine, "--vary", "t=-1 s,1 s")
     assert (done.exit_code, "t=-1 s: workload: '-1 s' cannot be negative" in done.stdout) == (0, True)
     (tmp_path / "loop.yaml").write_text(PARAMETER.replace("1 s", "-1 s"), encoding="utf-8")
-    done = CliRunner().invoke(main, [*machine, "--vary", "n=1,2"])
+    done = hwsim(*machine, "--vary", "n=1,2")
     assert (done.exit_code, "workload: '-1 s' cannot be negative" in done.stdout) == (3, True)
 
 

@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hwsim.cli import main
 from hwsim.spec import Mistakes, SpecError, read, tree_of
 from hwsim.studies.drawing import distribution, drawn
 from hwsim.studies.file import load_study, read_points
@@ -24,6 +23,7 @@ from hwsim.studies.grid import Points
 from hwsim.studies.point import Outcome
 from hwsim.studies.pool import run_all
 from hwsim.studies.sweeping import study
+from tests.command import hwsim
 
 HEAD = "hwsim: study/1\nmachine: d2l-laptop\nworkload: d2l/async-loop\n"
 
@@ -40,7 +40,7 @@ def points_of(text: str) -> Points:
 
 
 def run(*arguments: str | Path, given: str | None = None) -> Result:
-    return CliRunner().invoke(main, ["study", *map(str, arguments)], input=given)
+    return hwsim("study", *map(str, arguments), stdin=given)
 
 
 # ---- points
@@ -139,7 +139,7 @@ def test_all_mistakes_of_a_file_come_together(tmp_path: Path) -> None:
         "rows are written as .csv, .jsonl",
     ):
         assert each in said
-    assert CliRunner().invoke(main, ["check", str(tmp_path / "s.yaml")]).exit_code == 2
+    assert hwsim("check", str(tmp_path / "s.yaml")).exit_code == 2
 
 
 # ---- rows

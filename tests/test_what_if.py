@@ -11,16 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 from hwsim import api
-from hwsim.cli import main
 from hwsim.results.result import Result
 from hwsim.spec import SpecError
 from hwsim.views.explain.explanation import Explanation, explain
 from hwsim.views.explain.say import text
 from hwsim.views.explain.what_if import HALF, MATTERS, WhatIf
 from hwsim.views.summary.each import each_op
+from tests.command import hwsim
 
 ROOT = Path(api.__file__).parent.parent
 QUICK = [
@@ -53,10 +52,6 @@ def library() -> list[tuple[str, str]]:
         ("p3dn.24xlarge", "resnet50-dp"),
         ("desktop", "d2l/ssd-queue-depth"),
     ]
-
-
-def hwsim(*arguments: str, stdin: str | None = None) -> str:
-    return CliRunner().invoke(main, arguments, input=stdin, prog_name="hwsim").stdout
 
 
 def run(machine: Any, workload: Any, settings: Mapping[str, str] | None = None) -> api.Run:
@@ -191,14 +186,14 @@ def test_a_setting_of_the_run_stays_and_its_file_may_be_standard_input() -> None
     again = run("d2l-laptop", "d2l/async-loop", {"blocking": "true", **dict(one.settings)})
     assert one.makespan_fs == again.timeline.makespan_fs
     work = (ROOT / "workloads" / "d2l" / "async-loop.yaml").read_text(encoding="utf-8")
-    told = hwsim("explain", "d2l-laptop", "-", "--set", "blocking=true", stdin=work)
+    told = hwsim("explain", "d2l-laptop", "-", "--set", "blocking=true", stdin=work).stdout
     assert "time of add halved" in told
 
 
 def test_text_and_json_say_how_to_make_the_change() -> None:
-    told = hwsim("explain", "desktop", "d2l/false-sharing")
+    told = hwsim("explain", "desktop", "d2l/false-sharing").stdout
     assert '--set "machine.cpu.coherence.cluster=10.3 ns"' in told
-    found = json.loads(hwsim("explain", "desktop", "d2l/false-sharing", "--json"))
+    found = json.loads(hwsim("explain", "desktop", "d2l/false-sharing", "--json").stdout)
     assert found["what_if"][0]["set"] == {"machine.cpu.coherence.cluster": "10.3 ns"}
     assert found["what_if_of"] == "makespan"
     assert not found["what_if"][0]["hypothetical"]
