@@ -137,3 +137,17 @@ def test_what_a_step_is_worth_is_counted_in_images() -> None:
     text = str(trained(server(4), "lenet"))
     assert "64 images" in text
     assert "dp 4" in text
+
+
+def test_a_stage_of_a_network_keeps_its_micro_batches_in_flight() -> None:
+    """Of four, the first of two stages keeps four by gpipe and two by 1f1b, simulated and estimated."""
+    keys: dict[str, Any] = {"global_batch": 64, "microbatch": 4}
+    played, said = list[float](), list[float]()
+    for schedule in ("gpipe", "1f1b"):
+        train = {"model": "resnet-50", **keys, "schedule": schedule, "parallel": {"pp": 2, "dp": 4}}
+        run = hwsim.simulate("dgx-a100", {"hwsim": "workload/1", "train": train})
+        played.append(max(each.peak for each in run.memory))
+        step = hwsim.estimate("dgx-a100", "resnet-50", pp=2, dp=4, schedule=schedule, dtype="fp32", **keys)
+        said.append(step.to_json()["memory"]["activations"])
+    assert said[0] == 2 * said[1]
+    assert played[0] == pytest.approx(2 * played[1], rel=0.05)
