@@ -158,7 +158,7 @@ def test_what_is_wrong_with_a_stage_is_said(stage: Any, said: str) -> None:
 
 
 def test_the_document_has_the_same_numbers() -> None:
-    result = hwsim.simulate(MACHINE, reading("1 GB", "pinned", epochs=2))
+    result = hwsim.simulate(MACHINE, reading("1 GB", epochs=2))
     (found,) = json.loads(as_json.document(result))["pipelines"]
     (use,) = pipelines(result.timeline)
     assert found["idle_fs"] == use.whole.idle_fs == sum(each["time_fs"] for each in found["waits"])
@@ -196,5 +196,5 @@ def test_no_buffer_holds_more_than_there_is_room_for_and_one_in_each_hand(line: 
 
 
 def test_the_buffers_can_be_drawn(tmp_path: Path) -> None:
-    result = hwsim.simulate(MACHINE, reading("1 GB", "pinned", epochs=2))
+    result = hwsim.simulate(MACHINE, reading("1 GB", epochs=2))
     assert result.plot("queues", tmp_path / "queues.svg").read_text(encoding="utf-8").count("read -&gt; train") == 1

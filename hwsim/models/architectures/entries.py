@@ -58,19 +58,15 @@ class Basic:
     channels: int = field("of both", minimum=1)
     stride: int = field("of the first block", default=1, minimum=1)
     times: int = field("how many one after another", default=1, minimum=1)
-    projected: bool | None = field(
-        "the way around the first has a 1 x 1 convolution; where the shape changes if left out", default=None
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bottleneck:
     """Convolutions of 1 x 1, 3 x 3 and 1 x 1 with a way around them."""
 
-    channels: int = field("of the first two, before `groups` widen them", minimum=1)
+    channels: int = field("of the first two, before `groups` widen them; the last has four times as many", minimum=1)
     stride: int = field("of the first block", default=1, minimum=1)
     times: int = field("how many one after another", default=1, minimum=1)
-    expansion: int = field("channels of the last over `channels`", default=4, minimum=1)
     groups: int = field("of the 3 x 3", default=1, minimum=1)
     width: int | None = field("channels of the first two over `channels` / 64 x groups (ResNeXt: 4)", default=None, minimum=1)
     stride_in: Literal["first", "middle"] = field(

@@ -149,8 +149,7 @@ class Walk:
                 shape = self.conv(conv, shape, f"{prefix}.conv{at}")
             if isinstance(block, Bottleneck) and block.excite:
                 shape = self.excite(max(1, shape[0] // block.excite), shape, prefix)
-            projected = block.projected if isinstance(block, Basic) and turn == 0 else None
-            if shape != into if projected is None else projected:
+            if shape != into:
                 around = Conv(channels=shape[0], kernel=(1,), stride=stride, activation="none")
                 if self.conv(around, into, f"{prefix}.around") != shape:
                     raise WrongNetwork(f"{prefix}: the two ways have different shapes")
@@ -186,7 +185,7 @@ def _body(block: Basic | Bottleneck, stride: int) -> tuple[Conv, ...]:
     return (
         Conv(channels=inner, kernel=(1,), stride=first),
         Conv(channels=inner, kernel=(3,), stride=middle, groups=block.groups),
-        Conv(channels=block.channels * block.expansion, kernel=(1,), activation="none"),
+        Conv(channels=4 * block.channels, kernel=(1,), activation="none"),
     )
 
 

@@ -63,7 +63,7 @@ MACHINE: Final = machine(
 )  # fmt: skip
 PIPELINE: Final[dict[str, Any]] = {
     "batch": 64, "batches": 12, "dataset": {"samples": 1280, "bytes": "100 kB", "shuffle": True}, "epochs": 3,
-    "cache": {"device": "cpu", "bytes": "60 MB", "policy": "lru"}, "ahead": 2,
+    "cache": {"device": "cpu", "bytes": "60 MB"}, "ahead": 2,
     "checkpoint": {"every": 4, "bytes": "50 MB", "to": "disk", "from": "gpu0", "mode": "sync", "request": "1 MB", "depth": 4},
     "stages": [
         {"name": "read", "ahead": 3, "read": {"from": "disk", "access": "random", "depth": 8}},
@@ -73,7 +73,7 @@ PIPELINE: Final[dict[str, Any]] = {
     ],
 }  # fmt: skip
 OF_PIPELINES: Final[dict[str, tuple[Any, ...]]] = {
-    "pipeline.cache.policy": ("pinned",), "pipeline.checkpoint.from": ("cpu",), "pipeline.checkpoint.to": ("slow",),
+    "pipeline.checkpoint.from": ("cpu",), "pipeline.checkpoint.to": ("slow",),
     "pipeline.checkpoint.every": (3,), "pipeline.each": (["gpu0"],), "pipeline.cache.device": ("gpu1",),
         "pipeline.checkpoint.mode": ("async",),
     "pipeline.stages": (PIPELINE["stages"][:2],), "stage.name": ("other",), "stage.train": ({"model": {"kind": "mlp",

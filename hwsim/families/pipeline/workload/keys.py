@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from hwsim.families.pipeline.workload.cache import Policy
 from hwsim.records import dataclass
 from hwsim.spec import Place, Tree, field, place_field
 from hwsim.units import Bytes, Seconds
@@ -20,15 +19,10 @@ class Dataset:
 
 @dataclass(frozen=True, slots=True)
 class Cache:
-    """Memory that keeps what was read: the page cache of the host, or a loader's own."""
+    """Memory that keeps what was read, as the page cache of Linux does."""
 
     device: str = field("in whose memory (default: the program's host)", default="")
     bytes: Bytes | None = field("how much of it (default: all that memory)", default=None, minimum=0.0, example="64 GB")
-    policy: Policy = field(
-        "what goes when it is full: linux (nearly at random, as measured), lru (what was used longest ago), "
-        "pinned (nothing: what came first stays)",
-        default="linux",
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

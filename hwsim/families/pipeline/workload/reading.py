@@ -172,7 +172,7 @@ class Reader:
 
         before = 0.0
         for epoch in range(1, self.keys.epochs):
-            rate = hit_rate(cache.policy, held / self._read_here(data, hosts), epoch, shuffled=data.shuffle, hosts=hosts)
+            rate = hit_rate(held / self._read_here(data, hosts), epoch, shuffled=data.shuffle, hosts=hosts)
             if rate <= before * (1 + 1e-9) and epoch > 1:
                 return
             before = rate
