@@ -12,11 +12,12 @@ The time of the last step, on one device of each pipeline stage, goes to three t
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from hwsim import ticks
 from hwsim.graph.opgraph import Trained
 from hwsim.records import dataclass
 from hwsim.results.inside import collecting
@@ -27,7 +28,6 @@ from hwsim.units import DAY
 if TYPE_CHECKING:
     from hwsim.results.failing import Checkpoints, Failing
 
-Span = tuple[int, int]
 EXCHANGES: Final = ("dp", "scatter", "comm")  # kinds of queues on which replicas exchange
 MAIN: Final = "main"  # the program of a workload without jobs
 
@@ -240,27 +240,12 @@ def _stage(timeline: Timeline, trained: Trained, device: str, leader: str, begin
         theirs = np.array([q.device == leader and q.kind in EXCHANGES for q in graph.queues] + [False], np.bool_)
         mine |= theirs[timeline.flat.queue]
     ops = np.flatnonzero(mine & (timeline.end > begin) & (timeline.start < end))
-    working: list[Span] = []
-    moving: list[Span] = []
-    waited = 0.0
-    for op, inside in zip(ops.tolist(), collecting(timeline, (trained,), ops).tolist(), strict=True):
-        span = max(begin, int(timeline.start[op])), min(end, int(timeline.end[op]))
-        if computing[timeline.flat.queue[op]]:
-            working.append(span)
-            waited += inside * (span[1] - span[0])
-        else:
-            moving.append(span)
-    busy = _covered(working)
-    exposed = _covered([*working, *moving]) - busy + waited
+    start, stop = np.maximum(timeline.start[ops], begin), np.minimum(timeline.end[ops], end)
+    works = computing[timeline.flat.queue[ops]]
+    waited, took = 0.0, (stop - start)[works].tolist()
+    for inside, time in zip(collecting(timeline, (trained,), ops)[works].tolist(), took, strict=True):
+        waited += inside * time
+    busy = ticks.covered(start[works], stop[works])
+    exposed = ticks.covered(start, stop) - busy + waited
     window = max(1, end - begin)
     return Stage(device, (busy - waited) / window, exposed / window, max(0.0, window - busy - exposed + waited) / window)
-
-
-def _covered(spans: Iterable[Span]) -> int:
-    """Time in at least one of them."""
-    total, reached = 0, -1
-    for begin, end in sorted(spans):
-        if end > reached:
-            total += end - max(begin, reached)
-            reached = end
-    return total

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Sequence
+from itertools import groupby
 from typing import Final, Literal
 
 from hwsim.records import dataclass
@@ -162,13 +163,7 @@ def in_runs(kinds: Sequence[int]) -> tuple[tuple[int, int], ...]:
     >>> in_runs((3, 3, 1))
     ((3, 2), (1, 1))
     """
-    runs: list[tuple[int, int]] = []
-    for kind in kinds:
-        if runs and runs[-1][0] == kind:
-            runs[-1] = kind, runs[-1][1] + 1
-        else:
-            runs.append((kind, 1))
-    return tuple(runs)
+    return tuple((kind, len(list(alike))) for kind, alike in groupby(kinds))
 
 
 def biases(bias: bool | Collection[Biased]) -> frozenset[Biased]:

@@ -19,6 +19,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import cache
+from itertools import accumulate, chain, groupby, pairwise, takewhile
+from operator import itemgetter
 from typing import Final
 
 from hwsim.models.architectures.units import Unit, size
@@ -95,7 +98,7 @@ def _narrow(unit: Unit, gpus: int) -> Unit:
 def _branch(unit: Unit) -> tuple[str, ...]:
     """Layers that take the same array: the way around a block and its first layer, and the first layers of branches."""
     parts = unit.name.split(".")
-    numbers = tuple(_numbers(unit))
+    numbers = _numbers(unit)
     if parts[-1] == "around" or (parts[-1] == "conv0" and len(numbers) == 2):
         return (*numbers, "around")
     if len(numbers) == 4 and numbers[3] == "0":
@@ -103,25 +106,14 @@ def _branch(unit: Unit) -> tuple[str, ...]:
     return (unit.name,)
 
 
-def _numbers(unit: Unit) -> Iterator[str]:
+def _numbers(unit: Unit) -> tuple[str, ...]:
     """The numbers that a layer's name begins with: entry, turn, branch, ..."""
-    for each in unit.name.split("."):
-        if not each.isdigit():
-            return
-        yield each
+    return tuple(takewhile(str.isdigit, unit.name.split(".")))
 
 
 def blocks(units: Sequence[Unit]) -> tuple[tuple[Unit, ...], ...]:
     """The layers between which an only array passes on: an entry of the network, or one turn of it."""
-    groups: list[list[Unit]] = []
-    before: tuple[str, ...] = ()
-    for unit in units:
-        number = tuple(_numbers(unit))[:2]
-        if number != before or not groups:
-            groups.append([])
-        before = number
-        groups[-1].append(unit)
-    return tuple(tuple(each) for each in groups)
+    return tuple(tuple(some) for _, some in groupby(units, lambda unit: _numbers(unit)[:2]))
 
 
 def stages(units: Sequence[Unit], count: int, seconds: Callable[[Unit], float]) -> tuple[tuple[Unit, ...], ...]:
@@ -137,20 +129,15 @@ def stages(units: Sequence[Unit], count: int, seconds: Callable[[Unit], float]) 
     cut = blocks(units)
     if count > len(cut):
         raise CannotSplit(f"{count} stages, but the network has only {len(cut)} blocks to cut between")
-    weights = [math.fsum(seconds(unit) for unit in each) for each in cut]
-    sums = [0.0]
-    for each in weights:
-        sums.append(sums[-1] + each)
-    # best[n][i]: the longest of n stages of the first i blocks, and where the last of them begins
-    best: list[list[tuple[float, int]]] = [[(0.0 if i == 0 else float("inf"), 0) for i in range(len(cut) + 1)]]
-    for n in range(1, count + 1):
-        row = [(float("inf"), 0)] * (len(cut) + 1)
-        for i in range(n, len(cut) + 1):
-            row[i] = min((max(best[n - 1][j][0], sums[i] - sums[j]), j) for j in range(n - 1, i))
-        best.append(row)
-    ends, i = [], len(cut)
-    for n in range(count, 0, -1):
-        j = best[n][i][1]
-        ends.append((j, i))
-        i = j
-    return tuple(tuple(unit for each in cut[j:i] for unit in each) for j, i in reversed(ends))
+    sums = list(accumulate((math.fsum(map(seconds, each)) for each in cut), initial=0.0))
+
+    @cache
+    def best(parts: int, end: int) -> tuple[float, tuple[int, ...]]:
+        """(the longest of so many stages of the blocks before `end`, where each begins)."""
+        if parts == 1:
+            return sums[end], (0,)
+        tried = ((*best(parts - 1, at), at) for at in range(parts - 1, end))
+        return min(((max(most, sums[end] - sums[at]), (*begins, at)) for most, begins, at in tried), key=itemgetter(0))
+
+    begins = best(count, len(cut))[1]
+    return tuple(tuple(chain(*cut[a:b])) for a, b in pairwise((*begins, len(cut))))
