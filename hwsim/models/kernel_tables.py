@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import field
 from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
@@ -24,7 +23,6 @@ import numpy as np
 from hwsim.devices import Attended, Work
 from hwsim.models.kernel_times import KernelTimes
 from hwsim.models.layer import Kernel
-from hwsim.records import dataclass
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -62,19 +60,33 @@ NOTHING: Final = Taken()
 Counted = tuple[Kernel, float]  # a kernel, and times
 
 
-@dataclass(slots=True)
+class Table(dict[K, V]):
+    """Entries that are made at their first use.
+
+    make: an entry; it may enter others next to it.
+    """
+
+    def __init__(self, make: Callable[[K], V]) -> None:
+        super().__init__()
+        self.make = make
+
+    def __missing__(self, key: K) -> V:
+        made = self[key] = self.make(key)
+        return made
+
+
 class OneByOne:
     """Kernels as the GPU's own model has them, each once."""
 
-    times: KernelTimes
-    _works: dict[Work, tuple[float, float, float]] = field(default_factory=dict)
+    def __init__(self, times: KernelTimes) -> None:
+        self.times, self._works = times, Table(self._drawn)
 
     def taken(self, group: Iterable[Counted]) -> Taken:
         """Time of some kernels."""
         total = NOTHING
         for kernel, times in group:
             work = self.times.asked(kernel)
-            alone, compute, memory = known(self._works, work, self._drawn)
+            alone, compute, memory = self._works[work]
             seconds = self.times.seconds(kernel)
             slower = seconds / alone if alone > 0 else 0.0
             units, bus = min(seconds, slower * compute), min(seconds, kernel.times * memory)
@@ -108,42 +120,30 @@ class ByRows:
         tabled = {at for at, *_ in self.products}
         self.others = [at for at in range(len(some)) if at not in tabled]
         self.fine = COARSE if any(some[at][0].work.experts is not None for at in self.others) else SMOOTH
-        self._products: dict[int, Taken] = {}
-        self._others: dict[int, Taken] = {}
-        self._sums: dict[int, Taken] = {}
+        self._products, self._others, self._sums = Table(self._fill), Table(self._of_others), Table(self._sum)
 
     def at(self, rows: int) -> Taken:
         """Time of all of them."""
-        below = self._sums.get(rows)
-        if below is None:
-            below = self._sums[rows] = self._of_products(rows).plus(between(rows, self.fine, self._of_others))
-        return below
+        return self._sums[rows]
+
+    def _sum(self, rows: int) -> Taken:
+        return self._of_products(rows).plus(between(rows, self.fine, self._others.__getitem__))
 
     def _of_others(self, rows: int) -> Taken:
-        found = self._others.get(rows)
-        if found is None:
-            made = self.make(rows)
-            found = self._others[rows] = self.alone.taken(made[at] for at in self.others)
-        return found
+        made = self.make(rows)
+        return self.alone.taken(made[at] for at in self.others)
 
     def _of_products(self, rows: int) -> Taken:
         if rows <= BLOCKS[-1]:
-            return self._product(rows)
+            return self._products[rows]
         step = 1 << (rows - 1).bit_length() - 1 - FINE
         low = (rows - 1) // step * step
         part = (rows - low - 1) / (step - 1)
-        last = self._product(low + step)
-        return last if part >= 1 else self._product(low + 1).towards(last, part)
+        last = self._products[low + step]
+        return last if part >= 1 else self._products[low + 1].towards(last, part)
 
-    def _product(self, rows: int) -> Taken:
-        found = self._products.get(rows)
-        if found is None:
-            self._fill(rows)
-            found = self._products[rows]
-        return found
-
-    def _fill(self, rows: int) -> None:
-        """All products at the numbers of rows that are worked out together with this one."""
+    def _fill(self, rows: int) -> Taken:
+        """All products; those at the numbers of rows that are worked out together with this one are entered, too."""
         if rows <= BLOCKS[-1]:
             above = next(at for at, last in enumerate(BLOCKS) if rows <= last)
             points = np.arange(BLOCKS[above - 1] + 1, BLOCKS[above] + 1, dtype=np.float64)
@@ -159,6 +159,7 @@ class ByRows:
             moved = work.traffic + (twice.traffic - work.traffic) * (part - 1)
             total += times * np.stack([*seconds, kernel.times * work.flop * part, kernel.times * moved])
         self._products.update(zip(points.astype(int).tolist(), map(Taken._make, total.T.tolist()), strict=True))
+        return self._products[rows]
 
 
 class ByContext:
@@ -170,27 +171,21 @@ class ByContext:
     def __init__(self, alone: OneByOne, make: Callable[[int, int], Sequence[Counted]], tokens: int = 1) -> None:
         self.alone, self.make, self.tokens = alone, make, tokens
         self.calls = [(kernel, kernel.work.attention, times) for kernel, times in make(1, 2 * SOME)]
-        self._answers: dict[tuple[int, int], Taken] = {}
+        self._answers = Table(self._fill)
 
     def at(self, sequences: int, context: float) -> Taken:
         """Time of all of them."""
         step = 1 << max(0, sequences.bit_length() - 1 - FINE)
         low = sequences // step * step
-        below = between(context, COARSE, lambda at: self.knot(low, at))
+        below = between(context, COARSE, lambda at: self._answers[low, at])
         if low == sequences:
             return below
-        return below.towards(between(context, COARSE, lambda at: self.knot(low + step, at)), (sequences - low) / step)
+        return below.towards(between(context, COARSE, lambda at: self._answers[low + step, at]), (sequences - low) / step)
 
-    def knot(self, sequences: int, context: int) -> Taken:
-        """At a context of the table."""
-        found = self._answers.get((sequences, context))
-        if found is None:
-            found = self._fill(sequences, context)
-        return found
-
-    def _fill(self, sequences: int, context: int) -> Taken:
+    def _fill(self, place: tuple[int, int]) -> Taken:
+        sequences, context = place
         if any(call is None for _, call, _ in self.calls):  # not one fused kernel
-            return known(self._answers, (sequences, context), lambda _: self.alone.taken(self.make(sequences, context)))
+            return self.alone.taken(self.make(sequences, context))
         low = 1 << max(4, context.bit_length() - 1)
         points: Any = np.arange(1, 33) if context <= 32 else np.concatenate([np.arange(8, 17), np.arange(18, 33, 2)]) * (low // 8)
         total = np.zeros((5, len(points)))
@@ -201,7 +196,7 @@ class ByContext:
             total += times * np.stack([*self.alone.times.attending(kernel, calls), *_amounts(kernel, calls, points)])
         for at, taken in zip(points.tolist(), total.T.tolist(), strict=True):
             self._answers[sequences, at] = Taken(*taken)
-        return self._answers[sequences, context]
+        return self._answers[place]
 
 
 class ByPrompt:
@@ -212,33 +207,23 @@ class ByPrompt:
 
     def __init__(self, alone: OneByOne, make: Callable[[int, int, int], Sequence[Counted]]) -> None:
         self.alone, self.make = alone, make
-        self._prompts: dict[tuple[int, int, int], Taken] = {}
-        self._sums: dict[tuple[int, int, int], Taken] = {}
+        self._prompts, self._sums = Table(self._fill), Table(self._sum)
 
     def at(self, alike: int, tokens: int, cached: int) -> Taken:
         """Time of one of them."""
-        below = self._sums.get((alike, tokens, cached))
-        if below is None:
-            below = self._sums[alike, tokens, cached] = between(cached, COARSE, lambda before: self._after(alike, tokens, before))
-        return below
+        return self._sums[alike, tokens, cached]
 
-    def _after(self, alike: int, tokens: int, cached: int) -> Taken:
-        return between(tokens, FINE, lambda at: self._known(alike, at, cached))
+    def _sum(self, place: tuple[int, int, int]) -> Taken:
+        alike, tokens, cached = place
+        return between(cached, COARSE, lambda before: between(tokens, FINE, lambda at: self._prompts[alike, at, before]))
 
-    def _known(self, alike: int, tokens: int, cached: int) -> Taken:
-        found = self._prompts.get((alike, tokens, cached))
-        if found is None:
-            found = self._fill(alike, tokens, cached)
-        return found
-
-    def _fill(self, alike: int, tokens: int, cached: int) -> Taken:
+    def _fill(self, place: tuple[int, int, int]) -> Taken:
+        alike, tokens, cached = place
         made = self.make(alike, tokens, cached)
         fixed = [call for call in made if call[0].work.attention is None and call[0].work.product is not None]  # of cached tokens
         fused = [call for call in made if call[0].work.attention is not None]
         if tokens < 2 or len(fixed) + len(fused) < len(made):
-            taken = NOTHING.plus(self.alone.taken(made), 1 / alike)
-            self._prompts[alike, tokens, cached] = taken
-            return taken
+            return NOTHING.plus(self.alone.taken(made), 1 / alike)
         low = 1 << max(1, tokens.bit_length() - 1)
         points: Any = np.arange(2, 65) if tokens <= 64 else np.arange(low, 2 * low + 1, low >> FINE)
         total = np.zeros((5, len(points)))
@@ -250,7 +235,7 @@ class ByPrompt:
         total += np.array(self.alone.taken(fixed))[:, None]
         for at, taken in zip(points.tolist(), (total / alike).T.tolist(), strict=True):
             self._prompts[alike, at, cached] = Taken(*taken)
-        return self._prompts[alike, tokens, cached]
+        return self._prompts[place]
 
 
 def _amounts(kernel: Kernel, call: Attended, points: Any) -> tuple[Any, Any]:
@@ -275,11 +260,3 @@ def between(value: float, fine: int, at: Callable[[int], Taken]) -> Taken:
     low, step = knot(value, fine)
     part = (value - low) / step
     return at(low).towards(at(low + step), part) if part > 0 else at(low)
-
-
-def known(table: dict[K, V], key: K, make: Callable[[K], V]) -> V:
-    """The entry of a table, made at the first time."""
-    found = table.get(key)
-    if found is None:
-        found = table[key] = make(key)
-    return found
