@@ -157,13 +157,6 @@ def test_fewer_buckets_hide_less() -> None:
     assert steps[0] > 1.01 * steps[-1]
 
 
-def test_the_channels_of_collectives_are_counted_once() -> None:
-    """What kernels lose to collectives beside them is in the exposed part, which is fitted to whole steps."""
-    plan = Plan(1, 0, "bert-large", 4, 4, 1, 1, "zero-3")
-    few = load_machine("hwsim: machine/1\nclass: ideal\nuse: dgx-h100\ncollectives: {channels: 2}\n")
-    assert simulated(plan, few) == pytest.approx(simulated(plan, machine_of(plan)), rel=0.02)
-
-
 # ---- random plans: one judgement ----
 
 PLACES = {
@@ -286,17 +279,6 @@ def test_groups_that_leave_a_node_at_once_share_its_cards_alike(where: str, oper
         cost = Exchanges(machine).cost([tuple(gpus[at] for at in group) for group in at_once], operation, 1e9)
         if at_once:
             assert cluster.among(operation, 1e9, at_once) == pytest.approx(cost.demand.alone(machine.rates()), rel=NEAR)
-
-
-@pytest.mark.parametrize("network", [0.168, 1.3])
-def test_a_longer_exchange_between_nodes_takes_longer_under_any_protocol(network: float) -> None:
-    """Its protocol holds it back, or the part of the cards' rate that trainings reach: the slower of the two."""
-    machine = place("pod")[0]
-    exchanges, gpus = Exchanges(machine, network), machine.devices_of("gpu")
-    costs = [exchanges.cost((gpus,), "all-reduce", size * 1e6) for size in (1, 4, 8, 14, 20, 28, 36, 40, 60, 150)]
-    assert {str(cost.choice).split(", ")[1] for cost in costs} == {"ll", "ll128", "simple"}
-    times = [exchanges.alone(cost) for cost in costs]
-    assert times == sorted(times)
 
 
 # ---- bytes by hand ----

@@ -239,13 +239,6 @@ def test_copies_in_memory_between_checkpoints() -> None:
     assert math.fsum([found.share, *found.lost.values()]) == pytest.approx(1.0, abs=1e-9)
 
 
-def test_copies_that_no_failure_leaves_whole_are_of_no_use() -> None:
-    job, restart = llama(), Restart(detect=0.0, replace=0.0, start=300.0, load=60.0)
-    alone = goodput(job, 60.0, restart).share
-    assert goodput(job, 60.0, restart, near=Near(survives=0.0, write_s=60.0, every_s=1000.0), every=1000.0).share < alone
-    assert goodput(job, 60.0, restart, near=Near(survives=1.0, write_s=2.0)).share > alone
-
-
 def test_the_same_seed_is_the_same_run() -> None:
     job = llama()
     first, second, other = (

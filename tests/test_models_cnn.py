@@ -16,10 +16,9 @@ from hwsim.devices.convolving import CONVOLVING, units_of
 from hwsim.devices.gpu_convolution import lengthened
 from hwsim.models.architectures.cnn import Cnn
 from hwsim.models.architectures.entries import Basic, Bottleneck, Branches, Conv, Entry, Linear, Pool
-from hwsim.models.architectures.mlp import Mlp
 from hwsim.models.architectures.unit_layers import activation_bytes, layers_of, optimizer
 from hwsim.models.architectures.units import WrongNetwork
-from hwsim.models.framework import SOFTWARE, Software
+from hwsim.models.framework import Software
 from hwsim.models.inference import batch_pass
 from hwsim.models.kernel_times import KernelTimes
 from hwsim.models.layer import Item
@@ -137,15 +136,6 @@ def test_no_convolution_beats_the_peak_or_the_memory() -> None:
                     assert each.slower > 0
 
 
-def test_the_shares_of_a_step_add_up() -> None:
-    step = data_parallel_step(
-        load_network("resnet-50"), 32, "fp32", *kernels(software=SOFTWARE["pytorch-ngc"]), 8, lambda size: size / 1e9
-    )
-    assert sum(step.shares.values()) == pytest.approx(step.seconds)
-    assert step.tokens_per_second == pytest.approx(8 * 32 / step.seconds)
-    assert step.shares["dp"] > 0
-
-
 def test_the_host_binds_small_batches() -> None:
     slow = Software(dispatch=50e-6)
     one = batch_pass(load_network("resnet-50"), 1, "fp16", *kernels(software=slow))
@@ -172,13 +162,6 @@ def test_what_is_left_of_the_gradients_lies_between_the_last_bucket_and_all(
     assert left_of_buckets(marks, lambda size: 0.0, bucket, 1.0) == pytest.approx(0.0)
 
 
-def test_more_gpus_with_a_perfect_network_scale_perfectly() -> None:
-    network, asked = load_network("resnet-50"), kernels()
-    one = data_parallel_step(network, 64, "fp32", *asked)
-    many = data_parallel_step(network, 64, "fp32", *asked, 64, lambda size: 0.0)
-    assert many.tokens_per_second == pytest.approx(64 * one.tokens_per_second)
-
-
 def test_the_optimizer_moves_what_it_updates() -> None:
     layers = layers_of(load_network("resnet-50"), 2, "fp32")
     assert optimizer(layers).work.traffic == pytest.approx(20 * 25_557_032)
@@ -200,13 +183,6 @@ def test_parts_fall_into_the_generations_their_formats_tell() -> None:
         ("a100-sxm-80gb", "tf32"), ("a100-sxm-80gb", "fp16"), ("h100-sxm", "fp16")]}  # fmt: skip
     assert list(told.values()) == ["kepler", "vector", "vector", "volta", "vector-turing", "turing", "tf32", "ampere", "hopper"]
     assert set(told.values()) <= set(CONVOLVING)
-
-
-def test_an_mlp_is_a_chain_of_linear_maps() -> None:
-    mlp = Mlp(units=(784, 256, 10), dropout=True)
-    assert [unit.kind for unit in mlp.chain()] == ["linear", "activation", "dropout", "linear"]
-    step = data_parallel_step(mlp, 256, "fp32", *kernels())
-    assert set(step.shares) == {"matmul", "elementwise", "optimizer", "host"}
 
 
 def test_branches_are_put_together_and_blocks_widened_by_groups() -> None:

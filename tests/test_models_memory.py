@@ -109,15 +109,6 @@ def test_stages_gather_sharded_weights_once_a_step() -> None:
     assert stages[0].ending == stages[1].ending
 
 
-def test_gpus_that_split_a_sequence_share_states() -> None:
-    model = load_transformer("llama-3-8b")
-    held = [
-        training_memory(lay(model, ParallelPlan(cp=cp, dp=8 // cp, global_batch=8, sharding="fsdp"), 8)).optimizer
-        for cp in (1, 8)
-    ]
-    assert held[0] == held[1]
-
-
 def test_a_memory_that_may_suffice_is_tight() -> None:
     held = Footprint(0, 80e9, 0.0, 0.0, 0.0, 0.0, spread=0.15)
     verdicts = [held.verdict(size).partition(" ")[0] for size in (93e9, 91e9, 69e9, 67e9)]

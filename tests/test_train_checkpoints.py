@@ -11,6 +11,7 @@ import pytest
 from hwsim import api
 from hwsim.failures import renewal
 from hwsim.families.training.results import Training
+from hwsim.results.failing import Checkpoints
 from hwsim.spec import SpecError
 from hwsim.views import FIGURES
 
@@ -65,32 +66,29 @@ def trained(saved: dict[str, Any] | None, on: dict[str, Any] | None = None, **ke
     return run.trainings[0]
 
 
-def bytes_of(training: Training) -> float:
-    assert training.saved is not None
-    return training.saved.bytes
+def saved(keys: dict[str, Any], on: dict[str, Any] | None = None, **more: Any) -> Checkpoints:
+    found = trained(keys, on, **more).saved
+    assert found is not None
+    return found
 
 
 def test_the_state_is_14_bytes_a_parameter_with_adam_however_it_is_sharded() -> None:
-    sizes = {sharding: bytes_of(trained({"every": 5}, sharding=sharding)) for sharding in ("none", "zero-1", "zero-3")}
-    assert len(set(sizes.values())) == 1
-    split = bytes_of(trained({"every": 5}, parallel={"tp": 2, "pp": 2, "dp": 2}))
-    assert split == sizes["none"]
-    assert bytes_of(trained({"every": 5}, optimizer="sgd")) == pytest.approx(sizes["none"] * 10 / 14)
-    assert bytes_of(trained({"every": 5}, sharding="fsdp")) == pytest.approx(sizes["none"] * 12 / 14)
-    assert bytes_of(trained({"every": 5, "bytes": "3 GB"})) == 3e9
+    whole, *others = (saved({"every": 5}, sharding=sharding).bytes for sharding in ("none", "zero-1", "zero-3"))
+    assert {whole} == {*others, saved({"every": 5}, parallel={"tp": 2, "pp": 2, "dp": 2}).bytes}
+    assert saved({"every": 5}, optimizer="sgd").bytes == pytest.approx(whole * 10 / 14)
+    assert saved({"every": 5}, sharding="fsdp").bytes == pytest.approx(whole * 12 / 14)
+    assert saved({"every": 5, "bytes": "3 GB"}).bytes == 3e9
 
 
 def test_storage_outside_of_the_machine_is_reached_over_the_cards() -> None:
-    slow = trained({"every": 5, "bytes": "16 GB", "bandwidth": "4 GB/s"}).saved
-    fast = trained({"every": 5, "bytes": "16 GB", "bandwidth": "1 TB/s"}).saved
-    stated = trained({"every": 5, "bytes": "16 GB", "write": "7 s"}).saved
-    assert [each and each.write_s for each in (slow, fast, stated)] == pytest.approx([4.0, 0.8, 7.0], rel=1e-6)
+    stored = ({"bandwidth": "4 GB/s"}, {"bandwidth": "1 TB/s"}, {"write": "7 s"})
+    found = [saved({"every": 5, "bytes": "16 GB", **each}).write_s for each in stored]
+    assert found == pytest.approx([4.0, 0.8, 7.0], rel=1e-6)
 
 
 def test_sync_stops_for_both_and_async_for_the_copy_alone() -> None:
     """16 GB: 2 GB of each GPU over 20 GB/s to the host, and 4 s to the storage."""
-    sync, later = (trained({"every": 5, "bytes": "16 GB", "mode": mode}).saved for mode in ("sync", "async"))
-    assert sync is not None and later is not None  # noqa: PT018
+    sync, later = (saved({"every": 5, "bytes": "16 GB", "mode": mode}) for mode in ("sync", "async"))
     assert sync.stop_s == pytest.approx(4.1, rel=0.01)
     assert later.stop_s == pytest.approx(0.1, rel=0.01)
     assert sync.lag_s == 0.0
@@ -117,20 +115,17 @@ def test_checkpoints_among_the_steps_take_their_time(parallel: dict[str, Any]) -
 def test_a_write_beside_the_steps_costs_them_what_they_share() -> None:
     """Gradients go over the cards that the write uses; with cards of its own storage, they do not."""
     keys: dict[str, Any] = {"parallel": {"dp": "rest"}, "global_batch": 8}
-    saved = {"every": 100, "bytes": "160 GB", "mode": "async"}
-    shared = trained(saved, machine(bandwidth="1000 GB/s"), **keys).saved
-    apart = trained({**saved, "bandwidth": "20 GB/s", "snapshot": "1 s"}, **keys).saved
-    assert shared is not None and apart is not None  # noqa: PT018
+    written = {"every": 100, "bytes": "160 GB", "mode": "async"}
+    shared = saved(written, machine(bandwidth="1000 GB/s"), **keys)
+    apart = saved({**written, "bandwidth": "20 GB/s", "snapshot": "1 s"}, **keys)
     assert shared.slower_s > 0.05
     assert apart.slower_s == pytest.approx(0.0, abs=1e-9)
 
 
 def test_the_first_copy_of_the_model_alone_writes_longer() -> None:
     """One node of two has it: its card carries all."""
-    saved = {"every": 5, "bytes": "16 GB"}
-    fast = machine(bandwidth="1000 GB/s")
-    alone = trained({**saved, "sharded": False}, fast, parallel={"tp": 4, "dp": 2}).saved
-    assert alone is not None
+    keys = {"every": 5, "bytes": "16 GB", "sharded": False}
+    alone = saved(keys, machine(bandwidth="1000 GB/s"), parallel={"tp": 4, "dp": 2})
     assert alone.write_s == pytest.approx(1.6, rel=0.01)
 
 
@@ -142,9 +137,8 @@ def test_nodes_without_a_host_write_from_their_gpus_over_all_cards() -> None:
     inside["parts"]["nic"]["count"] = 4
     inside["links"].append({"name": "cards", "between": ["gpu*", "nic*"], "per": 1, "kind": "direct", "bandwidth": "40 GB/s"})
     made["links"][0]["between"] = ["node*.nic*", "leaf"]
-    saved = trained({"every": 5, "bytes": "16 GB"}, made).saved
-    assert saved is not None
-    assert saved.write_s == saved.stop_s == pytest.approx(0.2, rel=0.01)
+    found = saved({"every": 5, "bytes": "16 GB"}, made)
+    assert found.write_s == found.stop_s == pytest.approx(0.2, rel=0.01)
     with pytest.raises(SpecError, match="has no cpu"):
         trained({"every": 5, "bytes": "16 GB", "mode": "async"}, made)
 
@@ -180,9 +174,7 @@ def test_the_interval_is_whole_steps() -> None:
     training = trained({"every": "auto"}, tokens=1e12, failures=RATES)
     assert training.saved is not None
     assert training.saved.every_s == training.saved.steps * training.step_s
-    stated = trained({"every": "10 min"}, tokens=1e12, failures=RATES)
-    assert stated.saved is not None
-    assert stated.saved.every_s == pytest.approx(600.0, rel=0.01)
+    assert saved({"every": "10 min"}, tokens=1e12, failures=RATES).every_s == pytest.approx(600.0, rel=0.01)
 
 
 def test_copies_in_memory_leave_more() -> None:
@@ -325,16 +317,10 @@ def test_a_write_beside_a_job_that_reads_is_as_the_writes_of_its_nodes_one_by_on
 
 
 def test_a_network_saves_weights_and_moments() -> None:
-    net = {"kind": "mlp", "units": [784, 2560, 10]}
+    train: dict[str, Any] = {"model": {"kind": "mlp", "units": [784, 2560, 10]}, "global_batch": 64, "steps": 6}
     parameters = 784 * 2560 + 2560 + 2560 * 10 + 10
-    train = {"model": net, "device": ["node*.gpu*"], "global_batch": 64, "steps": 6, "checkpoint": {"every": 2, "mode": "async"}}
-    saved = api.simulate(machine(), {"hwsim": "workload/1", "train": train}).trainings[0].saved
-    assert saved is not None
-    assert saved.bytes == 8.0 * parameters
-    assert saved.written == 3
-    adam = api.simulate(machine(), {"hwsim": "workload/1", "train": {**train, "optimizer": "adam"}}).trainings[0].saved
-    assert adam is not None
-    assert adam.bytes == 12.0 * parameters
+    plain, adam = (saved({"every": 2, "mode": "async"}, **train, optimizer=rule) for rule in ("sgd", "adam"))
+    assert (plain.bytes, plain.written, adam.bytes) == (8.0 * parameters, 3, 12.0 * parameters)
 
 
 def test_a_figure_has_a_bar_for_each_loss_and_the_longest_is_in_its_title() -> None:

@@ -78,13 +78,6 @@ def test_check_finds_what_is_wrong_in_a_training(tmp_path: Path, keys: str, said
         assert f"train.yaml:{each}" in found.output, found.output
 
 
-def test_check_finds_what_is_wrong_in_the_training_of_a_job(tmp_path: Path) -> None:
-    text = "hwsim: workload/1\njobs:\n  learn:\n    train: {model: llama-3-8b}\n"
-    found = cli("check", written(tmp_path, text))
-    assert found.exit_code == 2
-    assert "train.yaml:4:5: 'global_batch' is missing" in found.output
-
-
 # ---- nothing is read over in silence ----
 
 
@@ -119,11 +112,6 @@ def test_what_does_not_fit_is_said_in_one_unit() -> None:
     found = cli("estimate", "dgx-h100", "llama-3-70b", "--tp", "8", "--global-batch", "64")
     assert found.exit_code == 3
     assert "186 GB of 85.5 GB, on a GPU of stage 0: does not fit by 100 GB" in found.output
-
-
-def test_the_plan_says_that_nothing_is_sharded() -> None:
-    assert "nothing sharded" in hwsim.simulate("dgx-h100", training()).trainings[0].plan
-    assert "zero-1" in hwsim.simulate("dgx-h100", training(sharding="zero-1")).trainings[0].plan
 
 
 # ---- folded trainings ----
@@ -184,15 +172,6 @@ def test_a_folded_training_does_not_call_unused_what_other_copies_use() -> None:
 
 
 # ---- beside others ----
-
-
-def test_trainings_of_jobs_are_told_with_their_names() -> None:
-    train = training(parallel={"tp": 4})["train"]
-    jobs = {"a": {"device": "gpu0..3", "train": train}, "b": {"device": "gpu4..7", "train": train}}
-    text = summary(hwsim.simulate("dgx-h100", {"hwsim": "workload/1", "jobs": jobs}))
-    for name in ("a", "b"):
-        assert f"  plan         {name}: tp 4" in text
-        assert f"  step         {name}: " in text
 
 
 @pytest.mark.parametrize(("gpus", "tp"), [(1, 1), (8, 1), (8, 2)])

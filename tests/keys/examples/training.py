@@ -142,7 +142,7 @@ RATES: Final[dict[str, Any]] = {
     "shape": 0.8, "runs": 20, "seed": 3,
 }  # fmt: skip
 SMALL: Final = {"kind": "mlp", "units": [784, 2560, 10]}
-NET: Final[dict[str, Any]] = {"model": SMALL, "device": ["node0.gpu0..2"], "global_batch": 64, "steps": 2}
+NET: Final[dict[str, Any]] = {"model": SMALL, "device": ["node0.gpu0..2"], "global_batch": 48, "steps": 2}
 EXAMPLES: Final = (
     _example(
         "training in stages",
@@ -238,7 +238,7 @@ EXAMPLES: Final = (
     ),
     _example(
         "training by servers",
-        train(**{**NET, "global_batch": 48}, synchronise={"by": "parameter-server", "server": ["node0.cpu"]}),
+        train(**NET, synchronise={"by": "parameter-server", "server": ["node0.cpu"]}),
         many=4,
     ),
     Example(
