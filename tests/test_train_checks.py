@@ -146,7 +146,7 @@ def test_fold_check_compares_the_copies_of_a_training(tmp_path: Path) -> None:
 def test_fold_check_of_what_is_not_folded_ends_with_a_word(tmp_path: Path) -> None:
     workload = written(tmp_path, f"hwsim: workload/1\ntrain: {{model: {SMALL}, global_batch: 32, parallel: {{tp: 8}}}}\n")
     found = cli("simulate", "dgx-h100", workload, "--fold-check", "--quiet")
-    assert found.output == "fold check: nothing is folded\n"
+    assert "fold check: nothing is folded\n" in found.output
 
 
 def test_ranks_of_a_training_cannot_be_asked_for_and_it_says_why(tmp_path: Path) -> None:
