@@ -1,18 +1,24 @@
-"""Stations of several capacities, where a piece of work draws from one or more; shared as the engine shares them."""
+"""Stations of one or several capacities that all who are there share, as the engine shares them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hwsim.engine.fair import FULL
 from hwsim.engine.fluid import FlowClass, Fluid
 from hwsim.families.services.actors.stations import NEVER, Member
 
 
-class Network:
-    """Several capacities that one piece of work may draw from at once; shared as the engine shares them."""
+class Shared:
+    """Capacities that one piece of work may draw from at once; shared as the engine shares them.
+
+    busy: of a single capacity; 0 of several at once.
+    """
 
     def __init__(self, flows: Sequence[FlowClass], capacities: int) -> None:
-        self._fluid = Fluid(flows, capacities)
+        self._fluid, self._is_one = Fluid((), capacities), capacities == 1
+        for flow in flows:
+            self._fluid.extend(flow, passing=True)
         self._members: dict[int, Member] = {}
         self._joined = self._last = 0
         self.area = self.busy = 0
@@ -35,17 +41,17 @@ class Network:
 
     def count(self, now: int) -> int:
         """Members there; time is counted up to now."""
-        self.area += len(self._members) * (now - self._last)
+        passed = now - self._last
+        self.area += len(self._members) * passed
+        if self._is_one:
+            self.busy += min(self._fluid.drawn[0], FULL) * passed
         self._last = now
         return len(self._members)
 
-    def used(self, end: int) -> float:  # noqa: ARG002
-        """Not known of several at once."""
-        return 0.0
+    def used(self, end: int) -> float:
+        """Part of it that was used, from 0 to `end`."""
+        return self.busy / FULL / end
 
     def _settle(self, now: int) -> None:
-        fluid = self._fluid
-        fluid.settle(now)
-        for history in fluid.history:
-            history[:-1] = []  # nothing is kept of what is over
-        self.due = min((due for due in fluid.due if due >= 0), default=NEVER)
+        self._fluid.settle(now)
+        self.due = min((due for due in self._fluid.due if due >= 0), default=NEVER)
