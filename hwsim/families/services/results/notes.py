@@ -51,7 +51,7 @@ class ServiceNotes:
     """
 
     __slots__ = (
-        "_answers", "_choices", "_columns", "_edge", "_ends", "_waits",
+        "_columns", "_edge", "_noted",
         "above", "answers", "area", "asked_again", "by_choice", "came_count",
         "dropped", "early", "end", "entered", "failed", "first", "good", "here", "last", "last_came", "line", "line_area",
         "line_last", "line_most", "most", "refused", "since", "stay", "timeouts", "wasted", "width", "windows", "within",
@@ -70,10 +70,7 @@ class ServiceNotes:
         self.above: dict[int, Above] = {}
         self.windows: list[Window] = [Window()]
         self.width = self._edge = FIRST
-        self._ends: list[int] = []
-        self._answers: list[int] = []
-        self._choices: list[int] = []
-        self._waits: list[dict[int, int] | None] = []
+        self._noted: list[tuple[int, int, int, dict[int, int] | None]] = []  # answers: when, fs, of which choice, waits
         self._columns: list[Ints] = []  # answers that come in columns
 
     def came(self, now: int) -> int:
@@ -125,11 +122,8 @@ class ServiceNotes:
         if request.gone:
             self.wasted += 1
             return
-        self._ends.append(instant)
-        self._answers.append(took)
-        self._choices.append(request.choice)
-        self._waits.append(request.waits)
-        if len(self._ends) >= FULL:
+        self._noted.append((instant, took, request.choice, request.waits))
+        if len(self._noted) >= FULL:
             self.flush()
 
     def timed_out(self) -> None:
@@ -138,29 +132,15 @@ class ServiceNotes:
 
     def flush(self) -> None:
         """Count the answers that are noted."""
+        if self._noted:
+            ends, times, choices, waits = zip(*self._noted, strict=True)
+            most = 1 + max((max(each) for each in waits if each), default=0)
+            table = [[(each or {}).get(resource, 0) for resource in range(most)] for each in waits]
+            self._columns = [np.array(column) for column in (ends, times, choices, table)]
+            self._noted.clear()
         if self._columns:
             columns, self._columns = self._columns, []
             self._blocks(*columns)
-        if not self._ends:
-            return
-        took = np.array(self._answers, np.float64) / FEMTO
-        counts = self._count(took, np.array(self._ends), np.array(self._answers), np.array(self._choices))
-        self.good += len(took) if self.within < 0 else sum(each <= self.within for each in self._answers)  # integers
-        for at, spent, waits, counted in zip(
-            (took.view(np.int64) >> BIN).tolist(), took.tolist(), self._waits, counts.tolist(), strict=True
-        ):
-            if not counted:
-                continue
-            above = self.above.get(at)
-            if above is None:
-                above = self.above[at] = Above()
-            above.count += 1
-            above.spent += spent
-            if waits:
-                for resource, time in waits.items():
-                    above.waits[resource] = above.waits.get(resource, 0) + time
-        for kept in (self._ends, self._answers, self._choices, self._waits):
-            kept.clear()
 
     def answered(self, ends: Ints, times: Ints, choices: Ints, waits: Ints) -> None:
         """Answers in columns: when they ended, fs that they took, what they are counted as, fs that they waited by what for."""
@@ -175,9 +155,10 @@ class ServiceNotes:
         """Count answers in columns, as many together as one by one."""
         for begin in range(0, len(ends), FULL):
             part = slice(begin, begin + FULL)
-            counts = self._count(times[part] / FEMTO, ends[part], times[part], choices[part])
+            took = np.asarray(times[part], np.float64) / FEMTO
+            counts = self._count(took, ends[part], times[part], choices[part])
             if counts.any():
-                self._wait(times[part][counts] / FEMTO, waits[part][counts])
+                self._wait(took[counts], waits[part][counts])
         if len(ends):
             self.good += len(ends) if self.within < 0 else int(np.count_nonzero(times <= self.within))
 
@@ -198,7 +179,7 @@ class ServiceNotes:
             if not times.any():
                 continue
             low, high = (
-                np.bincount(place, part)[bins].tolist() for part in (times & HALF, times >> HALF_BITS)
+                np.bincount(place, np.asarray(part, np.float64))[bins].tolist() for part in (times & HALF, times >> HALF_BITS)
             )  # below 2^53: exact
             for above, part, rest in zip(slower, low, high, strict=True):
                 if part or rest:
