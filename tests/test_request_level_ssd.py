@@ -47,19 +47,17 @@ def rate(flash: Flash, depth: int, *, write: bool = False, count: int = 3000) ->
     return steady_rate(serve(SsdSimulation(flash), columns(at_random(count), 4096, write=write, depth=depth)))
 
 
-def test_one_read_alone_takes_command_read_transfer_and_link() -> None:
-    served = serve(SsdSimulation(FLASH, link=4e9, overhead=1e-6), columns([0], 4096))
-    assert served.finish[0] == pytest.approx(0.3e-6 + 75e-6 + TRANSFER + 4096 / 4e9 + 1e-6)
-
-
-def test_one_write_alone_takes_link_transfer_and_program() -> None:
-    served = serve(SsdSimulation(FLASH, link=4e9), columns([0], 4096, write=True))
-    assert served.finish[0] == pytest.approx(4096 / 4e9 + 0.3e-6 + TRANSFER + 750e-6)
-
-
-def test_pages_of_one_request_go_to_different_channels() -> None:
-    served = serve(SsdSimulation(FLASH), columns([0], 4 * 8192))
-    assert served.finish[0] == pytest.approx(0.3e-6 + 75e-6 + 8192 / 333e6)
+@pytest.mark.parametrize(
+    ("link", "size", "write", "expected"),
+    [
+        (4e9, 4096, False, 0.3e-6 + 75e-6 + TRANSFER + 4096 / 4e9 + 1e-6),
+        (4e9, 4096, True, 4096 / 4e9 + 0.3e-6 + TRANSFER + 750e-6 + 1e-6),
+        (math.inf, 4 * 8192, False, 0.3e-6 + 75e-6 + 8192 / 333e6 + 1e-6),  # its pages go to different channels
+    ],
+)
+def test_one_request_alone_takes_the_sum_of_its_steps(link: float, size: int, write: bool, expected: float) -> None:
+    served = serve(SsdSimulation(FLASH, link=link, overhead=1e-6), columns([0], size, write=write))
+    assert served.finish[0] == pytest.approx(expected)
 
 
 def test_the_same_requests_have_the_same_outcome_however_time_is_cut() -> None:
@@ -74,15 +72,11 @@ def test_the_same_requests_have_the_same_outcome_however_time_is_cut() -> None:
     assert pieces.left == 0
 
 
-def test_a_deeper_queue_never_serves_fewer_requests_a_second() -> None:
-    found = [rate(FLASH, depth) for depth in (1, 2, 4, 8, 16, 32, 64)]
-    assert all(more >= 0.98 * less for less, more in pairwise(found))
-
-
-def test_more_chips_and_more_channels_are_never_slower() -> None:
+def test_a_deeper_queue_more_chips_and_more_channels_are_never_slower() -> None:
+    depths = [rate(FLASH, depth) for depth in (1, 2, 4, 8, 16, 32, 64)]
     chips = [rate(replace(FLASH, chips=chips), 32) for chips in (1, 2, 4, 8)]
     channels = [rate(replace(FLASH, channels=channels), 32) for channels in (1, 2, 4, 8)]
-    for found in (chips, channels):
+    for found in (depths, chips, channels):
         assert all(more >= 0.98 * less for less, more in pairwise(found))
 
 
@@ -144,15 +138,6 @@ def test_the_page_map_loses_no_page(pages: list[int]) -> None:
 def test_a_page_map_without_room_is_refused() -> None:
     with pytest.raises(ValueError, match="do not fit"):
         PlaneMap(logical=64 * 64, blocks=64, pages=64, reserve=2)
-
-
-def test_collection_all_at_once_makes_worse_tails_than_paced() -> None:
-    def tail(paced: bool) -> float:
-        simulation = SsdSimulation(FLASH, planes=used(64, 64, 0.2, 0.05), paced=paced)
-        served = serve(simulation, columns(at_random(6000, span=8 * 8192 * 3200), 8192, write=True, depth=8))
-        return sorted(latencies(served))[-60]
-
-    assert tail(False) > tail(True)
 
 
 def test_reads_behind_writes_wait_longer() -> None:

@@ -115,7 +115,7 @@ def test_memory_does_not_grow_with_the_requests() -> None:
     sizes = []
     for requests in (5_000, 40_000):
         notes = played(files, requests=requests).notes[0]
-        sizes.append((len(notes.windows), len(notes.above), len(notes._ends)))
+        sizes.append((len(notes.windows), len(notes.above), len(notes._noted)))
     assert sizes[1][0] <= 256
     assert sizes[1][1] < 2.5 * sizes[0][1]
     assert sizes[1][2] == 0

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from heapq import heappop, heappush
 from itertools import count
 from typing import Final, Literal
@@ -37,9 +37,10 @@ from hwsim.families.requests.requests import CannotPlay, Play, Served, requests_
 from hwsim.graph.opgraph import Ints
 from hwsim.units import BytesPerSecond, Seconds
 
-Prefetch = Literal["none", "next line", "stream"]
+Prefetch = Literal["none", "stream"]
 
 PAGE: Final = 4096  # bytes that no prefetcher looks beyond
+AHEAD: Final = 20  # lines by which a stream is ahead
 STREAMS: Final = 32  # pages a core's prefetcher follows at once
 _PURGE: Final = 1 << 14  # lines noted as on their way before those that have arrived are forgotten
 
@@ -103,8 +104,7 @@ class CacheSimulation:
         memory: seconds of an access that no level serves.
         bandwidth: bytes/s of the memory.
         coherence: what a line takes from core to core; the time of the last level if left out.
-        prefetch: what is fetched ahead: nothing, the next line of every line missed, or streams.
-        ahead: lines by which a stream is ahead.
+        prefetch: what is fetched ahead: nothing, or streams.
         gap: seconds from one access to the next of a core at least.
     """
 
@@ -118,7 +118,6 @@ class CacheSimulation:
         bandwidth: BytesPerSecond = math.inf,
         coherence: Coherence | None = None,
         prefetch: Prefetch = "stream",
-        ahead: int = 20,
         gap: Seconds = 0.0,
     ) -> None:
         self._line, self._cores, self._memory, self._gap = int(caches.line), cores, memory, gap
@@ -136,7 +135,7 @@ class CacheSimulation:
             self._sets.append([[{} for _ in range(max(1, lines // ways))] for _ in range(-(-cores // level.shared_by))])
         self._between = [[self._transfer(one, other, coherence) for other in range(cores)] for one in range(cores)]
         self._prefetch: Prefetch = prefetch
-        self._ahead, self._allocate = ahead, caches.write_allocate
+        self._allocate = caches.write_allocate
         self._line_time = caches.line / bandwidth
         self._memory_free = 0.0
         self._pages: list[dict[int, tuple[int, int]]] = [{} for _ in range(cores)]  # of a core: page -> (last line, step)
@@ -352,20 +351,15 @@ class CacheSimulation:
         def look_ahead(time: float, core: int, line: int) -> None:
             """Fetch the lines that are likely to be asked for next."""
             page = line * line_size // PAGE
-            if self._prefetch == "next line":
-                steps: Sequence[int] = (1,)
-            else:
-                pages = self._pages[core]
-                last, before = pages.pop(page, (line, 0))
-                step = line - last
-                pages[page] = (line, step or before)
-                if len(pages) > STREAMS:
-                    del pages[next(iter(pages))]
-                if step == 0 or step != before:
-                    return
-                steps = range(step, step * (self._ahead + 1), step)
-            for step in steps:
-                wanted = line + step
+            pages = self._pages[core]
+            last, before = pages.pop(page, (line, 0))
+            step = line - last
+            pages[page] = (line, step or before)
+            if len(pages) > STREAMS:
+                del pages[next(iter(pages))]
+            if step == 0 or step != before:
+                return
+            for wanted in range(line + step, line + step * (AHEAD + 1), step):
                 if wanted < 0 or wanted * line_size // PAGE != page:
                     return
                 if wanted in writer and writer[wanted] != core:

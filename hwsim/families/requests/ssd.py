@@ -95,8 +95,6 @@ class SsdSimulation:
         overhead: seconds of the controller for each request.
         planes: makes the page map of a plane (see `used`); None for a drive written once from end to end, and given
             empty blocks for ever.
-        paced: what a collection takes is spread over the writes to the block it made room for, as firmware does;
-            otherwise all of it comes before the next write.
         placed: makes what says where the pages of a plane are, for a drive that is only read, if not in order.
     """
 
@@ -107,12 +105,12 @@ class SsdSimulation:
         link: BytesPerSecond = math.inf,
         overhead: Seconds = 0.0,
         planes: Callable[[], PlaneMap] | None = None,
-        paced: bool = True,
         placed: Callable[[], Placed] | None = None,
     ) -> None:
         self._flash, self._link, self._overhead = flash, link, overhead
-        self._new_map, self._maps, self._paced = planes, dict[int, PlaneMap](), paced
-        self._owed: dict[int, list[float]] = {}  # of a plane: seconds of collection to be done, and of them with each write
+        self._new_map, self._maps = planes, dict[int, PlaneMap]()
+        self._owed: dict[int, list[float]] = {}  # of a plane: seconds of collection to be done, and of them with each write:
+        # they are spread over the writes to the block that was made free, as firmware does
         self._new_place, self._places = placed, dict[int, Placed]()
         # What every request needs, out of reach of properties: the simulation spends its time here.
         self._page, self._chips, self._channels = int(flash.page), flash.all_chips, flash.channels
@@ -305,7 +303,7 @@ class SsdSimulation:
         offset, moved, erased = pages.write(row)
         if erased:
             owed[0] += moved * (self._flash.read + self._flash.program) + erased * self._flash.erase
-            owed[1] = owed[0] / self._places_in_block if self._paced else owed[0]
+            owed[1] = owed[0] / self._places_in_block
         paid = min(owed)
         owed[0] -= paid
         return offset, paid

@@ -118,45 +118,33 @@ def _branch(play: Play, step: Branch, following: int) -> Do:
 def _serve(play: Play, step: Serve, following: int) -> Do:
     """Work at a station; after a latency, if it has one."""
     served = play.program.served[step.cost]
-    number, flow, latency, resource = served.station, served.flow, served.latency, served.resource
-    body = served.body * play.slower
-    time = round(body * step.size.fixed)
-    sized = None if step.size.is_fixed else _sized(play, step.size, body)
     if play.program.accesses_of(step.cost) is not None:
         return _access(play, step, following)
+    number, flow, latency, resource = served.station, served.flow, served.latency, served.resource
+    sized = _sized(play, step.size, served.body * play.slower)
     if number < 0:
 
         def delay(strand: Strand) -> int:
             strand.pc = following
-            play.later(latency + (time if sized is None else sized(strand)), strand)
+            play.later(latency + sized(strand), strand)
             return WAITS
 
         return delay
     first, dues, worked, cost = play.stations[number], play.dues, play.worked, step.cost
-    join = first.join
-    if latency:
 
-        def begin(given: tuple[Strand, int]) -> None:
-            strand, alone = given
-            strand.resource, strand.since, strand.alone = resource, play.now, alone
-            worked[cost] += alone
-            join(flow, alone, strand, play.now)
-            dues[number] = first.due
-
-        def wait(strand: Strand) -> int:
-            strand.pc = following
-            play.when(play.now + latency, begin, (strand, time if sized is None else sized(strand)))
-            return WAITS
-
-        return wait
+    def begin(given: tuple[Strand, int]) -> None:
+        strand, alone = given
+        strand.resource, strand.since, strand.alone = resource, play.now, alone
+        worked[cost] += alone
+        first.join(flow, alone, strand, play.now)
+        dues[number] = first.due
 
     def serve(strand: Strand) -> int:
-        alone = time if sized is None else sized(strand)
-        instant = play.now
-        strand.pc, strand.resource, strand.since, strand.alone = following, resource, instant, alone
-        worked[cost] += alone
-        join(flow, alone, strand, instant)
-        dues[number] = first.due
+        strand.pc = following
+        if latency:
+            play.when(play.now + latency, begin, (strand, sized(strand)))
+        else:
+            begin((strand, sized(strand)))
         return WAITS
 
     return serve
@@ -168,15 +156,14 @@ def _access(play: Play, step: Serve, following: int) -> Do:
     served, accesses, key = program.served[step.cost], program.accesses_of(step.cost), program.ways_of(step.cost)
     assert accesses is not None
     number, latency, ways, count = served.station, served.latency, accesses.ways, accesses.count
-    body = accesses.first * play.slower
-    time, way, per_s = round(body * step.size.fixed), round(accesses.reach * play.slower), stretch(accesses, play.slower)
+    way, per_s = round(accesses.reach * play.slower), stretch(accesses, play.slower)
     follows = round(accesses.follows * play.slower) if accesses.follows >= 0 else -1
-    sized = None if step.size.is_fixed else _sized(play, step.size, body)
+    sized = _sized(play, step.size, accesses.first * play.slower)
     first, dues, worked, cost = play.stations[number], play.dues, play.worked, step.cost
 
     def begin(strand: Strand) -> None:
         main, access = strand.main, strand.access
-        mean = time if sized is None else sized(strand)
+        mean = sized(strand)
         visit = (main.visit * count + access) * 2
         strand.reach = max(0, round(ways.at(uniform(key, main.root, visit), uniform(key, main.root, visit + 1)) * per_s))
         strand.base, strand.follows, strand.flow = max(0, mean - way), follows if access else -1, served.flow
@@ -199,7 +186,10 @@ def _access(play: Play, step: Serve, following: int) -> Do:
 
 
 def _sized(play: Play, size: Number, body: float) -> Sized:
-    """The time of a work whose size differs from request to request."""
+    """The time of a work, whose size may differ from request to request."""
+    if size.is_fixed:
+        time = round(body * size.fixed)
+        return lambda _: time
     if size.draw < 0:
 
         def kept(strand: Strand) -> int:
@@ -208,12 +198,4 @@ def _sized(play: Play, size: Number, body: float) -> Sized:
 
         return kept
     draws = play.draws[size.draw]
-    if len(size.lines) != 1:
-        return lambda strand: round(body * size.of(draws.at(strand.main.root, strand.main.visit)))
-    [(_, base, slope)] = size.lines
-
-    def drawn(strand: Strand) -> int:
-        main = strand.main
-        return round(body * max(base + slope * draws.at(main.root, main.visit), 0.0))
-
-    return drawn
+    return lambda strand: round(body * size.of(draws.at(strand.main.root, strand.main.visit)))

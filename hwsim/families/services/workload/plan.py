@@ -11,8 +11,8 @@ from typing import Final
 
 from hwsim import ticks
 from hwsim.devices import Cpu, Sockets
-from hwsim.families.services.workload.program import ENDLESS, NONE, Ask, Happening, Load, Program, Serve, ServiceProgram, Step
-from hwsim.families.services.workload.reading import Reader
+from hwsim.families.services.workload.program import ENDLESS, NONE, Ask, Happening, Load, Program, Serve, ServiceProgram
+from hwsim.families.services.workload.reading import Read, Reader
 from hwsim.families.services.workload.rings import endless
 from hwsim.families.services.workload.schema import ServiceKeys
 from hwsim.families.services.workload.stations import NotInTurn, stations_of
@@ -83,12 +83,8 @@ def plan(
     shared: capacities that others than services draw from, too. changes: of the speed of capacities, in the run.
     """
     before = len(mistakes)
-    made: Program | None = None
-    for part in parts_of(workload):
-        first = _program(part, machine, mistakes)
-        if first is not None:
-            made = first if made is None else _joined(made, first)
-    if made is None or len(mistakes) > before:
+    made = _program(workload, machine, mistakes)
+    if made is None:
         return None
     events = tuple(_happenings(workload, made, mistakes))
     steps = [step for service in made.services for step in service.steps if isinstance(step, Serve)]
@@ -132,8 +128,7 @@ def plan(
 
 def check_services(workload: Workload, mistakes: Mistakes) -> None:
     """Note every mistake that needs no machine to be seen."""
-    for part in parts_of(workload):
-        _program(part, None, mistakes)
+    _program(workload, None, mistakes)
 
 
 def _reached(program: Program) -> set[int]:
@@ -157,57 +152,60 @@ def _in_turn(machine: Machine) -> set[str]:
     return result
 
 
-def _program(part: Part, machine: Machine | None, mistakes: Mistakes) -> Program | None:
+def _program(workload: Workload, machine: Machine | None, mistakes: Mistakes) -> Program | None:
+    """The services of all parts, in tables that they share; no stations yet. None once mistakes are noted."""
     before = len(mistakes)
-    services = {name: decode(tree, ServiceKeys, mistakes) for name, tree in part.services.items()}
-    reader = Reader(machine, tuple(services), part.prefix, mistakes)
+    reader = Reader(machine, mistakes)
     programs: list[ServiceProgram] = []
-    for number, (name, keys) in enumerate(services.items()):
-        if keys is None:
-            continue
-        if keys.queue_limit is not None and keys.workers is None:
-            mistakes.add(keys.place, "`queue_limit` is of the line for a worker, and any number is worked on", "workers: 64")
-        if keys.arrivals is not None:
-            for _, message, hint in keys.arrivals.problems():
-                mistakes.add(keys.arrivals.place, message, hint)
-        read = reader.read(number, keys)
-        programs.append(
-            ServiceProgram(
-                name=part.prefix + name,
-                steps=read.steps,
-                workers=ENDLESS if keys.workers is None else keys.workers,
-                limit=ENDLESS if keys.queue_limit is None else keys.queue_limit,
-                drops=keys.abandoned == "drop",
-                arrivals=keys.arrivals,
-                slots=read.slots,
-                choices=read.choices,
-                start=part.start,
-                within=NONE if keys.within is None else ticks.femtoseconds(keys.within),
-                since=NONE if isinstance(keys.warm_up, str) else part.start + ticks.femtoseconds(keys.warm_up),
-            )
-        )
+    loads: list[Load | None] = []
+    written: list[tuple[str, Place]] = []  # of each service its name in its part, and where it stands
+    for part in parts_of(workload):
+        noted, first = len(mistakes), len(programs)
+        services = {name: decode(tree, ServiceKeys, mistakes) for name, tree in part.services.items()}
+        reader.begin(tuple(services), part.prefix)
+        for number, (name, keys) in enumerate(services.items()):
+            if keys is not None:
+                programs.append(_service(part, name, keys, reader.read(number, keys), mistakes))
+                written.append((name, keys.place))
+        loads.append(_load(part, first, programs[first:], mistakes) if len(mistakes) == noted else None)
     if len(mistakes) > before:
-        return None
-    load = _load(part, programs, mistakes)
-    if load is None:
         return None
     made = Program(
         services=tuple(programs),
         served=tuple(reader.served),
         stations=(),
-        locks=tuple(reader.locks.values()),
+        locks=tuple(reader.locks),
         draws=tuple(reader.draws),
-        loads=(load,),
+        loads=tuple(load for load in loads if load is not None),
         caches=tuple(reader.caches),
     )
     for ring, growth in endless(made):
-        names = list(services)
-        keys = services[names[ring[0]]]
-        if keys is not None:
-            more = "" if growth < 1.0001 else f", {growth:.4g} times as many each time"
-            message = f"a request never ends: {_circle([names[number] for number in ring])}{more}"
-            mistakes.add(keys.place, message, "`maybe: {ratio: 50 %, do: [{ask: ...}]}` asks on for some of them only")
-    return made if len(mistakes) == before else None
+        more = "" if growth < 1.0001 else f", {growth:.4g} times as many each time"
+        message = f"a request never ends: {_circle([written[number][0] for number in ring])}{more}"
+        hint = "`maybe: {ratio: 50 %, do: [{ask: ...}]}` asks on for some of them only"
+        mistakes.add(written[ring[0]][1], message, hint)
+    return made if len(mistakes) == before and made.loads else None
+
+
+def _service(part: Part, name: str, keys: ServiceKeys, read: Read, mistakes: Mistakes) -> ServiceProgram:
+    if keys.queue_limit is not None and keys.workers is None:
+        mistakes.add(keys.place, "`queue_limit` is of the line for a worker, and any number is worked on", "workers: 64")
+    if keys.arrivals is not None:
+        for _, message, hint in keys.arrivals.problems():
+            mistakes.add(keys.arrivals.place, message, hint)
+    return ServiceProgram(
+        name=part.prefix + name,
+        steps=read.steps,
+        workers=ENDLESS if keys.workers is None else keys.workers,
+        limit=ENDLESS if keys.queue_limit is None else keys.queue_limit,
+        drops=keys.abandoned == "drop",
+        arrivals=keys.arrivals,
+        slots=read.slots,
+        choices=read.choices,
+        start=part.start,
+        within=NONE if keys.within is None else ticks.femtoseconds(keys.within),
+        since=NONE if isinstance(keys.warm_up, str) else part.start + ticks.femtoseconds(keys.warm_up),
+    )
 
 
 def _circle(names: list[str]) -> str:
@@ -215,16 +213,18 @@ def _circle(names: list[str]) -> str:
     return f"{names[0]} asks itself" if len(names) == 1 else f"{', '.join(names)} ask each other in a circle"
 
 
-def _load(part: Part, programs: list[ServiceProgram], mistakes: Mistakes) -> Load | None:
+def _load(part: Part, first: int, programs: list[ServiceProgram], mistakes: Mistakes) -> Load | None:
+    """The requests of a part, whose services stand from `first` on."""
     asked = [number for number, entry in enumerate(programs) if entry.arrivals is not None]
-    entries = tuple(sorted(asked, key=lambda number: programs[number].name))  # whatever their order in the file
+    asked.sort(key=lambda number: programs[number].name)  # whatever their order in the file
+    entries = tuple(first + number for number in asked)
     place = next(iter(part.services.values())).place if part.services else None
     if place is None:
         return None
     if not entries:
         mistakes.add(place, "no request ever comes: no service has `arrivals`", "arrivals: {poisson: 100 1/s}")
         return None
-    traces = [programs[number].arrivals for number in entries]
+    traces = [programs[number].arrivals for number in asked]
     if part.requests is None and part.lasting is None:
         if any(keys is None or keys.trace is None for keys in traces):
             mistakes.add(place, "the run has no end: nothing says how many requests come", "requests: 100000, or for: 10 min")
@@ -245,33 +245,6 @@ def _refuse_many(part: Part, arrivals: Collection[ArrivalKeys | None], place: Pl
     refuse_beyond("clients", sum(each.clients or 0 for each in keys), place)  # integers
     come = math.fsum(each.rate or 0.0 for each in keys) * (part.lasting or 0.0)
     refuse_beyond(REQUESTS, part.requests or math.ceil(min(come, MOST_SAID)), place)
-
-
-def _joined(first: Program, second: Program) -> Program:
-    """Both in one: the other's tables come after the first one's."""
-    services, served, locks, draws = len(first.services), len(first.served), len(first.locks), len(first.draws)
-
-    def moved(step: Step) -> Step:
-        changes: dict[str, object] = {}
-        for key, by in (("cost", served), ("lock", locks), ("draw", draws), ("service", services), ("cache", len(first.caches))):
-            value = getattr(step, key, NONE)
-            if isinstance(value, int) and value >= 0:
-                changes[key] = value + by
-        size = getattr(step, "size", None)
-        if size is not None and size.draw >= 0:
-            changes["size"] = replace(size, draw=size.draw + draws)
-        return replace(step, **changes) if changes else step  # type: ignore[arg-type]
-
-    added = tuple(replace(each, steps=tuple(moved(step) for step in each.steps)) for each in second.services)
-    return Program(
-        services=(*first.services, *added),
-        served=(*first.served, *(replace(each, service=each.service + services) for each in second.served)),
-        stations=(),
-        locks=(*first.locks, *second.locks),
-        draws=(*first.draws, *second.draws),
-        loads=(*first.loads, *(replace(each, services=tuple(at + services for at in each.services)) for each in second.loads)),
-        caches=(*first.caches, *(replace(each, service=each.service + services) for each in second.caches)),
-    )
 
 
 def _disjoint(spans: list[tuple[int, int, float]]) -> list[tuple[int, int, float]]:

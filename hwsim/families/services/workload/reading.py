@@ -70,21 +70,22 @@ class Read:
 
 
 class Reader:
-    """Reads services one after another into tables that they share; mistakes are noted.
+    """Reads services one after another, part by part, into tables that they share; mistakes are noted.
 
     Without a machine nothing is lowered, and only the mistakes count.
     """
 
-    def __init__(self, machine: Machine | None, services: Sequence[str], prefix: str, mistakes: Mistakes) -> None:
-        self.machine, self.mistakes, self.prefix = machine, mistakes, prefix
-        self.services = list(services)  # without the prefix
+    def __init__(self, machine: Machine | None, mistakes: Mistakes) -> None:
+        self.machine, self.mistakes, self.prefix = machine, mistakes, ""
+        self.services: list[str] = []  # of the part, without the prefix
         self.served: list[Served] = []
         self.draws: list[Drawn] = []
-        self.locks: dict[str, Lock] = {}
+        self.locks: list[Lock] = []
         self.caches: list[Cache] = []
         self._caches_at: dict[Place, int] = {}  # one that is written once is one, however often it is done
         self._rates = {} if machine is None else rates_of(machine.capacities.values())
-        self._number = 0
+        self._first = self._number = 0  # place of the part's first service, and of this one
+        self._locks: dict[str, int] = {}  # of the part
         self._scope: Scope | None = None
         self._steps: list[Step] = []
         self._slots: dict[str, tuple[int, Random]] = {}
@@ -94,9 +95,14 @@ class Reader:
         self._within: list[str] = []  # locks around the statement
         self._names: tuple[str, ...] = ()
 
+    def begin(self, services: Sequence[str], prefix: str) -> None:
+        """A part: the names of its services, without what stands before them elsewhere."""
+        self._first += len(self.services)
+        self.services, self.prefix, self._locks = list(services), prefix, {}
+
     def read(self, number: int, keys: ServiceKeys) -> Read:
-        """The steps of a service."""
-        self._number, self._steps, self._slots, self._choices, self._statement = number, [], {}, [], 0
+        """The steps of a service of the part."""
+        self._number, self._steps, self._slots, self._choices, self._statement = self._first + number, [], {}, [], 0
         self._shares = self._asks = 0
         if self.machine is not None and not self._stand(self.machine, keys):
             return Read((End(),), 0, ())
@@ -247,12 +253,11 @@ class Reader:
         if keys.name in self._within:
             self.mistakes.add(tree.place, f"the lock '{keys.name}' is held there already: it would wait for itself for ever")
             return
-        names = self.locks.setdefault(keys.name, Lock(self.prefix + keys.name, keys.group))
-        if names.group != keys.group:
-            self.mistakes.add(
-                tree.place, f"the lock '{keys.name}' has a group of {names.group} elsewhere", "one group for one lock"
-            )
-        number = list(self.locks).index(keys.name)
+        number = self._locks.setdefault(keys.name, len(self.locks))
+        if number == len(self.locks):
+            self.locks.append(Lock(self.prefix + keys.name, keys.group))
+        if (group := self.locks[number].group) != keys.group:
+            self.mistakes.add(tree.place, f"the lock '{keys.name}' has a group of {group} elsewhere", "one group for one lock")
         at = self._append(Jump(0))
         self._within.append(keys.name)
         self._body(keys.do)
@@ -274,12 +279,12 @@ class Reader:
         if keys.timeout is None and keys.retries and keys.refused == "fail":
             message = "nothing is ever tried again: an attempt without a `timeout` is not given up"
             self.mistakes.add(tree.key_place("retries"), message, "timeout: 50 ms, or refused: retry")
-        service = self.services.index(keys.service)
+        service = self._first + self.services.index(keys.service)
         back = keys.backoff if isinstance(keys.backoff, BackoffKeys) else BackoffKeys(keys.backoff or 0.0, 1.0)
         for _ in range(keys.times if keys.times <= MOST_STEPS else MOST_STEPS + 1):
             step = Ask(
                 service=service,
-                key=stream(0, self.prefix + self.services[self._number], f"ask {self._asks}"),
+                key=stream(0, self._name, f"ask {self._asks}"),
                 timeout=NONE if keys.timeout is None else ticks.femtoseconds(keys.timeout),
                 retries=keys.retries,
                 first=ticks.femtoseconds(back.first),
@@ -402,13 +407,17 @@ class Reader:
     # ---- draws and steps
 
     def _draw(self, what: str, random: Random) -> int:
-        self.draws.append(Drawn((self.prefix + self.services[self._number], f"{self._statement} {what}"), random.distribution))
+        self.draws.append(Drawn((self._name, f"{self._statement} {what}"), random.distribution))
         return len(self.draws) - 1
 
     def _share(self, what: str) -> int:
         self._shares += 1
-        self.draws.append(Drawn((self.prefix + self.services[self._number], f"{self._statement} {what} {self._shares}"), _SHARE))
+        self.draws.append(Drawn((self._name, f"{self._statement} {what} {self._shares}"), _SHARE))
         return len(self.draws) - 1
+
+    @property
+    def _name(self) -> str:
+        return self.prefix + self.services[self._number - self._first]
 
     def _append(self, step: Step) -> int:
         self._steps.append(step)
