@@ -15,7 +15,6 @@ from hwsim.api import simulate
 from hwsim.engine import Deadlock
 from hwsim.graph.same import is_same
 from hwsim.origins import Origin
-from hwsim.results.critical import walk
 from hwsim.spec import SpecError
 from hwsim.spec.shelf import same, shared, shared_by
 from hwsim.spec.tree import tree_of
@@ -141,30 +140,6 @@ def test_what_a_change_leaves_alone_is_not_done_again() -> None:
     assert runs[2].simulated.start is runs[0].simulated.start, "a run is played once"
     assert is_same(graphs[2], graphs[0])
     assert not is_same(graphs[1], graphs[0])
-
-
-@pytest.mark.parametrize(
-    ("name", "path", "values"),
-    [
-        ("loop", "workload.runtime.dispatch", ["12 us", "12.5 us"]),
-        ("unlike", "workload.runtime.dispatch", ["5 us", "6 us"]),
-        ("unlike", "machine.links.slot0.bandwidth", ["15 GB/s", "14 GB/s"]),
-    ],
-)
-def test_ops_of_a_program_are_written_once_where_a_change_alters_times_alone(name: str, path: str, values: list[str]) -> None:
-    both = read_source("machine", PAIRS[name][0]), read_source("workload", PAIRS[name][1])
-    runs, paths = [], []
-    shelf: dict[str, dict[Any, Any]] = {}
-    for value in values:
-        with shared(shelf):
-            runs.append(simulate(both[0].tree, both[1].tree, set={path: value}, expect=False))
-            paths.append(walk(runs[-1].timeline))
-    first, second = (run.timeline.flat for run in runs)
-    assert second.graph.blocks is first.graph.blocks
-    assert second.next is first.next
-    assert second.graph.costs != first.graph.costs
-    assert paths[1] is paths[0]
-    assert (paths[1] == walk(runs[1].timeline)).all()
 
 
 def test_nothing_is_shared_outside_of_a_study() -> None:

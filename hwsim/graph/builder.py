@@ -92,15 +92,6 @@ def block(
     )
 
 
-class Tables(NamedTuple):
-    """Labels and costs with their indices, costs by id as well, and queues: what statements of a program refer to."""
-
-    labels: dict[Label, int]
-    costs: dict[Cost, int]
-    known: dict[int, tuple[Cost, int]]
-    queues: tuple[Queue, ...]
-
-
 class Written(NamedTuple):
     """The content of a builder without pools and buffers; the costs of its bodies are numbers that the writer gave."""
 
@@ -221,21 +212,6 @@ class GraphBuilder:
     def is_empty(self) -> bool:
         """Whether nothing has been added."""
         return not (self._bodies or self.label_count() or self._queues or self._pools or self._costs)
-
-    def tables(self) -> Tables:
-        """The labels, costs and queues so far."""
-        return Tables(dict(self._labels), dict(self._costs), dict(self._known), tuple(self._queues))
-
-    def begin(self, tables: Tables) -> None:
-        """Begin an empty builder with the tables of another."""
-        self._labels, self._costs, self._known = dict(tables.labels), dict(tables.costs), dict(tables.known)
-        self._queues = list(tables.queues)
-
-    @property
-    def has_no_ops(self) -> bool:
-        """Whether nothing but labels, costs and queues has been added."""
-        others = self._bodies, self._ties, self._buffers, self._pools, self._lines, self._trainings
-        return not any(others) and self._alike is None
 
     def written(self) -> Written:
         """All that was added, its costs by the indices that they were added with."""

@@ -17,12 +17,11 @@ from hwsim.machine.layout import Layout
 from hwsim.ops import CannotPlace
 from hwsim.spec import Mistakes, SpecError, Tree
 from hwsim.spec.shelf import MOST_BUILT, once
-from hwsim.workload.again import read_groups, with_ops
 from hwsim.workload.assemble import add_blocks, tie_meetings
 from hwsim.workload.emit import Emitter, HostRuntime, HostTime, Tuning
 from hwsim.workload.file import DOORS, Job, Runtime, Workload
 from hwsim.workload.programs import MAIN, host_cost, named
-from hwsim.workload.reading import Group
+from hwsim.workload.reading import Group, read_group
 from hwsim.workload.statements import Barrier, Collective, Receive, Repeat, Statement, walk
 from hwsim.workload.stepping import in_full
 
@@ -109,13 +108,10 @@ def lower(
         else:
             builder.offer(once("capacities", (machine,), lambda: capacities_of(machine.capacities), most=MOST_BUILT))
     shared = _shared_barriers(groups)
-
-    def write() -> None:
-        meetings = [add_blocks(builder, emitter) for emitter in _emit_aligned(groups, runtimes, shared)]
-        for name in sorted(shared):
-            tie_meetings(builder, [found[name] for found in meetings if name in found])
-
-    graph = with_ops(builder, groups, runtimes, write, alike, unfolded)
+    meetings = [add_blocks(builder, emitter) for emitter in _emit_aligned(groups, runtimes, shared)]
+    for name in sorted(shared):
+        tie_meetings(builder, [found[name] for found in meetings if name in found])
+    graph = builder.build(alike, unfolded)
     many = {} if graph.alike is None else graph.alike.capacities
     counted = sum(many.get(each.name, 1) for each in graph.capacities)  # integers
     return replace(graph, unlisted=max(0, len(machine.capacities) - counted)) if len(machine.capacities) > MOST_LISTED else graph
@@ -183,7 +179,8 @@ def _groups_of(
     runtime = part.runtime or workload.runtime
     rules = None if runtime is None else runtime.rules
     groups, hosted, trees = [], list[HostRuntime | None](), dict(_named(job, part))
-    for group in read_groups(tuple(trees.items()), machine, rules, workload.groups, builder, mistakes):
+    for name, tree in trees.items():
+        group = read_group(name, tree, machine, rules, workload.groups, builder, mistakes)
         body = _within(job, group.body) if job else group.body
         groups.append(replace(group, body=body, start=ticks.femtoseconds(part.start)))
     try:
