@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import field
-from typing import Any, ClassVar, Final, TypeAlias, cast
+from typing import Any, Final, TypeAlias, cast
 
 import numpy as np
 
@@ -21,7 +21,6 @@ BLOCK: Final = 1024  # requests that are drawn together
 class Constant:
     """The same number always."""
 
-    code: ClassVar[int] = 0
     value: float
 
     @property
@@ -41,7 +40,6 @@ class Constant:
 class Exponential:
     """Without memory: the time to the next of many things that know nothing of each other."""
 
-    code: ClassVar[int] = 1
     mean: float
 
     @property
@@ -56,7 +54,6 @@ class Exponential:
 class Lognormal:
     """Numbers whose logarithms are spread normally."""
 
-    code: ClassVar[int] = 2
     median: float
     sigma: float
 
@@ -76,7 +73,6 @@ class Lognormal:
 class Uniform:
     """Any number from the first to the second."""
 
-    code: ClassVar[int] = 3
     low: float
     high: float
 
@@ -96,7 +92,6 @@ class Uniform:
 class Whole:
     """Any whole number from the first to the second."""
 
-    code: ClassVar[int] = 6
     low: int
     high: int
 
@@ -117,7 +112,6 @@ class Whole:
 class Pareto:
     """Most are small and a few very large: the share above x falls as x to the power of -shape, up to `most`."""
 
-    code: ClassVar[int] = 4
     shape: float
     least: float
     most: float = math.inf
@@ -149,7 +143,6 @@ class Pareto:
 class Values:
     """One of these, each as likely as the others; in rising order."""
 
-    code: ClassVar[int] = 5
     values: tuple[float, ...]
 
     @property
