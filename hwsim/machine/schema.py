@@ -12,7 +12,7 @@ from hwsim.devices.owning import PowerCurve
 from hwsim.machine.placed import Routing
 from hwsim.machine.topologies import TOPOLOGIES
 from hwsim.records import dataclass
-from hwsim.spec import Place, Tree, field, place_field, tree_field
+from hwsim.spec import Place, Tree, field, place_field
 from hwsim.units import Watts
 
 HEADER: Final = "machine/1"
@@ -23,7 +23,7 @@ PART_HEADER: Final = "part/1"
 class MachineFile:
     """A machine: its parts by name, and the links between them."""
 
-    parts: Mapping[str, Tree] = tree_field("devices and machines by name")
+    parts: Mapping[str, Tree] = field("devices and machines by name")
     links: tuple[Tree, ...] = field("what connects them", default=())
     name: str = field("what a reader calls it", default="")
     notes: str = field("anything worth knowing", default="", record="for readers")
@@ -36,9 +36,9 @@ class MachineFile:
         default=None,
         example="{idle: 2 kW, loaded: 8.4 kW}",
     )
-    price: Tree | None = tree_field("of all of it, instead of the sum of its parts", default=None, example="310000 USD")
+    price: Tree | None = field("of all of it, instead of the sum of its parts", default=None, example="310000 USD")
     let: Mapping[str, Any] = field("parameters, used as $name", default_factory=dict)
-    collectives: Tree | None = tree_field(
+    collectives: Tree | None = field(
         "the library its devices exchange data with, or several by kind", default=None, example="{use: h200}"
     )
 
@@ -58,7 +58,7 @@ class PartEntry:
         default=None,
         example="ideal",
     )
-    price: Tree | None = tree_field("what one of it costs, bought or rented", default=None, example="30000 USD")
+    price: Tree | None = field("what one of it costs, bought or rented", default=None, example="30000 USD")
     fidelity: Literal["formula", "requests"] = field("its closed form, or every single request", default="formula")
 
 

@@ -17,7 +17,7 @@ from hwsim.machine import Machine, UnknownName
 from hwsim.machine.libraries.operations import MOST_SENDS, CannotCollect, Operation
 from hwsim.ops.op import CannotPlace, Op, Placed, Scope
 from hwsim.records import dataclass
-from hwsim.spec import NOWHERE, Mistakes, Tree, decode, did_you_mean, field, tree_field
+from hwsim.spec import NOWHERE, Mistakes, Tree, decode, did_you_mean, field
 from hwsim.spec.numbers import Doubts
 from hwsim.units import Bytes
 
@@ -71,7 +71,7 @@ class ExchangeOp(Op):
         "the devices that take part, or one of the workload's `groups`", one_or_many=True, example="gpu*"
     )
     bytes: Bytes = field("the whole array of one rank, as nccl-tests count it", example="160 MB")
-    algorithm: Tree | None = tree_field(
+    algorithm: Tree | None = field(
         "auto, a name of the table, or a mapping with `kind:` and its keys (default: auto where the machine says what its "
         "library takes, see `collectives`; else the rings that the links between GPUs allow, a ring among others, of an "
         "alltoall pairwise, of gather and scatter direct)",

@@ -12,7 +12,7 @@ from __future__ import annotations
 from hwsim.origins import Origin
 from hwsim.spec.decode import FieldPlan, decode, decode_all, decode_value, plan, title
 from hwsim.spec.expression import KEPT, ExpressionError, Value, evaluate, mentions, names_in, parameters, substitute
-from hwsim.spec.fields import field, place_field, tree_field
+from hwsim.spec.fields import field, place_field
 from hwsim.spec.library import find, folder, library_root, names
 from hwsim.spec.mistakes import NOWHERE, Mistake, Mistakes, Place, Problem, Source, SpecError, did_you_mean
 from hwsim.spec.numbers import number_of, origin_of, sources, with_origins
@@ -27,5 +27,5 @@ __all__ = [
     "decode_value", "did_you_mean", "different", "evaluate", "field", "find", "folder",
     "library_root", "mentions", "merge", "names", "names_in", "number_of", "origin_of", "parameters",
     "place_field", "plan", "read", "read_bytes", "read_text", "resolve", "sources", "substitute",
-    "title", "tree_field", "tree_of", "used", "with_origins",
+    "title", "tree_of", "used", "with_origins",
 ]  # fmt: skip

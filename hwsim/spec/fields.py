@@ -60,8 +60,3 @@ def field(
 def place_field() -> Any:
     """A field of type Place that `decode` fills with where the mapping stands: for mistakes found later."""
     return dataclasses.field(default=NOWHERE, compare=False, repr=False, kw_only=True)
-
-
-def tree_field(doc: str = "", **options: Any) -> Any:
-    """A field of type Tree: kept as it stands, for a caller that decodes it later."""
-    return field(doc, **options)

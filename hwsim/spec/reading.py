@@ -100,7 +100,7 @@ def read_text(text: str, file: str = "<text>") -> Tree:
         raise SpecError.of(Place(file, line, column), f"{message} does not belong in a text file")
     reader = _Reader(source)
     try:
-        tree = reader.word(text) if _WORDS.fullmatch(text) else reader.run(_LOADER(text))
+        tree = reader.run(_LOADER(text))
     except yaml.MarkedYAMLError as error:
         reader.mistakes.extend([_syntax(error, source)])
         tree = None
@@ -129,11 +129,6 @@ class _Reader:
 
     def place(self, mark: Any) -> Place:
         return Place(self.source.file, mark.line + 1, mark.column + 1, self.source)
-
-    def word(self, text: str) -> Tree:
-        """The document that is one scalar: most values of `--set`."""
-        place = Place(self.source.file, 1, 1, self.source)
-        return Tree(self._resolve(text, place), place, _NO_KEYS)
 
     def run(self, loader: Any) -> Tree | None:
         try:
@@ -274,7 +269,6 @@ def is_text(text: str) -> bool:
     return text not in _CONSTANTS and not any(kind.fullmatch(text) for kind in (_INT, _FLOAT, _NOT_FINITE))
 
 
-_WORDS: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_./+%-]*(?: [A-Za-z0-9_./+%-]+)*")  # YAML takes it as it stands
 _BEGINS: Final = frozenset({yaml.MappingStartEvent, yaml.SequenceStartEvent})
 _ENDS: Final = frozenset({yaml.MappingEndEvent, yaml.SequenceEndEvent})
 

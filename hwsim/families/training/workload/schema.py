@@ -14,7 +14,7 @@ from typing import Literal
 from hwsim.models.plan import Dtype, Optimizer, Recompute, Schedule, Sharding, Sizes
 from hwsim.models.step import BUCKET
 from hwsim.records import dataclass
-from hwsim.spec import Place, Tree, field, place_field, tree_field
+from hwsim.spec import Place, Tree, field, place_field
 from hwsim.units import Bytes, BytesPerSecond, Ratio, Seconds
 from hwsim.workload.checkpoint import Writing
 
@@ -128,7 +128,7 @@ class SynchroniseKeys:
     by: Literal["all-reduce", "parameter-server"] = field(
         "who adds them up: the copies themselves, or servers", default="all-reduce"
     )
-    algorithm: Tree | None = tree_field(
+    algorithm: Tree | None = field(
         "of the all-reduce, as the op has it (default: as the machine's library chooses)", default=None
     )
     server: tuple[str, ...] = field("devices that keep the parameters, each its part of every array; copies or others",
