@@ -21,7 +21,7 @@ from tests.test_crowds import HDD
 from tests.test_services_streams import ARM
 
 READ: dict[str, Any] = {"from": "disk", "bytes": "16 KiB", "access": "random"}
-ALONE = HDD.overhead + HDD.position() + 16384 / HDD.stretch(1.0)
+ALONE = HDD.overhead + HDD.ways().mean + 16384 / HDD.stretch(1.0)
 
 
 def asked(arrivals: dict[str, Any], set: dict[str, Any] | None = None, requests: int = 40_000, **keys: Any) -> Answers:  # noqa: A002
@@ -83,7 +83,7 @@ def test_accesses_of_one_request_add_up() -> None:
     spread = 2 * sqrt(variance)
     assert answers.latency.mean.value == pytest.approx(4 * ALONE, abs=4 * spread / sqrt(10_000))
     high = dict(answers.latency.percentiles)[0.95].value
-    assert high == pytest.approx(4 * (ALONE - HDD.position() + mean) + 1.645 * spread, rel=0.02)  # near a normal distribution
+    assert high == pytest.approx(4 * (ALONE - HDD.ways().mean + mean) + 1.645 * spread, rel=0.02)  # near a normal distribution
 
 
 @pytest.mark.parametrize("clients", [2, 12])

@@ -50,7 +50,7 @@ def test_streams_of_clients_pay_the_way_back_to_each(clients: int, times: int, d
     """By hand: a client's accesses alone follow each other; among others the arm comes back for every `depth` of them."""
     read = {"from": "disk", "bytes": "1 MB", "times": times, "depth": depth}
     services, answers = ran({"read": read}, {"clients": clients})
-    mean, each = HDD.position(1.0), 1e6 / HDD.stretch(times * 1e6 / 1e12)
+    mean, each = HDD.ways().mean, 1e6 / HDD.stretch(times * 1e6 / 1e12)
     way = _mean_way(times, clients) if depth == 1 else mean
     visits = 1.0 if clients == 1 else times / depth
     taken = visits * (HDD.overhead + way / min(clients, HDD.queue) ** HDD.gain) + times * each
@@ -97,7 +97,7 @@ def devices() -> dict[str, tuple[Any, Direction, Asked, float]]:
         read=3e9, write=1e9, latency=90e-6, iops=300e3, write_iops=50e3, cache=WriteCache(size=1e9, write=2e9, iops=200e3)
     )
     bought = Volume(iops=100, bandwidth=1e9, burst_iops=3000, credits=5.4e6)
-    behind = HDD.overhead + HDD.position(1.0) / HDD.queue**HDD.gain + 4096 / HDD.stretch(1.0)
+    behind = HDD.overhead + HDD.ways().mean / HDD.queue**HDD.gain + 4096 / HDD.stretch(1.0)
     return {
         "arm": (arm, "write", page, behind),
         "cells": (cells, "write", page, 1 / 50e3),

@@ -166,11 +166,3 @@ class Seek:
     def within(self, part: float) -> Distances:
         """The curve over a part of the cylinders."""
         return Distances(self.curve(), part * self.cylinders)
-
-    def mean(self, part: float = 1.0) -> float:
-        """Mean of random accesses within a part of the cylinders: the integral of 2 (1 - x) seek(x part cylinders).
-
-        >>> round(Seek(cylinders=3000, track=1e-3, average=8e-3, full=16e-3).mean(), 5)
-        0.00774
-        """
-        return self.within(part).mean

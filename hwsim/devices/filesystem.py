@@ -45,7 +45,9 @@ class Filesystem(Storage):
     size: Bytes | None = field("bytes it holds; unlimited if left out", default=None, exclusive_minimum=0.0)
 
     def serve(self, name: str, direction: Direction, accesses: Asked) -> Cost:
-        key, rate = self._rate(direction == "read")
+        key, rate = "bandwidth", self.bandwidth
+        if direction == "write" and self.write_bandwidth is not None:
+            key, rate = "write_bandwidth", self.write_bandwidth
         speed = given("bandwidth", rate, "B/s", self.sources, key)
         limits = [Limit("media", "times x size / bandwidth", (number(accesses), each(accesses), speed), accesses.bytes / rate)]
         if self.requests is not None:
@@ -60,10 +62,8 @@ class Filesystem(Storage):
         latency, slow = self.latency, "latency"
         if direction == "write" and self.write_latency is not None:
             latency, slow = self.write_latency, "write_latency"
-        sequential = accesses.access == "sequential"
-        start = latency if sequential else 0.0  # read ahead, written behind, unless `sync`
-        waits = max(0.0, accesses.times - 1) if sequential and accesses.sync else 0.0 if sequential else accesses.times
-        depth = accesses.at_once(self.queue)
+        start = latency if accesses.access == "sequential" else 0.0
+        waits, depth = accesses.waits, accesses.at_once(self.queue)
         alone = min(each for each in (rate, self.client, self.stream and self.stream * self.stripes) if each)
         key = "bandwidth" if alone == rate else "client" if alone == self.client else "stream"
         source = f"{key}: " + source_of(self.sources, key) + (f", {self.stripes} stripes" if key == "stream" else "")
@@ -79,8 +79,3 @@ class Filesystem(Storage):
         moving = accesses.bytes / alone / depth if key != "client" else 0.0
         floors.append(Limit("accesses", formula, terms, (waits * latency + accesses.bytes / alone) / depth, moving))
         return cost_of(name, accesses, limits, floors, ("first byte", start, f"{slow}: " + source_of(self.sources, slow)))
-
-    def _rate(self, reading: bool) -> tuple[str, float]:
-        if reading or self.write_bandwidth is None:
-            return "bandwidth", self.bandwidth
-        return "write_bandwidth", self.write_bandwidth

@@ -254,6 +254,3 @@ def _blocks(name: str, parts: Hierarchy, streamed: Stream, starting: float) -> T
         ("rate", precise(streamed.blocks / starting, "1/s"), "occupancy.blocks: " + source_of(parts.sources, "occupancy.blocks")),
     )
     return Term("floor", "blocks / rate", inputs, starting, f"{name}.compute", kind="floor")
-
-
-__all__ = ["Served", "latency", "missing", "scattered", "stream"]

@@ -104,10 +104,6 @@ class Hdd(Storage):
         """Bytes a second over the outermost part of it, read once from end to end."""
         return 0.5 * (self.rate(0.0) + self.rate(part))
 
-    def position(self, part: float = 1.0) -> float:
-        """Seconds until the head is over a random sector of the outermost part of it, one access at a time."""
-        return self.ways(part).mean
-
     def ways(self, part: float = 1.0, *, writes: bool = False) -> Reach:
         """Ways of the head to random sectors of the outermost part of it, one access at a time."""
         outer, inner, here = self.rate(0.0), self.rate(1.0), self.rate(part)

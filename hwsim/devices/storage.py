@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Final, Literal, Protocol
+from typing import TYPE_CHECKING, Final, Literal
 
 from hwsim.demand import Cost, Crowd, Demand, Each, Requests, Term, Unit
 from hwsim.devices.crowding import Mixture
@@ -14,6 +14,9 @@ from hwsim.devices.roofline import WORKLOAD, CannotCompute, Input, latency_term,
 from hwsim.formats import precise
 from hwsim.origins import Cited, Origin
 from hwsim.records import dataclass
+
+if TYPE_CHECKING:
+    from hwsim.devices.kind import Storage
 
 Access = Literal["sequential", "random"]
 Direction = Literal["read", "write"]
@@ -68,6 +71,11 @@ class Asked:
             depth=1 if self.sync else int(self.depth),
             sync=self.sync,
         )
+
+    @property
+    def waits(self) -> float:
+        """Accesses that wait for their first byte: what is in sequence is read ahead and written behind, but for `sync`."""
+        return self.times if self.access == "random" else max(0.0, self.times - 1) if self.sync else 0.0
 
     def at_once(self, queue: float) -> float:
         """Accesses under way: never more than there are, or than the device takes."""
@@ -192,13 +200,7 @@ def cost_of(
     )
 
 
-class Serves(Protocol):
-    """Any storage device."""
-
-    def serve(self, name: str, direction: Direction, asked: Asked) -> Cost: ...
-
-
-def mixed(device: Serves, name: str, accesses: Asked) -> Cost:
+def mixed(device: Storage, name: str, accesses: Asked) -> Cost:
     """Reads and writes in turns, `accesses.written` of them writes: both parts one after the other, and the turns between.
 
     In random order 2 w (1 - w) of the accesses follow one of the other kind; a drive may have a `turnaround` for each of those.

@@ -69,10 +69,8 @@ class Volume(Storage):
         one_s = (self.write_latency if key == "write_latency" else self.latency) or 0.0
         chunks = math.ceil(accesses.size / self.chunk) if accesses.access == "random" else accesses.size / self.chunk
         count = accesses.times * max(chunks, 1.0 if accesses.access == "random" else 0.0)
-        sequential = accesses.access == "sequential"
-        start = one_s if sequential else 0.0  # the volume reads ahead and takes writes in the background, unless `sync`
-        waits = max(0.0, accesses.times - 1) if sequential and accesses.sync else 0.0 if sequential else accesses.times
-        depth = accesses.at_once(self.queue)
+        start = one_s if accesses.access == "sequential" else 0.0
+        waits, depth = accesses.waits, accesses.at_once(self.queue)
         can = accesses.times / (waits * one_s / depth) if waits * one_s > 0 else math.inf  # accesses a second, by the latency
         limits, floors = [], []
         for label, amount, unit, base, burst, stock, stock_key in (
