@@ -23,7 +23,7 @@ READY = "document.body.dataset.ready === 'yes'"
 
 
 class Server:
-    """`hwsim explore`, which can be ended and started anew."""
+    """`hwsim explore`."""
 
     def start(self) -> str:
         """The address that it prints."""
@@ -123,13 +123,13 @@ def test_a_student_drags_steps_mends_and_predicts(browser: Any, address: str) ->
 
 
 @pytest.mark.slow
-def test_what_takes_longer(browser: Any, address: str, server: Server, tmp_path: Path) -> None:
-    """Narrow windows, a service, pictures, a new server: on one page, too."""
+def test_what_takes_longer(browser: Any, address: str, tmp_path: Path) -> None:
+    """Narrow windows, a service, pictures: on one page, too."""
     reader = Reader(browser, address)
     has_one_column(reader)
     shows_a_service(reader.anew(address))
     saves_pictures(reader.anew(address), tmp_path)
-    goes_on_with_a_new_server(reader.anew(address), browser, server)
+    reader.ends()
 
 
 def drags(reader: Reader) -> None:
@@ -312,29 +312,3 @@ def has_one_column(reader: Reader) -> None:
     assert box["x"] >= 0
     assert box["x"] + box["width"] <= 360
     page.set_viewport_size({"width": 1280, "height": 860})
-
-
-def goes_on_with_a_new_server(reader: Reader, browser: Any, server: Server) -> None:
-    """A reload, and a new server, bring everything back."""
-    page = reader.page
-    page.locator("#pin").click()
-    reader.slider(SLOT).focus()
-    reader.pressed(*["ArrowLeft"] * 9)
-    reader.rests()
-    seen = reader.time(), page.inner_text("#settings"), page.inner_text("#difference")
-    page.reload()
-    reader.until(READY)
-    assert (reader.time(), page.inner_text("#settings"), page.inner_text("#difference")) == seen
-    fragment = page.evaluate("location.hash")
-    assert fragment.startswith("#1.")
-    assert reader.said == []
-    server.stop()
-    page.locator("#undo").focus()
-    reader.slider(SLOT).focus()
-    reader.pressed("ArrowLeft")
-    reader.until("!document.getElementById('notice').hidden")
-    assert page.input_value("#notice textarea").startswith("#1.")
-    page.close()
-    again = Reader(browser, server.start() + fragment)
-    assert (again.time(), again.page.inner_text("#settings"), again.page.inner_text("#difference")) == seen
-    again.ends()

@@ -191,10 +191,6 @@ class Opened:
         )
         self.page.goto(path.as_uri())
 
-    def heard(self, request: Any) -> None:
-        if not request.url.startswith(("file:", "data:")):
-            self.said.append(f"it asks for {request.url}")
-
 
 def saved(page: Page, path: Path) -> Path:
     path.write_bytes(b"".join(written(page)))

@@ -223,13 +223,6 @@ def test_what_cannot_be_halved_is_said() -> None:
         topology(laptop, of="gpu*")
 
 
-def test_parts_that_are_alike_are_one_line() -> None:
-    said = say.text(topology(library("p3.16xlarge")), Heading("p3"))
-    assert "8 gpu        gpu*  each: 6 NVLink 2 (25 GB/s each way) to gpu*" in said
-    assert "150 GB/s each way over NVLink alone: 6 NVLink" in said
-    assert len([line for line in said.splitlines() if " cpu " in line]) == 2  # only one of them has the card
-
-
 def test_a_thousand_gpus_take_seconds_and_are_nodes_times_ports() -> None:
     of = machine(
         "parts: {node: {kind: machine, count: 128, use: dgx-h100}}\n"
