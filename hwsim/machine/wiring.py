@@ -55,7 +55,7 @@ def _wire(
         key = "between" if entry.between is not None else "of"
         mistakes.add(tree.key_place(key), error.message, error.hint)
         return
-    if not edges:
+    if not edges.a:
         return
     numbers = Ends(layout)
     a, b, count = numbers.numbers(edges.a), numbers.numbers(edges.b), np.array(edges.counts, np.int32)
@@ -120,25 +120,25 @@ def _edges(layout: Layout, names: Names, tree: Tree, entry: LinkEntry, mistakes:
         mistakes.add(tree.place, f"'of' is missing: what the {entry.topology} connects", "such as `of: gpu*`")
     else:
         return _topology(layout, names, tree, entry, mistakes)
-    return Edges([], [])
+    return Edges([], [], [])
 
 
 def _between(names: Names, tree: Tree, entry: LinkEntry, mistakes: Mistakes) -> Edges:
     if entry.of is not None:
         mistakes.add(tree.key_place("of"), "'of' goes with a `topology`, not with `between`")
-        return Edges([], [])
+        return Edges([], [], [])
     a, b = (names.select(group) for group in entry.between or ())
     if entry.per is not None:
         if len(a) * entry.per != len(b):
             message = f"{len(a)} x {entry.per} is {len(a) * entry.per}, but there are {len(b)} on the other side"
             mistakes.add(tree.key_place("per"), message, f"{listed(a)} to {listed(b)}")
-            return Edges([], [])
-        return Edges([each for each in a for _ in range(entry.per)], b)
+            return Edges([], [], [])
+        return Edges.all_of([each for each in a for _ in range(entry.per)], b)
     if len(a) * len(b) > MOST_LINKS:
         mistakes.add(tree.key_place("between"), f"more than {MOST_LINKS} links", "put a switch in between, or use `per:`")
-        return Edges([], [])
+        return Edges([], [], [])
     if set(a).isdisjoint(b):
-        return Edges([x for x in a for _ in b], b * len(a))
+        return Edges.all_of([x for x in a for _ in b], b * len(a))
     pairs = {frozenset((x, y)): Edge(x, y) for x in a for y in b if x != y}
     if not pairs:
         mistakes.add(tree.key_place("between"), f"{listed(a)} would be linked to itself")
@@ -150,21 +150,21 @@ def _topology(layout: Layout, names: Names, tree: Tree, entry: LinkEntry, mistak
     kind = TOPOLOGIES.get(entry.topology or "")
     if kind is None:
         mistakes.add(at, f"there is no topology '{entry.topology}'", did_you_mean(entry.topology or "", TOPOLOGIES))
-        return Edges([], [])
+        return Edges([], [], [])
     if entry.per is not None:
         mistakes.add(tree.key_place("per"), "'per' goes with `between`, not with a topology")
     keys = tree.without(*(key for key, _ in tree.items() if key not in topology_keys()))
     topology = decode(keys, kind, mistakes, sourced=True)
     members = names.select(entry.of or ())
     if topology is None:
-        return Edges([], [])
+        return Edges([], [], [])
     try:
         edges = Edges.of(topology.edges(members))
         strange = sorted(set(edges.a).union(edges.b).difference(members))  # new switches, and what the machine calls so
         switches = _switches(layout, entry.name or entry.kind, topology, strange)
     except ValueError as error:
         mistakes.add(tree.key_place("of"), str(error), f"these are: {listed(members)}")
-        return Edges([], [])
+        return Edges([], [], [])
     ends = {end: switches.get(end) or names.one(end) for end in strange}
     return Edges([ends.get(end, end) for end in edges.a], [ends.get(end, end) for end in edges.b], edges.counts)
 

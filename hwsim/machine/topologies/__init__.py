@@ -2,7 +2,7 @@
 
 A new one is a class here and its line in the table. Each is a frozen dataclass (its fields are keys of the entry) with
 `edges(members)`; a number of members that it cannot connect is a ValueError. One that brings switches of its own has a field
-`switch`, and names them with `switches(members)`, each with an `@` in front.
+`switch`, and names them with an `@` in front.
 """
 
 from __future__ import annotations

@@ -35,11 +35,6 @@ class LeafSpine:
     spines: int = field("spine switches, among which a leaf's uplinks are divided", default=1, minimum=1)
     switch: Switch = field("its switches", default_factory=Switch)
 
-    def switches(self, members: Sequence[str]) -> list[str]:
-        """Leaves, and spines where there is more than one leaf."""
-        leaves = math.ceil(len(members) / self.leaf_ports)
-        return [f"@leaf{at}" for at in range(leaves)] + [f"@spine{at}" for at in range(self.spines if leaves > 1 else 0)]
-
     def edges(self, members: Sequence[str]) -> list[Edge]:
         """Raise ValueError where a leaf's uplinks cannot be divided evenly among the spines.
 
@@ -83,17 +78,12 @@ class FatTree:
     )
     switch: Switch = field("its switches", default_factory=Switch)
 
-    def switches(self, members: Sequence[str]) -> list[str]:
-        """Leaves, spines and the core, as far as there is more than one switch below."""
-        edges = self.edges(members)
-        return [end for end in dict.fromkeys((*edges.a, *edges.b)) if end.startswith("@")]
-
     def edges(self, members: Sequence[str]) -> Edges:
         """Raise ValueError where ports cannot be divided evenly.
 
         >>> rails = FatTree(leaf_ports=2, rails=2).edges(["node0.nic0", "node0.nic1", "node1.nic0", "node1.nic1"])
-        >>> [(edge.a, edge.b) for edge in rails[:2]], [(edge.a, edge.b, edge.count) for edge in rails[4:]]
-        ([('@leaf0-0', 'node0.nic0'), ('@leaf1-0', 'node0.nic1')], [('@spine0', '@leaf0-0', 2), ('@spine0', '@leaf1-0', 2)])
+        >>> rails.a[:2], [*zip(rails.a, rails.b, rails.counts)][4:]
+        (['@leaf0-0', '@leaf1-0'], [('@spine0', '@leaf0-0', 2), ('@spine0', '@leaf1-0', 2)])
         """
         at_leaf: list[str] = []
         last = [""] * self.rails  # the leaf that is being filled
@@ -111,13 +101,13 @@ class FatTree:
                 leaves[last[rail]] = 0 if self.pod is None else turn // self.pod
             filled[rail] += 1
             at_leaf.append(last[rail])
-        edges = Edges(at_leaf, members)
+        edges = Edges.all_of(at_leaf, members)
         if len(leaves) > 1:
             count = uplinks(self.leaf_ports, self.oversubscription, 1)
-            edges += Edges([f"@spine{pod}" for pod in leaves.values()], list(leaves), count)
+            edges += Edges.all_of([f"@spine{pod}" for pod in leaves.values()], list(leaves), count)
         pods = sorted(set(leaves.values()))
         if len(pods) > 1:
             below = uplinks(self.leaf_ports, self.oversubscription, 1) * self.rails * (self.pod or 1)
             count = uplinks(below, self.core_oversubscription, 1)
-            edges += Edges(["@core"] * len(pods), [f"@spine{pod}" for pod in pods], count)
+            edges += Edges.all_of(["@core"] * len(pods), [f"@spine{pod}" for pod in pods], count)
         return edges

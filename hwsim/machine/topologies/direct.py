@@ -67,12 +67,12 @@ class Star:
     def edges(self, members: Sequence[str]) -> Edges:
         """Raise ValueError without members.
 
-        >>> [(edge.a, edge.b) for edge in Star("sw").edges(["a", "b"])]
-        [('sw', 'a'), ('sw', 'b')]
+        >>> Star("sw").edges(["a", "b"])
+        Edges(a=['sw', 'sw'], b=['a', 'b'], counts=[1, 1])
         """
         if not members:
             raise ValueError("a star needs at least 1 member besides its hub")
-        return Edges([self.hub] * len(members), members)
+        return Edges.all_of([self.hub] * len(members), members)
 
 
 @dataclass(frozen=True, slots=True)

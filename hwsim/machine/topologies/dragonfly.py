@@ -32,10 +32,6 @@ class Dragonfly:
     global_ports: int = field("links of a router to other groups", minimum=1)
     switch: Switch = field("its switches", default_factory=Switch)
 
-    def switches(self, members: Sequence[str]) -> list[str]:
-        """All routers of every group that has a member."""
-        return [f"@router{group}-{at}" for group in range(self._groups(members)) for at in range(self.routers)]
-
     def edges(self, members: Sequence[str]) -> list[Edge]:
         """Raise ValueError where there are more groups than one has links to.
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Protocol, overload
+from collections.abc import Sequence
+from typing import Protocol
 
 from hwsim.records import dataclass
 
@@ -23,44 +23,33 @@ class Edge:
 class Topology(Protocol):
     """Which of some devices are connected."""
 
-    def edges(self, members: Sequence[str]) -> Sequence[Edge]:
+    def edges(self, members: Sequence[str]) -> Sequence[Edge] | Edges:
         """Links between members, or between them and switches of its own."""
 
 
-class Edges(Sequence[Edge]):
-    """Very many edges as columns; `counts` of each, or one number for all.
+@dataclass(frozen=True, slots=True)
+class Edges:
+    """Very many edges as columns; `counts` of each.
 
-    >>> Edges(["sw", "sw"], ["a", "b"])[1]
-    Edge(a='sw', b='b', count=1)
+    >>> Edges.all_of(["sw", "sw"], ["a", "b"])
+    Edges(a=['sw', 'sw'], b=['a', 'b'], counts=[1, 1])
     """
 
-    __slots__ = ("a", "b", "counts")
-
-    def __init__(self, a: Sequence[str], b: Sequence[str], counts: Sequence[int] | int = 1) -> None:
-        self.a, self.b = a, b
-        self.counts = [counts] * len(a) if isinstance(counts, int) else counts
+    a: Sequence[str]
+    b: Sequence[str]
+    counts: Sequence[int]
 
     @classmethod
-    def of(cls, edges: Sequence[Edge]) -> Edges:
+    def all_of(cls, a: Sequence[str], b: Sequence[str], count: int = 1) -> Edges:
+        """Edges of as many links each."""
+        return cls(a, b, [count] * len(a))
+
+    @classmethod
+    def of(cls, edges: Sequence[Edge] | Edges) -> Edges:
         """Any edges as columns."""
         if isinstance(edges, Edges):
             return edges
         return cls([edge.a for edge in edges], [edge.b for edge in edges], [edge.count for edge in edges])
-
-    def __len__(self) -> int:
-        return len(self.a)
-
-    def __iter__(self) -> Iterator[Edge]:
-        return (Edge(a, b, count) for a, b, count in zip(self.a, self.b, self.counts, strict=True))
-
-    @overload
-    def __getitem__(self, at: int) -> Edge: ...
-    @overload
-    def __getitem__(self, at: slice) -> list[Edge]: ...
-    def __getitem__(self, at: int | slice) -> Edge | list[Edge]:
-        if isinstance(at, slice):
-            return [self[each] for each in range(len(self))[at]]
-        return Edge(self.a[at], self.b[at], self.counts[at])
 
     def __add__(self, other: Edges) -> Edges:
         return Edges([*self.a, *other.a], [*self.b, *other.b], [*self.counts, *other.counts])

@@ -27,10 +27,6 @@ class Tree:
     )
     switch: Switch = field("its switches", default_factory=Switch)
 
-    def switches(self, members: Sequence[str]) -> list[str]:
-        """Those of the highest level first; without a second number in `fan_out` there are none."""
-        return list(dict.fromkeys(edge.b for edge in self.edges(members) if edge.b.startswith("@")))
-
     def edges(self, members: Sequence[str]) -> list[Edge]:
         """Raise ValueError for members that do not fit below the root, or none.
 
