@@ -34,8 +34,8 @@ class Group:
 
     Rank 0 is the root of broadcast, reduce, gather and scatter: another root is another order of the ranks.
 
-    >>> Group(8, (4, 4)).places()[5]
-    (1, 1)
+    >>> Group(8, (4, 4)).starts
+    (0, 4)
     """
 
     ranks: int
@@ -56,7 +56,3 @@ class Group:
     def starts(self) -> tuple[int, ...]:
         """First rank of each node."""
         return (0, *accumulate(self.sizes[:-1]))
-
-    def places(self) -> tuple[tuple[int, int], ...]:
-        """(node, place in the node) of each rank."""
-        return tuple((node, place) for node, size in enumerate(self.sizes) for place in range(size))
