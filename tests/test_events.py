@@ -23,29 +23,26 @@ def seconds(*events: dict[str, Any], do: dict[str, Any] = COPY) -> float:
     return hwsim.simulate(FOUR, workload).timeline.makespan
 
 
-def test_a_link_at_half_speed_takes_twice_as_long_from_then_on() -> None:
-    assert seconds({"at": "0 s", "link": "slots", "speed": "50 %"}) == pytest.approx(2.0)
-    assert seconds({"at": "500 ms", "link": "slots", "speed": "50 %"}) == pytest.approx(1.5)
-
-
-def test_what_a_slow_spell_takes_is_made_up_for_afterwards() -> None:
-    assert seconds({"at": "200 ms", "link": "slots", "speed": "50 %", "for": "200 ms"}) == pytest.approx(1.1)
-
-
-def test_a_link_that_is_down_makes_traffic_wait() -> None:
-    assert seconds({"at": "500 ms", "link": "slots", "down": "3 s"}) == pytest.approx(4.0)
-
-
-def test_only_links_at_the_named_devices_are_hit() -> None:
-    assert seconds({"at": "0 s", "link": "slots", "of": "gpu3", "down": "9 s"}) == pytest.approx(1.0)
-    assert seconds({"at": "0 s", "link": "slots", "of": "gpu1", "down": "9 s"}) == pytest.approx(10.0)
-
-
 HALF: dict[str, Any] = {"at": "0 s", "link": "slots", "speed": "50 %"}
+SWITCH: dict[str, Any] = {"at": "0 s", "part": "psw", "speed": "25 %"}
 
 
-def test_a_link_that_is_down_carries_nothing_whatever_else_slows_it() -> None:
-    assert seconds(HALF, {"at": "1 s", "link": "slots", "down": "1 s"}) == pytest.approx(3.0)
+@pytest.mark.parametrize(
+    ("events", "expected"),
+    [
+        ([HALF], 2.0),
+        ([{**HALF, "at": "500 ms"}], 1.5),
+        ([{**HALF, "at": "200 ms", "for": "200 ms"}], 1.1),  # what a slow spell takes is made up for afterwards
+        ([{"at": "500 ms", "link": "slots", "down": "3 s"}], 4.0),
+        ([{"at": "0 s", "link": "slots", "of": "gpu3", "down": "9 s"}], 1.0),
+        ([{"at": "0 s", "link": "slots", "of": "gpu1", "down": "9 s"}], 10.0),
+        ([HALF, {"at": "1 s", "link": "slots", "down": "1 s"}], 3.0),  # what is down carries nothing, whatever else slows it
+        ([HALF, SWITCH], 4.0),  # of a link and the switch that it leaves the slower counts
+        ([SWITCH, HALF], 4.0),
+    ],
+)
+def test_a_link_carries_what_its_events_leave(events: list[dict[str, Any]], expected: float) -> None:
+    assert seconds(*events) == pytest.approx(expected)
 
 
 def test_what_overlapping_events_on_one_part_leave_multiplies() -> None:
@@ -57,11 +54,6 @@ def test_what_overlapping_events_on_one_part_leave_multiplies() -> None:
     work = {"compute": {"device": "gpu0", "flop": "100 TFLOP"}}
     slow = {"at": "0 s", "part": "gpu0", "speed": "50 %"}
     assert seconds(slow, {**slow, "part": "gpu*", "speed": "20 %"}, do=work) == pytest.approx(10 * seconds(do=work))
-
-
-def test_of_a_link_and_the_switch_that_it_leaves_the_slower_counts() -> None:
-    switch = {"at": "0 s", "part": "psw", "speed": "25 %"}
-    assert seconds(HALF, switch) == seconds(switch, HALF) == pytest.approx(4.0)
 
 
 def test_a_jitter_and_a_slow_spell_multiply() -> None:

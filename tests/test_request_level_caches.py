@@ -71,20 +71,6 @@ def test_a_working_set_shows_its_level_in_the_time_of_an_access() -> None:
         assert (again.end - 1.0) / len(order) == pytest.approx(expected, rel=0.05)
 
 
-def test_going_in_circles_over_one_line_too_many_misses_always() -> None:
-    simulation = CacheSimulation(Caches(levels={"L1": Level(size=64.0 * 8, latency=1e-9)}), prefetch="none")
-    play(simulation, [line * 64 for line in range(9)] * 20)
-    assert simulation.counters["L1_hits"] == 0
-
-
-def test_a_stride_of_all_sets_uses_one_set() -> None:
-    near, far = (CacheSimulation(Caches(levels={"L1": L1}), prefetch="none") for _ in range(2))
-    play(near, [at * 64 for at in range(16)] * 10)
-    play(far, [at * 64 * 64 for at in range(16)] * 10)  # 64 sets of 8 ways: 16 lines in one set
-    assert near.counters["L1_hits"] == 9 * 16
-    assert far.counters["L1_hits"] == 0
-
-
 def test_misaligned_accesses_touch_two_lines() -> None:
     whole, split = CacheSimulation(THREE), CacheSimulation(THREE)
     play(whole, [at * 64 for at in range(100)], size=64)
