@@ -120,7 +120,7 @@ def test_writing_in_order_moves_no_pages() -> None:
     plane = PlaneMap(logical=3000, blocks=64, pages=64, reserve=3)
     for page in list(range(3000)) * 4:
         plane.write(page)
-    assert plane.write_amplification == pytest.approx(1.0, abs=0.01)
+    assert plane.moved < 0.01 * 4 * 3000
 
 
 @settings(max_examples=30, deadline=None)

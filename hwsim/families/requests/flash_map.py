@@ -33,15 +33,15 @@ class PlaneMap:
     >>> plane = PlaneMap(logical=4, blocks=6, pages=2, reserve=2)
     >>> [plane.write(page) for page in (0, 1, 2, 3)]  # (place in the block, pages moved, blocks erased)
     [(0, 0, 0), (1, 0, 0), (0, 0, 0), (1, 0, 0)]
-    >>> [plane.write(page) for page in (0, 2, 0, 2)], plane.write_amplification
-    ([(0, 0, 0), (1, 0, 0), (0, 1, 1), (1, 0, 0)], 1.125)
+    >>> [plane.write(page) for page in (0, 2, 0, 2)], plane.moved
+    ([(0, 0, 0), (1, 0, 0), (0, 1, 1), (1, 0, 0)], 1)
 
     Raises:
         ValueError: the logical pages and the blocks that are kept free do not fit.
     """
 
     __slots__ = (
-        *("erased", "free", "moved", "pages", "reserve", "where", "written"),
+        *("erased", "free", "moved", "pages", "reserve", "where"),
         *("_live", "_next", "_open", "_owner", "_spare", "_spare_next"),
     )
 
@@ -56,11 +56,7 @@ class PlaneMap:
         self.free = list(range(blocks - 1, -1, -1))
         self._open, self._next = self.free.pop(), 0
         self._spare, self._spare_next = self.free.pop(), 0
-        self.written = self.moved = self.erased = 0
-
-    @property
-    def write_amplification(self) -> float:
-        return (self.written + self.moved) / self.written if self.written else 1.0
+        self.moved = self.erased = 0
 
     def offset(self, page: int) -> int:
         """Place in its block of a page that was written."""
@@ -86,7 +82,6 @@ class PlaneMap:
         self.where[page] = place
         self._owner[place] = page
         live[self._open] += 1
-        self.written += 1
         return offset, moved, erased
 
     def copy(self) -> PlaneMap:
@@ -94,7 +89,7 @@ class PlaneMap:
         plane = copy(self)
         for name in ("where", "free", "_owner", "_live"):
             setattr(plane, name, getattr(self, name).copy())
-        plane.written = plane.moved = plane.erased = 0
+        plane.moved = plane.erased = 0
         return plane
 
     def _collect(self) -> int:
@@ -132,7 +127,7 @@ def used(
     plane = PlaneMap(logical=logical, blocks=blocks, pages=pages, reserve=math.ceil(reserve * blocks))
 
     def make() -> PlaneMap:
-        if not plane.written:
+        if plane.where[0] < 0:  # nothing is written yet
             for page in range(logical):
                 plane.write(page)
             for _ in range(int(logical * overwritten)):
