@@ -40,18 +40,9 @@ def test_half_a_capacity_from_midway_makes_the_rest_take_twice_as_long() -> None
     assert run_with(transfers(1000, 1000), (400 * NS, 0.5)).end.tolist() == [3600 * NS] * 2
 
 
-def test_a_capacity_that_comes_back_is_used_at_once() -> None:
-    assert run_with(transfers(1000), (400 * NS, 0.5), (600 * NS, 1.0)).end.tolist() == [1100 * NS]
-
-
 def test_no_capacity_stalls_and_resumes() -> None:
     assert run_with(transfers(1000), (400 * NS, 0.0), (5000 * NS, 1.0)).end.tolist() == [5600 * NS]
     assert run_with(transfers(100, 300), (100 * NS, 0.0), (200 * NS, 1.0)).end.tolist() == [300 * NS, 500 * NS]
-
-
-def test_a_limit_at_the_start_and_one_that_changes_nothing() -> None:
-    assert run_with(transfers(1000), (0, 0.25)).end.tolist() == [4000 * NS]
-    assert run_with(transfers(1000), (300 * NS, 1.0), (300 * NS, 1.0)).end.tolist() == [1000 * NS]
 
 
 def test_a_limit_at_the_very_end_is_too_late() -> None:

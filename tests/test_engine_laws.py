@@ -17,7 +17,7 @@ from hwsim.demand import Capacity, Demand
 from hwsim.engine import Driver, simulate
 from hwsim.graph.opgraph import Block, OpGraph, Queue
 from hwsim.ticks import FEMTO
-from tests.engine_graphs import LINK, NS, graph_of, play_open, transfer, transfers
+from tests.engine_graphs import LINK, NS, graph_of, play_open, transfer
 from tests.reference_engine import play
 from tests.strategies import FS, demands, graphs, make_block, rates, tables
 
@@ -176,15 +176,6 @@ def test_the_hash_seed_changes_nothing(root: Path) -> None:
 # ---------------------------------------------------------------- sharing by hand
 
 
-def test_two_equal_transfers_take_twice_as_long() -> None:
-    assert simulate(transfers(1000, 1000)).end.tolist() == [2000 * NS] * 2
-
-
-def test_a_short_transfer_leaves_the_rest_to_the_long_one() -> None:
-    # 100 and 300 bytes: half each until 200 ns, when 200 bytes are left to go alone
-    assert simulate(transfers(100, 300)).end.tolist() == [200 * NS, 400 * NS]
-
-
 def test_the_pace_is_held_back_together() -> None:
     # a kernel that needs compute 1 and memory 0.3 beside a stream that needs compute 0.05 and memory 1
     # shares are time x bandwidth: equal paces p, 1.3 p = 1
@@ -195,20 +186,6 @@ def test_the_pace_is_held_back_together() -> None:
     assert timeline.makespan == pytest.approx(1.3, rel=1e-15)
 
 
-def test_a_change_travels_along_a_chain_of_full_links() -> None:
-    # flows cross neighbouring links, each three times as wide as the one before: a flow gets what the one
-    # before it leaves.  What ends at the near end of the chain is felt at the far end, at that instant
-    count = 7
-    links = [Capacity(f"link{number}", 1e9 * 3**number, "B") for number in range(count)]
-    crossing = [(f"link{number}", f"link{number + 1}") for number in range(count - 1)]
-    kinds = [Demand(amounts=tuple((name, 1.0) for name in names)) for names in [("link0",), ("link0",), *crossing]]
-    graph = graph_of(make_block(range(len(kinds)), size=[10, 400, *[100_000] * len(crossing)]), costs=kinds, capacities=links)
-    assert simulate(graph).end.tolist() == play(graph).end
-    paces = simulate(graph).paces
-    at = simulate(graph).end[0]
-    assert [number for number, history in enumerate(paces) if any(pace.start == at for pace in history)] == [*range(len(paces))]
-
-
 def test_demands_that_draw_alike_and_differ_in_their_floor_keep_their_own_pace() -> None:
     # 10 bytes in no less than 100 ns beside 10 bytes as fast as they go: the link has 0.9 left for those
     slow = Demand(amounts=(("link", 10.0),), floor=100e-9, share=10.0)
@@ -216,13 +193,6 @@ def test_demands_that_draw_alike_and_differ_in_their_floor_keep_their_own_pace()
         graph = graph_of(make_block([0, 1]), costs=costs, capacities=[LINK])
         for timeline in (simulate(graph), play_open(graph)):
             assert sorted(timeline.end.tolist()) == [11_111_112, 100 * NS]
-
-
-def test_what_a_demand_holds_is_not_there_for_others() -> None:
-    holder = Demand(floor=10e-9, holds=(("link", 0.75),))
-    graph = graph_of(make_block([0, 1]), costs=[holder, transfer(10)], capacities=[LINK])
-    # a quarter of the link for 10 ns, all of it for the other 7.5 bytes
-    assert simulate(graph).end.tolist() == [10 * NS, 17_500_000]
 
 
 def test_a_hold_makes_a_class_of_its_own() -> None:
@@ -256,19 +226,6 @@ def test_a_denormal_amount_beside_a_large_one(share: float) -> None:
         assert timeline.end.tolist() == [0, 10**12, 0]
 
 
-def test_a_denormal_floor_or_amount_takes_no_part_in_the_sharing() -> None:
-    light = Demand(amounts=(("flop", 5e-324),), floor=1e-3, share=1.0)
-    idle = Demand(amounts=(("flop", 1e9),), floor=1e-320, share=1e6)
-    graph = graph_of(make_block([0, 1]), costs=[light, idle], capacities=[Capacity("flop", 1e12)])
-    assert simulate(graph).end.tolist() == play_open(graph).end.tolist() == [10**12] * 2
-
-
-def test_many_orders_of_magnitude_between_two_demands() -> None:
-    graph = transfers(1e-3, 1e12)
-    end = simulate(graph).end.tolist()
-    assert end == [2 * 10**3, 1000 * FEMTO + 10**3]
-
-
 @pytest.mark.parametrize("hours", [2, 3, 1000])
 def test_hours_are_as_exact_as_seconds(hours: int) -> None:
     span = hours * 3600 * FEMTO
@@ -277,11 +234,6 @@ def test_hours_are_as_exact_as_seconds(hours: int) -> None:
     timeline = simulate(graph)
     assert timeline.end.tolist() == [span, span + 200 * NS, span + 400 * NS]
     assert timeline.makespan_fs == span + 400 * NS
-
-
-def test_a_sum_of_long_times_does_not_wrap() -> None:
-    graph = graph_of(make_block([0], time=[7200 * FEMTO]), costs=[Demand(latency=2160.0, floor=3000.0)])
-    assert simulate(graph).end.tolist() == [(7200 + 2160 + 3000) * FEMTO]
 
 
 def test_a_long_chain_passes_the_range_of_64_bits() -> None:

@@ -4,8 +4,8 @@ import pytest
 
 from hwsim.demand import Capacity, Demand
 from hwsim.engine import Driver, simulate
-from hwsim.graph.opgraph import EVERY, LAST, PAIRED, Pool, Queue
-from tests.engine_graphs import NS, US, graph_of
+from hwsim.graph.opgraph import Pool, Queue
+from tests.engine_graphs import NS, graph_of
 from tests.strategies import make_block
 
 # ---------------------------------------------------------------- queues of bounded depth
@@ -42,13 +42,6 @@ def test_at_most_depth_ops_are_inserted_and_not_ended(depth: int) -> None:
     assert most == depth
 
 
-def test_a_serial_host_waits_for_each_op_when_the_issue_itself_inserts() -> None:
-    # issue and insertion in one op: depth 1 is then no overlap at all, 42 us an op
-    body = make_block([-1, -1], time=[12 * US, 30 * US], queue=[0, 1], insert=[-1, 0], edges=[(0, 1, 0)], times=1000)
-    timeline = simulate(graph_of(body, queues=[Queue("host", "cpu"), Queue("stream", "gpu0", 1)]))
-    assert timeline.makespan_fs == 42 * US * 1000
-
-
 def test_a_queue_keeps_program_order_and_a_pool_the_order_of_readiness() -> None:
     # A waits until 10 and takes 4; B is ready at 0 and takes 5
     time, edges = [10, 4, 5], [(0, 1, 0)]
@@ -75,17 +68,6 @@ def test_a_pool_serves_by_readiness_then_by_op_number() -> None:
     assert timeline.granted.tolist() == [-1, 3, 1, 0, -1, -1]
 
 
-def test_a_server_taken_by_one_op_and_given_back_by_another_is_busy_in_between() -> None:
-    body = make_block([-1, -1, -1], time=[3, 4, 5], take=[0, -1, 0], give=[-1, 0, 0], edges=[(0, 1, 0)])
-    assert simulate(graph_of(body, pools=[Pool("buffer", 1)])).start.tolist() == [0, 3, 7]
-
-
-def test_who_waits_is_served_before_who_becomes_ready_at_that_instant() -> None:
-    # at 10 op 0 ends: 3 has waited since 1; 1 becomes ready at 10, with a lower number
-    body = make_block([-1] * 4, time=[10, 5, 1, 5], take=[0, 0, -1, 0], give=[0, 0, -1, 0], edges=[(0, 1, 0), (2, 3, 0)])
-    assert simulate(graph_of(body, pools=[Pool("server", 1)])).start.tolist() == [0, 15, 0, 10]
-
-
 @pytest.mark.parametrize("closed", [True, False])
 def test_servers_freed_at_one_instant_go_to_who_waits_in_the_order_of_the_ops_that_free_them(closed: bool) -> None:
     # op 0 flows, op 1 has a fixed time; both end at 1 ns, and who is granted by whom is not a matter of which is which
@@ -94,22 +76,6 @@ def test_servers_freed_at_one_instant_go_to_who_waits_in_the_order_of_the_ops_th
     driver = Driver([Capacity("c", 1.0)], [Pool("servers", 2)], closed=closed)
     driver.submit(graph_of(body, costs=[flows], capacities=driver.capacities, pools=driver.pools))
     assert driver.run().granted.tolist() == [-1, -1, 0, 1]
-
-
-def test_joins_in_front_of_ops_change_no_order() -> None:
-    # the same race for a server, with a chain of joins in front of the op with the lowest number
-    plain = make_block(
-        [-1] * 4, time=[10, 5, 5, 5], take=[-1, 0, 0, 0], give=[-1, 0, 0, 0], edges=[(0, 1, 0), (0, 2, 0), (0, 3, 0)]
-    )
-    joined = make_block(
-        [-1] * 6,
-        time=[10, 5, 5, 5, 0, 0],
-        take=[-1, 0, 0, 0, -1, -1],
-        give=[-1, 0, 0, 0, -1, -1],
-        edges=[(0, 4, 0), (4, 5, 0), (5, 1, 0), (0, 2, 0), (0, 3, 0)],
-    )
-    server = [Pool("server", 1)]
-    assert simulate(graph_of(joined, pools=server)).end.tolist()[:4] == simulate(graph_of(plain, pools=server)).end.tolist()
 
 
 def test_a_queued_op_of_no_length_is_no_join() -> None:
@@ -127,28 +93,3 @@ def test_a_queued_op_of_no_length_is_no_join() -> None:
 
 
 # ---------------------------------------------------------------- blocks
-
-
-def test_lags_reach_back_over_iterations() -> None:
-    # an op of 5, each after the one two iterations before: pairs run together
-    body = make_block([-1], time=[5], edges=[(0, 0, 2)], times=6)
-    assert simulate(graph_of(body)).start.tolist() == [0, 0, 5, 5, 10, 10]
-
-
-@pytest.mark.parametrize(("mode", "starts"), [(LAST, [15, 15, 15]), (EVERY, [15, 15, 15]), (PAIRED, [5, 10, 15])])
-def test_ties_connect_blocks(mode: int, starts: list[int]) -> None:
-    chain = make_block([-1], time=[5], edges=[(0, 0, 1)], times=3)
-    after = make_block([-1], time=[1], edges=[(0, 0, 1)] if mode != PAIRED else [], times=3)
-    timeline = simulate(graph_of(chain, after, ties=[(0, 0, 1, 0, mode)]))
-    first = timeline.start.tolist()[3]
-    assert first == starts[0]
-    if mode == PAIRED:
-        assert timeline.start.tolist()[3:] == starts
-
-
-@pytest.mark.parametrize(("mode", "start"), [(LAST, 5), (EVERY, 55)])
-def test_a_tie_to_the_last_iteration_lets_the_others_be(mode: int, start: int) -> None:
-    # the first of two independent iterations is held up until 50, the last one is not
-    slow, twice, after = make_block([-1], time=[50]), make_block([-1], time=[5], times=2), make_block([-1], time=[1])
-    timeline = simulate(graph_of(slow, twice, after, ties=[(0, 0, 1, 0, LAST), (1, 0, 2, 0, mode)]))
-    assert timeline.start.tolist() == [0, 50, 0, start]

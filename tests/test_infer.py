@@ -15,7 +15,6 @@ from hwsim.models import Cluster, Framework, Transformer, cluster_of, load_frame
 from hwsim.models.inference import serve
 from hwsim.models.memory import cache_room
 from hwsim.models.server import PLAIN, Room, ServerKeys
-from hwsim.ticks import FEMTO
 
 SMALL = {"layers": 4, "hidden": 1024, "heads": 8, "vocab": 32000, "sequence": 8192, "positions": "rotary", "bias": False}
 
@@ -85,14 +84,6 @@ def test_a_prompt_in_chunks_takes_longer_than_whole_and_reads_as_much() -> None:
 # ---- queues ----
 
 
-def test_waiting_at_a_single_server_is_pollaczek_khinchine() -> None:
-    alone = served(prompt=500, output=1, batch=1, requests=1).latency.mean
-    for load, within in ((0.3, 0.06), (0.7, 0.06)):
-        found = served(prompt=500, output=1, batch=1, requests=6000, arrivals={"poisson": f"{load / alone} 1/s"}, seed=3)
-        assert found.wait.mean == pytest.approx(load * alone / (2 * (1 - load)), rel=within)
-        assert found.latency.mean == pytest.approx(found.wait.mean + alone, rel=1e-9)
-
-
 def test_below_capacity_as_many_leave_as_come_and_above_it_as_many_as_can() -> None:
     alone = served(prompt=500, output=1, batch=1, requests=1).latency.mean
     for load in (0.2, 0.9):
@@ -102,16 +93,6 @@ def test_below_capacity_as_many_leave_as_come_and_above_it_as_many_as_can() -> N
     for load in (1.5, 4.0):
         found = served(prompt=500, output=1, batch=1, requests=1000, arrivals={"every": f"{alone / load} s"})
         assert found.requests_per_s == pytest.approx(1 / alone, rel=2e-3)
-
-
-@pytest.mark.parametrize("keys", [{}, {"chunk": 256}, {"batching": "static"}, {"parallel": {"dp": 3}, "device": "gpu*"}])
-def test_littles_law_holds_to_the_femtosecond(keys: Mapping[str, Any]) -> None:
-    found = served(prompt={"uniform": [290, 310]}, output={"uniform": [1, 40]}, requests=150,
-                   arrivals={"poisson": "400 1/s"}, batch=16, **keys)  # fmt: skip
-    latencies = sum(round(row.end_s * FEMTO) - round(row.arrival_s * FEMTO) for row in found.rows)
-    assert found.in_system_mean * found.span_s * FEMTO == pytest.approx(latencies, rel=1e-12)
-    assert found.in_system_mean == pytest.approx(found.requests_per_s * found.latency.mean, rel=1e-12)
-    assert found.queue_mean == pytest.approx(found.requests_per_s * found.wait.mean, rel=1e-12)
 
 
 # ---- the cache ----
@@ -162,15 +143,6 @@ def test_more_copies_are_never_worse_on_the_same_requests() -> None:
     assert means[0] > 1.5 * means[-1]
 
 
-def test_a_large_model_split_over_more_gpus_answers_sooner() -> None:
-    means = [
-        served(model="llama-3-70b", device="gpu*", parallel={"tp": tp, "dp": 1}, prompt=500, output=20, requests=20,
-               arrivals={"poisson": "10 1/s"}).latency.mean
-        for tp in (4, 8)
-    ]  # fmt: skip
-    assert means[1] < means[0]
-
-
 @pytest.mark.parametrize("rate", ["all at once", "300 1/s", "2000 1/s"])
 def test_continuous_batching_writes_at_least_as_many_tokens_a_second(rate: str) -> None:
     arrivals = rate if rate == "all at once" else {"poisson": rate}
@@ -196,14 +168,6 @@ def test_chunks_keep_the_time_between_tokens_even() -> None:
 
 
 # ---- the same again ----
-
-
-def test_the_same_file_gives_the_same_bytes_and_another_seed_others() -> None:
-    keys: dict[str, Any] = {"device": "gpu*", "parallel": {"tp": 2}, "arrivals": {"poisson": "200 1/s"}, "requests": 40,
-                            "prompt": {"lognormal": {"median": 200}}, "output": {"uniform": [1, 50]}}  # fmt: skip
-    one, two, other = run(**keys), run(**keys), run(**keys, seed=1)
-    assert one.to_json(ops=True) == two.to_json(ops=True)
-    assert one.makespan_s != other.makespan_s
 
 
 def test_more_requests_begin_with_the_same_ones() -> None:

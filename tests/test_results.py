@@ -67,16 +67,6 @@ def test_a_copy_alone_is_busy_after_its_latency_and_fills_its_link() -> None:
     assert rows[GPU.name].rate == 0
 
 
-def test_overlapping_copies_count_their_common_time_once() -> None:
-    builder = GraphBuilder([LINK])
-    for _ in range(3):
-        builder.op("copy", device="gpu0", cost=copy(16e6))
-    [row] = usage(simulate(builder.build()))
-    assert row.busy_fs == 3 * MS
-    assert row.moved == 48e6
-    assert row.utilisation == pytest.approx(1)
-
-
 def test_device_time_is_told_as_the_work_behind_it_and_scaled_by_size() -> None:
     builder = GraphBuilder([GPU])
     queue = builder.queue("stream", "gpu0")
@@ -95,23 +85,6 @@ def test_work_in_different_units_falls_back_to_device_time() -> None:
     [row] = usage(simulate(builder.build()))
     assert row.moved == pytest.approx(3e-3)
     assert row.unit == "s"
-
-
-def test_what_is_held_counts_as_used_while_the_body_runs() -> None:
-    builder = GraphBuilder([GPU, LINK])
-    builder.op("reduce", device="gpu0", cost=Cost(Demand(0.001, ((LINK.name, 16e6),), holds=((GPU.name, 0.25),))))
-    rows = by_name(usage(simulate(builder.build())))
-    assert rows[GPU.name].busy_fs == MS
-    assert rows[GPU.name].utilisation == pytest.approx(0.125)
-
-
-def test_half_the_cores_for_all_the_time_is_half_used() -> None:
-    builder = GraphBuilder([CORES])
-    builder.op("decode", device="cpu", cost=Cost(Demand(amounts=((CORES.name, 6e-3),), floor=6e-3)))
-    [row] = usage(simulate(builder.build()))
-    assert row.busy_fs == 6 * MS
-    assert row.rate == pytest.approx(1.0)
-    assert row.utilisation == pytest.approx(0.5)
 
 
 def test_usage_is_right_beyond_what_64_bits_hold() -> None:

@@ -12,12 +12,9 @@ from hwsim.spec import SpecError
 from hwsim.workload.load.draws import Draws, Uniform
 from hwsim.workload.load.numbers import stream
 from tests.test_serving_routers import served
-from tests.test_serving_ways import NOTHING
 
 MANY = {"count": 40, "rank": 16}
 SOME = {**MANY, "skew": 1.0, "slots": 3}
-BELOW: dict[str, Any] = {"offload": {"host": "400 MB"}, "shared": {"distinct": 40}}
-SCALE = {"target": 8, "start": "700 ms", "every": "100 ms", "window": "400 ms"}
 LLAMA: dict[str, Any] = {"model": "llama-3-8b", "requests": 24, "prompt": 200, "output": 40}
 
 
@@ -50,27 +47,6 @@ def test_a_single_request_waits_for_one_adapter_and_different_ones_cost_more() -
     assert ends == sorted(ends)
     assert ends[2] > 1.002 * ends[0]
     assert served(**LLAMA, adapters={**MANY, "skew": 3}).latency.mean < ends[2]
-
-
-@pytest.mark.parametrize("more", [
-    {},
-    {"device": "gpu0..1", "parallel": {"tp": 2}},
-    {"speculate": {"tokens": 2, "acceptance": "60 %"}},
-    {"memory": "2.6 %"},
-    {"adapters": SOME, "memory": "3.4 %"},
-    {"adapters": SOME, "device": "gpu0..1", "framework": "sglang"},
-    {"adapters": SOME, "speculate": {"tokens": 2, "acceptance": "60 %"}, "arrivals": "all at once"},
-    {"adapters": SOME, "memory": "3.4 %", **BELOW},
-    {"adapters": SOME, "memory": "3.4 %", **BELOW, "device": ["gpu0", "gpu2"], "scale": SCALE, "arrivals": {"bursts": {
-        "poisson": "2 1/s", "size": 40}}},
-])  # fmt: skip
-def test_alone_and_on_the_clock_it_is_the_same(more: dict[str, Any]) -> None:
-    keys: dict[str, Any] = {"arrivals": {"poisson": "700 1/s"}, "adapters": MANY, **more}
-    alone, clock = served(**keys), served(events=NOTHING, **keys)
-    assert [(row.first_token_s, row.end_s) for row in alone.rows] == [(row.first_token_s, row.end_s) for row in clock.rows]
-    assert alone.adapters == clock.adapters
-    for row in alone.rows:
-        assert sum(row.parts_fs) / 1e15 == pytest.approx(row.end_s - row.arrival_s, abs=1e-12)
 
 
 def test_no_more_adapters_are_in_use_than_there_are_places_for() -> None:
@@ -107,45 +83,12 @@ def test_prompts_read_apart_have_adapters_too() -> None:
         assert after.end_s - after.first_token_s > before.end_s - before.first_token_s
 
 
-@pytest.mark.parametrize("first", ["prompts", "answers"])
-def test_both_parts_of_a_split_have_places_for_adapters(first: str) -> None:
-    apart: dict[str, Any] = {"prefill": {"device": "gpu0"}, "decode": {"device": "gpu1..2"}}
-    keys: dict[str, Any] = {
-        "split": apart,
-        "arrivals": "all at once",
-        "server": {"first": first, "host": {"out": "0 s"}},
-    }
-    some, many = served(**keys, adapters=SOME), served(**keys, adapters=MANY)
-    use = some.adapters
-    assert use is not None
-    assert many.adapters is None
-    long = sum(row.output_tokens > 1 for row in some.rows)
-    assert use.taken == 120 + (120 if first == "answers" else long)
-    assert use.waited > 60
-    assert some.latency.mean > many.latency.mean
-    drawn = Adapters(40, 16, 1.0, (), 2.0, 3, 0, Draws(stream(0, "adapters"), Uniform(0.0, 1.0)))
-    for row in some.rows:
-        assert min(row.parts_fs) >= 0
-        assert sum(row.parts_fs) == pytest.approx((row.end_s - row.arrival_s) * 1e15, abs=5)
-        writing = {drawn.of(at) for at, other in enumerate(some.rows) if other.first_token_s <= row.first_token_s < other.end_s
-                   and other.copy == row.copy and other.output_tokens > 1}  # fmt: skip
-        assert len(writing) <= 3 or first == "prompts"
-
-
-def test_one_request_of_a_split_waits_for_its_adapter_on_both_sides() -> None:
-    apart: dict[str, Any] = {"prefill": {"device": "gpu0"}, "decode": {"device": "gpu1"}}
-    keys: dict[str, Any] = {**LLAMA, "split": apart, "requests": 2, "arrivals": {"every": "5 s"}}
-    alike = {"count": 2, "rank": 16, "skew": 60.0}
-    there, absent = served(**keys, adapters=alike), served(**keys, adapters={**alike, "slots": 1})
-    assert absent.adapters is not None
-    assert absent.adapters.loads == 2
-    late = [after.end_s - before.end_s for before, after in zip(there.rows, absent.rows, strict=True)]
-    assert late == pytest.approx([2 * absent.adapters.load_s, 0.0], abs=1e-12)
-
-
 def test_more_than_fit_are_refused() -> None:
     with pytest.raises(SpecError, match="does not fit"):
         served(**LLAMA, adapters={"count": 1000, "rank": 64})
+    apart = {"prefill": {"device": "gpu0"}, "decode": {"device": "gpu1"}}
+    with pytest.raises(SpecError, match="read apart"):
+        served(**LLAMA, split=apart, adapters=SOME)
     with pytest.raises(SpecError, match="latent"):
         served(**{**LLAMA, "model": "deepseek-v3", "device": "gpu*", "parallel": {"tp": 8}, "dtype": "fp8"}, adapters=MANY)
     with pytest.raises(SpecError, match="GB of them adapters") as refused:

@@ -34,12 +34,8 @@ KINDS: dict[str, dict[str, Any]] = {
         "server": {"first": "prompts"},
         "router": "round robin",
     },
-    "arrivals": {"prefill": {**RULES, "by": "arrivals", "target": 40}, "decode": {**RULES, "by": "arrivals", "panic": "100 ms"}},
+    "arrivals": {"prefill": {**RULES, "by": "arrivals", "target": 40}, "decode": {**RULES, "by": "arrivals"}},
     "little room": {"prefill": NONE, "decode": NONE, "memory": "3.2 %", "requests": 120},
-    "from a disk": {
-        "prefill": {**NONE, "start": {"disk": "disk0", "engine": "300 ms"}},
-        "decode": {**NONE, "start": {"disk": "disk0", "engine": "500 ms"}},
-    },
     "conversations": {
         "prefill": NONE,
         "decode": NONE,
@@ -48,7 +44,6 @@ KINDS: dict[str, dict[str, Any]] = {
         "prompt": 100,
         "requests": 130,
     },
-    "adapters": {"prefill": NONE, "decode": NONE, "adapters": {"count": 20, "rank": 8, "slots": 4}},
 }
 
 

@@ -19,7 +19,7 @@ from hwsim.families.serving.actors.static import Static
 from hwsim.families.serving.results.log import Log
 from hwsim.families.serving.workload.requests import Request
 from hwsim.families.serving.workload.settings import Settings
-from hwsim.families.serving.workload.source import Listed
+from hwsim.families.serving.workload.source import Source
 from hwsim.models.architectures.layer_parts import parts_held
 
 
@@ -74,7 +74,7 @@ def play(rows: list[Request], keys: dict[str, Any], blocks: int, copies: int, *,
     log = Log(copies)
     made = [Watched(number, found, blocks, log) for number in range(copies)]
     pace: list[Any] = [Linear(skip=skip)] * copies
-    end = Alone(made, pace, found, Listed(iter(rows)), log).play()
+    end = Alone(made, pace, found, Source(rows), log).play()
     assert all(copy.pool.free == blocks and not copy.requests for copy in made)
     columns = log.finish()
     rows_of = {name: columns[name].tolist() for name in ("number", "copy", "begin", "first", "end", "cached")}
@@ -210,7 +210,8 @@ def test_a_static_batch_answers_everybody_and_gives_every_block_back() -> None:
     for blocks in (11, 17, 40, None):
         found, log = Settings(prompts="alone", padded=True, sequences=8), Log(1)
         line = Static(0, found, blocks, log)
-        Alone([line], [Linear(skip=True)], found, Listed(iter(rows)), log).play()
+        pace: Any = Linear(skip=True)
+        Alone([line], [pace], found, Source(rows), log).play()
         assert Counter(log.finish()["number"].tolist()) == Counter(range(40))
         assert line.used == 0
 

@@ -9,7 +9,6 @@ import pytest
 
 import hwsim
 from hwsim.families.serving.results.statistics import ServiceStatistics
-from tests.test_serving_ways import NOTHING
 
 SMALL = {"kind": "transformer", "layers": 4, "hidden": 1024, "heads": 16, "vocab": 8000, "sequence": 8192}
 ALIKE: dict[str, Any] = {
@@ -30,12 +29,6 @@ def served(engine: Any = "auto", machine: str = "dgx-h100", events: Any = None, 
         workload["events"] = events
     [found] = hwsim.simulate(machine, workload, engine=engine, expect=False).serving
     return found
-
-
-@pytest.mark.parametrize("router", ["least", "waiting", "round robin", SCORES, {"prefix": 0, "queue": 0, "room": 1}])
-def test_alone_and_on_the_clock_a_router_chooses_the_same(router: Any) -> None:
-    alone, clock = served(**ALIKE, router=router), served(events=NOTHING, **ALIKE, router=router)
-    assert [(row.copy, row.end_s) for row in alone.rows] == [(row.copy, row.end_s) for row in clock.rows]
 
 
 @pytest.mark.parametrize("router", ["least", "waiting", "round robin", SCORES])

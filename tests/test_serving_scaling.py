@@ -36,7 +36,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "requests": {"scale": {**RULES, "target": 3}},
     "from nothing": {"scale": {**RULES, "least": 0, "most": 3, "limit": 16}},
     "waiting": {"scale": {**RULES, "by": "waiting", "target": 3, "delay": "1 s", "first": 2}, "batch": 6},
-    "arrivals": {"scale": {**RULES, "by": "arrivals", "target": 50, "panic": "100 ms"}, "router": "round robin"},
+    "arrivals": {"scale": {**RULES, "by": "arrivals", "target": 50}, "router": "round robin"},
     "tiers": {
         "scale": {**RULES, "target": 3, "least": 0},
         "parallel": {"tp": 1},
@@ -108,10 +108,9 @@ def test_the_first_request_of_a_service_of_nothing_waits_for_its_copy() -> None:
 
 @pytest.mark.parametrize("way", ["auto", "clock"])
 @pytest.mark.parametrize("by", ["requests", "waiting", "arrivals"])
-@pytest.mark.parametrize("start", ["3 s", {"disk": "disk0", "engine": "3 s"}])
-def test_a_copy_that_requests_wait_for_is_not_stopped_before_it_is_there(way: str, by: str, start: Any) -> None:
+def test_a_copy_that_requests_wait_for_is_not_stopped_before_it_is_there(way: str, by: str) -> None:
     """However short the window in which requests are counted: those that came before it still wait."""
-    rules = {**RULES, "least": 0, "most": 1, "by": by, "start": start, "target": 50}
+    rules = {**RULES, "least": 0, "most": 1, "by": by, "start": "3 s", "target": 50}
     found = only(served(way, device="gpu0", arrivals={"every": "1 s"}, requests=3, scale=rules))
     assert found.requests == 3
     assert found.scaling is not None
@@ -121,10 +120,9 @@ def test_a_copy_that_requests_wait_for_is_not_stopped_before_it_is_there(way: st
 
 
 @pytest.mark.parametrize("way", ["auto", "clock"])
-@pytest.mark.parametrize("start", ["700 ms", {"disk": "disk0", "engine": "700 ms"}])
-def test_the_run_waits_for_the_start_of_a_copy_and_not_for_requests(way: str, start: Any) -> None:
+def test_the_run_waits_for_the_start_of_a_copy_and_not_for_requests(way: str) -> None:
     keys: dict[str, Any] = {"device": "gpu0..1", "arrivals": {"every": "50 ms"}, "requests": 4}
-    run = served(way, **keys, scale={**RULES, "least": 0, "start": start})
+    run = served(way, **keys, scale={**RULES, "least": 0})
     waits = {str(share.cause): share.time_fs / 1e15 for share in run.limited_by}
     assert waits["start of a copy"] == pytest.approx(0.7, abs=0.16)
     assert waits.get("arrivals", 0) < 0.06
@@ -192,8 +190,7 @@ def test_a_copy_that_is_started_anew_has_lost_its_cache() -> None:
 
 
 @pytest.mark.parametrize("way", ["auto", "clock"])
-@pytest.mark.parametrize("start", ["700 ms", {"disk": "disk0", "engine": "700 ms"}])
-def test_tiers_of_a_copy_that_is_stopped_are_lost(way: str, start: Any) -> None:
+def test_tiers_of_a_copy_that_is_stopped_are_lost(way: str) -> None:
     """Six prompts are stored once by a copy that stays, and again by one that is started anew."""
     keys: dict[str, Any] = {
         "device": "gpu0",
@@ -204,7 +201,7 @@ def test_tiers_of_a_copy_that_is_stopped_are_lost(way: str, start: Any) -> None:
         "memory": "3.2 %",
         "offload": {"host": "1 GB"},
     }
-    always = {**RULES, "least": 1, "most": 1, "start": start}
+    always = {**RULES, "least": 1, "most": 1}
     kept, lost = (only(served(way, **keys, scale={**always, "least": least})) for least in (1, 0))
     assert kept.scaling is not None
     assert lost.scaling is not None
@@ -215,22 +212,16 @@ def test_tiers_of_a_copy_that_is_stopped_are_lost(way: str, start: Any) -> None:
     assert lost.cached_tokens < kept.cached_tokens
 
 
-def test_weights_come_over_the_links_of_the_machine() -> None:
+def test_weights_are_read_at_a_rate() -> None:
     keys: dict[str, Any] = {"device": "gpu0..1", "arrivals": "all at once", "requests": 1}
-    read = only(served("auto", **keys, scale={**RULES, "least": 0, "start": {"disk": "disk0", "engine": "1 s"}}))
     stated = only(served("auto", **keys, scale={**RULES, "least": 0, "start": "1 s"}))
     rate = only(served("auto", **keys, scale={**RULES, "least": 0, "start": {"rate": "1 GB/s", "engine": "1 s"}}))
-    weights = rate.rows[0].first_token_s - stated.rows[0].first_token_s  # GB
-    assert weights > 0.1
-    disk, link = weights / (read.rows[0].first_token_s - stated.rows[0].first_token_s), 6.8  # GB/s of an NVMe disk
-    assert 0.7 * link < disk < link
+    assert rate.rows[0].first_token_s - stated.rows[0].first_token_s > 0.1
 
 
 @pytest.mark.parametrize(("keys", "text"), [
     ({"most": 2, "least": 3}, "at most"),
     ({"most": 9}, "the GPUs hold 8"),
-    ({"start": {"engine": "1 s", "disk": "disk0", "rate": "1 GB/s"}}, "from a disk, or at a rate"),
-    ({"start": {"engine": "1 s", "disk": "gpu0"}}, "cannot be read"),
     ({"limit": 4}, "fewer than the target"),
     ({"window": "10 ms"}, "a look comes only after"),
 ])  # fmt: skip

@@ -14,11 +14,10 @@ from hwsim.families.serving.actors.speculating import Speculating
 from hwsim.families.serving.results.log import Log
 from hwsim.families.serving.workload.requests import Request
 from hwsim.families.serving.workload.settings import Settings
-from hwsim.families.serving.workload.source import Listed
+from hwsim.families.serving.workload.source import Source
 from hwsim.families.serving.workload.speculating import Speculation
 from tests.test_serving_copy import drawn, requests, servers
 from tests.test_serving_routers import served
-from tests.test_serving_ways import NOTHING
 
 
 class Pieces:
@@ -39,7 +38,7 @@ def play(rows: list[Request], keys: dict[str, Any], blocks: int, guesses: Specul
     found = Settings(**keys, verified=1 + guesses.tokens)
     log = Log(1)
     copy = Speculating(0, found, blocks, log, guesses=guesses)
-    end = Alone([copy], [Pieces(guesses, skip=skip)], found, Listed(iter(rows)), log).play()
+    end = Alone([copy], [Pieces(guesses, skip=skip)], found, Source(rows), log).play()
     assert copy.pool.free == blocks
     assert copy.requests == copy.context == copy.part == 0
     columns = log.finish()
@@ -81,12 +80,3 @@ def test_guesses_that_are_never_accepted_cost_and_those_that_always_are_save() -
     assert never.each_token.mean > 1.05 * plain.each_token.mean
     assert free.each_token.mean < always.each_token.mean < 0.5 * plain.each_token.mean
     assert free.each_token.mean > 0.25 * plain.each_token.mean  # verifying four tokens is no less than writing one
-
-
-@pytest.mark.parametrize("draft", ["layer", "none", "gpt2"])
-def test_alone_and_on_the_clock_it_is_the_same(draft: str) -> None:
-    keys: dict[str, Any] = {"arrivals": {"poisson": "900 1/s"}, "requests": 60, "device": "gpu0..1", "memory": "4 %",
-                            "speculate": {"tokens": 2, "acceptance": ["80 %", "50 %"], "draft": draft}}  # fmt: skip
-    alone, clock = served(**keys), served(events=NOTHING, **keys)
-    assert alone.rows == clock.rows
-    assert alone.output_tokens == sum(row.output_tokens for row in alone.rows)

@@ -14,7 +14,7 @@ from hwsim.families.serving.results.accounting import PARTS
 from hwsim.families.serving.results.log import Log
 from hwsim.families.serving.workload.requests import Request
 from hwsim.families.serving.workload.settings import Settings
-from hwsim.families.serving.workload.source import Listed
+from hwsim.families.serving.workload.source import Source
 from tests.test_serving_copy import Linear, Watched, drawn, requests, servers
 
 
@@ -49,7 +49,7 @@ def play(rows: list[Request], keys: dict[str, Any], blocks: int, sizes: tuple[in
     made = [Kept(number, found, blocks, log, lower=tiers[number]) for number in range(copies)]
     pace: list[Any] = [Linear(skip=skip)] * copies
     lanes: list[Any] = [Slow() for _ in made]
-    end = Alone(made, pace, found, Listed(iter(rows)), log, lanes=lanes).play()
+    end = Alone(made, pace, found, Source(rows), log, lanes=lanes).play()
     assert all(copy.pool.free == blocks and not copy.requests and not copy.returning.loading for copy in made)
     columns = log.finish()
     names = ("number", "copy", "begin", "first", "end", "cached", "arrival", *PARTS)

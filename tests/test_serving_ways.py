@@ -68,6 +68,20 @@ KINDS: dict[str, dict[str, Any]] = {
 }
 
 
+MANY, SOME = {"count": 40, "rank": 16}, {"count": 40, "rank": 16, "skew": 1.0, "slots": 3}
+GUESSES = {"tokens": 2, "acceptance": ["80 %", "50 %"]}
+ALIKE: dict[str, Any] = {"shared": {"tokens": 900, "groups": 9, "skew": 1}, "arrivals": {"poisson": "2500 1/s"}}
+KINDS |= {
+    **{f"router {name}": {**ALIKE, "device": "gpu0..2", "router": router, "requests": 120} for name, router in {
+        "waiting": "waiting", "in turn": "round robin", "scores": {"prefix": 2, "queue": 1, "room": 1}}.items()},
+    "adapters of guesses": {"device": "gpu0", "adapters": MANY, "speculate": GUESSES},
+    "adapters on demand": {"device": "gpu0", "adapters": SOME, "memory": "3.4 %", "offload": {"host": "400 MB"},
+                           "shared": {"distinct": 40}, "requests": 120},
+    "adapters on demand of guesses": {"device": "gpu0", "adapters": SOME, "speculate": GUESSES, "arrivals": "all at once"},
+    "a draft": {"device": "gpu0..1", "memory": "4 %", "speculate": {**GUESSES, "draft": "gpt2"}, "requests": 60},
+}  # fmt: skip
+
+
 NOTHING: list[dict[str, str]] = [{"at": "0 s", "part": "nic7", "speed": "99 %"}]  # it puts the run on a clock
 
 

@@ -11,7 +11,7 @@ import pytest
 import hwsim
 from hwsim.graph.opgraph import Queue
 from hwsim.results import slack as slack_module
-from hwsim.results.critical import Trail, critical_path, walk
+from hwsim.results.critical import critical_path
 from hwsim.results.slack import slack
 from hwsim.results.timeline import Timeline
 from tests.engine_graphs import graph_of, play_open
@@ -71,16 +71,6 @@ def test_explain_says_it(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "spare:" not in str(hwsim.explain(MACHINE, PROGRAM, op="b"))
     monkeypatch.setattr(slack_module, "LARGEST", 2)
     assert hwsim.explain(MACHINE, PROGRAM, op="back").to_json()["derivations"][0]["spare_s"] is None
-
-
-def test_a_path_known_before_is_none_where_an_op_of_a_lower_number_ends_as_late() -> None:
-    """0 and 1 before 2: 1 ends last, so the path is 1, 2; where both end at once it is 0, 2."""
-    run, tied = (played([first, 7, 5], [-1] * 3, [(0, 2), (1, 2)]) for first in (5, 7))
-    trail = Trail.of(run.flat, walk(run))
-    assert trail.path.tolist() == [1, 2]
-    assert trail.leads(run, 2)
-    assert walk(tied).tolist() == [0, 2]
-    assert not replace(trail, follow=tied.flat.next).leads(tied, 2)
 
 
 def test_ops_that_never_ended_are_named_beside_those_that_did() -> None:

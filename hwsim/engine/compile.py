@@ -2,14 +2,12 @@
 
 A capacity on which the demands that can be active at once draw no more than there is can never
 bind. Its demands run as if alone, so it is dropped, exactly; an op left without a capacity has a
-fixed duration and never meets the solver. Of several capacities that all demands draw from alike
-(the GPUs of a group that works together) one stands for all.
+fixed duration and never meets the solver.
 """
 
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field
 from fractions import Fraction
@@ -26,10 +24,7 @@ from hwsim.engine.fluid import Clock, Crowded, FlowClass
 from hwsim.graph.flat import FlatGraph
 from hwsim.graph.opgraph import Floats, Ints
 from hwsim.records import dataclass
-from hwsim.spec.shelf import shared_by
 from hwsim.ticks import FEMTO
-
-MOST_KEPT = 20_000  # demands whose classes a study keeps
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +70,15 @@ def compile_flat(
     rates = rates_of(graph.capacities)
     numbers = {capacity.name: number for number, capacity in enumerate(graph.capacities)}
     demands = [cost.demand for cost in graph.costs]
-    full = _classes(demands, graph.capacities, rates, numbers, changing)
+    _check(demands, graph.capacities)
+    pairs: dict[tuple[int, int], tuple[int, int]] = {}
+    full = [flow_class(demand, rates, numbers, changing, pairs) for demand in demands]
     if closed and active is None:
         active = _active(flat)
     kept = set(numbers.values())
     if closed and active:
         apart = _can_crowd(active, full) | {numbers[name] for name in changing if name in numbers}
-        kept = _unlike(full, _can_bind(active, full, len(numbers)) - apart) | apart
+        kept = _can_bind(active, full, len(numbers)) | apart
     table: dict[FlowClass, int] = {}
     member_of = np.full(len(demands) + 1, -1, np.int32)
     for number, unpruned in enumerate(full):
@@ -162,38 +159,6 @@ def start_class(demand: Demand, numbers: Mapping[str, int], changing: Collection
     one = 1 << LEVEL_BITS
     clocks = tuple([Clock(numbers[name], one, 0, 1) for name, _ in demand.clocks if name in changing]) if demand.start else ()
     return FlowClass(one, (), clocks=clocks) if clocks else None
-
-
-def _classes(
-    demands: Sequence[Demand],
-    capacities: Sequence[Capacity],
-    rates: Mapping[str, float],
-    numbers: Mapping[str, int],
-    changing: Collection[str],
-) -> list[FlowClass]:
-    """The class of each demand, once all are known to be sound; runs of a study share them while the capacities are the same."""
-    shared = shared_by("demands")
-    if shared is None:
-        _check(demands, capacities)
-        pairs: dict[tuple[int, int], tuple[int, int]] = {}
-        return [flow_class(demand, rates, numbers, changing, pairs) for demand in demands]
-    fresh = [demand for demand in demands if id(demand) not in shared]
-    if len(shared) + len(fresh) > MOST_KEPT:
-        shared.clear()
-        fresh = list(demands)
-    _check(fresh, capacities)
-    classes = []
-    for demand in demands:
-        names = [name for name, _ in (*demand.amounts, *demand.holds)]
-        if demand.crowd is not None:
-            names.append(demand.crowd.capacity)
-        at = [(numbers[name], rates[name]) for name in names]
-        at += [(numbers[name], -1.0) for name, _ in demand.clocks if name in changing]
-        kept = shared.get(id(demand))
-        if kept is None or kept[1] != at:
-            kept = shared[id(demand)] = demand, at, flow_class(demand, rates, numbers, changing)
-        classes.append(kept[2])
-    return classes
 
 
 def flow_class(
@@ -317,28 +282,6 @@ def _can_bind(active: Active, classes: Sequence[FlowClass], capacities: int) -> 
         for capacity, drawn, held in classes[which].draws():
             total[capacity] += count * (drawn + held)
     return {capacity for capacity, drawn in enumerate(total) if drawn > FULL}
-
-
-def _unlike(classes: Sequence[FlowClass], capacities: set[int]) -> set[int]:
-    """The capacities less those that every class draws from and holds as it does one of a lower number: they fill together."""
-    users = dict.fromkeys(capacities, 0)
-    ends: dict[int, tuple[int, int]] = {}  # the first class, and the last
-    for number, flow_class in enumerate(classes):
-        for capacity, _ in (*flow_class.weights, *flow_class.holds):
-            if capacity in users:
-                users[capacity] += 1
-                ends[capacity] = ends.get(capacity, (number,))[0], number
-    shapes = Counter((users[capacity], ends.get(capacity)) for capacity in capacities)
-    drawn: dict[int, list[int]] = {capacity: [] for capacity in capacities if shapes[users[capacity], ends.get(capacity)] > 1}
-    for number, flow_class in enumerate(classes if drawn else ()):
-        for user, rows in ((number, flow_class.weights), (~number, flow_class.holds)):
-            for capacity, part in rows:
-                if capacity in drawn:
-                    drawn[capacity] += (user, part)
-    first: dict[tuple[int, ...], int] = {}
-    for capacity in sorted(drawn):
-        first.setdefault(tuple(drawn[capacity]), capacity)
-    return capacities - drawn.keys() | set(first.values())
 
 
 def _can_crowd(active: Active, classes: Sequence[FlowClass]) -> set[int]:

@@ -22,32 +22,6 @@ FREE, NEARLY = -1, -3  # of what holds a class back: nothing does; NEARLY - capa
 _NEVER: Final = np.iinfo(np.int64).max
 
 
-class Course(Sequence[PaceChange]):
-    """Paces of one class over time: rows of fs and capacity, and of a pace in two words."""
-
-    def __init__(self, rows: Ints, paces: Words) -> None:
-        self._rows, self._paces = rows, paces
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def __iter__(self) -> Iterator[PaceChange]:
-        return iter(self[:])
-
-    @overload
-    def __getitem__(self, place: int) -> PaceChange: ...
-
-    @overload
-    def __getitem__(self, place: slice) -> Sequence[PaceChange]: ...
-
-    def __getitem__(self, place: int | slice) -> PaceChange | Sequence[PaceChange]:
-        if isinstance(place, slice):
-            rows, paces = self._rows[place].tolist(), self._paces[place].tolist()
-            return [PaceChange(start, high << WORD | low, bound) for (start, bound), (low, high) in zip(rows, paces, strict=True)]
-        (start, bound), (low, high) = self._rows[place].tolist(), self._paces[place].tolist()
-        return PaceChange(start, high << WORD | low, bound)
-
-
 @dataclass(frozen=True, slots=True)
 class Notes:
     """Notes of a replay, as `hwsim_flows_notes` says; of levels only if they were wanted."""
@@ -75,18 +49,18 @@ class History(Sequence[Sequence[PaceChange]]):
 
     def __init__(self, alone: Sequence[int], notes: Notes, again: Callable[[], Notes]) -> None:
         self._alone, self._notes, self._again = alone, notes, again
-        self._last: tuple[int, Course] | None = None
+        self._last: tuple[int, list[PaceChange]] | None = None
 
     def __len__(self) -> int:
         return len(self._alone)
 
     @overload
-    def __getitem__(self, number: int) -> Course: ...
+    def __getitem__(self, number: int) -> list[PaceChange]: ...
 
     @overload
-    def __getitem__(self, number: slice) -> Sequence[Course]: ...
+    def __getitem__(self, number: slice) -> Sequence[list[PaceChange]]: ...
 
-    def __getitem__(self, number: int | slice) -> Course | Sequence[Course]:
+    def __getitem__(self, number: int | slice) -> list[PaceChange] | Sequence[list[PaceChange]]:
         if isinstance(number, slice):
             return [self[each] for each in range(len(self))[number]]
         place = range(len(self))[number]
@@ -119,18 +93,16 @@ class History(Sequence[Sequence[PaceChange]]):
         notes = self._again()
         return notes, *_by_number(notes.filled, int(notes.filled.max(initial=-1)) + 1)
 
-    def _course(self, number: int) -> Course:
-        bounds = list(self._bounds(number))
-        rows, paces = [np.empty((0, 2), np.int64)], [np.empty((0, 2), np.uint64)]
+    def _course(self, number: int) -> list[PaceChange]:
+        bounds, course = list(self._bounds(number)), list[PaceChange]()
         for (start, bound, _), (until, _, _) in zip(bounds, [*bounds, (_NEVER, 0, False)][1:], strict=True):
             if bound < 0:
-                rows.append(np.array([[start, -1]], np.int64))  # fits: a start is read from an int64 column
-                paces.append(words([self._alone[number] if bound == FREE else 0], 2))
+                course.append(PaceChange(start, self._alone[number] if bound == FREE else 0, -1))
                 continue
             times, levels = self._levels_of(bound, start, until)
-            rows.append(np.column_stack([times, np.full(len(times), bound)]))
-            paces.append(levels)
-        return Course(np.concatenate(rows), np.concatenate(paces))
+            rows = zip(times.tolist(), levels.tolist(), strict=True)
+            course += [PaceChange(at, high << WORD | low, bound) for at, (low, high) in rows]
+        return course
 
     def _levels_of(self, capacity: int, begin: int, end: int) -> tuple[Ints, Words]:
         """(fs, level) of a capacity that is full at `begin`, and of its changes before `end`."""

@@ -60,15 +60,6 @@ def _sweep(flat: FlatGraph, fixed: Sequence[int]) -> tuple[list[int], list[int]]
     """Start and end of every op: ops in topological order push their ends to their successors."""
     first, follow = flat.first.tolist(), flat.next.tolist()
     start = [0] * len(flat)
-    if is_forward(flat):
-        end = []
-        for op, took in enumerate(fixed):
-            ends = start[op] + took
-            end.append(ends)
-            for after in follow[first[op] : first[op + 1]]:
-                if start[after] < ends:
-                    start[after] = ends
-        return start, end
     end = [-1] * len(flat)
     missing = flat.waits_for.tolist()
     ready = np.flatnonzero(flat.waits_for == 0).tolist()
@@ -85,9 +76,3 @@ def _sweep(flat: FlatGraph, fixed: Sequence[int]) -> tuple[list[int], list[int]]
         if ended < 0:
             start[op] = -1
     return start, end
-
-
-def is_forward(flat: FlatGraph) -> bool:
-    """Whether every edge leads to a higher number, so that the numbers are a topological order."""
-    sources, targets = flat.edges()
-    return bool((sources < targets).all())

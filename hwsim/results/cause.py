@@ -13,7 +13,6 @@ from hwsim import ticks
 from hwsim.demand import Cost, Term, TermKind, rates_of
 from hwsim.graph.opgraph import Ints, Label, OpGraph
 from hwsim.records import dataclass
-from hwsim.spec.shelf import once
 
 Kind = Literal["capacity", "time", "floor", "latency", "dispatch", "return", "pool", "wait"]
 
@@ -95,9 +94,7 @@ class Causes:
     def __init__(self, graph: OpGraph) -> None:
         self._graph = graph
         self._rates = rates_of(graph.capacities)
-        capacities = graph.capacities
-        full = once("full", (capacities,), lambda: [Cause("capacity", each.name) for each in capacities], rows=len(capacities))
-        self._numbers = {cause: number for number, cause in enumerate(full)}
+        self._numbers = {Cause("capacity", each.name): number for number, each in enumerate(graph.capacities)}
 
     @property
     def table(self) -> tuple[Cause, ...]:
@@ -112,9 +109,7 @@ class Causes:
         """The different pairs of a cost and a label, and the pair of each op."""
         labels, costs = self._graph.labels, (None, *self._graph.costs)
         many = len(labels)
-        codes, where = once(
-            "pairs", (cost, label), lambda: ticks.numbered((cost.astype(np.int64) + 1) * many + label), rows=len(cost)
-        )
+        codes, where = ticks.numbered((cost.astype(np.int64) + 1) * many + label)
         return [Pair(costs[code // many], labels[code % many], code % many) for code in codes.tolist()], where
 
     def latencies(self, pairs: Sequence[Pair]) -> list[tuple[tuple[int, int], ...]]:

@@ -19,12 +19,10 @@ import numpy as np
 
 from hwsim import ticks
 from hwsim.formats import family, natural
-from hwsim.graph.flat import FlatGraph
 from hwsim.graph.opgraph import Ints
 from hwsim.records import dataclass
 from hwsim.results.cause import Cause, Causes
 from hwsim.results.timeline import Timeline
-from hwsim.spec.shelf import MANY, once, shared_by
 from hwsim.ticks import FEMTO
 
 AT_ONCE: Final = 1 << 17  # ops whose predecessors are looked at together
@@ -180,58 +178,11 @@ def walk(timeline: Timeline, last: int | None = None) -> Ints:
     """Op numbers of the path to an op, or to the one that ends last, in order of time."""
     if last is None:
         last = int(np.flatnonzero((timeline.end == timeline.makespan_fs).astype(np.bool_))[0])
-        trails = shared_by("trails") if len(timeline) <= MANY else None
-        trail: Trail | None = None if trails is None else trails.get("")
-        if trail is not None and trail.leads(timeline, last):
-            return trail.path
-        path = walk_back(last, last_predecessors(timeline).data)  # most ops are on no path: none becomes an object
-        if trails is not None:
-            trails[""] = Trail.of(timeline.flat, path)
-        return path
+        return walk_back(last, last_predecessors(timeline).data)  # most ops are on no path: none becomes an object
     before = timeline.found.get("before")
     if before is None:  # jobs have a path each
         before = timeline.found["before"] = last_predecessors(timeline).tolist()
     return walk_back(last, before)
-
-
-@dataclass(frozen=True, slots=True)
-class Trail:
-    """The critical path of an earlier run, and the edges that say whether another run with the same edges has it, too.
-
-    Args:
-        follow: targets of all edges of the graph; the same object in a graph with the same edges.
-        source: sources of the edges into the second and later ops, op by op; first: place of the first edge of each op.
-        lower: sources that have a lower number than the op on the path before their target; then: these ops on the path.
-    """
-
-    follow: Ints
-    path: Ints
-    source: Ints
-    first: Ints
-    lower: Ints
-    then: Ints
-
-    @classmethod
-    def of(cls, flat: FlatGraph, path: Ints) -> Trail:
-        place = np.full(len(flat), -1, np.int64)
-        place[path[1:]] = np.arange(len(path) - 1)
-        source, target = flat.edges()
-        into = np.flatnonzero(place[target] >= 0)
-        into = into[np.argsort(place[target[into]], kind="stable")]
-        source, place = source[into], place[target[into]]
-        lower = source < path[place]
-        first = np.searchsorted(place, np.arange(len(path) - 1))
-        return cls(flat.next, path, source.astype(np.int64), first, source[lower].astype(np.int64), path[place[lower]])
-
-    def leads(self, timeline: Timeline, last: int) -> bool:
-        """Whether it is the path to this op: each op waited for the one before it, and for none of a lower number as long."""
-        end = timeline.end
-        if timeline.flat.next is not self.follow or self.path[-1] != last or (timeline.granted[self.path] >= 0).any():
-            return False
-        if len(self.path) == 1:
-            return True
-        reached = np.maximum.reduceat(end[self.source], self.first)
-        return bool((reached == end[self.path[:-1]]).all() and (end[self.lower] < end[self.then]).all())
 
 
 def walk_back(op: int, before: Sequence[int]) -> Ints:
@@ -251,11 +202,10 @@ def _pieces(timeline: Timeline, path: Ints, *, pools: bool = True) -> CriticalPa
     """Cut every op of the path into waiting, own time, latency, and causes of its body."""
     flat = timeline.flat
     causes = Causes(flat.graph)
-    label, cost = once("of a path", (path, flat.label, flat.cost), lambda: (flat.label[path], flat.cost[path]), rows=len(path))
     start, end = timeline.start[path], timeline.end[path]
     reached = np.concatenate([np.zeros(1, end.dtype), end[:-1]])
     begin, body = _starts(timeline, path)
-    pairs, pair_of = causes.pairs(cost, label)
+    pairs, pair_of = causes.pairs(flat.cost[path], flat.label[path])
     alone = causes.alone(pairs)
     numbers = [causes.of_labels("wait", pairs), causes.of_labels("time", pairs)]
     cuts = [np.minimum(reached, start), start, begin]

@@ -15,7 +15,6 @@ from hwsim.graph.flat import FlatGraph
 from hwsim.graph.opgraph import Alike, Floats, Ints
 from hwsim.records import dataclass
 from hwsim.results.timeline import Timeline
-from hwsim.spec.shelf import once
 from hwsim.ticks import FEMTO
 
 Natural = dict[tuple[int, str], tuple[list[tuple[float, int]], Unit]]  # by cost and capacity the amounts, and how often
@@ -74,9 +73,7 @@ def of_all(rows: Iterable[Usage], alike: Alike) -> tuple[Usage, ...]:
 def _usage(timeline: Timeline) -> tuple[Usage, ...]:
     flat = timeline.flat
     costs, capacities = flat.graph.costs, flat.graph.capacities
-    ops_of, sizes = once(
-        "ops of costs", (flat.cost, flat.size), lambda: _by_cost(flat, len(costs)), also=(len(costs),), rows=len(flat)
-    )
+    ops_of, sizes = _by_cost(flat, len(costs))
     begin = timeline.drawing_since()
     draws = _by_capacity((*cost.demand.drawn, *_served(cost)) if cost.played else cost.demand.drawn for cost in costs)
     holds = _by_capacity(cost.demand.held for cost in costs)

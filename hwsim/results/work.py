@@ -27,7 +27,6 @@ from hwsim.results.cause import HOST
 from hwsim.results.ops import weights
 from hwsim.results.result import Result
 from hwsim.results.timeline import Timeline
-from hwsim.spec.shelf import once
 from hwsim.ticks import FEMTO
 
 AMONG: Final = frozenset(
@@ -92,12 +91,6 @@ class _Counted(NamedTuple):
 
 
 def _counted(timeline: Timeline) -> _Counted:
-    flat = timeline.flat
-    given = flat.label, flat.cost, flat.size, flat.queue, flat.graph.labels, flat.graph.alike
-    return once("counted", given, lambda: _count_ops(timeline), rows=len(flat))
-
-
-def _count_ops(timeline: Timeline) -> _Counted:
     flat = timeline.flat
     labels = [(number, label.kind, label.device) for number, label in enumerate(flat.graph.labels)]
     on_devices = _among(flat, [number for number, kind, device in labels if device and kind not in {*HOST, *AMONG}])

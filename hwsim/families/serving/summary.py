@@ -71,10 +71,7 @@ def _lines(service: ServiceStatistics) -> Iterator[tuple[str, str]]:
         cached = format_share(service.cached_tokens / service.prompt_tokens)
         yield "prefixes", f"{cached} of the tokens of prompts were in the cache: {service.cached_tokens:,}"
     if service.adapters is not None:
-        sides = (
-            2 if service.prompt_copies else 1
-        )  # a request takes a place where its prompt is read and where its answer is written
-        yield "adapters", _adapters(service.adapters, sides * (service.requests + service.warm_up))
+        yield "adapters", _adapters(service.adapters, service.requests + service.warm_up)
     for tier in service.tiers:
         brought = (
             f"{tier.brought_tokens:,} tokens came back ({format_share(tier.brought_tokens / service.prompt_tokens)} of prompts)"

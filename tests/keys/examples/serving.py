@@ -34,7 +34,7 @@ def infer(**keys: Any) -> dict[str, Any]:
 
 SCALE: Final[dict[str, Any]] = {
     "target": 4.0, "start": "20 ms", "by": "requests", "least": 1, "most": 3, "first": 2, "limit": 9, "every": "5 ms",
-    "window": "300 ms", "panic": "10 ms", "delay": "20 ms",
+    "window": "300 ms", "delay": "20 ms",
 }  # fmt: skip
 SERVER: Final[dict[str, Any]] = {
     "prompts": "beside", "chunked": True, "budget": 300, "sequences": 30, "admit": "ratio",
@@ -383,37 +383,23 @@ EXAMPLES: Final = (
             },
         },
     ),
-    *(
-        Example(
-            f"service whose copies get their weights from {start}, prompts read apart",
-            stored(8),
-            infer(
-                prefill=None,
-                device=None,
-                parallel=None,
-                split={
-                    "prefill": {"device": ["node0.gpu*"], "scale": {"target": 4.0, "start": keys, "least": 0}},
-                    "decode": {"device": ["node1.gpu*"], "scale": {"target": 4.0, "start": keys, "least": 0}},
-                },
-                requests=20,
-            ),
-            tried={**TRIED, **{f"infer.split.{part}.scale.start.disk": ("node0.slow",) for part in ("prefill", "decode")}},
-        )
-        for start, keys in (
-            ("a disk", {"disk": "node0.disk", "engine": "10 ms"}),
-            ("elsewhere", {"rate": "10 GB/s", "engine": "10 ms"}),
-        )
-    ),
     Example(
-        "service whose copies read their weights",
-        stored(4),
+        "service whose copies get their weights at a rate, prompts read apart",
+        stored(8),
         infer(
             prefill=None,
-            parallel={"tp": 1, "dp": 4},
+            device=None,
+            parallel=None,
+            split={
+                part: {
+                    "device": [f"{node}.gpu*"],
+                    "scale": {"target": 4.0, "start": {"rate": "10 GB/s", "engine": "10 ms"}, "least": 0},
+                }
+                for part, node in (("prefill", "node0"), ("decode", "node1"))
+            },
             requests=20,
-            scale={"target": 4.0, "start": {"disk": "disk", "engine": "10 ms"}, "least": 0},
         ),
-        tried={**TRIED, "infer.scale.start.disk": ("slow",)},
+        tried=TRIED,
     ),
     Example(
         "service whose copies get their weights at a rate",

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hwsim.engine.issued import Issued, IssuedOp
 from hwsim.families.serving.actors.copy import Copy
 from hwsim.families.serving.actors.costs import Costs, Registry
-from hwsim.families.serving.actors.pace import Paced
+from hwsim.families.serving.actors.pace import Pace
 from hwsim.families.serving.actors.returning import Load
 from hwsim.families.serving.actors.router import Least, Router
 from hwsim.families.serving.actors.run import Run, Sequence
@@ -164,7 +164,7 @@ class Alone:
     """The copies of a service, and what they do next."""
 
     copies: Many[Copy | Static]
-    pace: Many[Paced]
+    pace: Many[Pace]
     settings: Settings
     source: Source
     log: Log
@@ -244,8 +244,6 @@ class Alone:
     def _looks(self, instant: int) -> None:
         """Look again at requests that wait for a copy when one may be there."""
         assert self.scaled is not None
-        if self.scaled.is_settled:  # no look does anything before something happens
-            return
         at = self.scaled.next(instant)
         if at < self._planned:
             self._planned = at

@@ -38,7 +38,6 @@ from hwsim.graph.opgraph import Label, Queue
 from hwsim.records import dataclass
 
 if TYPE_CHECKING:
-    from hwsim.families.serving.actors.lanes import Lane
     from hwsim.families.serving.actors.scaled import Scaled
 
 __all__ = ["Answering", "Apart", "Links", "OfPrompts", "Reading", "passed"]
@@ -47,20 +46,10 @@ __all__ = ["Answering", "Apart", "Links", "OfPrompts", "Reading", "passed"]
 class OfPrompts(Log):
     """The log of a service, for copies that read prompts: what they finish is neither written nor over."""
 
-    scaled: Scaled | None = None  # who starts and stops these copies
-
     def __init__(self, log: Log) -> None:
         self.log = log
-        for name in ("refuses", "holds", "frees", "reads", "puts_off", "meters"):
+        for name in ("refuses", "begins", "reads", "puts_off", "meters"):
             setattr(self, name, getattr(log, name))
-
-    def begins(self, time: int, requests: Iterable[int], cached: int = 0) -> None:
-        """As of the log; a request that begins for the first time no longer waits in the counts of `scaled`."""
-        every = list(requests)
-        if self.scaled is not None:
-            for _ in (request for request in every if self.log.live[request].begin < 0):
-                self.scaled.begins(time)
-        self.log.begins(time, every, cached)
 
     def iterated(self, copy: int, start: int, end: int, answers: int, worked: int, blocks: int = 0, *more: Any) -> None:
         """As of the log; only the cache of answers counts."""
@@ -83,8 +72,6 @@ class Reading(Copy):
     kept = 0
 
     def _gives(self, sequence: Sequence) -> None:
-        if self.slots is not None:
-            self.slots.gives(sequence)
         sequence.is_over = True
         self.kept += 1
 
@@ -119,7 +106,7 @@ class Answering(Copy):
     @property
     def in_line(self) -> int:
         """Requests that wait."""
-        return len(self.waiting) + len(self.line) + (0 if self.slots is None else len(self.slots.held))
+        return len(self.waiting) + len(self.line)
 
     def reserves(self, sequence: Sequence) -> bool:
         """Keep room for a prompt, if there is."""
@@ -142,26 +129,14 @@ class Answering(Copy):
         idle, settings = self.is_idle, self.settings
         if idle or self.iterations % settings.look == 0:
             self.open_to = instant if idle else self.seen if settings.ahead else instant - 1
-        passed: list[Sequence] = []
         while self.ready and self.ready[0].at <= self.open_to and self.answers + len(self.partial) < settings.sequences:
-            sequence = self.ready.popleft()
-            if self.slots is None or self.slots.has(sequence):
-                self._joins(sequence, instant)
-            else:
-                self.slots.refuses(sequence, instant)
-                passed.append(sequence)
-        self.ready.extendleft(reversed(passed))
+            self._joins(self.ready.popleft(), instant)
         run = super().next(instant)
-        self.under_way = 0
-        if run is not None and not run.parts:
-            self.under_way = self.growth.wanted(1)
-            if self.slots is not None:
-                run.fetched, self.slots.coming = self.slots.coming, 0
+        self.under_way = self.growth.wanted(1) if run is not None and not run.parts else 0
         return run
 
     def _joins(self, sequence: Sequence, instant: int) -> None:
         self.reserved -= 1
-        waited = 0 if self.slots is None else self.slots.takes(sequence, instant)
         sequence.read = sequence.to_read = sequence.prompt
         self._order.append((sequence, sequence.put_off))
         if self.settings.first == "answers":
@@ -171,7 +146,7 @@ class Answering(Copy):
             sequence.written = 1
             self._promises.writes(1)
             self._starts(sequence)
-        self.log.goes_on(instant, sequence.number, self.number, waited)
+        self.log.goes_on(instant, sequence.number, self.number)
 
     def _nothing(self, instant: int, before: int) -> Run | None:
         return None if self.reserved else super()._nothing(instant, before)
@@ -181,14 +156,12 @@ class Answering(Copy):
 class Apart(Clocked):
     """The copies of a service that reads prompts apart, on the clock of a run.
 
-    readers, answerers: copies, readers first; gpus: GPUs of every copy. prompts: what starts and stops
-    the readers; prompt_weights: the ways on which their weights come.
+    readers, answerers: copies, readers first; gpus: GPUs of every copy. prompts: what starts and stops the readers.
     """
 
     links: Links = field(kw_only=True)
     gpus: Many[tuple[str, ...]] = field(kw_only=True)
     prompts: Scaled | None = field(default=None, kw_only=True)
-    prompt_weights: Many[Lane] = field(default=(), kw_only=True)
     _least: Router = field(default_factory=Least)
     _pairs: dict[int, tuple[Answering, Sequence]] = field(default_factory=dict)
     # by request that is not read yet: when it came, when it may be read, and for what it waited until then
@@ -200,7 +173,7 @@ class Apart(Clocked):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.prompts is not None:
-            self.balances(self.prompts, self.prompt_weights, self._stands_to_read, 0)
+            self.balances(self.prompts, self._stands_to_read, 0)
         self.readers = [copy for copy in self.copies if isinstance(copy, Reading)]
         self.answerers = [copy for copy in self.copies if isinstance(copy, Answering)]
 

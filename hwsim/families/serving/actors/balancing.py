@@ -1,19 +1,17 @@
-"""Copies that come and go on the clock of a run: looks at the load, weights that are read, and requests that wait for a copy."""
+"""Copies that come and go on the clock of a run: looks at the load, and requests that wait for a copy."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from collections.abc import Sequence as Many
 from typing import TYPE_CHECKING
 
-from hwsim.engine import Event, Host, IssuedOp, Waits
+from hwsim.engine import Host, IssuedOp, Waits
 from hwsim.families.serving.actors.run import Sequence
 from hwsim.families.serving.results.log import Late
 from hwsim.records import dataclass
 
 if TYPE_CHECKING:
-    from hwsim.families.serving.actors.lanes import Lane
-    from hwsim.families.serving.actors.scaled import Life, Scaled
+    from hwsim.families.serving.actors.scaled import Scaled
 
 
 @dataclass
@@ -21,48 +19,33 @@ class Balancer:
     """An autoscaler, and the line of requests before it.
 
     Args:
-        weights: the way of the weights to each copy; empty: their time is stated.
         stands: sends a request that waited to a copy: its number, the request, its arrival, for what it waited.
         is_live: whether requests are there or come. api: fs until a request that is sent stands in the line of its copy.
         starting: label of the start of a copy that requests wait for.
     """
 
     scaled: Scaled
-    weights: Many[Lane]
     stands: Callable[[Host, int, Sequence, int, Late], None]
     is_live: Callable[[], bool]
     api: int
     starting: int = -1
-    _asleep: Event | None = None  # until something happens, as no look does anything before
     _start: tuple[int, int] = (-1, -1)  # op of the start of a copy that requests wait for, and when it is ready
 
     def comes(self, driver: Host, sequence: Sequence, instant: int) -> int:
         """The number of the copy of a request that comes; -1: it waits for one."""
         number = self.scaled.asks(sequence, instant)
         if number < 0:
-            self._starts(driver, sequence.after[0])
             self._awaits_start(driver, sequence.after[0])
             driver.env.process(self._looks(driver, self.scaled.next(instant) - instant))
         return number
 
     def scales(self, driver: Host) -> Waits:
         """Look at the load as long as requests come or are there."""
-        self.scaled.wakes = self._wakes
         while self.is_live():
             instant = int(driver.env.now)
-            if self.scaled.is_settled:
-                self._asleep = driver.env.event()
-                yield self._asleep
-            else:
-                yield driver.env.timeout(self.scaled.next(instant) - instant)
+            yield driver.env.timeout(self.scaled.next(instant) - instant)
             self.scaled.until(int(driver.env.now))
-            self._starts(driver)
             self.releases(driver)
-
-    def _wakes(self) -> None:
-        asleep, self._asleep = self._asleep, None
-        if asleep is not None:
-            asleep.succeed()
 
     def releases(self, driver: Host) -> None:
         """Requests that wait for a copy go to those that have room."""
@@ -81,19 +64,4 @@ class Balancer:
 
     def _looks(self, driver: Host, wait: int) -> Waits:
         yield driver.env.timeout(wait)
-        self.releases(driver)
-
-    def _starts(self, driver: Host, after: int = -1) -> None:
-        """Copies that are started read their weights."""
-        for life in self.scaled.begun:
-            driver.env.process(self._fetches(driver, life, after))
-        self.scaled.begun.clear()
-
-    def _fetches(self, driver: Host, life: Life, after: int) -> Waits:
-        ended, op = driver.issue(self.weights[life.copy].ops((0, 1), driver), (after,) if after >= 0 else ())
-        yield ended
-        self.scaled.loaded(life, int(driver.env.now))
-        if self.scaled.line:
-            self._awaits_start(driver, op)
-        yield driver.env.timeout(self.scaled.scale.start)
         self.releases(driver)

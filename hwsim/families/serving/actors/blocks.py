@@ -9,13 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import field
-from typing import Protocol, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hwsim.models.architectures.layer_parts import parts_held
 from hwsim.records import dataclass
+
+if TYPE_CHECKING:
+    from hwsim.families.serving.actors.speculating import Leaps
 
 Held: TypeAlias = tuple[tuple[float, int], ...]
 
@@ -149,15 +152,7 @@ class Windowed:
         self.grown += iterations
 
 
-class Growth(Protocol):
-    """Blocks that answers want, as of `Even`."""
-
-    def need(self, tokens: int) -> int: ...
-    def add(self, tokens: int) -> None: ...
-    def remove(self, tokens: int) -> None: ...
-    def wanted(self, iterations: int) -> int: ...
-    def later(self, iterations: int) -> list[int]: ...
-    def grow(self, iterations: int) -> None: ...
+Growth: TypeAlias = "Even | Windowed | Leaps"  # blocks that answers want
 
 
 def growth(block: int, held: Held) -> Growth:

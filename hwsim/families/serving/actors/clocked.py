@@ -11,7 +11,7 @@ from hwsim.engine import Event, Host, IssuedOp, Waits
 from hwsim.families.serving.actors.alone import labels_of
 from hwsim.families.serving.actors.copy import Copy
 from hwsim.families.serving.actors.costs import Costs
-from hwsim.families.serving.actors.pace import Paced
+from hwsim.families.serving.actors.pace import Pace
 from hwsim.families.serving.actors.returning import Load
 from hwsim.families.serving.actors.router import Router
 from hwsim.families.serving.actors.run import Sequence
@@ -37,7 +37,7 @@ class Clocked:
     """
 
     copies: Many[Copy | Static]
-    pace: Many[Paced]
+    pace: Many[Pace]
     costs: Many[Costs]
     settings: Settings
     source: Source
@@ -46,7 +46,6 @@ class Clocked:
     router: Router
     lanes: Many[Lane] = ()
     scaled: Scaled | None = None
-    weights: Many[Lane] = ()  # ways on which the weights of a copy that starts come
     idle: list[Event | None] = field(init=False)
     came: list[int] = field(init=False)
     balancers: list[Balancer] = field(default_factory=list)
@@ -64,7 +63,7 @@ class Clocked:
         self.idle = [None] * len(self.copies)
         self.came = [-1] * len(self.copies)
         if self.scaled is not None:
-            self.balances(self.scaled, self.weights, self._stands, self.settings.api)
+            self.balances(self.scaled, self._stands, self.settings.api)
 
     def actor(self, driver: Host) -> Waits:
         """The arrivals, and a process for each copy."""
@@ -80,13 +79,11 @@ class Clocked:
             yield came
             self._arrive(driver, op)
 
-    def balances(
-        self, scaled: Scaled, weights: Many[Lane], stands: Callable[[Host, int, Sequence, int, Late], None], api: int
-    ) -> None:
+    def balances(self, scaled: Scaled, stands: Callable[[Host, int, Sequence, int, Late], None], api: int) -> None:
         """Let copies come and go; arguments as of `Balancer`."""
         from hwsim.families.serving.actors.balancing import Balancer
 
-        self.balancers.append(Balancer(scaled, weights, stands, self._is_live, api))
+        self.balancers.append(Balancer(scaled, stands, self._is_live, api))
 
     def _is_live(self) -> bool:
         waits = any(each.scaled.line for each in self.balancers)

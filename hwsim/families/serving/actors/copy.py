@@ -35,7 +35,7 @@ from hwsim.families.serving.actors.returning import Load, Returning
 from hwsim.families.serving.actors.run import Run, Sequence
 from hwsim.families.serving.actors.slots import Slots
 from hwsim.families.serving.actors.tiers import Tiers
-from hwsim.families.serving.results.accounting import Refusal
+from hwsim.families.serving.results.accounting import ADAPTER, Refusal
 from hwsim.families.serving.workload.settings import ANY
 from hwsim.records import dataclass
 
@@ -169,6 +169,8 @@ class Copy(Replica):
                 return self._nothing(instant, before)
             run = Run(self.iterations, instant, seen, parts, answers, self.context + answers, answers)
             run.most = self._most() if mixes or self.put_off == before else 1  # who made room may join again
+            if self.slots is not None and self.slots.is_due:
+                run.most = 1
             line = self.returning.line(self.waiting, self.door) if self.loaded else self.waiting
             self.is_open = (
                 answers + len(self.partial) < settings.sequences
@@ -415,7 +417,7 @@ class Copy(Replica):
                 self._order = [row for row in self._order if row[0].put_off == row[1] and not row[0].is_over]
         if self.slots is not None and (back := self.slots.returns()):
             for sequence in back:
-                log.frees(end, sequence.number)
+                log.frees(end, sequence.number, ADAPTER)
             self.waiting.extendleft(reversed(back))
         return over
 

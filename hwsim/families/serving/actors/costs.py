@@ -15,13 +15,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from itertools import zip_longest
 from operator import attrgetter
-from typing import Final, Protocol, TypeAlias
+from typing import Final, TypeAlias
 
 from hwsim import ticks
 from hwsim.communication import timing
 from hwsim.demand import Cost, Demand, Term, Unit
 from hwsim.devices.gpu_doubts import case
-from hwsim.engine import IssuedOp
+from hwsim.engine import Host, IssuedOp
+from hwsim.engine.issued import Issued
 from hwsim.families.serving.actors.pace import Pace
 from hwsim.families.serving.actors.run import Run
 from hwsim.families.serving.workload.plan import ServicePlan
@@ -45,19 +46,7 @@ KERNELS: Final = "of the time of the iteration's kernels"
 BOUND: Final = {"compute": "kernels (units)", "memory": "kernels (memory)", "start": "kernels (starts)"}
 
 
-class Registry(Protocol):
-    """The driver of a run, or a collection of ops for one: labels, queues and costs are made known to it.
-
-    changing: capacities whose speed changes.
-    """
-
-    changing: frozenset[str]
-
-    def label(self, label: Label) -> int: ...
-    def queue(self, queue: Queue) -> int: ...
-    def cost(self, cost: Cost) -> int: ...
-
-
+Registry: TypeAlias = "Host | Issued"  # labels, queues and costs are made known to it
 Phase: TypeAlias = tuple[Cost, int, float]  # (cost, fs of its latency, seconds of its body)
 Piece: TypeAlias = tuple[int, int, int, float, int, int]  # an op, as of `IssuedOp`
 Exchanged: TypeAlias = tuple[IssuedOp, float, int]  # (all such phases, body of their cost, fs of the flow of all)

@@ -65,7 +65,7 @@ class Lane:
 
     Args:
         block_bytes: bytes of a block of the cache, on each GPU. disk: the second tier, "" without one.
-        what: passes. until: when the last load ends, fs.
+        until: when the last load ends, fs.
     """
 
     machine: Machine
@@ -74,7 +74,6 @@ class Lane:
     gpus: tuple[str, ...]
     block_bytes: float
     name: str = ""
-    what: str = "load"
     until: int = 0
     _known: dict[tuple[bool, int], tuple[Cost, int, float]] = field(default_factory=dict)
     _numbers: dict[int, int] = field(default_factory=dict)
@@ -89,8 +88,8 @@ class Lane:
         """Its ops, one after another."""
         if self._label < 0:
             gpu = self.gpus[0]
-            self._label = registry.label(Label(self.what, "copy", gpu, self.name or "main"))
-            self._queue = registry.queue(Queue(f"{self.name}:{gpu}.{self.what}" if self.name else f"{gpu}.{self.what}", gpu))
+            self._label = registry.label(Label("load", "copy", gpu, self.name or "main"))
+            self._queue = registry.queue(Queue(f"{self.name}:{gpu}.load" if self.name else f"{gpu}.load", gpu))
         ops = []
         for stage, size in self._stages(counts):
             number = self._numbers.get(id(stage))

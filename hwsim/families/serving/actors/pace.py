@@ -14,7 +14,7 @@ from bisect import bisect_left
 from collections.abc import Callable
 from copy import copy
 from dataclasses import field
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from hwsim import ticks
 from hwsim.families.serving.actors.run import Run
@@ -34,13 +34,6 @@ MOST_TABLES: Final = 8  # that a machine keeps
 
 class Tables(list[tuple[tuple[object, ...], Iterations]]):
     """Times of iterations on the GPUs of a machine, by what they are of."""
-
-
-class Paced(Protocol):
-    """The times of the runs of a copy."""
-
-    def set(self, run: Run) -> None:
-        """Give a run the time of its first iteration, how it grows, and as many iterations as are alike."""
 
 
 def _nothing(rows: int) -> int:

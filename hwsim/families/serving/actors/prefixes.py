@@ -23,10 +23,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field
-from typing import Final, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from hwsim.families.serving.workload.settings import Settings
 from hwsim.records import dataclass
+
+if TYPE_CHECKING:
+    from hwsim.families.serving.actors import run
+    from hwsim.families.serving.actors.tiers import Tiers
 
 Key: TypeAlias = tuple[int, int]
 Pieces: TypeAlias = tuple[Sequence[tuple[Key, int]], int]  # with their blocks, and the blocks of all
@@ -36,14 +40,13 @@ OWN: Final = -1  # first part of the key of a sequence's own blocks
 
 @dataclass(slots=True)
 class Pool:
-    """free: blocks that can be taken, some with pieces in them; evicted: blocks whose pieces were given up.
+    """free: blocks that can be taken, some with pieces in them.
 
     leaves: called with a piece that is given up, whole, before any of its blocks is taken.
     """
 
     blocks: int
     free: int = field(init=False)
-    evicted: int = 0
     leaves: Callable[[Key, int], None] | None = None
     _blank: int = 0  # free blocks of pieces that were given up, which are the first to be taken
     _line: dict[Key | int, int] = field(default_factory=dict)  # free blocks by key, or by a number, in the order of giving back
@@ -84,7 +87,6 @@ class Pool:
                 del line[key]
                 self._blank += max(0, count_there - count)
                 count_here = min(count, count_there)
-                self.evicted += count_there - count_here
             elif count_there > count:
                 line[key] = count_there - count
                 count_here = count
@@ -93,8 +95,6 @@ class Pool:
                 count_here = count_there
                 if key == self._last:
                     self._last = 0
-            if not isinstance(key, int):
-                self.evicted += count_here
             count -= count_here
 
     def beginning(self, pieces: Iterable[tuple[Key, int]], *, whole: bool) -> tuple[list[Key], int, int]:
@@ -169,32 +169,6 @@ class Pool:
         self._line[self._last] = count
 
 
-class Held(Protocol):
-    """A sequence, as far as its blocks go: see `run.Sequence`."""
-
-    number: int
-    prompt: int
-    span: int
-    read: int
-    to_read: int
-    hit: int
-    kept: int
-    own: int
-    put_off: int
-    ids: tuple[int, ...]
-    keys: list[Key]
-    listed: tuple[int, Pieces]
-
-    def pieces(self, block: int, tokens: int = 0) -> Sequence[tuple[Key, int]]: ...
-
-
-class Lower(Protocol):
-    """Tiers below the GPUs, see `tiers.Tiers`."""
-
-    def has(self, key: Key, count: int) -> bool: ...
-    def stores(self, key: Key, count: int) -> None: ...
-
-
 class Found(NamedTuple):
     """The part of a prompt's beginning that the cache has.
 
@@ -215,7 +189,7 @@ class Cache:
 
     settings: Settings
     pool: Pool
-    lower: Lower | None = None
+    lower: Tiers | None = None
     late: bool = False
     _known: dict[tuple[tuple[int, ...], int], Pieces] = field(default_factory=dict)
 
@@ -223,7 +197,7 @@ class Cache:
         if self.lower is not None and self.late:
             self.pool.leaves = self._leaves
 
-    def found(self, sequence: Held) -> Found:
+    def found(self, sequence: run.Sequence) -> Found:
         """The part of a prompt that it has. The last token is always computed, and its block with it, in place."""
         if not self.settings.prefixes or not (sequence.ids or sequence.put_off):
             return Found(0, [], 0)
@@ -242,7 +216,7 @@ class Cache:
                 return
             yield key, count
 
-    def _pieces(self, sequence: Held) -> Pieces:
+    def _pieces(self, sequence: run.Sequence) -> Pieces:
         """The pieces of a prompt, and their blocks, made once for all prompts that begin alike."""
         block, (of_block, listed) = self.settings.block, sequence.listed
         if of_block == block:
@@ -257,24 +231,24 @@ class Cache:
         sequence.listed = block, made
         return made
 
-    def begins(self, sequence: Held, found: Found) -> None:
+    def begins(self, sequence: run.Sequence, found: Found) -> None:
         """A request holds what was found here."""
         self.pool.uses(found.keys)
         sequence.keys, sequence.hit, sequence.own, sequence.kept = found.keys, found.blocks, 0, 0
 
-    def spared(self, sequence: Held, blocks: int) -> int:
+    def spared(self, sequence: run.Sequence, blocks: int) -> int:
         """Tokens of a prompt that a number of blocks spare it; the last token is always computed, and its block with it."""
         block = self.settings.block
         return min(blocks * block, (sequence.to_read - 1) // block * block)
 
-    def grows(self, sequence: Held, blocks: int) -> None:
+    def grows(self, sequence: run.Sequence, blocks: int) -> None:
         """A request takes blocks until it has this number."""
         more = blocks - sequence.hit - sequence.kept - sequence.own
         if more > 0:
             self.pool.take(more)
             sequence.own += more
 
-    def shares(self, sequence: Held, written: int = 0) -> None:
+    def shares(self, sequence: run.Sequence, written: int = 0) -> None:
         """Others may use the pieces of its prompt that are read; written: tokens of prompt and answer, once it has ended."""
         full_blocks = (written or sequence.read) // self.settings.block
         pieces: Iterable[tuple[Key, int]]
@@ -303,7 +277,7 @@ class Cache:
                 if self.lower is not None and not self.late:
                     self.lower.stores(key, count)
 
-    def loaded(self, sequence: Held, below: Iterable[tuple[Key, int]]) -> None:
+    def loaded(self, sequence: run.Sequence, below: Iterable[tuple[Key, int]]) -> None:
         """Pieces came from below into blocks that a request has."""
         for key, count in below:
             if key not in sequence.keys and self.pool.keeps(key, count):
@@ -311,7 +285,7 @@ class Cache:
                 sequence.kept += count
                 sequence.keys.append(key)
 
-    def keeps_own(self, sequence: Held, tokens: int) -> int:
+    def keeps_own(self, sequence: run.Sequence, tokens: int) -> int:
         """Whole blocks of a request that is put off are kept for it, as far as there is room; blocks before them."""
         begun = sequence.hit + sequence.kept
         full_blocks = tokens // self.settings.block - begun
@@ -321,7 +295,7 @@ class Cache:
             sequence.keys.append(own_key)
         return begun
 
-    def gives(self, sequence: Held) -> None:
+    def gives(self, sequence: run.Sequence) -> None:
         """Give its blocks back."""
         self.pool.gives(sequence.own, sequence.keys)
         sequence.own, sequence.keys = 0, []

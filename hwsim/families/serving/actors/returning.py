@@ -19,6 +19,7 @@ from typing import NamedTuple
 from hwsim.families.serving.actors.prefixes import Cache, Found, Key
 from hwsim.families.serving.actors.run import Sequence
 from hwsim.families.serving.actors.tiers import Tiers
+from hwsim.families.serving.results.accounting import LOADING
 from hwsim.families.serving.results.log import Log
 from hwsim.records import dataclass
 
@@ -70,7 +71,7 @@ class Returning:
         self.cache.grows(sequence, blocks)
         self.loads.append(Load(sequence, reused.below, counts))
         self.loading.append(sequence)
-        self.log.loads(instant, sequence.number, [count * self.cache.settings.block for count in counts])
+        self.log.holds(instant, sequence.number, [count * self.cache.settings.block for count in counts])
 
     def comes(self, load: Load, instant: int) -> None:
         """Pieces of a prompt have come."""
@@ -82,4 +83,4 @@ class Returning:
         sequence.at = instant
         self.loading.remove(sequence)
         self.loaded.append(sequence)
-        self.log.loaded(instant, sequence.number)
+        self.log.frees(instant, sequence.number, LOADING)

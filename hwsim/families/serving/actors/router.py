@@ -16,60 +16,36 @@ from __future__ import annotations
 
 from collections.abc import Sequence as Many
 from dataclasses import field
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from hwsim.families.serving.actors.run import Sequence
 from hwsim.families.serving.workload.routing import Routing, ScoreKeys
 from hwsim.records import dataclass
 
-WAITING: Final = 4  # times that a request that waits counts, of one that is worked on
+if TYPE_CHECKING:
+    from hwsim.families.serving.actors.copy import Copy
+    from hwsim.families.serving.actors.static import Static
+
+WAITS: Final = {"least": 1, "waiting": 4}  # times that a request that waits counts, of one that is worked on
 
 
-class Routed(Protocol):
-    """A copy as a router sees it; requests: that wait there or are worked on."""
-
-    @property
-    def requests(self) -> int: ...
-    @property
-    def in_line(self) -> int: ...
-    @property
-    def room(self) -> float: ...
-    def cached(self, sequence: Sequence) -> int: ...
+Router: TypeAlias = "Least | InTurn | Scores"  # looks: at the caches of all copies
 
 
-class Router(Protocol):
-    """A way to choose; looks: at the caches of all copies."""
-
-    @property
-    def looks(self) -> bool: ...
-
-    def choose(self, copies: Many[Routed], sequence: Sequence) -> int:
-        """The number of the copy that a request goes to."""
-
-
+@dataclass(slots=True)
 class Least:
-    """The copy with the fewest requests."""
+    """The copy with the fewest requests; one that waits counts as some that are worked on."""
 
-    looks: Final = False
+    waits: int = 1
+    looks: bool = False
 
-    def choose(self, copies: Many[Routed], sequence: Sequence) -> int:
+    def choose(self, copies: Many[Copy | Static], sequence: Sequence) -> int:
         """The number of the copy that a request goes to."""
         del sequence
         if len(copies) == 1:
             return 0
-        counts = [copy.requests for copy in copies]
-        return counts.index(min(counts))
-
-
-class Waiting:
-    """The copy where the fewest wait, and then the fewest are worked on."""
-
-    looks: Final = False
-
-    def choose(self, copies: Many[Routed], sequence: Sequence) -> int:
-        """The number of the copy that a request goes to."""
-        del sequence
-        counts = [copy.requests + (WAITING - 1) * copy.in_line for copy in copies]
+        more = self.waits - 1
+        counts = [copy.requests + more * copy.in_line if more else copy.requests for copy in copies]
         return counts.index(min(counts))
 
 
@@ -80,7 +56,7 @@ class InTurn:
     last: int = -1
     looks: bool = False
 
-    def choose(self, copies: Many[Routed], sequence: Sequence) -> int:
+    def choose(self, copies: Many[Copy | Static], sequence: Sequence) -> int:
         """The number of the copy that a request goes to."""
         del sequence
         self.last = (self.last + 1) % len(copies)
@@ -94,7 +70,7 @@ class Scores:
     weights: ScoreKeys = field(default_factory=ScoreKeys)
     looks: bool = True
 
-    def choose(self, copies: Many[Routed], sequence: Sequence) -> int:
+    def choose(self, copies: Many[Copy | Static], sequence: Sequence) -> int:
         """The number of the copy that a request goes to."""
         if len(copies) == 1:
             return 0
@@ -115,4 +91,4 @@ def router_of(keys: ScoreKeys | Routing) -> Router:
     """The router that a file names."""
     if isinstance(keys, ScoreKeys):
         return Scores(keys)
-    return Least() if keys == "least" else Waiting() if keys == "waiting" else InTurn()
+    return InTurn() if keys == "round robin" else Least(WAITS[keys])

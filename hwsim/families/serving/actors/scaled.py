@@ -18,32 +18,26 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Iterable
 from collections.abc import Sequence as Many
 from dataclasses import field
-from typing import Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from hwsim.families.serving.actors.router import Routed, Router
+from hwsim.families.serving.actors.router import Router
 from hwsim.families.serving.actors.run import Sequence
 from hwsim.families.serving.results import scaling as results
 from hwsim.families.serving.results.accounting import SEATS, STARTING
-from hwsim.families.serving.results.log import Late, Log
+from hwsim.families.serving.results.log import Late
 from hwsim.families.serving.results.scaling import Copies, Scaling
 from hwsim.families.serving.workload.scaling import Scale
 from hwsim.records import dataclass
 from hwsim.spec.limits import LIMITS, LOOKS, refuse_beyond
 from hwsim.ticks import FEMTO
 
+if TYPE_CHECKING:
+    from hwsim.families.serving.actors.copy import Copy
+    from hwsim.families.serving.actors.static import Static
+
 OFF: Final = -1
-READING: Final = 1 << 100  # ready at an instant that is not known yet
-PANIC: Final = 2  # times the copies that are ready
-
-
-class Started(Routed, Protocol):
-    """A copy that is started anew."""
-
-    def forgets(self) -> None:
-        """Lose what its caches have."""
 
 
 @dataclass(slots=True)
@@ -82,20 +76,17 @@ class Scaled:
     Args:
         start: when the service begins, fs. ready: for each copy from when on it takes requests, -1 if it takes none.
         since: from when on it is paid for, -1 if it is not. has: requests of each. line: requests that wait for a copy.
-        begun: copies whose weights have to be read now. wakes: is called when something else than a look happens.
     """
 
     scale: Scale
     router: Router
-    copies: Many[Started]
+    copies: Many[Copy | Static]
     start: int = 0
     ready: list[int] = field(init=False)
     since: list[int] = field(init=False)
     has: list[int] = field(init=False)
     line: deque[Held] = field(default_factory=deque)
-    begun: list[Life] = field(default_factory=list)
     lives: list[Life] = field(default_factory=list)
-    wakes: Callable[[], None] | None = None
     _alive: list[Life | None] = field(init=False)
     _waits: list[int] = field(default_factory=list)
     _counted: int = 0
@@ -103,12 +94,9 @@ class Scaled:
     _now: int = 0
     _starting: int = 0  # fs in which copies were starting
     _look: int = 0
-    _made: int = 0  # looks, but those that were skipped
-    _alike: int = 0  # looks since something happened
+    _made: int = 0  # looks
     _areas: deque[int] = field(default_factory=deque)
     _wanted: deque[tuple[int, int]] = field(default_factory=deque)
-    _calm: int = 0  # from when on copies may be stopped after a panic
-    _changed: int = -1  # the last instant at which a copy was started or stopped, or was gone
 
     def __post_init__(self) -> None:
         first = self.scale.first
@@ -180,70 +168,33 @@ class Scaled:
         if self.ready[number] < 0 and not self.has[number]:
             self._leaves(number, at)
 
-    def loaded(self, life: Life, at: int) -> None:
-        """The weights of a copy are read."""
-        self._happens(at)
-        if life.stopped < 0:
-            life.ready = self.ready[life.copy] = at + self.scale.start
-
     # ------------------------------------------------------------ time
 
     def next(self, at: int) -> int:
         """The first instant after this one at which a copy may become ready or another be started."""
-        later = [ready for ready in self.ready if at < ready < READING]
+        later = [ready for ready in self.ready if at < ready]
         return min([self._look, *later])
 
     def first(self, at: int) -> int:
-        """When the first copy will be ready where none is, as far as it is known; -1 else."""
+        """When the first copy will be ready where none is; -1 else."""
         there = [ready for ready in self.ready if ready >= 0]
         first = min(there, default=OFF)
-        return first if at < first < READING else OFF
+        return first if at < first else OFF
 
     def until(self, at: int) -> None:
-        """Make the looks that are due before an instant, and at it; of those that would all do the same as the last, none."""
+        """Make the looks that are due before an instant, and at it."""
         while self._look <= at:
-            if self.is_settled:
-                self._skips((at - self._look) // self.scale.every + 1)
-                return
             self._passes(self._look)
             self._looks(self._look)
             self._look += self.scale.every
-            self._alike += 1
             self._made += 1
             if self._made > LIMITS[LOOKS].most:  # how long a run lasts is not known before
                 refuse_beyond(LOOKS, self._made)
-
-    @property
-    def is_settled(self) -> bool:
-        """Whether all looks to come do as the last one did, which changed nothing, until something happens.
-
-        Nothing happened in its whole window, there is no copy to be ready, no panic, no larger number wanted within the delay.
-        """
-        last = self._look - self.scale.every
-        return (
-            self._alike > self.scale.looks
-            and len(self._wanted) == 1
-            and self._calm <= last
-            and self._changed < last
-            and all(ready <= last or ready == READING for ready in self.ready)
-        )
-
-    def _skips(self, count: int) -> None:
-        """Let the time of looks pass that change nothing."""
-        every, looks, (_, wanted) = self.scale.every, self.scale.looks, self._wanted[0]
-        last = self._look + (count - 1) * every
-        self._passes(last)
-        self._areas = deque(self._area - self._counted * every * before for before in reversed(range(looks)))
-        self._wanted[0] = last, wanted
-        self._look = last + every
 
     def _happens(self, at: int) -> None:
         """Something else than a look happens at an instant."""
         self.until(at)
         self._passes(at)
-        self._alike = 0
-        if self.wakes is not None:
-            self.wakes()
 
     def _passes(self, at: int) -> None:
         self._area += self._counted * (at - self._now)
@@ -258,14 +209,6 @@ class Scaled:
         """Start or stop copies."""
         scale, areas = self.scale, self._areas
         wanted = self._for(self._area - areas[0], len(areas))
-        ready = sum(0 <= each <= at for each in self.ready)  # count
-        if scale.panic:
-            short = min(scale.panic, len(areas))
-            soon = self._for(self._area - areas[-short], short)
-            if soon >= PANIC * max(1, ready):
-                self._calm = at + scale.every * scale.looks
-            if at < self._calm:
-                wanted = max(wanted, soon)
         if self.line:
             wanted = max(wanted, 1)  # whatever counts: a copy that is on its way for them is not stopped
         areas.append(self._area)
@@ -279,7 +222,7 @@ class Scaled:
         taking = sum(each >= 0 for each in self.ready)  # count
         if wanted > taking:
             self._more(wanted - taking, at)
-        elif (most := self._wanted[0][1]) < taking and at >= self._calm:
+        elif (most := self._wanted[0][1]) < taking:
             for _, number in sorted((each, number) for number, each in enumerate(self.ready) if each >= 0)[most - taking :]:
                 self._stop(number, at)
 
@@ -292,20 +235,17 @@ class Scaled:
         """Start copies on GPUs that are free, as many as there are."""
         off = [number for number, since in enumerate(self.since) if since < 0]
         for number in off[: min(count, self.scale.most - len(self.since) + len(off))]:
-            self.since[number] = self._changed = at
-            self.ready[number] = READING if self.scale.disk else at + self.scale.start
+            self.since[number] = at
+            self.ready[number] = at + self.scale.start
             self._lives(number, at)
 
     def _lives(self, number: int, at: int) -> None:
         life = self._alive[number] = Life(number, at, self.ready[number])
         self.lives.append(life)
-        if life.ready == READING:
-            self.begun.append(life)
 
     def _stop(self, number: int, at: int) -> None:
         """Let a copy take no more requests."""
         self.ready[number] = OFF
-        self._changed = at
         if (life := self._alive[number]) is not None:
             life.stopped = at
         if not self.has[number]:
@@ -313,7 +253,6 @@ class Scaled:
 
     def _leaves(self, number: int, at: int) -> None:
         self.since[number] = OFF
-        self._changed = at
         if (life := self._alive[number]) is not None:
             life.off = at
         self.copies[number].forgets()
@@ -352,25 +291,3 @@ class Scaled:
             waited_s=sum(self._waits) / FEMTO,  # integers
             longest_s=max(self._waits, default=0) / FEMTO,
         )
-
-
-class Telling(Log):
-    """A log that tells an autoscaler of requests that begin and end."""
-
-    scaled: Scaled
-
-    def begins(self, time: int, requests: Iterable[int], cached: int = 0) -> None:
-        """As of the log."""
-        every = list(requests)
-        for request in every:
-            if self.live[request].begin < 0:
-                self.scaled.begins(time)
-        super().begins(time, every, cached)
-
-    def ends(self, time: int, requests: Iterable[int], out: int = 0) -> None:
-        """As of the log."""
-        every = list(requests)
-        numbers = [self.live[request].copy for request in every]
-        super().ends(time, every, out)
-        for number in numbers:
-            self.scaled.ended(number, time)

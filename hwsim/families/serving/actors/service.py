@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hwsim import ticks
 from hwsim.demand import Cost
@@ -22,7 +22,7 @@ from hwsim.families.serving.actors.tiers import TIERS, Tier, Tiers
 from hwsim.families.serving.results.log import Log
 from hwsim.families.serving.results.statistics import Goal, ServiceStatistics, TierUse, statistics
 from hwsim.families.serving.workload.plan import ServicePlan
-from hwsim.families.serving.workload.source import Asked, Listed, Source
+from hwsim.families.serving.workload.source import Source
 from hwsim.graph.opgraph import OpGraph
 from hwsim.machine import Machine
 from hwsim.origins import CASES, Case
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from hwsim.families.serving.actors.lanes import Lane
     from hwsim.families.serving.actors.scaled import Scaled
     from hwsim.families.serving.results.adapters import AdapterUse
-    from hwsim.families.serving.workload.scaling import Scale
 
 
 @dataclass(slots=True)
@@ -53,14 +52,12 @@ class Service:
     _exchanges: list[Exchanges] = field(init=False)
     _pace: list[Pace] = field(init=False)
     _lanes: Sequence[Lane] = ()
-    _weights: Sequence[Lane] = ()
     _scaled: Scaled | None = None
     _prompts: Scaled | None = None  # of the copies that read prompts apart
-    _prompt_weights: Sequence[Lane] = ()
 
     def __post_init__(self) -> None:
         plan = self.plan
-        self.log = (Log if plan.scale is None else _telling())(len(plan.batches), self.goal.limits_fs, self._warm_up)
+        self.log = Log(len(plan.batches), self.goal.limits_fs, self._warm_up)
         if plan.prompts is not None:
             self._apart(plan, plan.prompts)
             return
@@ -79,7 +76,10 @@ class Service:
             self.copies = [
                 Copy(number, plan.settings, plan.blocks, self.log, plan.held, lower=self._tiers()) for number in numbers
             ]
-        self._places(plan, self.copies)
+        if plan.adapters is not None and plan.adapters.slots is not None:
+            for copy in self.copies:
+                assert isinstance(copy, Copy)
+                copy.slots = Slots(plan.adapters, plan.adapters.slots)
         if plan.offload is not None:
             from hwsim.families.serving.actors.lanes import Lane
 
@@ -89,36 +89,14 @@ class Service:
                 for host, gpus in zip(kept.hosts, plan.copies, strict=True)
             ]
         if plan.scale is not None:
-            self._scales(plan, plan.scale)
+            from hwsim.families.serving.actors.scaled import Scaled
+
+            scaled = self._scaled = Scaled(plan.scale, self._router(), self.copies, plan.start)
+            self.log.begun, self.log.over = scaled.begins, scaled.ended
         self._exchanges = [Exchanges(plan, self.machine, gpus, self.slower) for gpus in plan.batches]
         tables = self.machine.kept(Tables)
         first = paced(plan)(plan, tables, self.slower, self._exchanges[0].seconds)
         self._pace = [first if number == 0 else first.also(self._exchanges[number].seconds) for number in numbers]
-
-    def _scales(self, plan: ServicePlan, scale: Scale) -> None:
-        """Copies that are started and stopped by the load."""
-        from hwsim.families.serving.actors.scaled import Scaled, Telling
-
-        self._scaled = Scaled(scale, self._router(), self.copies, plan.start)
-        assert isinstance(self.log, Telling)
-        self.log.scaled = self._scaled
-        self._weights = self._ways(plan, scale)
-
-    def _ways(self, plan: ServicePlan, scale: Scale) -> list[Lane]:
-        """The way of the weights to each copy, where they come from a disk."""
-        from hwsim.families.serving.actors.lanes import Lane
-
-        every = zip(scale.hosts, plan.copies, strict=True) if scale.disk else ()
-        return [Lane(self.machine, host, scale.disk, gpus, scale.weights, plan.name, "weights") for host, gpus in every]
-
-    @staticmethod
-    def _places(plan: ServicePlan, copies: Iterable[Copy | Static]) -> None:
-        """Give copies the places for adapters that their GPUs have, where not all are there."""
-        if plan.adapters is None or plan.adapters.slots is None:
-            return
-        for copy in copies:
-            assert isinstance(copy, Copy)
-            copy.slots = Slots(plan.adapters, plan.adapters.slots)
 
     def _used(self) -> AdapterUse | None:
         """Use of the places for adapters of all copies; None where all adapters are on the GPUs."""
@@ -130,10 +108,10 @@ class Service:
 
         waits = [wait for each in slots for wait in each.waits]
         taken, loads = (sum(getattr(each, name) for each in slots) for name in ("taken", "loads"))  # integers
-        loading = sum(each.loads * each.adapters.load for each in slots) / max(1, loads)  # integers: parts of a split differ
-        times = (loading, sum(waits), max(waits, default=0))  # integers
+        adapters = slots[0].adapters
+        times = (adapters.load if loads else 0, sum(waits), max(waits, default=0))  # integers
         load, waited, longest = (time / FEMTO for time in times)
-        return AdapterUse(slots[0].adapters.count, slots[0].places, taken, loads, load, len(waits), waited, longest)
+        return AdapterUse(adapters.count, slots[0].places, taken, loads, load, len(waits), waited, longest)
 
     def _tiers(self) -> Tiers | None:
         kept = self.plan.offload
@@ -173,10 +151,8 @@ class Service:
             from hwsim.families.serving.actors.scaled import Scaled
 
             self._scaled = Scaled(plan.scale, self._router(), self.copies[many:], plan.start)
-            self._prompts = of_prompts.scaled = Scaled(prompts.scale, Least(), self.copies[:many], plan.start)
-            self._weights, self._prompt_weights = self._ways(plan, plan.scale), self._ways(prompts, prompts.scale)
-        self._places(prompts, self.copies[:many])
-        self._places(plan, self.copies[many:])
+            self._prompts = Scaled(prompts.scale, Least(), self.copies[:many], plan.start)
+            log.begun = self._prompts.begins
         self._exchanges = [
             Exchanges(prompts if at < many else plan, self.machine, gpus, self.slower) for at, gpus in enumerate(every)
         ]
@@ -191,13 +167,12 @@ class Service:
         if plan.prompts is None:
             from hwsim.families.serving.actors.clocked import Clocked
 
-            return Clocked(*given, self._lanes, self._scaled, self._weights).actor(driver)
+            return Clocked(*given, self._lanes, self._scaled).actor(driver)
         from hwsim.families.serving.actors.apart import Apart, Links
 
         gpus = (*plan.prompts.batches, *plan.batches)
-        ways: dict[str, Any] = {"prompts": self._prompts, "prompt_weights": self._prompt_weights}
         links = Links(self.machine, plan.token_bytes)
-        return Apart(*given, (), self._scaled, self._weights, links=links, gpus=gpus, **ways).actor(driver)
+        return Apart(*given, (), self._scaled, links=links, gpus=gpus, prompts=self._prompts).actor(driver)
 
     def graph(self, like: OpGraph) -> OpGraph:
         """Everything that it does, as a graph on the capacities of another: only where it has its devices and links to itself."""
@@ -224,7 +199,7 @@ class Service:
 
     def is_alone(self, others: Iterable[Cost], drawn_by_services: Collection[str] = ()) -> bool:
         """Whether nothing else draws from its devices and links, and its copies do not slow each other: batches of stages may."""
-        if self.plan.stages > 1 or self.plan.prompts is not None or (self.plan.scale is not None and self.plan.scale.disk):
+        if self.plan.stages > 1 or self.plan.prompts is not None:
             return False
         drawn = [self._capacities(number) for number in range(len(self.copies))]
         mine = set().union(*drawn)
@@ -255,7 +230,7 @@ class Service:
         """The capacities that it draws from."""
         return set().union(
             *(self._capacities(number) for number in range(len(self.copies))),
-            *(lane.drawn() for lane in (*self._lanes, *self._weights, *self._prompt_weights)),
+            *(lane.drawn() for lane in self._lanes),
         )
 
     def _costs(self, known: Registry) -> list[Costs]:
@@ -266,7 +241,7 @@ class Service:
 
     def _source(self) -> Source:
         requests = self.plan.requests
-        return Asked(requests, self.plan.start) if requests.follow else Listed(iter(requests), self.plan.start)
+        return Source(requests, self.plan.start, requests.clients)
 
     def _router(self) -> Router:
         return router_of(self.plan.keys.router)
@@ -330,12 +305,6 @@ class Service:
             served = replace(served, prompt_scaling=started)
         readers = len(plan.prompts.copies)
         return replace(served, copies=len(stages_of), prompt_copies=readers, prompt_gpus=len(plan.prompts.copies[0]))
-
-
-def _telling() -> type[Log]:
-    from hwsim.families.serving.actors.scaled import Telling
-
-    return Telling
 
 
 def paced(plan: ServicePlan) -> type[Pace]:

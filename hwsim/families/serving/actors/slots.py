@@ -4,7 +4,6 @@
     slots.takes(sequence, now)       it joins; its adapter is loaded if it is not there
     slots.gives(sequence)            it needs its adapter no more
     slots.holds(sequence, now)       it waits for a place, and lets others pass
-    slots.refuses(sequence, now)     it waits for one where it stands
     slots.returns()                  those that may join now, in order
 
 An adapter that no request under way uses keeps its place until another takes it, the one that was used longest ago first. A
@@ -50,26 +49,24 @@ class Slots:
         adapter = self.adapters.of(sequence.number)
         return len(self._used) < self.places or adapter in self._used
 
-    def takes(self, sequence: Sequence, instant: int) -> int:
-        """A request joins; fs that it has waited for this place."""
+    def takes(self, sequence: Sequence, instant: int) -> None:
+        """A request joins."""
         adapter = self.adapters.of(sequence.number)
         self.taken += 1
         self._used[adapter] = self._used.get(adapter, 0) + 1
         since = self._since.pop(sequence.number, -1)
         if since >= 0:
             self.waits.append(instant - since)
-        waited = instant - since if since >= 0 else 0
         if self._used[adapter] > 1:
-            return waited
+            return
         if adapter in self._unused:
             del self._unused[adapter]
-            return waited
+            return
         if len(self._used) + len(self._unused) > self.places:
             del self._unused[next(iter(self._unused))]
         self.loads += 1
         self.coming += 1
         self._changed = True
-        return waited
 
     def gives(self, sequence: Sequence) -> None:
         """A request needs its adapter no more."""
@@ -82,16 +79,17 @@ class Slots:
 
     def holds(self, sequence: Sequence, instant: int) -> None:
         """A request waits for a place."""
-        self.refuses(sequence, instant)
+        self._since.setdefault(sequence.number, instant)
         self.held.append(sequence)
 
-    def refuses(self, sequence: Sequence, instant: int) -> None:
-        """Note that a request waits for a place from now on, in a line of its own."""
-        self._since.setdefault(sequence.number, instant)
+    @property
+    def is_due(self) -> bool:
+        """Whether some of those that wait may join after the next iteration."""
+        return self._changed and bool(self.held)
 
     def returns(self) -> list[Sequence]:
         """Requests that waited and may join now, in order."""
-        if not (self._changed and self.held):
+        if not self.is_due:
             return []
         self._changed = False
         free, back, rest = self.places - len(self._used), list[Sequence](), deque[Sequence]()

@@ -155,13 +155,13 @@ class Meters:
         self._marks(stay, time)
 
     def loads(self, stay: Stay, time: int) -> None:
-        """From now on it waits for keys and values."""
+        """From now on it waits for keys and values, or a place for its adapter."""
         self._waited(stay, time)
         stay.since = time
         self.coming = [each for each in self.coming if each is not stay]
 
-    def loaded(self, stay: Stay, time: int, part: int = LOADING) -> None:
-        """They have come, and it stands in the line again."""
+    def loaded(self, stay: Stay, time: int, part: int) -> None:
+        """What it waited for has come, and it stands in the line again; part: of its time."""
         stay.parts[part] += time - stay.since
         stay.seen = stay.noted = time
         stay.refused = None
@@ -182,17 +182,13 @@ class Meters:
 
     def writes(self, stay: Stay, time: int) -> None:
         """Its prompt is read and a token is out: the first, or the next one after it was put off."""
-        if stay.put_off >= 0:
-            stay.parts[AGAIN] += time - stay.put_off
-            stay.put_off = -1
-        else:
-            self._reads(stay, time)
+        self.is_read(stay, time)
         if stay.first < 0:
             stay.first, stay.to_first = time, tuple(stay.parts)
         self._marks(stay, time)
 
     def is_read(self, stay: Stay, time: int) -> None:
-        """Its prompt is read here, and its answer written elsewhere."""
+        """Its prompt is read here; its answer may be written elsewhere."""
         if stay.put_off >= 0:
             stay.parts[AGAIN] += time - stay.put_off
             stay.put_off = -1
@@ -200,10 +196,9 @@ class Meters:
             self._reads(stay, time)
         stay.since = time
 
-    def goes_on(self, stay: Stay, time: int, adapter: int = 0) -> None:
-        """It waited since its prompt came here from elsewhere, some of it for its adapter, and is worked on from now on."""
-        stay.parts[ADAPTER] += adapter
-        stay.parts[TURN] += time - stay.since - adapter
+    def goes_on(self, stay: Stay, time: int) -> None:
+        """It waited since its prompt came here from elsewhere, and is worked on from now on."""
+        stay.parts[TURN] += time - stay.since
         self._marks(stay, time)
 
     def puts_off(self, stay: Stay, time: int) -> None:

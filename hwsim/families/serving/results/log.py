@@ -7,7 +7,7 @@ more, a sample by a hash of their number. The course is kept in stretches of tim
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field
 from operator import attrgetter
 from typing import Final, TypeAlias
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hwsim import ticks
-from hwsim.families.serving.results.accounting import ADAPTER, HOST, NETWORK, PARTS, Meters, Refusal, Stay
+from hwsim.families.serving.results.accounting import HOST, NETWORK, PARTS, Meters, Refusal, Stay
 from hwsim.families.serving.results.course import Course
 from hwsim.families.serving.results.piles import Pile
 from hwsim.records import dataclass
@@ -109,6 +109,7 @@ class Log:
         warm_up: fs from the first arrival in which requests do not count; None: until the steady state.
         meters: one for each copy. live: requests under way. gaps: times between the tokens of answers, fs.
         sampled: rows are of a sample. cut: requests of the beginning that do not count.
+        begun, over: are told of each request that begins (fs) and is answered (copy, fs).
     """
 
     copies: int
@@ -129,6 +130,8 @@ class Log:
     worked: int = 0
     put_off: int = 0
     read_again: int = 0
+    begun: Callable[[int], None] | None = None
+    over: Callable[[int, int], None] | None = None
     below: list[int] = field(default_factory=list)  # tokens of prompts that came from each tier below the GPUs
     _ended: list[Stay] = field(default_factory=list)
     _kept: list[Columns] = field(default_factory=list)
@@ -169,34 +172,25 @@ class Log:
         for request in requests:
             stay = self.live[request]
             if stay.begin < 0:
+                if self.begun is not None:
+                    self.begun(time)
                 stay.cached = cached
                 self.meters[stay.copy].begins(stay, time)
                 self.course.counts(self.course.began, time)
 
-    def loads(self, time: int, request: int, tokens: Sequence[int]) -> None:
-        """A request waits for keys and values of `tokens` tokens from each tier below the GPUs."""
+    def holds(self, time: int, request: int, tokens: Sequence[int] = ()) -> None:
+        """A request is passed by others: it waits for its adapter's place, or for `tokens` tokens of each tier below the GPUs."""
         stay = self.live[request]
         if stay.begin < 0:
             self.meters[stay.copy].loads(stay, time)
-            self.below = [a + b for a, b in zip(self.below or [0] * len(tokens), tokens, strict=True)]
+            if tokens:
+                self.below = [a + b for a, b in zip(self.below or [0] * len(tokens), tokens, strict=True)]
 
-    def loaded(self, time: int, request: int) -> None:
-        """They have come."""
+    def frees(self, time: int, request: int, part: int) -> None:
+        """It stands in the line again; part: of its time, in which it waited."""
         stay = self.live[request]
         if stay.begin < 0:
-            self.meters[stay.copy].loaded(stay, time)
-
-    def holds(self, time: int, request: int) -> None:
-        """A request waits for a place for its adapter, and others pass it."""
-        stay = self.live[request]
-        if stay.begin < 0:
-            self.meters[stay.copy].loads(stay, time)
-
-    def frees(self, time: int, request: int) -> None:
-        """It stands in the line again."""
-        stay = self.live[request]
-        if stay.begin < 0:
-            self.meters[stay.copy].loaded(stay, time, ADAPTER)
+            self.meters[stay.copy].loaded(stay, time, part)
 
     def reads(self, request: int, time: int) -> None:
         """Time of the iteration that has ended went to a part of this prompt."""
@@ -265,6 +259,8 @@ class Log:
             self.meters[stay.copy].ends(stay, time + out)
             self.course.counts(self.course.ended, time + out)
             self._ended.append(stay)
+            if self.over is not None:
+                self.over(stay.copy, time)
         if len(self._ended) >= BLOCK:
             self.settle()
 
@@ -281,13 +277,13 @@ class Log:
         if out:
             stay.first, stay.to_first = time, tuple(stay.parts)
 
-    def goes_on(self, time: int, request: int, copy: int, adapter: int = 0) -> None:
-        """It joins the iterations of that copy; adapter: fs that it waited there for a place for its adapter."""
+    def goes_on(self, time: int, request: int, copy: int) -> None:
+        """It joins the iterations of that copy."""
         stay = self.live[request]
         if stay.first >= 0:
             self._joined[copy][request] = stay.since
         stay.copy = copy
-        self.meters[copy].goes_on(stay, time, adapter)
+        self.meters[copy].goes_on(stay, time)
 
     def puts_off(self, time: int, request: int, lost: int) -> None:
         """A request gives up its blocks; lost: tokens that it has to read again."""

@@ -53,6 +53,10 @@ def plan_service(tree: Tree, machine: Machine, mistakes: Mistakes, *, name: str 
             keys.offload.place, "tiers below the GPUs are not modelled for prompts that are read apart", "leave them out"
         )
         return None
+    if keys.adapters is not None and keys.adapters.slots is not None:
+        message = "adapters that are loaded on demand are not modelled for prompts that are read apart"
+        mistakes.add(keys.adapters.place, message, "leave out `slots`: all adapters are on the GPUs")
+        return None
     plans = []
     for part, at in ((split.prefill, written.get("prefill") or tree), (split.decode, written.get("decode") or tree)):
         of_part = replace(
@@ -164,7 +168,7 @@ def _planned(
         settings = replace(settings, late=offload.late)
     scale = None
     if keys.scale is not None:
-        scale = scale_of(keys.scale, machine, copies, memory.weights, mistakes)
+        scale = scale_of(keys.scale, copies, memory.weights, mistakes)
         if scale is None:
             return None
     return ServicePlan(

@@ -58,7 +58,6 @@ class Requests:
         most: prompt and answer of the one with the most tokens.
         clients: how many ask, the next one when one is answered; None: requests come on their own. The arrival of a request
             that follows none is then the time that its client thinks before it.
-        turns: some follow the answer to another.
     """
 
     make: Callable[[], Iterator[Request]]
@@ -68,7 +67,6 @@ class Requests:
     most: tuple[int, int]
     cut: int = 0
     clients: int | None = None
-    turns: bool = False
 
     def __len__(self) -> int:
         return self.count
@@ -81,11 +79,6 @@ class Requests:
         """Mean tokens of a prompt and of an answer."""
         count = max(1, self.count)
         return self.prompt_tokens / count, self.output_tokens / count
-
-    @property
-    def follow(self) -> bool:
-        """Whether some come after an answer."""
-        return self.clients is not None or self.turns
 
 
 def draw(keys: InferKeys, longest: int, *, answers: bool = True) -> Requests:
@@ -225,8 +218,7 @@ def _listed(rows: list[Request], cut: int = 0, clients: int | None = None) -> Re
     """Requests that are all known."""
     most = max(rows, key=lambda row: row.prompt + row.output)
     prompts, outputs = sum(row.prompt for row in rows), sum(row.output for row in rows)  # integers
-    turns = any(row.after >= 0 for row in rows)
-    return Requests(lambda: iter(rows), len(rows), prompts, outputs, (most.prompt, most.output), cut, clients, turns)
+    return Requests(lambda: iter(rows), len(rows), prompts, outputs, (most.prompt, most.output), cut, clients)
 
 
 def _traced(name: str, place: Place, longest: int, count: int | None, *, answers: bool) -> Requests:

@@ -1,15 +1,15 @@
 """`scale:` copies are started and stopped by the load.
 
 scale: {target: 20, start: 90 s}
-scale: {least: 0, most: 8, by: waiting, target: 5, start: {disk: disk0, engine: 40 s}, delay: 5 min, limit: 64}
+scale: {least: 0, most: 8, by: waiting, target: 5, start: {rate: 2 GB/s, engine: 40 s}, delay: 5 min, limit: 64}
 
 Every `every` the mean of what is counted over the `window` is divided by what a copy is to have; rounded up, that is the
 number of copies wanted. More are started at once; fewer only when no more were wanted all through the `delay`. As Knative's
 autoscaler has it; a Horizontal Pod Autoscaler of Kubernetes is {every: 15 s, window: 15 s, delay: 5 min}, but for its
 tolerance of 10 %.
 
-**Source**: knative/serving, config/core/configmaps/autoscaler.yaml (a look every 2 s, a stable window of 60 s, no delay, a panic
-window of 10 % where 200 % of the copies are wanted); kubernetes.io, Horizontal Pod Autoscaling (15 s, stabilisation of 300 s).
+**Source**: knative/serving, config/core/configmaps/autoscaler.yaml (a look every 2 s, a stable window of 60 s, no delay);
+kubernetes.io, Horizontal Pod Autoscaling (15 s, stabilisation of 300 s). **Range**: Knative's panic window is left out.
 """
 
 from __future__ import annotations
@@ -18,9 +18,7 @@ from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from hwsim import ticks
-from hwsim.families.serving.workload.offload import host_near
 from hwsim.families.serving.workload.settings import ANY
-from hwsim.machine import Machine, NoRoute, UnknownName
 from hwsim.records import dataclass
 from hwsim.spec import Mistakes, Place, field, place_field
 from hwsim.units import BytesPerSecond, Seconds
@@ -33,8 +31,9 @@ class StartKeys:
     """The time from the start of a copy to its first request: its weights are read, then the server gets ready."""
 
     engine: Seconds = field("of the server, besides its weights: process, compiling, graphs", minimum=0.0, example="40 s")
-    disk: str | None = field("read from there, over the machine's links", default=None, example="disk0")
-    rate: BytesPerSecond | None = field("or read at this rate", default=None, exclusive_minimum=0.0, example="2 GB/s")
+    rate: BytesPerSecond | None = field(
+        "at which its weights are read (default: in no time)", default=None, exclusive_minimum=0.0, example="2 GB/s"
+    )
     place: Place = place_field()
 
 
@@ -56,23 +55,15 @@ class ScaleKeys:
     )  # fmt: skip
     every: Seconds = field("from one look to the next", default=2.0, minimum=1e-3)
     window: Seconds = field("over which the count is averaged", default=60.0, minimum=1e-3)
-    panic: Seconds | None = field(
-        "where twice the copies that are ready are wanted over so long, they are started, and none is stopped for a window",
-        default=None, minimum=1e-3, example="6 s",
-    )  # fmt: skip
     delay: Seconds = field("no more are wanted for so long before a copy is stopped", default=0.0, minimum=0.0, example="5 min")
     place: Place = place_field()
 
     def problems(self) -> Iterator[tuple[str, str, str]]:
         """(key, message, hint) of what cannot be."""
-        if isinstance(self.start, StartKeys) and self.start.disk is not None and self.start.rate is not None:
-            yield "start", "weights are read from a disk, or at a rate", "leave out one of them"
         if self.most is not None and self.most < self.least:
             yield "most", f"{self.most} copies at most, and {self.least} at least", f"most: {max(1, self.least)}"
         if self.every > self.window:
             yield "every", "a look comes only after the window that it looks at", "a window that is longer than `every`"
-        if self.panic is not None and not self.every <= self.panic <= self.window:
-            yield "panic", "shorter than a look, or longer than the window", f"panic: {max(self.every, self.window / 10):g} s"
         if self.limit is not None and self.by == "requests" and self.limit < self.target:
             yield (
                 "limit",
@@ -86,9 +77,7 @@ class Scale:
     """Rules of scaling; times in fs.
 
     Args:
-        start: time from the start of a copy until it is ready, or from when its weights are read.
-        hosts, disk: where these pass; "": no disk.
-        weights: bytes on each GPU. looks, panic: in a window.
+        start: time from the start of a copy until it is ready. looks: in a window.
     """
 
     least: int
@@ -100,16 +89,10 @@ class Scale:
     start: int
     every: int
     looks: int
-    panic: int
     delay: int
-    hosts: tuple[str, ...] = ()
-    disk: str = ""
-    weights: float = 0.0
 
 
-def scale_of(
-    keys: ScaleKeys, machine: Machine, copies: Sequence[Sequence[str]], weights: float, mistakes: Mistakes
-) -> Scale | None:
+def scale_of(keys: ScaleKeys, copies: Sequence[Sequence[str]], weights: float, mistakes: Mistakes) -> Scale | None:
     """The rules that a file asks for; None once its mistakes are noted.
 
     weights: bytes on each GPU.
@@ -120,20 +103,9 @@ def scale_of(
         counts = f"{keys.least} copies at least, {first} at first and {most} at most; the GPUs hold {len(copies)}"
         mistakes.add(keys.place, counts, "fewer copies, or more GPUs")
         return None
-    seconds, hosts, disk = keys.start, list[str](), ""
+    seconds = keys.start
     if isinstance(seconds, StartKeys):
-        stated = seconds
-        seconds = stated.engine
-        if stated.rate is not None:
-            seconds += weights * len(copies[0]) / stated.rate
-        elif stated.disk is not None:
-            try:
-                disk = machine.one(stated.disk)
-                hosts = [host_near(machine, gpus[0]) for gpus in copies]
-                machine.read(disk, 1.0, to=hosts[0])
-            except (UnknownName, NoRoute, ValueError) as error:
-                mistakes.add(stated.place, f"weights cannot be read: {error}", "disk: disk0")
-                return None
+        seconds = seconds.engine + (0.0 if seconds.rate is None else weights * len(copies[0]) / seconds.rate)
     return Scale(
         least=keys.least,
         most=most,
@@ -144,15 +116,11 @@ def scale_of(
         start=ticks.femtoseconds(seconds),
         every=ticks.femtoseconds(keys.every),
         looks=max(1, round(keys.window / keys.every)),
-        panic=0 if keys.panic is None else max(1, round(keys.panic / keys.every)),
         delay=ticks.femtoseconds(keys.delay),
-        hosts=tuple(hosts),
-        disk=disk,
-        weights=weights,
     )
 
 
 def always(copies: int) -> Scale:
     """The rules of copies that are all there, always."""
     look = ticks.femtoseconds(2.0)
-    return Scale(copies, copies, copies, 1.0, "requests", ANY, 0, every=look, looks=30, panic=0, delay=0)
+    return Scale(copies, copies, copies, 1.0, "requests", ANY, 0, every=look, looks=30, delay=0)

@@ -3,61 +3,18 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
-from typing import Protocol
+from collections.abc import Iterable
 
-from hwsim.families.serving.workload.requests import Request, Requests
-
-
-class Source(Protocol):
-    """Requests as they come."""
-
-    def time(self) -> int | None:
-        """When the next request comes, fs; None: none does, as far as is known now."""
-
-    def take(self) -> tuple[int, Request]:
-        """The next request, and its number."""
-
-    def unasked(self) -> int | None:
-        """When the next of those comes that wait for no answer, fs."""
-
-    def ended(self, number: int, at: int) -> tuple[int, int] | None:
-        """A request is answered: when the one comes that waited for it, and its number."""
+from hwsim.families.serving.workload.requests import Request
 
 
-class Listed:
-    """Requests that come when they come, whatever is answered."""
+class Source:
+    """Requests as they come, some after an answer: turns of conversations, and requests by clients, one after another."""
 
-    def __init__(self, requests: Iterator[Request], start: int = 0) -> None:
-        self._requests = requests
-        self._start = start
-        self._number = -1
-        self._next = next(requests, None)
-
-    def time(self) -> int | None:
-        """When the next request comes, fs."""
-        return None if self._next is None else self._start + self._next.arrival
-
-    def take(self) -> tuple[int, Request]:
-        """The next request, and its number."""
-        assert self._next is not None
-        found, self._next = self._next, next(self._requests, None)
-        self._number += 1
-        return self._number, found
-
-    unasked = time
-
-    def ended(self, number: int, at: int) -> None:
-        """Nobody waits for it to ask again."""
-
-
-class Asked:
-    """Requests, some after an answer: turns of conversations, and requests by clients, one after another."""
-
-    def __init__(self, requests: Requests, start: int = 0) -> None:
+    def __init__(self, requests: Iterable[Request], start: int = 0, clients: int | None = None) -> None:
         self._rows = enumerate(requests)
         self._row = next(self._rows, None)
-        self._clients = requests.clients
+        self._clients = clients
         self._start = start
         self._due: list[tuple[int, int, Request]] = []
         self._asked: list[tuple[int, int, Request]] = []  # those that waited for an answer
