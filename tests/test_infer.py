@@ -124,12 +124,6 @@ def test_a_full_cache_puts_requests_off_and_every_token_is_written_all_the_same(
     assert tight.latency.mean > roomy.latency.mean
 
 
-def test_without_load_the_cache_holds_one_request_at_its_end() -> None:
-    found = served(model="llama-3-8b", prompt=160, output=81, requests=1)
-    assert found.cache_tokens is not None
-    assert found.cache_peak * found.cache_tokens == pytest.approx(240)
-
-
 # ---- more, and better ----
 
 
@@ -150,21 +144,6 @@ def test_continuous_batching_writes_at_least_as_many_tokens_a_second(rate: str) 
     continuous, static = served(**keys), served(**keys, batching="static")
     assert static.tokens_per_s <= continuous.tokens_per_s * (1 + 1e-9)
     assert static.latency.mean >= continuous.latency.mean
-
-
-def test_chunks_keep_the_time_between_tokens_even() -> None:
-    keys: dict[str, Any] = {
-        "model": "llama-3-8b",
-        "prompt": 3000,
-        "output": 100,
-        "requests": 60,
-        "arrivals": {"poisson": "4 1/s"},
-    }
-    whole, cut = served(**keys), served(**keys, chunk=512)
-    assert whole.gap is not None
-    assert cut.gap is not None
-    assert cut.gap.p99 < whole.gap.p99
-    assert cut.gap.max < 0.5 * whole.gap.max
 
 
 # ---- the same again ----

@@ -262,13 +262,6 @@ def test_more_requests_than_can_be_answered_are_said() -> None:
     assert "warning      overloaded: " in summary(run)
 
 
-@pytest.mark.parametrize("arrivals", [{"poisson": "1 1/s"}, {"every": "1 s"}, "all at once"])
-def test_a_service_that_keeps_up_is_not_called_overloaded(arrivals: Any) -> None:
-    run = simulated(infer=service(requests=100, prompt=1000, output=10, device="gpu0", arrivals=arrivals))
-    assert not run.serving[0].overloaded
-    assert "more than it can answer" not in summary(run)
-
-
 def test_a_gpu_without_a_number_that_a_service_needs_is_refused_in_words() -> None:
     gpu = {"kind": "gpu", "flop": {"fp16": "100 TFLOP/s"}, "memory": {"size": "80 GB", "bandwidth": "2 TB/s"}}
     keys = {"model": "gpt2", "dtype": "fp16", "requests": 4, "arrivals": {"poisson": "100 1/s"}, "prompt": 90, "output": 10}

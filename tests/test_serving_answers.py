@@ -94,16 +94,6 @@ def test_percentiles_have_the_range_of_other_draws_where_the_run_is_long_enough(
         assert all(row.low_s <= row.value_s <= (row.high_s or row.value_s) for row in run.sampling)
 
 
-def test_what_limits_is_said_in_words() -> None:
-    asked = workload(memory="2.42 %", prompt={"uniform": [500, 1500]}, arrivals="all at once", requests=60)
-    [found] = simulate("dgx-h100", asked, expect=False).serving
-    slow = next(where for where in found.where if (where.measure, where.percentile) == ("ttft", 99))
-    assert slow.parts[0][0] == "room"  # the line is served in order, and the cache holds a few
-    few = served(batch=2, arrivals={"poisson": "200 1/s"}, requests=100)
-    slow = next(where for where in few.where if (where.measure, where.percentile) == ("ttft", 99))
-    assert slow.parts[0][0] == "seats"
-
-
 def test_a_figure_of_services_is_refused_in_words(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text(json.dumps(workload(requests=5)), encoding="utf-8")
     asked = ["simulate", "dgx-h100", str(tmp_path / "a.yaml"), "--plot", "services", str(tmp_path / "a.svg")]
@@ -126,12 +116,3 @@ def test_more_than_the_capacity_is_overload_however_the_number_there_bends(seed:
     assert found.overloaded
     asked["infer"] = {**infer, "arrivals": {"poisson": "20 1/s"}}
     assert not simulate("dgx-h100", asked, expect=False, interval=False).serving[0].overloaded
-
-
-def test_the_rate_that_came_is_said_where_fewer_were_answered(tmp_path: Path) -> None:
-    asked = workload(arrivals={"poisson": "20000 1/s"}, requests=30)
-    (tmp_path / "a.yaml").write_text(json.dumps(asked), encoding="utf-8")
-    [found] = simulate("dgx-h100", asked, expect=False).serving
-    assert found.offered_per_s > 1.02 * found.requests_per_s
-    told = CliRunner().invoke(main, ["simulate", "dgx-h100", str(tmp_path / "a.yaml")]).output
-    assert "requests/s came" in told or "answered until the last answer" in told

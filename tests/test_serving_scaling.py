@@ -247,44 +247,6 @@ def test_a_copy_that_is_always_on_costs_its_share_of_the_machine(device: str, mo
         assert items[name] / part.seconds == pytest.approx(share * entire[name] / whole.seconds, rel=1e-9)
 
 
-def test_cost_and_energy_are_of_copies_that_were_on() -> None:
-    keys: dict[str, Any] = {**BURSTS, "device": "gpu*", "requests": 80}
-    always, scaled_run = served("auto", **keys), served("auto", **keys, scale={**RULES, "target": 3})
-    found = only(scaled_run).scaling
-    assert found is not None
-    bills = [bill_of(run, Paying(load_prices(), "on_demand")) for run in (always, scaled_run)]
-    whole, part = (bill.cost.total for bill in bills if bill.cost is not None)
-    assert whole is not None
-    assert part is not None
-    assert part.value * always.makespan_s / whole.value == pytest.approx(found.gpu_hours * 3600 / 8, rel=1e-6)
-    watts = [bill.energy.watts for bill in bills if bill.energy is not None]
-    assert watts[1] < 0.8 * watts[0]
-    said = str(scaled_run)
-    assert "without `scale:` all 8 GPUs are paid for" in " ".join(bills[1].notes)
-    assert f"{found.starts} started, {found.stops} stopped" in " ".join(said.split())
-
-
-def test_memory_is_taken_by_copies_that_are_on() -> None:
-    """What holds keys and values of a copy is free for others before it starts, and once it has answered its last request."""
-    busy = {"program": [{"copy": {"name": "in", "from": "cpu0", "to": "gpu1", "bytes": "40 GB", "writes": "x"}}]}
-    infer = {"model": SMALL, "device": "gpu0..1", "parallel": {"tp": 1, "dp": 2}, "prompt": 100, "output": 20, "memory": "90 %"}
-
-    def taken(rate: str, requests: int, least: int) -> dict[str, Any]:
-        scale = {**RULES, "least": least, "most": 2, "target": 6, "start": "50 ms"}
-        service = {"infer": {**infer, "arrivals": {"poisson": rate}, "requests": requests, "scale": scale}}
-        run = hwsim.simulate("dgx-h100", {"hwsim": "workload/1", "jobs": {"chat": service, "batch": busy}}, expect=False)
-        scaling = run.serving[0].scaling
-        assert scaling is not None
-        assert scaling.peak == least
-        return {each.device: each for each in run.memory}
-
-    few = taken("20 1/s", 20, 1)
-    assert few["gpu1"].peak == 40_000_000_000  # the second copy never starts
-    assert few["gpu0"].peak > 70e9
-    with pytest.raises(hwsim.OutOfMemory, match="gpu1"):
-        taken("20 1/s", 20, 2)
-
-
 def test_memory_of_a_copy_is_given_back_with_it() -> None:
     infer = {"model": SMALL, "device": "gpu0..1", "parallel": {"tp": 1, "dp": 2}, "prompt": 100, "output": 20,
              "arrivals": {"bursts": {"poisson": "2 1/s", "size": 40}}, "requests": 200,

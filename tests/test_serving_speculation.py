@@ -38,7 +38,8 @@ def play(rows: list[Request], keys: dict[str, Any], blocks: int, guesses: Specul
     found = Settings(**keys, verified=1 + guesses.tokens)
     log = Log(1)
     copy = Speculating(0, found, blocks, log, guesses=guesses)
-    end = Alone([copy], [Pieces(guesses, skip=skip)], found, Source(rows), log).play()
+    pace: Any = Pieces(guesses, skip=skip)
+    end = Alone([copy], [pace], found, Source(rows), log).play()
     assert copy.pool.free == blocks
     assert copy.requests == copy.context == copy.part == 0
     columns = log.finish()
