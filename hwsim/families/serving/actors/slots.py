@@ -80,6 +80,7 @@ class Slots:
     def holds(self, sequence: Sequence, instant: int) -> None:
         """A request waits for a place."""
         self._since.setdefault(sequence.number, instant)
+        self._changed = self._changed and bool(self.held)  # what came before it has no place for it
         self.held.append(sequence)
 
     @property
