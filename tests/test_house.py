@@ -20,7 +20,7 @@ BUDGETS: Final = {  # code lines
     "explorer": 1_249,
     "exporters": 190,
     "failures": 661,
-    "families": 16_802,
+    "families": 16_803,
     "functions": 1_097,
     "graph": 1_505,
     "hwsim": 1_780,
