@@ -54,8 +54,11 @@ def test_copies_that_exchange_for_nothing_take_their_part_of_the_time(gpus: int)
     assert seconds(server(gpus)) == pytest.approx(seconds(server(1)) / gpus, rel=1e-6)
 
 
-def test_steps_follow_each_other() -> None:
-    assert seconds(server(2), steps=5) == pytest.approx(5 * seconds(server(2)), rel=1e-6)
+@pytest.mark.parametrize("by", ["all-reduce", "parameter-server"])
+def test_steps_follow_each_other(by: str) -> None:
+    machine = server(2, "10 GB/s")
+    once, often = (seconds(machine, steps=steps, synchronise={"by": by, "overlap": False}) for steps in (1, 5))
+    assert often == pytest.approx(5 * once, rel=1e-6)
 
 
 @pytest.mark.parametrize("bandwidth", [5e9, 50e9, 200e9])

@@ -18,6 +18,7 @@ from hwsim.spec import Mistakes, Place, Problem, Tree, check_header, decode, fie
 from hwsim.units import Ratio, Seconds
 
 FORMAT: Final = "failures/1"
+COUNTED: Final = "failures: 3, among: 64, during: 90 day"  # an example
 USUAL: Final = "meta-llama-3"  # the library's rates, unless others are named
 
 
@@ -39,17 +40,9 @@ class Part:
         """(key, message, hint) of what cannot be."""
         counted = (self.failures, self.among, self.during)
         if (self.mtbf is None) == all(each is None for each in counted):
-            yield (
-                "mtbf",
-                "a part has either an `mtbf` or counted failures",
-                "mtbf: 50000 h   or   failures: 3, among: 64, during: 90 day",
-            )
+            yield "mtbf", "a part has either an `mtbf` or counted failures", f"mtbf: 50000 h   or   {COUNTED}"
         elif self.mtbf is None and None in counted:
-            yield (
-                "failures",
-                "counted failures need all of `failures`, `among` and `during`",
-                "failures: 3, among: 64, during: 90 day",
-            )
+            yield "failures", "counted failures need all of `failures`, `among` and `during`", COUNTED
 
     @property
     def seconds(self) -> float:

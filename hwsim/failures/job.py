@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Protocol
+from typing import Any, Final, Protocol
 
 from hwsim.failures.file import Failures, Restart, Spares, Spread
 from hwsim.records import dataclass
+
+SAME: Final = ("name", "restart", "spares", "spread", "shape", "runs", "seed")  # of a file of rates, and of a job
 
 
 class Parts(Protocol):
@@ -125,15 +127,5 @@ def job_sized(failures: Failures, counts: dict[str, int]) -> Job:
     if not any(cause.rate > 0 for cause in causes):
         kinds = ", ".join(sorted({cause.of for cause in causes}))
         raise ValueError(f"the job has none of the parts that fail: {kinds}")
-    return Job(
-        name=failures.name,
-        gpus=counts.get("gpu", 0),
-        nodes=counts.get("node", 1),
-        causes=causes,
-        restart=failures.restart,
-        spares=failures.spares,
-        spread=failures.spread,
-        shape=failures.shape,
-        runs=failures.runs,
-        seed=failures.seed,
-    )
+    same: dict[str, Any] = {key: getattr(failures, key) for key in SAME}
+    return Job(gpus=counts.get("gpu", 0), nodes=counts.get("node", 1), causes=causes, **same)

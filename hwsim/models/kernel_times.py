@@ -136,11 +136,9 @@ class KernelTimes:
             return dataclasses.replace(work, attention=dataclasses.replace(work.attention, library=self.framework.kernels))
         if work.experts is not None:
             name = f"{self.framework.kernels} {work.experts.kernel.partition(' ')[2]}"
-            return (
-                work
-                if work.experts.kernel == name
-                else dataclasses.replace(work, experts=dataclasses.replace(work.experts, kernel=name))
-            )
+            if work.experts.kernel == name:
+                return work
+            return dataclasses.replace(work, experts=dataclasses.replace(work.experts, kernel=name))
         if work.mix == "matmul":
             product, starts = work.product, self.framework.starts
             if product is not None and self.framework.software:

@@ -153,12 +153,9 @@ def llama4(config: Config) -> Keys:
     keys["shared"] = Told(told(keys, "ffn").value, "as wide as an expert")
     ropes = config.listed("no_rope_layers", int)
     interval = config.count("no_rope_layer_interval", default=4).value
-    chunked = (
-        [each == 1 for each in ropes.value]
-        if ropes and len(ropes.value) == count
-        else [(at + 1) % interval > 0 for at in range(count)]
-    )
-    types = ["chunked_attention" if each else "full_attention" for each in chunked]
+    types = every(count, interval, "chunked_attention")
+    if ropes and len(ropes.value) == count:
+        types = ["chunked_attention" if each == 1 else "full_attention" for each in ropes.value]
     each, origin = seen(config, keys, types, "attention_chunk_size")
     feed: list[Each] = [{} if at in some else {"experts": 1, "ffn": dense.value} for at in range(count)]
     if not some & set(range(count)):

@@ -124,15 +124,8 @@ class Kinds:
         """Whether every replica has the same kinds in the same places."""
         if not self.of:
             return True
-        return (
-            len(
-                {
-                    tuple(self.of[name] for stage in range(layout.pp) for name in layout.group(stage, replica))
-                    for replica in range(layout.dp)
-                }
-            )
-            == 1
-        )
+        groups = ([layout.group(stage, replica) for stage in range(layout.pp)] for replica in range(layout.dp))
+        return len({tuple(self.of[name] for group in of_replica for name in group) for of_replica in groups}) == 1
 
     def first_of_each(self, devices: Sequence[str]) -> list[str]:
         """The first device of each kind."""

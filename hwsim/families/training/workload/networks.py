@@ -43,13 +43,8 @@ OF_TRANSFORMERS: Final = (
 )  # fmt: skip
 
 
-def check(keys: TrainKeys, tree: Tree, mistakes: Mistakes) -> None:
-    """Note every mistake that needs no machine to be seen."""
-    _stated(keys, tree, mistakes)
-
-
-def _stated(keys: TrainKeys, tree: Tree, mistakes: Mistakes) -> tuple[SynchroniseKeys | None, ParallelKeys]:
-    """The keys by themselves."""
+def check(keys: TrainKeys, tree: Tree, mistakes: Mistakes) -> tuple[SynchroniseKeys | None, ParallelKeys]:
+    """Note every mistake that needs no machine to be seen; the keys of the parts."""
     for key in OF_TRANSFORMERS:
         if tree.get(key) is not None:
             mistakes.add(tree.key_place(key), f"a network has no `{key}`: that is of transformers")
@@ -86,7 +81,7 @@ def planned(
         value = tree.get(key)
         mistakes.add(value.place if value is not None else tree.place, message, hint)
 
-    synchronise, parallel = _stated(keys, tree, mistakes)
+    synchronise, parallel = check(keys, tree, mistakes)
     if parallel.cp > 1 or parallel.ep > 1:
         wrong("parallel", "a network has no sequences and no experts to split: dp, tp and pp")
     if not devices:

@@ -141,9 +141,8 @@ class Segments:
         self._made: dict[tuple[Groups, tuple[int, ...]], Recipe] = {}
         self._collectives: dict[tuple[object, ...], Cost] = {}
         self._parts: dict[tuple[int, float, str], tuple[Cost, Cost]] = {}  # by the id of a cost: it, and its part
-        self._sent: dict[tuple[int, int, int], int] = {}  # by stages and replica
         self._indices: dict[int, int] = {}  # by id of such a part
-        self._groups: dict[tuple[int, int], tuple[Names, ...]] = {}
+        self.sending, self._across = functools.cache(self._sending), functools.cache(self.layout.across)
 
     def kernel(self, kernel: Kernel, group: Names, waiting: float = 0.0) -> int:
         """A kernel on each GPU of a stage group, and `waiting` seconds of the host after it."""
@@ -298,13 +297,10 @@ class Segments:
             self._collectives[key] = self._exchanges.of(item, self.layout.exchanging(item.axis, stage, replica))
         return self._collectives[key]
 
-    def sending(self, stage: int, target: int, replica: int) -> int:
+    def _sending(self, stage: int, target: int, replica: int) -> int:
         """Index of the cost of a send from stage to stage, concurrent with the sends of the replicas it represents."""
-        key = stage, target, replica
-        if key not in self._sent:
-            others = [self._sends(stage, target, other) for other in self.represented.near[replica] if other != replica]
-            self._sent[key] = self._builder.cost(self._with(self._sends(*key), others))
-        return self._sent[key]
+        others = [self._sends(stage, target, other) for other in self.represented.near[replica] if other != replica]
+        return self._builder.cost(self._with(self._sends(stage, target, replica), others))
 
     def _with(self, cost: Cost, others: Sequence[Cost]) -> Cost:
         """An op together with the ops of replicas that it represents, as far as they share capacities."""
@@ -328,11 +324,6 @@ class Segments:
             {name: part * amount for name, amount in cost.demand.amounts},
             {name: (part * amount, unit) for name, amount, unit in cost.moved},
         )
-
-    def _across(self, stage: int, size: int) -> tuple[Names, ...]:
-        if (stage, size) not in self._groups:
-            self._groups[stage, size] = self.layout.across(stage, size)
-        return self._groups[stage, size]
 
     def exchanging(self, stage: int, item: Exchange, count: float = 1.0) -> Cost:
         """A collective of all replicas of a stage, one of `count` pieces."""

@@ -64,11 +64,7 @@ def planned(
     except (NotAlike, NoRoute, CannotCollect) as error:
         mistakes.add(_place(tree, "parallel"), f"no plan can be found: {error}", f"say it, such as parallel: {SIZE}")
         return None
-    plan, stages, pieces = (
-        laid.plan,
-        range(laid.plan.pp),
-        [hiding.pieces(laid, stage, keys.buckets) for stage in range(laid.plan.pp)],
-    )
+    plan, stages = laid.plan, range(laid.plan.pp)
     sizes = {axis: getattr(plan, axis) for axis in ("order", "tp", "cp", "pp", "ep", "chunks")}
     return Plan(
         layout=layout_of(machine, devices, dp=laid.dp, **sizes),
@@ -80,7 +76,7 @@ def planned(
         schedule=plan.schedule,
         steps=keys.steps,
         exchange=Pieces(
-            counts=pieces,
+            counts=[hiding.pieces(laid, stage, keys.buckets) for stage in stages],
             shards=laid.shards,
             waiting=framework.step,
             detail=keys.detail,
