@@ -87,6 +87,11 @@ def test_layers_one_by_one_take_as_long_as_all_at_once() -> None:
     keys = {"model": "llama-3-8b", "global_batch": 8, "parallel": {"tp": 4, "pp": 2}}
     whole, parts = (trained(NODE, detail=detail, **keys) for detail in ("stage", "layer"))
     assert parts.step_s == pytest.approx(whole.step_s, rel=1e-3)
+    assert (parts.computing, parts.exposed, parts.bubble) == pytest.approx(
+        (whole.computing, whole.exposed, whole.bubble), abs=0.01
+    )
+    assert whole.computing + whole.exposed + whole.bubble == pytest.approx(1.0)
+    assert whole.exposed > 0.05
 
 
 @pytest.mark.parametrize(("schedule", "chunks"), [("gpipe", 1), ("1f1b", 1), ("interleaved", 3)])
