@@ -14,7 +14,7 @@ import math
 from hwsim.demand import Term, soft_max
 from hwsim.devices.accesses import Accesses, lines_touched
 from hwsim.devices.doubts import doubts
-from hwsim.devices.gpu_memory import SECTOR, Hierarchy, Stream
+from hwsim.devices.gpu_memory import SECTOR, Hierarchy, Level2, Stream, Together
 from hwsim.devices.roofline import WORKLOAD, Draw, Input, source_of
 from hwsim.formats import precise
 from hwsim.origins import IDEAL, Doubt
@@ -46,10 +46,9 @@ def stream(name: str, parts: Hierarchy, streamed: Stream) -> Served:
     if waiting > 0 and parts.occupancy is not None:
         total = soft_max(waiting, moving, parts.occupancy.sharpness)
         lines.append(_soft(name, parts, waiting, moving, total))
-    starting = _starting(parts, streamed)
-    if starting > 0 and parts.occupancy is not None:
-        total = max(total, starting)
-        lines.append(_blocks(name, parts, streamed, starting))
+    if streamed.blocks > 0 and parts.occupancy is not None and parts.occupancy.blocks is not None:
+        lines.append(_blocks(name, parts, streamed.blocks, parts.occupancy.blocks))
+        total = max(total, lines[-1].seconds)
     return Served(draw, total if lines else 0.0, (*lines,))
 
 
@@ -155,7 +154,7 @@ def _level2(name: str, parts: Hierarchy, streamed: Stream, reads: float) -> _Par
         return _Part(0.0, 1.0, 0.0)
     held = cache.ramp.hits(streamed.working_set, cache.size)
     if streamed.together and cache.together is not None:
-        return _together(name, parts, streamed.working_set, traffic, held)
+        return _together(name, parts, cache, cache.together, streamed.working_set, traffic, held)
     if cache.bandwidth is None or held <= 0:
         return _Part(0.0, 1.0, 0.0)
     part = cache.sustained.part(reads, streamed.writes)
@@ -171,12 +170,10 @@ def _level2(name: str, parts: Hierarchy, streamed: Stream, reads: float) -> _Par
     return _Part(held, 1.0 - held, seconds, Term("level 2", formula, inputs, seconds, f"{name}.memory", doubts=unsure))
 
 
-def _together(name: str, parts: Hierarchy, working_set: float, traffic: float, held: float) -> _Part:
+def _together(
+    name: str, parts: Hierarchy, cache: Level2, ways: Together, working_set: float, traffic: float, held: float
+) -> _Part:
     """All multiprocessors read the same: each line leaves the memory once."""
-    cache = parts.l2
-    if cache is None or cache.together is None:
-        return _Part(0.0, 1.0, 0.0)
-    ways = cache.together
     near = ways.ramp.hits(working_set, cache.near or cache.size)
     seconds = traffic * (near / ways.near + (1.0 - near) / ways.far)
     inputs: tuple[Input, ...] = (
@@ -224,11 +221,6 @@ def _waiting(parts: Hierarchy, streamed: Stream, hits: float, missed: float) -> 
     return (streamed.begun * some.start + rounds * wait + streamed.writes / streamed.each * some.write) / streamed.threads
 
 
-def _starting(parts: Hierarchy, asked: Stream) -> float:
-    some = parts.occupancy
-    return asked.blocks / some.blocks if some is not None and some.blocks is not None else 0.0
-
-
 def _sum(name: str, first: float, second: float, memory: float, moving: float, unsure: tuple[Doubt, ...]) -> Term:
     given = [("nearest", first, "level 1"), ("shared", second, "level 2"), ("memory", memory, "memory")]
     used = [(key, precise(seconds, "s"), source) for key, seconds, source in given if seconds > 0]
@@ -248,9 +240,9 @@ def _soft(name: str, parts: Hierarchy, waiting: float, moving: float, total: flo
     return Term("floor", "(waiting ** p + moving ** p) ** (1 / p)", inputs, total, f"{name}.memory", kind="floor")
 
 
-def _blocks(name: str, parts: Hierarchy, streamed: Stream, starting: float) -> Term:
+def _blocks(name: str, parts: Hierarchy, blocks: float, rate: float) -> Term:
     inputs: tuple[Input, ...] = (
-        ("blocks", precise(streamed.blocks, "1"), WORKLOAD),
-        ("rate", precise(streamed.blocks / starting, "1/s"), "occupancy.blocks: " + source_of(parts.sources, "occupancy.blocks")),
+        ("blocks", precise(blocks, "1"), WORKLOAD),
+        ("rate", precise(rate, "1/s"), "occupancy.blocks: " + source_of(parts.sources, "occupancy.blocks")),
     )
-    return Term("floor", "blocks / rate", inputs, starting, f"{name}.compute", kind="floor")
+    return Term("floor", "blocks / rate", inputs, blocks / rate, f"{name}.compute", kind="floor")
