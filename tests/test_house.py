@@ -15,3 +15,54 @@ BUDGETS: Final = {  # code lines
     "communication": 3_036,
     "comparing": 2_446,
     "costs": 1_269,
+    "devices": 5_533,
+    "engine": 2_351,
+    "explorer": 1_249,
+    "exporters": 190,
+    "failures": 661,
+    "families": 16_803,
+    "functions": 1_097,
+    "graph": 1_505,
+    "hwsim": 1_780,
+    "hwsim_calibrate": 9_298,
+    "importers": 4_810,
+    "links": 429,
+    "machine": 4_725,
+    "models": 5_374,
+    "ops": 1_512,
+    "planning": 2_931,
+    "published": 8_492,
+    "results": 2_747,
+    "sensitivities": 684,
+    "spec": 2_588,
+    "studies": 2_876,
+    "views": 8_051,
+    "workload": 4_295,
+}
+SIZES: Final = {
+    "modules of a run of three ops": 129,
+    "files that a bandwidth passes": 25,
+    "functions that a bandwidth passes": 74,
+}
+
+
+def script(name: str) -> ModuleType:
+    from importlib.util import module_from_spec, spec_from_file_location
+
+    spec = spec_from_file_location(name, ROOT / "scripts" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_each_package_keeps_its_budget() -> None:
+    found: dict[str, int] = script("counts").code_lines()
+    assert found.keys() == BUDGETS.keys()
+    assert {name: count for name, count in found.items() if count > BUDGETS[name]} == {}
+
+
+def test_a_small_run_stays_small() -> None:
+    counted: dict[str, int] = script("counts").counts()
+    assert {name: count for name, count in counted.items() if count > SIZES[name]} == {}
