@@ -87,6 +87,14 @@ def test_work_in_different_units_falls_back_to_device_time() -> None:
     assert row.unit == "s"
 
 
+def test_what_is_held_counts_as_used_while_the_body_runs() -> None:
+    builder = GraphBuilder([GPU, LINK])
+    builder.op("reduce", device="gpu0", cost=Cost(Demand(0.001, ((LINK.name, 16e6),), holds=((GPU.name, 0.25),))))
+    rows = by_name(usage(simulate(builder.build())))
+    assert rows[GPU.name].busy_fs == MS
+    assert rows[GPU.name].utilisation == pytest.approx(0.125)
+
+
 def test_usage_is_right_beyond_what_64_bits_hold() -> None:
     day = 86400.0
     builder = GraphBuilder([GPU])
