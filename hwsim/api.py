@@ -145,17 +145,21 @@ class Run(Shown, Result):
         """
         return Result.to_pandas(self) if table == "ops" else Shown.to_pandas(self, table)
 
-    def animate(self, path: str | Path) -> Path:
-        """Write its sends between devices as an animation, an .svg.
+    def animate(self, scene: str, path: str | Path) -> Path:
+        """Write an animation of `hwsim.views.SCENES`, an .svg.
 
         Raises:
-            ValueError: no sends are played one by one, or another suffix.
+            ValueError: no such scene, the run has nothing of it, or another suffix.
         """
+        from hwsim.views import SCENES
+
+        if scene not in SCENES:
+            raise ValueError(f"there is no animation '{scene}'; there are {', '.join(SCENES)}")
         from hwsim.views.animate.draw import render
         from hwsim.views.kit.figure import suffix_of
         from hwsim.views.kit.writing import write
 
-        return write(path, render(self, suffix_of(path)))
+        return write(path, render(self, scene, suffix_of(path)))
 
     def report(self, path: str | Path) -> Path:
         """Write a page for a browser: the answer, what limits it, what it rests on, and the timeline; nothing else is needed."""

@@ -1,6 +1,6 @@
 """Take the pictures of docs/explore.md: `python scripts/explorer_pictures.py [NAME ...]`. It needs Playwright and a Chromium.
 
-Names: explore, explore.dark, explore.predict.
+Names: explore, explore.dark, explore.film, explore.predict.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ PICTURES: Final = Path(__file__).resolve().parent.parent / "docs" / "pictures"
 SLOT: Final = "machine.links.slot.bandwidth"
 OVERLAP: Final = ("d2l-gpu-workstation", "d2l/copy-overlap")
 LONGEST: Final = 120.0  # seconds until something is shown
+SEEN: Final = 340  # thousandths of the run of the ring
 
 
 def until(page: Any, what: str) -> None:
@@ -66,6 +67,21 @@ def dark(browser: Any) -> bytes:
         return bytes(page.screenshot())
 
 
+def film(browser: Any) -> bytes:
+    """A ring all-reduce under way."""
+    options = {"algorithm": "ring", "workload.program.0.allreduce.steps": "explicit"}
+    with shown(browser, "d2l-8gpu-nvlink", "d2l/two-nvlink-rings", set=options, wide=1400) as page:
+        page.locator("#watch").click()
+        until(page, "document.getElementById('film-title').textContent !== ''")
+        page.locator("#film-kind").select_option(label="sends from device to device")
+        until(page, "document.getElementById('film-title').textContent.includes('sends')")
+        page.locator("#stage").focus()
+        while int(page.input_value("#film-at")) < SEEN:
+            page.keyboard.press("ArrowRight")
+        page.locator("h1").click()
+        return bytes(page.locator("#film").screenshot())
+
+
 def predict(browser: Any) -> bytes:
     """A prediction, revealed."""
     with shown(browser, *OVERLAP, wide=1100, high=460) as page:
@@ -87,7 +103,7 @@ def predict(browser: Any) -> bytes:
         return bytes(page.screenshot())
 
 
-TAKEN: Final = {"explore": explore, "explore.dark": dark, "explore.predict": predict}
+TAKEN: Final = {"explore": explore, "explore.dark": dark, "explore.film": film, "explore.predict": predict}
 
 
 def main(names: list[str]) -> int:

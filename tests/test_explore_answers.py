@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 import hwsim
+from hwsim.explorer.completing import complete
 from hwsim.explorer.doors import Desk
+from hwsim.explorer.questions import HAND, REST
 from hwsim.explorer.spans import TICKS
-from hwsim.explorer.workers import HAND, REST
 from hwsim.formats import format_quantity
 from hwsim.results.critical import critical_path
 from hwsim.spec import find
@@ -161,6 +162,7 @@ def test_the_picture_is_of_the_machine(desk: Desk) -> None:
     found = asked(desk, "run", texts())
     drawn = asked(desk, "picture", texts())
     assert drawn["hash"] == found["picture"]
+    assert asked(Desk(()), "machine", texts()) == drawn, "before a run, too"
     assert {box["id"] for box in drawn["boxes"]} == {"cpu", "gpu", "disk"}
     slot = next(line["id"] for line in drawn["lines"] if {line["a"], line["b"]} == {"cpu", "gpu"})
     run = hwsim.simulate(MACHINE, WORKLOAD)
@@ -169,7 +171,7 @@ def test_the_picture_is_of_the_machine(desk: Desk) -> None:
     assert found["busy"]["gpu"] == pytest.approx(max(value for name, value in used.items() if name.startswith("gpu.")))
 
 
-def test_a_curve_is_runs(desk: Desk) -> None:
+def test_a_curve_and_a_grid_are_runs(desk: Desk) -> None:
     path, values = "machine.links.slot.bandwidth", ["1 GB/s", "2 GB/s", "a lot"]
     points = asked(desk, "curve", texts() | {"path": path, "values": values})["points"]
     for text, seconds, limit, wanted in points[:2]:
@@ -178,6 +180,17 @@ def test_a_curve_is_runs(desk: Desk) -> None:
         assert (seconds, limit) == (run.makespan_s, str(run.limited_by[0].cause))
     if len(points) > 2:
         assert points[2][1] is None
+    found = asked(desk, "grid", texts() | {"paths": [path, "times"], "steps": 3})
+    first, second = found["axes"]
+    assert first["values"][first["at"]] == "1.665 GB/s"
+    assert len(found["answers"]) == len(first["values"]) * len(second["values"]) == 9
+    at = [0, 2]
+    run = hwsim.simulate(MACHINE, WORKLOAD, set={path: first["values"][0], "times": second["values"][2]})
+    assert found["answers"][at[0] * 3 + at[1]] == run.makespan_s
+    own = f"{first['at']},{second['at']}"
+    assert found["runs"][own]["seconds"] == hwsim.simulate(MACHINE, WORKLOAD).makespan_s
+    assert len(found["runs"]) == 5, "the axes through the file's own point"
+    assert not found["stopped"]
 
 
 @pytest.mark.parametrize(
@@ -224,9 +237,10 @@ def test_what_is_exported_is_the_run(desk: Desk) -> None:
 def test_mistakes_have_their_place(desk: Desk) -> None:
     said = texts()
     machine = said["machine"].replace("parts:", "prats:")
-    found = asked(desk, "run", said | {"machine": machine, "workload": said["workload"] + "notes: [\n", "set": {}})["mistakes"]
-    assert found
-    assert {each["file"] for each in found} <= {"machine", "workload"}
+    for door in ("run", "check"):
+        found = asked(desk, door, said | {"machine": machine, "workload": said["workload"] + "notes: [\n", "set": {}})["mistakes"]
+        assert found
+        assert {each["file"] for each in found} <= {"machine", "workload"}
     line = machine[: machine.index("prats")].count("\n") + 1
     found = asked(desk, "run", said | {"machine": machine})["mistakes"]
     misspelt = next(each for each in found if "prats" in each["says"])
@@ -235,6 +249,50 @@ def test_mistakes_have_their_place(desk: Desk) -> None:
     (only,) = asked(desk, "run", said | {"set": {"tims": "3"}})["mistakes"]
     assert (only["file"], only["path"]) == ("set", "tims")
     assert "times" in only["hint"]
+
+
+H, W = "hwsim: machine/1\n", "hwsim: workload/1\n"
+PLACES: Final = [
+    ("machine", H + "pa|", "parts", "key"),
+    ("machine", H + "parts:\n  gpu: {kind: |}", "gpu", "value"),
+    ("machine", H + "parts:\n  gpu: {kind: gpu, |}", "flop", "key"),
+    ("machine", H + "parts:\n  gpu: {kind: gpu, use: h1|}", "h100-sxm", "name"),
+    ("machine", H + "parts:\n  gpu:\n    kind: gpu\n    memory:\n      b|", "bandwidth", "key"),
+    ("machine", H + "parts: {}\nlinks:\n- name: slot\n  kind: p|", "pcie", "value"),
+    ("machine", H + "use: dgx|", "dgx-a100", "name"),
+    ("workload", W + "pr|", "program", "key"),
+    ("workload", W + "program:\n  - |", "matmul", "key"),
+    ("workload", W + "let: {n: 3, times: 4}\nprogram:\n  - repeat:\n      times: $|", "$times", "name"),
+    ("workload", W + "program:\n  - repeat:\n      times: 3\n      do:\n        - copy: {name: y, |", "from", "key"),
+    ("workload", W + "train:\n  model: llama|", "llama-3-8b", "name"),
+    ("workload", W + "train:\n  dtype: |", "bf16", "value"),
+]
+
+
+@pytest.mark.parametrize(("file", "text", "label", "kind"), PLACES)
+def test_completion_by_the_schema(file: str, text: str, label: str, kind: str) -> None:
+    before, _, _ = text.partition("|")
+    line, column = before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1
+    found = complete(file, text.replace("|", ""), line, column)
+    option = next(each for each in found["options"] if each["label"] == label)
+    assert option["kind"] == kind
+    assert option["insert"].startswith(label)
+    row = before.rpartition("\n")[2]
+    word = row[found["from"] - 1 :]
+    assert all(word in each["label"].casefold() for each in found["options"])
+
+
+def test_completion_anywhere_in_a_file_answers() -> None:
+    dice = random.Random(5)
+    for file, text in texts().items():
+        for _ in range(40) if isinstance(text, str) else ():
+            cut = text[: dice.randrange(len(text))]
+            complete(
+                file,
+                cut + dice.choice(["", "{", "[", "- ", ": ", '"', "'", "}", "\t", "$"]),
+                cut.count("\n") + 1,
+                1 + dice.randrange(90),
+            )
 
 
 ALIASES: Final = "a: &a [x, x, x]\nb: &b [*a, *a, *a]\nc: &c [*b, *b, *b]\nd: &d [*c, *c, *c]\ne: [*d, *d, *d, *d]\n"
@@ -252,7 +310,7 @@ def test_hostile_questions_are_answered_or_refused(desk: Desk) -> None:
     own = texts() | {"set": {}, "file": "machine", "line": 3, "column": 2, "op": 1, "path": "times", "values": ["2"]}
     own |= {"paths": ["times"], "steps": 2, "kind": "machine", "name": MACHINE, "pixels": 100, "part": [0, 1]}
     doors, counts = sorted(HAND | REST), {200: 0, 400: 0, 500: 0}
-    weights = [1 if door == "more" else 12 for door in doors]  # these take longest
+    weights = [1 if door in ("more", "grid") else 12 for door in doors]  # these take longest
     for _ in range(1000):
         said = dict(own)
         for key in dice.sample(sorted(own), dice.randrange(1, 4)):

@@ -23,7 +23,7 @@ READY = "document.body.dataset.ready === 'yes'"
 
 
 class Server:
-    """`hwsim explore`."""
+    """`hwsim explore`, which can be ended and started anew."""
 
     def start(self) -> str:
         """The address that it prints."""
@@ -112,24 +112,25 @@ class Reader:
         self.page.close()
 
 
-def test_a_student_drags_steps_mends_and_predicts(browser: Any, address: str) -> None:
+def test_a_student_drags_steps_plays_mends_and_predicts(browser: Any, address: str) -> None:
     """One page for all that a class does with it: a page and a server take a second each to start."""
     reader = Reader(browser, address)
     drags(reader)
     steps_by_keys(reader.anew(address))
+    plays(reader.anew(address))
     mends_a_mistake(reader.anew(address))
     predicts(reader.anew(address))
     reader.ends()
 
 
 @pytest.mark.slow
-def test_what_takes_longer(browser: Any, address: str, tmp_path: Path) -> None:
-    """Narrow windows, a service, pictures: on one page, too."""
+def test_what_takes_longer(browser: Any, address: str, server: Server, tmp_path: Path) -> None:
+    """Narrow windows, a service, pictures and the saved page, a new server: on one page, too."""
     reader = Reader(browser, address)
     has_one_column(reader)
     shows_a_service(reader.anew(address))
-    saves_pictures(reader.anew(address), tmp_path)
-    reader.ends()
+    saves_pictures_and_a_page(reader.anew(address), browser, tmp_path)
+    goes_on_with_a_new_server(reader.anew(address), browser, server)
 
 
 def drags(reader: Reader) -> None:
@@ -231,6 +232,8 @@ def mends_a_mistake(reader: Reader) -> None:
     assert page.evaluate("document.body.classList.contains('stale')"), "the answer is of the file before"
     reader.pressed(*["Backspace"] * 9)
     reader.until("!document.querySelector('#mistakes li') && !document.body.classList.contains('stale')")
+    page.keyboard.type("supp")
+    reader.until("document.querySelector('.cm-completionLabel')?.textContent === 'supply'")
 
 
 def predicts(reader: Reader) -> None:
@@ -287,28 +290,119 @@ def shows_a_service(reader: Reader) -> None:
     assert "times too long" in page.inner_text("#verdict")
 
 
-def saves_pictures(reader: Reader, tmp_path: Path) -> None:
-    """SVG and PNG."""
+def saves_pictures_and_a_page(reader: Reader, browser: Any, tmp_path: Path) -> None:
+    """SVG, PNG and the saved page, which answers a moved slider as the server did, and asks nobody."""
+    page = reader.page
+    times = reader.page.locator("#sliders input[type=range]").nth(1)
+    times.focus()
+    answers = reader.count("answers")
+    reader.pressed("ArrowRight")
+    reader.until(f"Number(document.body.dataset.answers) > {answers}")
+    moved, said = reader.time(), page.inner_text("#settings")
+    reader.pressed("Delete")
     reader.rests()
     svg = reader.saved("svg", tmp_path / "run.svg").read_text("utf-8")
     assert svg.startswith("<svg ")
     assert "175 ms (9 of 10 such runs" in svg
     assert reader.saved("png", tmp_path / "run.png").read_bytes()[:4] == b"\x89PNG"
+    page.locator("summary", has_text="Share").click()
+    page.locator("#html").click()
+    path = times.get_attribute("id")[2:]
+    for at, value in enumerate([path, "", ""]):
+        page.locator("#axes select").nth(at).select_option(value)
+    reader.saved("compute", tmp_path / "run.html")
+    saved = Reader(browser, (tmp_path / "run.html").as_uri())
+    assert saved.time() == "175 ms"
+    slider = saved.slider(path)
+    slider.focus()
+    while said not in saved.page.inner_text("#settings"):
+        answers = saved.count("answers")
+        saved.pressed("ArrowRight")
+        saved.until(f"Number(document.body.dataset.answers) > {answers}", 3)
+    assert saved.time() == moved
+    assert saved.page.locator("#families li").count() == 2, "its timeline, too"
+    saved.ends()
+    assert {each.partition(":")[0] for each in saved.asked} <= {"file", "data"}, "it asks nobody"
 
 
 def has_one_column(reader: Reader) -> None:
     """A narrow window has one column and no way sideways, light and dark."""
     page = reader.page
     page.set_viewport_size({"width": 360, "height": 860})
+    page.locator("#watch").click()
+    reader.until("!document.getElementById('stage').hidden && document.getElementById('film-title').textContent !== ''")
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)
         reader.until(f"document.documentElement.dataset.theme === '{scheme}'")
         assert page.evaluate("document.documentElement.scrollWidth") == 360
-    parts = ("#time", "#sliders", "#curve", "#timeline", "#machine", "#editor")
+    parts = ("#time", "#sliders", "#curve", "#timeline", "#stage", "#machine", "#editor")
     tops = [page.locator(name).bounding_box()["y"] for name in parts]
     assert tops == sorted(tops), "the sliders come right after the answer"
     page.locator("summary", has_text="Share").click()
-    box = page.locator("#yaml").bounding_box()
+    box = page.locator("#html").bounding_box()
     assert box["x"] >= 0
     assert box["x"] + box["width"] <= 360
     page.set_viewport_size({"width": 1280, "height": 860})
+
+
+def goes_on_with_a_new_server(reader: Reader, browser: Any, server: Server) -> None:
+    """A reload, and a new server, bring everything back."""
+    page = reader.page
+    page.locator("#pin").click()
+    reader.slider(SLOT).focus()
+    reader.pressed(*["ArrowLeft"] * 9)
+    reader.rests()
+    seen = reader.time(), page.inner_text("#settings"), page.inner_text("#difference")
+    page.reload()
+    reader.until(READY)
+    assert (reader.time(), page.inner_text("#settings"), page.inner_text("#difference")) == seen
+    fragment = page.evaluate("location.hash")
+    assert fragment.startswith("#1.")
+    assert reader.said == []
+    server.stop()
+    page.locator("#undo").focus()
+    reader.slider(SLOT).focus()
+    reader.pressed("ArrowLeft")
+    reader.until("!document.getElementById('notice').hidden")
+    assert page.input_value("#notice textarea").startswith("#1.")
+    page.close()
+    again = Reader(browser, server.start() + fragment)
+    assert (again.time(), again.page.inner_text("#settings"), again.page.inner_text("#difference")) == seen
+    again.ends()
+
+
+def plays(reader: Reader) -> None:
+    """The run as it goes: by keys, by the clock, with the slider that is moved; still pictures where motion is not wanted."""
+    page = reader.page
+    page.locator("#watch").focus()
+    reader.pressed("Enter")
+    reader.until("document.getElementById('film-title').textContent.startsWith('175 ms')")
+    assert page.inner_text("#film-kind option:checked") == "the rows as they fill"
+    page.locator("#stage").focus()
+    reader.pressed("ArrowRight", "ArrowRight")
+    stepped = page.inner_text("#film-now")
+    assert re.fullmatch(r"At [\d.]+ ms: (1 piece is|2 pieces are) under way\.", stepped)
+    reader.pressed("ArrowLeft", "ArrowRight")
+    assert page.inner_text("#film-now") == stepped
+    reader.pressed("+", " ")
+    reader.until(f"document.getElementById('film-time').textContent > '{page.inner_text('#film-time')}'")
+    assert page.inner_text("#play") == "Pause"
+    reader.pressed(" ")
+    at, kept = page.input_value("#film-at"), page.evaluate("location.hash")
+    reader.slider(SLOT).focus()
+    reader.pressed("ArrowLeft", "ArrowLeft", "ArrowLeft")
+    reader.until("document.getElementById('film-below').textContent.includes('machine.links.slot.bandwidth=')")
+    assert page.input_value("#film-at") == at, "the same part of the run"
+    page.emulate_media(reduced_motion="reduce")
+    page.locator("#stage").focus()
+    reader.pressed("Home", " ")
+    page.wait_for_timeout(200)
+    assert page.input_value("#film-at") == "0", "no frame moves"
+    reader.until("Number(document.getElementById('film-at').value) > 50", 3)
+    page.emulate_media(reduced_motion="no-preference")
+    reader.until(f"location.hash !== '{kept}'")
+    page.reload()
+    reader.until(READY)
+    reader.until("document.getElementById('film-below').textContent.includes('machine.links.slot.bandwidth=')")
+    page.locator("#predict").click()
+    assert not page.locator("#film").is_visible(), "it would tell the answer"

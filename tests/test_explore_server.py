@@ -7,22 +7,25 @@ import contextlib
 import http.client
 import json
 import os
+import random
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
+import uvicorn
 
 import hwsim
 from hwsim.explorer import server
 from hwsim.explorer.doors import Desk
 from hwsim.explorer.workers import Limits, Stopped, Workers
-from tests.test_explore_answers import MACHINE, WORKLOAD, texts
+from tests.test_explore_answers import JUNK, MACHINE, WORKLOAD, texts
 
 TOKEN: Final = "a-token-of-this-test"
 PORT: Final = 8123  # nothing listens: requests are made inside this process
@@ -30,7 +33,7 @@ HOST: Final = f"127.0.0.1:{PORT}"
 LONG: Final = {"set": {"times": "1000000"}}  # seconds on any computer
 
 
-class Inline(Workers):
+class Inline:
     """Answers in this process."""
 
     def __init__(self) -> None:
@@ -40,7 +43,7 @@ class Inline(Workers):
     def stop(self) -> None: ...
 
     async def ask(self, door: str, said: Mapping[str, Any]) -> bytes:
-        if door not in ("run", "sliders", "file"):
+        if door not in ("run", "check", "complete", "sliders", "file"):
             raise KeyError(door)
         status, text = self.desk.answered(door, said)
         if status != 200:
@@ -187,6 +190,57 @@ def test_a_body_that_does_not_come_is_not_waited_for(app: server.Application, mo
     assert asyncio.run(slow()) == [408]
 
 
+def test_a_thousand_hostile_requests_leave_it_answering(app: server.Application) -> None:
+    dice = random.Random(7)
+    names = ["host", "origin", "cookie", "sec-fetch-site", "content-type", "x-forwarded-host", "referer", "content-length"]
+    values = [
+        "",
+        "null",
+        "evil.example",
+        HOST,
+        f"hwsim-{PORT}=",
+        f"hwsim-{PORT}={TOKEN}",
+        "application/json",
+        "\u00ff" * 50,
+        "cross-site",
+        "-1",
+    ]
+    paths = [
+        "/",
+        "/ask/run",
+        "/ask/check",
+        "/ask/complete",
+        "/ask/../run",
+        "/page/app.js",
+        "/page/../../etc/passwd",
+        "/%00",
+        "//",
+        "/ask/file",
+    ]
+    counts = dict[int, int]()
+    for _ in range(1000):
+        headers = dict(OURS) if dice.random() < 0.7 else {"host": HOST}
+        for _ in range(dice.randrange(3)):
+            headers[dice.choice(names)] = dice.choice(values)
+        said = texts() | {
+            "file": "machine",
+            "line": 1,
+            "column": 1,
+            dice.choice(["machine", "workload", "set", "file", "line"]): dice.choice(JUNK),
+        }
+        whole = json.dumps(said).encode()
+        body = dice.choice([whole, whole[: dice.randrange(len(whole))], dice.randbytes(300), b""])
+        query = dice.choice([b"", b"token=", b"token=" + b"x" * 5000, b"token=%ff%fe", b"a=b&token[]=1"])
+        answer = request(
+            app, dice.choice(["GET", "POST", "POST", "POST", "PUT", "HEAD", "OPTIONS"]), dice.choice(paths), headers, body, query
+        )
+        counts[answer.status] = counts.get(answer.status, 0) + 1
+        assert answer.status in (200, 400, 401, 403, 404, 405, 415), answer.body
+        assert b"root:" not in answer.body
+    assert min(counts[status] for status in (200, 400, 401, 403, 404)) > 20
+    assert asked(app, "run", texts()).status == 200
+
+
 # ---- processes
 
 
@@ -207,7 +261,7 @@ def test_what_takes_too_long_is_killed_and_the_next_is_answered() -> None:
             assert json.loads(await found.ask("run", page))["seconds"] > 0
             long = json.loads(await found.ask("run", page | LONG))
             assert long["mistakes"][0]["says"] == "stopped after 1 s of computing"
-            assert json.loads(await found.ask("run", page))["seconds"] > 0, "by another process"
+            assert json.loads(await found.ask("run", page))["seconds"] > 0, "the process that stood by"
             with pytest.raises(KeyError):
                 await found.ask("nothing", {})
             with pytest.raises(Stopped, match="'machine' is a text"):
@@ -326,7 +380,7 @@ def test_ctrl_c_says_nothing_while_a_run_is_computed(started: Started) -> None:
     state = {key: opened[key] for key in ("machine", "workload", "called")} | LONG
     line = http.client.HTTPConnection("127.0.0.1", started.port, timeout=60)
     line.request("POST", "/ask/run", json.dumps(state), started.headers)
-    assert started.asked("sliders", state), "the run has begun"
+    assert started.asked("complete", state | {"file": "machine", "line": 1, "column": 1}), "the run has begun"
     started.process.send_signal(signal.SIGINT)
     assert started.process.stdout is not None
     assert started.process.stdout.read() == "open it in a browser of this computer; Ctrl-C ends it\n"
@@ -367,7 +421,7 @@ def test_killed_and_started_again_the_address_has_the_state(started: Started) ->
     state = {key: opened[key] for key in ("machine", "workload", "set", "called")} | {"set": {"times": "11"}}
     before = started.asked("run", state)
     left = _below(started.process.pid)
-    assert sys.platform != "linux" or len(left) >= 3, "a server of processes, and two that compute"
+    assert sys.platform != "linux" or len(left) >= 4, "a server of processes, two that compute, one that stands by"
     started.end(signal.SIGKILL)
     again = Started("--state", "http://127.0.0.1:1/?token=x#1.abc_-", "laptop", "d2l/async-loop")
     assert again.address.endswith("#1.abc_-")
@@ -402,3 +456,37 @@ def _processes() -> dict[int, tuple[str, int]]:
             state, parent = each.read_text("utf-8", "replace").rpartition(")")[2].split()[:2]
             found[int(each.parent.name)] = state, int(parent)
     return found
+
+
+def test_half_a_request_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A connection whose request does not come is closed, so that they cannot fill the server."""
+    monkeypatch.setattr(server, "SLOWEST", 0.2)
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"5")]})
+        await send({"type": "http.response.body", "body": b"there"})
+
+    line = server.listening()
+    running = uvicorn.Server(
+        uvicorn.Config(app, http=server.Patient, lifespan="off", log_level="error", ws="none", timeout_keep_alive=1)
+    )
+    thread = threading.Thread(target=lambda: asyncio.run(running.serve(sockets=[line])), daemon=True)
+    thread.start()
+    address = line.getsockname()
+    try:
+        with socket.create_connection(address, timeout=20) as slow, socket.create_connection(address, timeout=20) as idle:
+            slow.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nX")
+            assert slow.recv(100) == b""
+            assert idle.recv(100) == b""
+        with socket.create_connection(address, timeout=20) as good:
+            for _ in range(2):
+                good.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+                found = b""
+                while not found.endswith(b"there"):
+                    more = good.recv(4096)
+                    assert more
+                    found += more
+            assert good.recv(100) == b""
+    finally:
+        running.should_exit = True
+        thread.join(20)

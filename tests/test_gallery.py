@@ -1,4 +1,4 @@
-"""The gallery has every kind of figure and the animation, and stays small."""
+"""The gallery has every kind of figure and animation, and stays small."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from hwsim.cli import main
-from hwsim.views import FIGURES, VIEWS
+from hwsim.views import FIGURES, SCENES, VIEWS
 
 PICTURE = re.compile(r"!\[[^\]]*\]\(([^)]+)\)")
 COMMAND = re.compile(r"^hwsim (\w+) .* (\S+)$", re.MULTILINE)
@@ -23,7 +23,8 @@ def page(root: Path) -> str:
 def test_every_kind_is_there(page: str) -> None:
     for kind in FIGURES:
         assert f"--plot {kind} " in page
-    assert "--animate " in page
+    for scene in SCENES:
+        assert f"--animate {scene} " in page
     drawing = {"simulate", "explain", "sweep", "compare", "sensitivity", "plan", "show", *VIEWS}
     assert {command for command, _ in COMMAND.findall(page)} == drawing
 

@@ -13,7 +13,7 @@ from hwsim.cli.arguments import FILE, answered, folded, once, printed, refuse_un
 from hwsim.cli.paying import paying_options
 from hwsim.doors import FAMILIES, facts
 from hwsim.results.invariants import document
-from hwsim.views import FIGURES
+from hwsim.views import FIGURES, SCENES
 
 if TYPE_CHECKING:
     from hwsim.api import Run
@@ -45,8 +45,8 @@ DRAWN: Final = {
 @click.option("--plot", multiple=True, callback=once,
               type=(click.Choice(sorted(FIGURES)), FILE), metavar=f"{'|'.join(sorted(FIGURES))} FILE",
               help="Write a figure (.png, .svg or .pdf).")  # fmt: skip
-@click.option("--animate", multiple=True, callback=once, type=FILE, metavar="FILE",
-              help="Write the sends between devices as an animation (.svg).")  # fmt: skip
+@click.option("--animate", multiple=True, callback=once, type=(click.Choice(sorted(SCENES)), FILE),
+              metavar=f"{'|'.join(sorted(SCENES))} FILE", help="Write an animation (.svg).")  # fmt: skip
 @click.option("--report", multiple=True, callback=once, type=FILE, metavar="FILE", help="Write a page for a browser (.html).")
 @paying_options
 @click.option("--expect/--no-expect", default=None, help="Check what the workload expects always, or never.")
@@ -67,7 +67,7 @@ def command(
     interval: bool | None,
     trace: Path | None,
     plot: tuple[str, Path] | None,
-    animate: Path | None,
+    animate: tuple[str, Path] | None,
     report: Path | None,
     expect: bool | None,
     find: str | None,
@@ -95,7 +95,7 @@ def command(
     refuse_unwritable(trace, "--trace", "trace", (".json", ".json.gz"))
     figure, figure_file = plot or (None, None)
     refuse_unwritable(figure_file)
-    refuse_unwritable(animate, "--animate", "animation", (".svg",))
+    refuse_unwritable(None if animate is None else animate[1], "--animate", "animation", (".svg",))
     refuse_unwritable(report, "--report", "page", (".html",))
     from hwsim import api
     from hwsim.cli.errors import in_words
@@ -165,14 +165,15 @@ def _write(
     *,
     quiet: bool,
     trace: Path | None,
-    animate: Path | None,
+    animate: tuple[str, Path] | None,
     plot: tuple[str, Path] | None,
     report: Path | None,
 ) -> None:
     """Write the files that were requested."""
+    scene, scene_file = animate or ("", None)
     figure, figure_file = plot or ("gantt", None)
     for option, file, write in (
-        ("--animate", animate, run.animate),
+        ("--animate", scene_file, lambda path: run.animate(scene, path)),
         ("--trace", trace, run.trace),
         ("--plot", figure_file, lambda path: run.plot(figure, path)),
         ("--report", report, run.report),

@@ -1,7 +1,8 @@
-"""The time over one number."""
+"""The time over one number, and over a grid of up to three, for the page and for the file that works without a server."""
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
@@ -9,27 +10,114 @@ from typing import Any, Final
 from hwsim.api import Run
 from hwsim.engine import Deadlock
 from hwsim.explorer.answer import instead
+from hwsim.explorer.sliders import Slider
 from hwsim.results.critical import families, limited_by
 from hwsim.spec import SpecError
 from hwsim.ticks import TooLong
 
 BUDGET: Final = 0.5  # seconds of one answer
+MOST: Final = 50  # values of one question
+MOST_POINTS: Final = 2500
+CAUSES: Final = 3
 Runs = Callable[[Mapping[str, str]], Run]
 
 
 def curve(runs: Runs, settings: Mapping[str, str], path: str, values: Sequence[str]) -> dict[str, Any]:
     """Times at values of one path, in their order, as many as fit into half a second; `left` has the others."""
-    began, points = time.monotonic(), list[list[Any]]()
-    for value in values:
-        if points and time.monotonic() - began > BUDGET:
+    began, points = time.monotonic(), []
+    for at, value in enumerate(values):
+        if at and time.monotonic() - began > BUDGET:
             break
-        try:
-            run = runs({**settings, path: value})
-        except (SpecError, TooLong, Deadlock) as error:
-            mistakes = getattr(error, "mistakes", ())
-            says = mistakes[0].message if mistakes else str(getattr(error, "message", error)).partition("\n")[0]
-            points.append([value, None, says, None])
-        else:
-            limit = next((name for name, _, _ in families(limited_by(run.timeline))), "nothing")
-            points.append([value, run.makespan_s, limit, instead(run, "wanted")])
+        run, mistake = _tried(runs, {**settings, path: value})
+        points.append(
+            [value, None, mistake, None] if run is None else [value, run.makespan_s, _limit(run), instead(run, "wanted")]
+        )
     return {"path": path, "points": points, "left": list(values[len(points) :])}
+
+
+def picked(slider: Slider, text: str, steps: int) -> list[int]:
+    """Places of at most `steps` values of a slider: the one that is set, both ends, and others evenly."""
+    last = len(slider.values) - 1
+    at = slider.values.index(text) if text in slider.values else slider.at
+    if last + 1 <= steps:
+        return list(range(last + 1))
+    even = [round(place * last / (steps - 1)) for place in range(steps)]
+    inner = even[1:-1] or even[:1]
+    if at not in even:
+        even[even.index(min(inner, key=lambda each: (abs(each - at), each)))] = at
+    return sorted(set(even))
+
+
+def grid(
+    runs: Runs,
+    settings: Mapping[str, str],
+    axes: Sequence[tuple[Slider, Sequence[int]]],
+    shown: Callable[[Run], dict[str, Any]],
+    until: float,
+) -> dict[str, Any]:
+    """The time at each point of up to three axes, in C order, and the whole answer on the axes through the point that is set.
+
+    Args:
+        axes: sliders, and the places of their values.
+        until: a time of the monotonic clock; points that are later have none.
+    """
+    set_places = [_own(slider, places, settings) for slider, places in axes]
+    answers, numbers = list[float | None](), list[dict[str, Any] | None]()
+    limits, says, whole_runs = list[list[list[Any]]](), list[str](), dict[str, Any]()
+    points = list(itertools.product(*(range(len(places)) for _, places in axes)))
+    order = sorted(range(len(points)), key=lambda at: (sum(a != b for a, b in zip(points[at], set_places, strict=True)) > 1, at))
+    rows: dict[int, tuple[float | None, list[list[Any]], str, dict[str, Any] | None]] = {}
+    for at in order:
+        point = points[at]
+        if time.monotonic() > until:
+            break
+        chosen = {slider.path: slider.values[places[step]] for (slider, places), step in zip(axes, point, strict=True)}
+        run, mistake = _tried(runs, {**settings, **chosen})
+        rows[at] = (
+            (None, [], mistake, None) if run is None else (run.makespan_s, _shares(run), _limit(run), instead(run, "wanted"))
+        )
+        if run is not None and sum(a != b for a, b in zip(point, set_places, strict=True)) <= 1:
+            whole_runs[",".join(map(str, point))] = shown(run)
+    for at in range(len(points)):
+        seconds, shares, text, number = rows.get(at, (None, [], "not computed", None))
+        answers.append(seconds)
+        limits.append(shares)
+        says.append(text)
+        numbers.append(number)
+    return {
+        "axes": [
+            {"path": slider.path, "label": slider.label, "unit": slider.unit, "values": [slider.values[each] for each in places],
+             "numbers": [slider.numbers[each] for each in places], "at": at, "log": slider.log}
+            for (slider, places), at in zip(axes, set_places, strict=True)
+        ],
+        "answers": answers,
+        "wanted": numbers,
+        "limits": limits,
+        "says": says,
+        "runs": whole_runs,
+        "stopped": len(rows) < len(points),
+    }  # fmt: skip
+
+
+def _own(slider: Slider, places: Sequence[int], settings: Mapping[str, str]) -> int:
+    """The place, among the chosen ones, of the value that is set."""
+    text = settings.get(slider.path, slider.text)
+    at = slider.values.index(text) if text in slider.values else slider.at
+    return min(range(len(places)), key=lambda each: abs(places[each] - at))
+
+
+def _tried(runs: Runs, settings: Mapping[str, str]) -> tuple[Run | None, str]:
+    try:
+        return runs(settings), ""
+    except (SpecError, TooLong, Deadlock) as error:
+        mistakes = getattr(error, "mistakes", ())
+        return None, mistakes[0].message if mistakes else str(getattr(error, "message", error)).partition("\n")[0]
+
+
+def _shares(run: Run) -> list[list[Any]]:
+    return [[name, share] for name, _, share in families(limited_by(run.timeline))[:CAUSES]]
+
+
+def _limit(run: Run) -> str:
+    shares = _shares(run)
+    return str(shares[0][0]) if shares else "nothing"

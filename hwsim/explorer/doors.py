@@ -1,6 +1,6 @@
 """The questions of the page, and the process that answers them: JSON in, JSON out, over a pipe.
 
-Modules of the first answer are imported with this one; the rest once they are asked for.
+Modules of the first answer are imported with this one; the rest once they are asked for, or while nothing is.
 """
 
 from __future__ import annotations
@@ -10,14 +10,17 @@ import shlex
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from hwsim import ticks
+from hwsim import api, ticks
 from hwsim.api import Run
 from hwsim.engine import Deadlock
 from hwsim.explorer.answer import answer
 from hwsim.explorer.asked import State, Unclear, mistake, mistakes_of, number_of, state_of, text_of, texts_of
-from hwsim.explorer.picture import NOTHING, Picture, picture
+from hwsim.explorer.picture import Picture, picture
+from hwsim.explorer.questions import HAND, REST
 from hwsim.explorer.sliders import sliders
 from hwsim.explorer.spans import Tints
 from hwsim.machine import Machine
@@ -32,6 +35,9 @@ if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
 MOST_SESSIONS: Final = 2
+TRIED: Final = ("d2l-gpu-workstation", "d2l/copy-overlap")
+GRID_SECONDS: Final = 100.0
+IDLE: Final = 1.0  # seconds without a question after which a process tries all of them
 MOST_TEXTS: Final = 50
 
 
@@ -69,7 +75,7 @@ class Desk:
         shown = (
             {"picture": "", "busy": {}} if drawn is None else {"picture": drawn.entries["hash"], "busy": drawn.busy(run.usage)}
         )
-        return answer(run, Tints(state.coloured, state.whole), pixels=state.pixels, part=state.part) | shown
+        return answer(run, _tints(state), pixels=state.pixels, part=state.part) | shown
 
     def picture(self, run: Run) -> Picture | None:
         """The picture of a run's machine."""
@@ -78,6 +84,16 @@ class Desk:
         if self._drawn is None or self._drawn[0] is not run.built:
             self._drawn = run.built, picture(run.built)
         return self._drawn[1]
+
+    def tried(self) -> None:
+        """Ask all questions about something small, so that none of them has to import."""
+        texts = [find(kind, name).read_text("utf-8") for kind, name in zip(("machine", "workload"), TRIED, strict=True)]
+        question = {"machine": texts[0], "workload": texts[1], "file": "machine", "line": 1, "column": 1, "op": 0,
+                "path": "times", "values": ["2"], "paths": [], "kind": "machine", "name": TRIED[0],
+                "scene": ""}  # fmt: skip
+        for door in sorted(HAND | REST):
+            self.answered(door, question | ({"file": "workload"} if door == "complete" else {}))
+        self.answered("complete", question)
 
     def answered(self, door: str, question: Mapping[str, Any]) -> tuple[int, bytes]:
         """Status and text of an answer; nothing that is asked makes it raise."""
@@ -112,6 +128,18 @@ def _run(desk: Desk, question: Mapping[str, Any]) -> dict[str, Any]:
     return shown | {"cost": {"simulate": took, "pack": time.perf_counter() - began - took}}
 
 
+def _tints(state: State) -> Tints:
+    return Tints(state.coloured, state.whole)
+
+
+def _animated(desk: Desk, said: Mapping[str, Any]) -> dict[str, Any]:
+    from hwsim.explorer.scenes import Player, animated
+
+    state, drawn = state_of(said), "" if said.get("drawn") is None else text_of(said, "drawn")
+    player = Player(desk.session(state), state.settings, desk.run(state))
+    return animated(player, text_of(said, "scene"), _tints(state), listed=said.get("listed") is True, drawn=drawn)
+
+
 def _op(desk: Desk, question: Mapping[str, Any]) -> dict[str, Any]:
     from hwsim.explorer.deriving import op
 
@@ -123,7 +151,16 @@ def _op(desk: Desk, question: Mapping[str, Any]) -> dict[str, Any]:
 
 def _picture(desk: Desk, said: Mapping[str, Any]) -> Mapping[str, Any]:
     drawn = desk.picture(desk.run(state_of(said)))
-    return NOTHING.entries if drawn is None else drawn.entries
+    return {"hash": "", "boxes": [], "lines": [], "frames": [], "round": False} if drawn is None else drawn.entries
+
+
+def _machine(desk: Desk, question: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The picture of the machine before it has run."""
+    state = state_of(question)
+    session = desk.session(state)
+    with session.warm():
+        machine, _ = sources.changed(*session.files, state.settings, Mistakes(), [])
+        return picture(api.load_machine(machine)).entries
 
 
 def _more(desk: Desk, said: Mapping[str, Any]) -> dict[str, Any]:
@@ -132,6 +169,22 @@ def _more(desk: Desk, said: Mapping[str, Any]) -> dict[str, Any]:
     state = state_of(said)
     with desk.session(state).warm():
         return more(desk.run(state), helps=said.get("helps") is not False)
+
+
+def _check(desk: Desk, said: Mapping[str, Any]) -> dict[str, Any]:
+    state = state_of(said)
+    with desk.session(state).warm():
+        api.prepare(*desk.session(state).files, set=state.settings)
+    return {"mistakes": []}
+
+
+def _complete(_desk: Desk, question: Mapping[str, Any]) -> dict[str, Any]:
+    from hwsim.explorer.completing import complete
+
+    file = text_of(question, "file")
+    if file not in ("machine", "workload"):
+        raise Unclear("'file' is machine or workload")
+    return complete(file, text_of(question, file), number_of(question, "line"), number_of(question, "column"))
 
 
 def _sliders(desk: Desk, said: Mapping[str, Any]) -> dict[str, Any]:
@@ -146,6 +199,24 @@ def _curve(desk: Desk, said: Mapping[str, Any]) -> dict[str, Any]:
     state = state_of(said)
     session = desk.session(state)
     return curve(session.shown, state.settings, text_of(said, "path"), texts_of(said, "values", MOST_TEXTS))
+
+
+def _grid(desk: Desk, question: Mapping[str, Any]) -> dict[str, Any]:
+    from hwsim.explorer.curves import MOST_POINTS, grid, picked
+
+    state = state_of(question)
+    session, steps, paths = desk.session(state), question.get("steps", 9), texts_of(question, "paths", 3)
+    if not isinstance(steps, int) or not 2 <= steps <= 25 or steps ** len(paths) > MOST_POINTS:
+        raise Unclear(f"'steps' is a whole number from 2 to 25, of at most {MOST_POINTS} points in all")
+    with session.warm():
+        by_path = {each.path: each for each in sliders(*session.files)}
+    if unknown := [each for each in paths if each not in by_path]:
+        return {"mistakes": [mistake(f"there is no slider '{unknown[0]}'", None)]}
+    chosen = [by_path[each] for each in paths]
+    axes = [(each, picked(each, state.settings.get(each.path, each.text), steps)) for each in chosen]
+
+    unzoomed = replace(state, part=(0.0, 1.0))
+    return grid(session.shown, state.settings, axes, partial(desk.answer, unzoomed), time.monotonic() + GRID_SECONDS)
 
 
 def _exported(desk: Desk, question: Mapping[str, Any]) -> dict[str, Any]:
@@ -177,9 +248,14 @@ _DOORS: Final[dict[str, Callable[[Desk, Mapping[str, Any]], Mapping[str, Any]]]]
     "run": _run,
     "op": _op,
     "picture": _picture,
+    "machine": _machine,
     "more": _more,
+    "check": _check,
+    "complete": _complete,
     "sliders": _sliders,
     "curve": _curve,
+    "grid": _grid,
+    "animated": _animated,
     "exported": _exported,
     "file": _file,
 }
@@ -189,9 +265,12 @@ def serve(line: Connection[bytes, bytes], roots: Sequence[str], memory: int) -> 
     """Answer until the other end closes: the work of a process."""
     serve_parent()
     _limit(memory)
-    desk = Desk(roots)
+    desk, has_tried = Desk(roots), False
     try:
         while True:
+            if not has_tried and not line.poll(IDLE):
+                Desk(roots).tried()
+                has_tried = True
             door, question, seconds = json.loads(line.recv_bytes())
             _end_after(seconds)
             status, text = desk.answered(door, question)

@@ -39,13 +39,10 @@ class Picture:
         return shares
 
 
-NOTHING: Final = Picture({"hash": "", "boxes": [], "lines": [], "frames": [], "round": False}, {})
-
-
 def picture(machine: Machine) -> Picture:
     """The picture of a machine; an empty one if it is too large to be drawn."""
     if len(machine.devices) > LARGEST or len(machine.links) > LARGEST:
-        return NOTHING
+        return Picture({"hash": "", "boxes": [], "lines": [], "frames": [], "round": False}, {})
     drawing = arrange(machine)
     box_of = {device: box.key for box in drawing.boxes.values() for device in box.devices}
     lines: list[dict[str, Any]] = []

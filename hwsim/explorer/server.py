@@ -10,13 +10,14 @@ import socket
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from hwsim.explorer import guard
 from hwsim.explorer.workers import Limits, Stopped, Workers
@@ -40,12 +41,22 @@ Scope = MutableMapping[str, Any]
 Application = Callable[[Scope, Any, Any], Awaitable[None]]
 
 
+class Answers(Protocol):
+    """A source of answers."""
+
+    async def start(self) -> None: ...
+    def stop(self) -> None: ...
+    async def ask(self, door: str, said: Mapping[str, Any]) -> bytes:
+        """The answer as JSON; raises KeyError or Stopped."""
+        ...
+
+
 def application(
     token: str,
     port: int,
     opened: Mapping[str, Any],
     *,
-    workers: Workers,
+    workers: Answers,
     ready: Callable[[], None] = lambda: None,
 ) -> Application:
     """The ASGI application.
@@ -90,10 +101,12 @@ def application(
     @contextlib.asynccontextmanager
     async def running(_: Starlette) -> AsyncIterator[None]:
         begun = asyncio.ensure_future(answers.start())
+        ahead = asyncio.ensure_future(_ahead(answers, begun, opened))  # while the browser starts
         ready()
         try:
             yield
         finally:
+            ahead.cancel()
             await begun
             answers.stop()
 
@@ -132,9 +145,9 @@ def processes(roots: Sequence[str | Path] = (), limits: Limits | None = None) ->
 class Running:
     """A server that answers until it is ended, in the thread that calls `run`."""
 
-    def __init__(self, app: Application, line: socket.socket, answers: Workers) -> None:
+    def __init__(self, app: Application, line: socket.socket, answers: Answers) -> None:
         config = uvicorn.Config(
-            app, http="h11", log_level="warning", access_log=False, server_header=False, date_header=False,
+            app, http=Patient, log_level="warning", access_log=False, server_header=False, date_header=False,
             timeout_keep_alive=5, limit_concurrency=CONNECTIONS, h11_max_incomplete_event_size=MOST_HEADERS, lifespan="on",
             ws="none", timeout_graceful_shutdown=1,
         )  # fmt: skip
@@ -188,8 +201,52 @@ def read_whole(path: Path) -> str:
         raise SpecError.of(Place(str(path), 0, 0), message) from error
 
 
+class Patient(H11Protocol):
+    """Uvicorn's HTTP/1.1, which closes connections whose request does not come: half open ones are not kept."""
+
+    _deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self._wait()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self._is_answering():
+            if self._deadline is not None:
+                self._deadline.cancel()
+            self._deadline = None
+        elif self._deadline is None:
+            self._wait()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+        super().connection_lost(exc)
+
+    def _wait(self) -> None:
+        self._deadline = self.loop.call_later(SLOWEST, self._end)
+
+    def _end(self) -> None:
+        self._deadline = None
+        if not self._is_answering():
+            self.transport.close()
+
+    def _is_answering(self) -> bool:
+        """Whether a request is here, and its answer not yet sent; its body has a time of its own."""
+        cycle: Any = getattr(self, "cycle", None)
+        return cycle is not None and not cycle.response_complete
+
+
 class _Refused(Exception):
     """A request that is not answered: why, and the status."""
+
+
+async def _ahead(answers: Answers, begun: Awaitable[None], opened: Mapping[str, Any]) -> None:
+    """Ask what the page will ask first: the process that answers keeps its last run."""
+    with contextlib.suppress(KeyError, Stopped, asyncio.CancelledError):
+        await asyncio.shield(begun)
+        await answers.ask("run", {"page": "ahead", **opened})
 
 
 async def _body(request: Request) -> dict[str, Any]:

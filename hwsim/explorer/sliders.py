@@ -60,10 +60,10 @@ class Slider:
 
 def sliders(machine: Tree, workload: Tree) -> tuple[Slider, ...]:
     """Sliders of both files: parameters, then numbers of the files, then numbers of the parts that they use."""
+    every = [each for each in _all(machine, workload) if each is not None]
     by_path: dict[str, Slider] = {}
-    for each in _all(machine, workload):
-        if each is not None:
-            by_path.setdefault(each.path, each)
+    for each in every:
+        by_path.setdefault(each.path, each)
     order: dict[Group, int] = {"parameters": 0, "workload": 1, "machine": 2, "parts": 3}
     return tuple(sorted(by_path.values(), key=lambda each: order[each.group])[:MOST])
 
@@ -112,9 +112,14 @@ def _own(machine: Tree) -> Iterator[str]:
     parts, links = machine.get("parts"), machine.get("links")
     for name, part in parts.items() if parts is not None else ():
         yield from (path for path, _, _ in _inside(part, f"machine.{name}", ""))
-    entries = list(links.elements()) if links is not None else []
-    called = [each.text("name") or each.text("kind") or "" for each in entries]
-    for index, link in enumerate(entries):
+    if links is None:
+        return
+    if links.is_mapping:
+        for name, link in links.items():
+            yield from (path for path, _, _ in _inside(link, f"machine.links.{name}", ""))
+        return
+    called = [each.text("name") or each.text("kind") or "" for each in links.elements()]
+    for index, link in enumerate(links.elements()):
         name = called[index] if called.count(called[index]) == 1 else str(index)
         yield from (path for path, _, _ in _inside(link, f"machine.links.{name}", ""))
 

@@ -1,8 +1,8 @@
-"""Processes that answer: one for the hand that moves, and one for what may take longer.
+"""Processes that answer: one for the hand that moves, one for what may take longer, and one that stands by for either.
 
-A process is forked from a server that has imported what a run needs.
+A process is forked from a server that has imported what a run needs, and tries every question while none is asked.
 A question may be hostile or endless: a process ends once it has computed for too long, or is killed by this one's clock where
-it is kept from computing, and another one takes its place. A question that a newer one of the same kind overtakes is
+it is kept from computing, and the one that stands by takes its place. A question that a newer one of the same kind overtakes is
 not answered; if it is being computed, it is killed once it is older than `PATIENCE`.
 """
 
@@ -16,15 +16,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from hwsim.explorer import starting
+from hwsim.explorer.questions import HAND, NEWEST, REST
 from hwsim.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from multiprocessing.connection import Connection
 
-HAND: Final = frozenset({"run", "op", "picture"})  # answered by one process: they are of the run that is seen
-REST: Final = frozenset({"curve", "exported", "file", "more", "sliders"})
-NEWEST: Final = frozenset({"run", "op", "more", "curve", "picture"})  # the newest alone matters
 PATIENCE: Final = 1.0  # seconds that a computation may go on while a newer one waits
 MOST_WAITING: Final = 32
 STALE: Final = b'{"stale": true}'
@@ -33,14 +31,19 @@ _LOOK: Final = 0.05  # seconds between two looks at the clock
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds of one answer: seconds of computing, and bytes of memory (0: any).
+    """Bounds of one answer: seconds of computing, seconds for a grid, and bytes of memory (0: any).
 
     longer: factor by which the clock may show more than that, where other programs take the processors.
     """
 
     seconds: float = 20.0
+    grid_seconds: float = 120.0
     memory: int = 2 << 30
     longer: float = 10.0
+
+    def of(self, door: str) -> float:
+        """Seconds of an answer."""
+        return self.grid_seconds if door == "grid" else self.seconds
 
 
 class Stopped(Exception):
@@ -55,7 +58,8 @@ class Workers:
     """The processes behind a server."""
 
     def __init__(self, roots: tuple[str, ...], limits: Limits) -> None:
-        self.new, self._limits = _Starter(roots, limits.memory), limits
+        self._start, self._limits = _Starter(roots, limits.memory), limits
+        self._spare: _Process | None = None
         self._lanes: tuple[_Lane, ...] = ()
         self._starting: asyncio.Future[None] | None = None
         self.has_stopped = False
@@ -67,12 +71,25 @@ class Workers:
 
     def _fork(self) -> None:
         self._lanes = tuple(_Lane(self, doors) for doors in (HAND, REST))
+        self._spare = self._start()
 
     def stop(self) -> None:
         """End all of them, whatever they do; no other takes their place."""
         self.has_stopped = True
         for lane in self._lanes:
             lane.process.end()
+        if self._spare is not None:
+            self._spare.end()
+
+    def another(self) -> _Process:
+        """A process that is ready."""
+        spare, self._spare = self._spare, None
+        process = spare if spare is not None and spare.is_alive else self._start()
+        self._spare = self._start()
+        return process
+
+    def first(self) -> _Process:
+        return self._start()
 
     async def ask(self, door: str, said: Mapping[str, Any]) -> bytes:
         """The answer to a question, as JSON.
@@ -108,7 +125,7 @@ class _Lane:
     """Questions that one process answers, one after the other; `run` goes before the others."""
 
     def __init__(self, workers: Workers, doors: frozenset[str]) -> None:
-        self.doors, self.process = doors, workers.new()
+        self.doors, self.process = doors, workers.first()
         self._workers = workers
         self._waiting: list[_Question] = []
         self._busy = False
@@ -132,21 +149,21 @@ class _Lane:
             while self._waiting:
                 question = min(self._waiting, key=lambda each: each.door != "run")
                 self._waiting.remove(question)
-                question.say(await self._answered(question, limits))
+                question.say(await self._answered(question, limits.of(question.door), limits.longer))
         finally:
             self._busy = False
 
-    async def _answered(self, question: _Question, limits: Limits) -> bytes | Stopped:
+    async def _answered(self, question: _Question, seconds: float, longer: float) -> bytes | Stopped:
         began = time.monotonic()
-        work = asyncio.ensure_future(asyncio.to_thread(self.process.answer, question.door, question.said, limits.seconds))
+        work = asyncio.ensure_future(asyncio.to_thread(self.process.answer, question.door, question.said, seconds))
         while not (await asyncio.wait([work], timeout=_LOOK))[0]:
             took = time.monotonic() - began
             is_stale = took > PATIENCE and question.door in NEWEST and any(each.kind == question.kind for each in self._waiting)
-            if is_stale or took > limits.longer * limits.seconds:
+            if is_stale or took > longer * seconds:
                 self.process.end()
                 await asyncio.wait([work])
                 work.exception()  # that its process has ended
-                self.process = self._workers.new()
+                self.process = self._workers.another()
                 if is_stale:
                     return STALE
                 return _mistake(
@@ -158,9 +175,9 @@ class _Lane:
             ended = self.process.ended()
             if self._workers.has_stopped:
                 return Stopped("the explorer has been stopped", 503)
-            self.process = self._workers.new()
+            self.process = self._workers.another()
             if ended == -getattr(signal, "SIGPROF", 0):
-                return _mistake(f"stopped after {limits.seconds:g} s of computing", "make it smaller: fewer steps, ops or values")
+                return _mistake(f"stopped after {seconds:g} s of computing", "make it smaller: fewer steps, ops or values")
             return _mistake("the process that computed it ended: out of memory, perhaps", "make it smaller")
         return answer if status == 200 else Stopped(answer.decode(), status)
 
@@ -194,6 +211,10 @@ class _Process:
 
     def __init__(self, process: Any, line: Connection[bytes, bytes]) -> None:
         self._process, self._line = process, line
+
+    @property
+    def is_alive(self) -> bool:
+        return bool(self._process.is_alive())
 
     def answer(self, door: str, said: Mapping[str, Any], seconds: float) -> tuple[int, bytes]:
         """The status and the answer. Raises EOFError or OSError once it has ended, as after `seconds` of computing."""

@@ -39,6 +39,7 @@ def _drawn(module: str, family: str = "") -> Figure:
     return render
 
 
+SCENES: Final = ("lanes", "launches", "requests", "sends")  # animations of a run; see `hwsim.views.animate.draw`
 FIGURES: Final[dict[str, Figure]] = {
     "gantt": _drawn("gantt.draw"),
     "interval": _drawn("interval.draw"),

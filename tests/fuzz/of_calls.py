@@ -17,7 +17,7 @@ import numpy as np
 
 import hwsim
 from hwsim.explorer.doors import Desk
-from hwsim.explorer.workers import HAND, REST
+from hwsim.explorer.questions import HAND, REST
 from hwsim.results.invariants import BrokenInvariant
 from tests.fuzz import corpus
 from tests.fuzz.case import Case, Made, text
@@ -25,7 +25,7 @@ from tests.fuzz.damage import VALUES, damaged, paths, scaled
 
 NEAR: Final = 3  # functions of hwsim that a wrong type may pass
 DOORS: Final = sorted(HAND | REST)
-RARE: Final = ("more", "curve")  # these take longest
+RARE: Final = ("more", "grid", "animated", "curve")  # these take longest
 ODD: Final[tuple[Any, ...]] = (  # values that no file can have; a case names them by number
     (1, 2), {1}, b"x", np.float64(2.5), np.int64(3), np.float32("nan"), float("nan"), float("inf"), Decimal("1.5"),
     Fraction(1, 3), Path("x.yaml"), date(2026, 1, 1), object(), int, len, 1j, range(3), np.array([1, 2]), np.bool_(1),
@@ -55,8 +55,8 @@ def explorer(dice: random.Random) -> Made:
     machine, workload = corpus.pair(dice)
     question: dict[str, Any] = {
         "machine": text(machine).decode("utf-8", "replace"), "workload": text(workload).decode("utf-8", "replace"), "set": {},
-        "file": "machine", "line": 3, "column": 2, "op": 1, "path": "times", "values": ["2"],
-        "kind": "machine", "name": "d2l-laptop", "pixels": 100, "part": [0, 1], "called": {},
+        "file": "machine", "line": 3, "column": 2, "op": 1, "path": "times", "values": ["2"], "paths": [], "steps": 2,
+        "kind": "machine", "name": "d2l-laptop", "pixels": 100, "part": [0, 1], "scene": "timeline", "called": {},
     }  # fmt: skip
     found = list(paths({"machine": machine, "workload": workload}))
     path, value = dice.choice(found)

@@ -1,11 +1,13 @@
 // The page: what is asked when, what is shown of an answer, buttons and keys.
-import { Unanswered, ask, newest, rested } from "./asking.js";
+import { Unanswered, ask, isSaved, newest, rested } from "./asking.js";
 import { FILES, cover, make, mark, put, tab } from "./editor.js";
 import { asked, forget, fragment, isOwnAddress, keep, keepColours, kept, state, undo } from "./state.js";
 import { drawMachine, glow } from "./machine.js";
+import { open } from "./offline.js";
 import { $, el, told, within } from "./words.js";
 import * as answer from "./answer.js";
 import * as curve from "./curve.js";
+import * as film from "./film.js";
 import * as predict from "./predict.js";
 import * as share from "./share.js";
 import * as sliders from "./sliders.js";
@@ -77,6 +79,7 @@ function show() {
   predict.show(run);
   walk.show(run, pinned, hidden);
   spans.show(run, hidden);
+  film.show(run, hidden, run.ops > LARGE);
   glow(run.busy || {}, hidden);
   if (hidden !== covered) cover((covered = hidden));
   curve.draw(hidden);
@@ -90,10 +93,14 @@ async function draw(hash) {
   glow(run.busy || {}, predict.isHidden());
 }
 
-/** What is there before the first run: names, files and sliders. */
+/** What is there before the first run: names, files, sliders, and the machine, which nothing has made busy yet. */
 async function beforeTheRun() {
   answer.awaited(state.called);
   await asksSliders();
+  const found = run ? null : await ask("machine", asked()).catch(() => null);
+  if (run || !found?.boxes) return;
+  picture = found.hash;
+  drawMachine($("machine"), found);
 }
 
 /** When the hand rests: the address, words for screen readers, sentences and what would help, the curve. */
@@ -102,7 +109,8 @@ const atRest = rested(150, async () => {
   keep();
   const of = run, hidden = predict.isHidden();
   $("spoken").textContent = hidden ? "The answer is hidden until you reveal it." : `${told(run)}${run.wanted ? `, ${run.wanted.name}` : ""}${run.interval ? `, ${within(run.interval)}` : ""}. ${run.says}`;
-  const large = run.ops > LARGE, resting = () => of === run && !again.busy();
+  const large = run.ops > LARGE && !isSaved(), resting = () => of === run && !again.busy();
+  if (run.ops > LARGE) film.follow();
   await explained({ helps: !large }, resting);
   if (resting()) await curve.sweep(resting, run.wanted);
   if (resting() && large) await explained({ helps: true }, resting);
@@ -182,6 +190,7 @@ function wire() {
   walk.wire((why) => (why === "step" ? keep() : again()));
   predict.wire(() => (show(), atRest(), keep()));
   spans.wire();
+  film.wire();
   answer.wire();
   share.wire({ run: () => run, pinned: () => pinned, hidden: predict.isHidden, troubled });
   $("pin").onclick = pin;
@@ -210,9 +219,10 @@ function wire() {
 }
 
 async function begin() {
+  await open();
   themed();
   wire();
-  const [, opened] = await Promise.all([make(edited), ask("opened", {})]);
+  const [, opened] = await Promise.all([make(edited, isSaved()), ask("opened", {})]);
   Object.assign(state, { machine: opened.machine, workload: opened.workload, called: opened.called || {}, set: { ...opened.set } });
   try {
     Object.assign(state, opened.state || {}, await kept(location.hash));

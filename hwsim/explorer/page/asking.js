@@ -1,9 +1,16 @@
-// Questions to the server: at most one run under way and one wish.
+// Questions to the server: at most one run under way and one wish; a page that was saved asks its own grid.
+
+let saved = null;
+
+/** Answer every question from `door(name, body)`: the page was saved with its answers. */
+export const answerFrom = (door) => (saved = door);
+export const isSaved = () => saved !== null;
 
 export class Unanswered extends Error {}
 
 /** The answer to a question; an error in words where there is none. */
 export async function ask(name, body = {}) {
+  if (saved) return saved(name, body);
   let found;
   try {
     found = await fetch(`/ask/${name}`, {

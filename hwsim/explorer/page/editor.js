@@ -1,5 +1,6 @@
-// The two files in editors that mark mistakes in place; a plain field where the editor's module cannot be had.
-import { state } from "./state.js";
+// The two files in editors that complete and mark mistakes in place; a plain field where the editor's module cannot be had.
+import { ask } from "./asking.js";
+import { asked, state } from "./state.js";
 import { $, el } from "./words.js";
 
 export const FILES = ["machine", "workload"];
@@ -7,8 +8,8 @@ const views = {};
 let shown = "machine";
 
 /** Make both editors; `changed(which)` is called when a hand changed a text. */
-export async function make(changed) {
-  const modules = await import("./codemirror.js").catch(() => null);
+export async function make(changed, readOnly = false) {
+  const modules = readOnly ? null : await import("./codemirror.js").catch(() => null);
   for (const which of FILES) {
     const place = el("div", { className: "file" }), inner = el("div");
     place.append(inner);
@@ -19,7 +20,7 @@ export async function make(changed) {
       state[which] = text;
       changed(which);
     };
-    views[which] = { place, ...(modules ? rich(modules, inner, which, typed) : plain(inner, which, typed)) };
+    views[which] = { place, ...(modules ? rich(modules, inner, which, typed) : plain(inner, which, typed, readOnly)) };
     $(`tab-${which}`).onclick = () => tab(which);
   }
   $("tab-machine").parentElement.onkeydown = (event) => {
@@ -94,8 +95,8 @@ export function mark(mistakes) {
   );
 }
 
-function plain(place, which, typed) {
-  const field = el("textarea", { spellcheck: false, ariaLabel: `the ${which} as YAML`, oninput: () => typed(field.value) });
+function plain(place, which, typed, readOnly) {
+  const field = el("textarea", { spellcheck: false, readOnly, ariaLabel: `the ${which} as YAML`, oninput: () => typed(field.value) });
   place.append(field);
   const go = ({ line }) => {
     const from = field.value.split("\n").slice(0, line - 1).join("\n").length;
@@ -113,12 +114,21 @@ function rich(cm, place, which, typed) {
     { tag: [tags.punctuation, tags.separator], color: "var(--soft)" },
   ]);
   let quiet = false;
+  const complete = async (context) => {
+    const line = context.state.doc.lineAt(context.pos), before = context.state.sliceDoc(line.from, context.pos);
+    if (!context.explicit && !/[\w.-]$|[:,{[]\s*$|^\s*-?\s*$/.test(before)) return null;
+    const found = await ask("complete", { ...asked(), [which]: context.state.doc.toString(), file: which, line: line.number, column: context.pos - line.from + 1 }).catch(() => null);
+    if (context.aborted || !found?.options?.length) return null;
+    const options = found.options.map((each) => ({ label: each.label, apply: each.insert, detail: each.says, type: each.kind }));
+    return { from: Math.min(context.pos, line.from + found.from - 1), options, validFor: /^[\w.-]*$/ };
+  };
   const view = new cm.EditorView({
     parent: place,
     extensions: [
       cm.EditorView.cspNonce.of(document.querySelector("meta[name=csp-nonce]").content),
       cm.lineNumbers(), cm.history(), cm.drawSelection(), cm.highlightActiveLine(), cm.yaml(), cm.syntaxHighlighting(look), cm.lintGutter(), cm.EditorView.lineWrapping,
-      cm.keymap.of([...cm.defaultKeymap, ...cm.historyKeymap]),
+      cm.autocompletion({ override: [complete], icons: false, activateOnTypingDelay: 150 }),
+      cm.keymap.of([...cm.completionKeymap, ...cm.defaultKeymap, ...cm.historyKeymap]),
       cm.EditorView.contentAttributes.of({ "aria-label": `the ${which} as YAML` }),
       cm.EditorView.updateListener.of((update) => update.docChanged && !quiet && typed(update.state.doc.toString())),
     ],

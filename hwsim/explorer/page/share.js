@@ -1,7 +1,8 @@
-// What leaves the page: its address, a command, the picture as SVG and PNG, both files.
-import { ask } from "./asking.js";
+// What leaves the page: its address, a command, the picture as SVG and PNG, both files, a page that needs no server.
+import { ask, isSaved } from "./asking.js";
 import { picturePart } from "./machine.js";
 import { fitted, SvgPaper } from "./paper.js";
+import { sliders } from "./sliders.js";
 import { asked, fragment, keep, state } from "./state.js";
 import { draw, laidOut } from "./timeline.js";
 import { $, against, causeTint, colours, download, el, isHatched, percent, seconds, told } from "./words.js";
@@ -25,6 +26,10 @@ export function wire(page) {
     if (found.mistakes) throw new Error(found.mistakes[0].says);
     for (const which of ["machine", "workload"]) download(`${which}.yaml`, "text/yaml", found[which]);
   });
+  doing("html", () => axes());
+  doing("compute", () => save(page, name()));
+  $("cancel").onclick = () => $("saving").close();
+  for (const id of ["html", "yaml", "command"]) $(id).hidden = isSaved();
 }
 
 async function copy(id, text) {
@@ -93,5 +98,38 @@ async function raster(svg) {
     return await new Promise((done) => canvas.toBlob(done, "image/png"));
   } finally {
     URL.revokeObjectURL(address);
+  }
+}
+
+/** The dialog that chooses the sliders of a saved page: those turned, then the first ones. */
+function axes() {
+  const all = sliders(), first = [...all.filter((one) => one.path in state.set), ...all.filter((one) => one.group !== "parts")].slice(0, 9);
+  const chosen = [...new Set(first.map((one) => one.path))].slice(0, 3);
+  $("axes").replaceChildren(
+    ...[0, 1, 2].map((at) => {
+      const options = [el("option", { value: "" }, "none"), ...all.map((one) => el("option", { value: one.path, selected: one.path === chosen[at] }, `${one.label} (${one.text})`))];
+      return el("label", {}, `Slider ${at + 1}`, el("select", {}, ...options));
+    }),
+  );
+  $("progress").textContent = "";
+  $("saving").showModal();
+}
+
+async function save(page, name) {
+  const paths = [...new Set([...$("axes").querySelectorAll("select")].map((each) => each.value).filter(Boolean))];
+  if (!paths.length) return void ($("progress").textContent = "Choose at least one slider.");
+  const steps = paths.length === 3 ? 9 : paths.length === 2 ? 15 : 25, began = Date.now();
+  const said = setInterval(() => ($("progress").textContent = `${(steps ** paths.length).toLocaleString("en")} runs at most; ${Math.round((Date.now() - began) / 1000)} s so far.`), 500);
+  $("compute").disabled = true;
+  try {
+    const { written } = await import("./saving.js");
+    const [text, many] = await written(paths, steps, page.run());
+    download(`${name}.html`, "text/html", text);
+    $("progress").textContent = `Saved: ${many}, ${Math.round(text.length / 1024).toLocaleString("en")} KiB.`;
+  } catch (error) {
+    $("progress").textContent = error.message;
+  } finally {
+    clearInterval(said);
+    $("compute").disabled = false;
   }
 }

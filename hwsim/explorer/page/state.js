@@ -1,7 +1,7 @@
 // What the address holds: both files, what was turned, the pinned run, the guess, the window. A fragment is sent to nobody.
 
 /** `called`: the names of the two files, as `expect:` may name a machine and `use:` starts at its file. */
-export const state = { v: 1, machine: "", workload: "", set: {}, part: [0, 1], step: -1, pinned: null, guess: null, curve: "", theme: "", called: {} };
+export const state = { v: 1, machine: "", workload: "", set: {}, part: [0, 1], step: -1, pinned: null, guess: null, curve: "", theme: "", film: "", called: {} };
 
 /** What every question to the server carries. */
 export const asked = () => ({ machine: state.machine, workload: state.workload, set: state.set, called: state.called, coloured, page: PAGE });

@@ -5,64 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from itertools import accumulate, pairwise
-from typing import Final, NamedTuple
+from typing import Final
 
 from hwsim import ticks
 from hwsim.demand import Capacity, Cost, by_name
 from hwsim.formats import format_quantity, natural
 from hwsim.graph.opgraph import Label
-from hwsim.records import dataclass
 from hwsim.results.result import Result
 from hwsim.ticks import FEMTO
+from hwsim.views.animate.scene import FOOT, TOP, WIDTH, Box, Knot, NothingMoves, Scene, Token, Way, Words
 from hwsim.views.kit.figure import about
 
 DEVICES: Final = 24  # on the circle, at most
 SENDS: Final = 400
+SIZE: Final = 17.0
 INSIDE: Final = 0.76  # of the radius: where sends begin and end
-WIDTH: Final = 720
-TOP: Final = 62.0  # below the head
-FOOT: Final = 362.0  # above the axis of time
-COLOURS: Final = 8
-
-
-class Knot(NamedTuple):
-    """A place at an instant (s); between two knots a chunk moves straight and evenly."""
-
-    at: float
-    x: float
-    y: float
-
-
-class Chunk(NamedTuple):
-    """A send. step: of its collective, from 1 on; colour: of the device that sends; knots: in order of time."""
-
-    step: int
-    colour: int
-    knots: tuple[Knot, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Scene:
-    """An animation as data.
-
-    Args:
-        title: what is seen; below: the run.
-        begin, end: seconds of the run that are shown.
-        devices: name and middle of each box.
-        ways: both ends of each line on which chunks move.
-    """
-
-    title: str
-    below: str
-    begin: float
-    end: float
-    devices: tuple[tuple[str, float, float], ...]
-    ways: tuple[tuple[float, ...], ...]
-    chunks: tuple[Chunk, ...]
-
-
-class NothingMoves(ValueError):
-    """The run has no sends that are played one by one; the message says what it needs."""
+BOX: Final = (56.0, 30.0)
 
 
 def scene(result: Result) -> Scene:
@@ -81,30 +39,38 @@ def scene(result: Result) -> Scene:
             way = ends(flat.graph.labels[flat.label[op]], flat.graph.costs[cost], known)
             if way is not None:
                 sends.append((op, *way))
-    devices = sorted({name for _, source, target, _ in sends for name in (source, target)}, key=natural)
+    devices = list(dict.fromkeys(name for _, source, target, _ in sends for name in (source, target)))
     if not sends or len(devices) > DEVICES:
         hint = "no sends one by one" if not sends else f"{len(devices)} devices that send; {DEVICES} can be shown"
         raise NothingMoves(f"this run has {hint}: a collective plays its sends with `steps: explicit`")
+    devices.sort(key=natural)
     middle, radius = (WIDTH / 2, (TOP + FOOT) / 2), (WIDTH / 2 - 150, (FOOT - TOP) / 2 - 26)
-    angles = {name: 2 * math.pi * number / len(devices) - math.pi / 2 for number, name in enumerate(devices)}
-    place = {name: (middle[0] + radius[0] * math.cos(at), middle[1] + radius[1] * math.sin(at)) for name, at in angles.items()}
+    place = {}
+    for number, name in enumerate(devices):
+        angle = 2 * math.pi * number / len(devices) - math.pi / 2
+        place[name] = middle[0] + radius[0] * math.cos(angle), middle[1] + radius[1] * math.sin(angle)
+    tokens = []
     port = {
         name: tuple(centre + INSIDE * (at - centre) for at, centre in zip(each, middle, strict=True))
         for name, each in place.items()
     }
-    chunks = []
     for op, source, target, _ in sends:
-        (x, y), (to_x, to_y) = port[source], port[target]
+        (x, y), (to_x, to_y) = ((each[0] - SIZE / 2, each[1] - SIZE / 2) for each in (port[source], port[target]))
         knots = tuple(Knot(at, x + part * (to_x - x), y + part * (to_y - y)) for at, part in progress(result, op))
         step = flat.graph.labels[flat.label[op]].name.rpartition(" ")[2]
-        chunks.append(Chunk(int(step) + 1 if step.isdigit() else 1, devices.index(source) % COLOURS, knots))
-    begin, end = (fold(knot.at for chunk in chunks for knot in chunk.knots) for fold in (min, max))
+        number = int(step) if step.isdigit() else 0
+        tokens.append(Token(knots, SIZE, SIZE, devices.index(source) % 8, (knots[0].at, knots[-1].at), str(number + 1)))
+    boxes = [Box(x - BOX[0] / 2, y - BOX[1] / 2, *BOX, name=name) for name, (x, y) in place.items()]
+    begin, end = (fold(knot.at for token in tokens for knot in token.knots) for fold in (min, max))
     amounts = sorted({moved for *_, moved in sends})
     size = format_quantity(amounts[-1], "B") if len(amounts) == 1 else f"up to {format_quantity(amounts[-1], 'B')}"
     title = f"{len(sends)} sends of {size} between {len(devices)} devices take {format_quantity(end - begin, 's')}"
+    words = (Words(WIDTH - 24, TOP + 8, "number: of the step", 12.0, "end", soft=True),)
     below = about(result.workload, result.machine, result.settings)
-    ways = tuple((*port[source], *port[target]) for source, target in dict.fromkeys((each[1], each[2]) for each in sends))
-    return Scene(title, below, begin, end, tuple((name, *place[name]) for name in devices), ways, tuple(chunks))
+    ways = [
+        Way(*port[source], *port[target]) for source, target in dict.fromkeys((source, target) for _, source, target, _ in sends)
+    ]
+    return Scene(title, below, begin, end, tuple(boxes), words, tuple(tokens), tuple(ways))
 
 
 def ends(label: Label, cost: Cost, known: Mapping[str, Capacity]) -> tuple[str, str, float] | None:

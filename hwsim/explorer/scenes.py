@@ -1,0 +1,159 @@
+"""Animations for the page: the scenes that `hwsim simulate --animate` writes, as columns, of the run that is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from hwsim.api import Run
+from hwsim.explorer.spans import Tints
+from hwsim.formats import format_quantity
+from hwsim.ops import OPS
+from hwsim.ops.exchange import ExchangeOp
+from hwsim.spec import SpecError, Tree
+from hwsim.studies.session import Session
+from hwsim.views.animate.clock import marks
+from hwsim.views.animate.draw import SCENES
+from hwsim.views.animate.scene import FOOT, HEIGHT, SECONDS, TOP, WIDTH, NothingMoves, Scene
+from hwsim.views.animate.svg import written
+from hwsim.views.kit.figure import LIGHT, NIGHT
+
+CALLED: Final = {
+    "launches": "a queue of launches",
+    "sends": "sends from device to device",
+    "requests": "requests one by one",
+    "lanes": "the rows as they fill",
+}
+EXPLICIT: Final = "explicit"
+DIGITS: Final = 7  # of a part of the time
+Settings = Mapping[str, str]
+
+
+class Player:
+    """The runs that are played for the page: the one that is shown, or the same in finer steps where a scene needs them.
+
+    Args:
+        session: the warm two files.
+        settings: what the shown run has set.
+    """
+
+    def __init__(self, session: Session, settings: Settings, run: Run) -> None:
+        self._session, self._settings, self.run = session, settings, run
+        workload = session.files[1]
+        self._collectives = dict(_collectives(workload.get("program"), workload.get("let"), settings))
+        self._steady = [path for path, steps in self._collectives.items() if steps != EXPLICIT]
+        costs = run.timeline.flat.graph.costs if not any(row.times is not None for row in run.requests) else ()
+        self._asked = next((cost.requests.device for cost in costs if cost.requests), "")
+
+    def scene(self, kind: str) -> tuple[Scene, Run]:
+        """A scene, and the run that it is of; raises NothingMoves or SpecError."""
+        run = self.run
+        if kind == "requests" and self._asked:
+            run = self._session.shown(self._settings, requests=[self._asked])
+        elif kind == "sends" and self._steady:
+            run = self._session.shown({**self._settings, **dict.fromkeys(self._steady, EXPLICIT)})
+        return SCENES[kind](run), run
+
+    def possible(self) -> Iterator[tuple[str, str]]:
+        """Each kind of scene, and why the run has none of it ("" if it has)."""
+        for kind in CALLED:
+            try:
+                if not (kind == "sends" and self._steady) and not (kind == "requests" and self._asked):
+                    SCENES[kind](self.run)
+                yield kind, ""
+            except NothingMoves as nothing:
+                yield kind, str(nothing)
+
+    def first(self, possible: Sequence[str]) -> str:
+        """The kind that tells most of the run."""
+        told = ["launches", "requests", *(["sends"] if self._collectives else [])]
+        return "lanes" if self.run.simulated.flat.graph.trainings else next((kind for kind in told if kind in possible), "lanes")
+
+
+def _collectives(tree: Tree | None, let: Tree | None, settings: Settings, path: str = "program") -> Iterator[tuple[str, str]]:
+    """The path of the `steps` of each collective in a program, and what they are."""
+    if tree is None:
+        return
+    for key, value in tree.items():
+        if key in OPS and issubclass(OPS[key], ExchangeOp):
+            at, text = f"workload.{path}.{key}.steps", value.text("steps") or ""
+            if text.startswith("$"):
+                name = text.removeprefix("$")
+                text = settings.get(name) or (let.text(name) if let is not None else "") or ""
+            yield at, settings.get(at, text)
+        else:
+            yield from _collectives(value, let, settings, f"{path}.{key}")
+    for index, value in enumerate(tree.elements() if tree.is_list else ()):
+        yield from _collectives(value, let, settings, f"{path}.{index}")
+
+
+def animated(player: Player, kind: str, tints: Tints, *, listed: bool = False, drawn: str = "") -> dict[str, Any]:
+    """A scene for the page.
+
+    Args:
+        kind: one of SCENES; "": the one that tells most.
+        listed: whether to say which kinds the run has; one that it has not is replaced.
+        drawn: light or dark: as the SVG that `--animate` writes, too.
+    """
+    answer: dict[str, Any] = {"scene": None, "says": ""}
+    if listed or kind not in CALLED:
+        kinds = dict(player.possible())
+        answer["kinds"] = [[each, CALLED[each], why] for each, why in kinds.items()]
+        kind = kind if kinds.get(kind) == "" else player.first([each for each, why in kinds.items() if not why])
+    answer["kind"] = kind
+    try:
+        scene, run = player.scene(kind)
+    except NothingMoves as nothing:
+        return answer | {"says": str(nothing)}
+    except SpecError as error:
+        return answer | {"says": error.mistakes[0].message}
+    if run is not player.run:
+        finer, shown = (format_quantity(each.makespan_s, "s") for each in (run, player.run))
+        how = "request by request" if kind == "requests" else "send by send"
+        answer["says"] = f"Played {how}, it takes {finer}" + (
+            "." if finer == shown else f"; the answer, which counts them together, is {shown}."
+        )
+    if drawn:
+        answer["svg"] = written(scene, NIGHT if drawn == "dark" else LIGHT).decode()
+    return answer | {"scene": columns(scene, tints)}
+
+
+def columns(scene: Scene, tints: Tints) -> dict[str, Any]:
+    """A scene with times as parts of what it shows; names have the colours of the timeline.
+
+    Args:
+        tints: the colours of the timeline.
+    """
+    length = (scene.end - scene.begin) or 1.0
+
+    def part(at: float) -> float:
+        return round((at - scene.begin) / length, DIGITS)
+
+    ticks, _ = marks(scene)
+    return {
+        "title": scene.title,
+        "below": scene.below,
+        "begin": scene.begin,
+        "end": scene.end,
+        "seconds": SECONDS,
+        "size": [WIDTH, HEIGHT, TOP, FOOT],
+        "boxes": [list(each) for each in scene.boxes],
+        "words": [list(each) for each in scene.words],
+        "ways": [list(each) for each in scene.ways],
+        "marks": [list(each) for each in ticks],
+        "tints": [tints.of(name) for name in scene.names],
+        "tokens": [
+            [
+                [part(knot.at) for knot in token.knots],
+                [round(knot.x, 2) for knot in token.knots],
+                [round(knot.y, 2) for knot in token.knots],
+                round(token.wide, 2),
+                round(token.high, 2),
+                token.colour,
+                [part(each) for each in token.busy],
+                token.name,
+                token.grows,
+            ]
+            for token in scene.tokens
+        ],
+    }

@@ -1,0 +1,34 @@
+"""The time scale of an animation: marks along its foot, and how much of the run a second of it is."""
+
+from __future__ import annotations
+
+from hwsim.formats import format_quantity
+from hwsim.views.animate.scene import WIDTH, Scene
+from hwsim.views.kit.figure import time_scale
+
+EDGE = 14.0
+
+
+def marks(scene: Scene) -> tuple[list[tuple[float, str]], str]:
+    """(place, text) of the marks at round times, and the scale in words."""
+    length = (scene.end - scene.begin) or 1.0
+    unit, name = time_scale(max(abs(scene.end), length))
+    rough = length / unit / 5
+    power = 10.0 ** int(f"{rough:e}".partition("e")[2])
+    step = next(each * power for each in (1, 2, 5, 10) if each * power >= rough)
+    first = int(-(-scene.begin / unit // step))
+    shown = [
+        (number * step, EDGE + (number * step * unit - scene.begin) / length * (WIDTH - 2 * EDGE))
+        for number in range(first, first + 8)
+    ]
+    texts = [
+        (x, f"{value:.6g}" + (f" {name}" if place == 0 else "")) for place, (value, x) in enumerate(shown) if x < WIDTH - EDGE - 4
+    ]
+    texts = [(max(x, 26.0), text) for x, text in texts]
+    return texts, f"one second shows {format_quantity(scene.slowed, 's')} of the run"
+
+
+def place_of(scene: Scene, at: float) -> float:
+    """The place of the mark of the time."""
+    length = (scene.end - scene.begin) or 1.0
+    return EDGE + (at - scene.begin) / length * (WIDTH - 2 * EDGE)

@@ -1,0 +1,68 @@
+"""The timeline as it comes to be: ops grow in their rows while they run, and what is empty is a bubble."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from hwsim.results.result import Result
+from hwsim.views.animate.scene import FOOT, TOP, WIDTH, Box, Knot, NothingMoves, Scene, Token, Words
+from hwsim.views.gantt.draw import finding
+from hwsim.views.gantt.rows import rows_of
+from hwsim.views.kit.figure import about
+from hwsim.views.kit.spans import merged
+
+ROWS: Final = 9
+PIECES: Final = 1200
+FEW: Final = 60  # pieces of a row that are all drawn
+LEFT: Final = 150.0
+RIGHT: Final = 20.0
+
+
+def scene(result: Result) -> Scene:
+    """Rows of the timeline, of a training those that compute; the first stretch of a run with many ops.
+
+    Raises:
+        NothingMoves: the run has no ops.
+    """
+    timeline = rows_of(result)
+    rows = timeline.rows
+    if not rows:
+        raise NothingMoves("this run has no ops")
+    computing = tuple(row for row in rows if row.kind == "compute")
+    if result.simulated.flat.graph.trainings and len(computing) > 1:
+        rows = computing
+    if len(rows) > ROWS:  # those that work most, in their order
+        busiest = sorted(range(len(rows)), key=lambda number: -rows[number].working_s)[:ROWS]
+        rows = tuple(rows[number] for number in sorted(busiest))
+    pixel = result.makespan_s / WIDTH / 2  # pieces nearer to each other than that look like one
+    pieces = [merged(row.low, row.high, 2 * row.name_of + row.waits, pixel if len(row.low) > FEW else 0.0) for row in rows]
+    lows = np.sort(np.concatenate([low for low, _, _ in pieces]))
+    end = float(lows[PIECES]) if len(lows) > PIECES else result.makespan_s
+    scale = (WIDTH - LEFT - RIGHT) / (end or 1.0)
+    pitch = min(44.0, (FOOT - TOP - 40.0) / len(rows))
+    tokens, boxes, words = [], [], []
+    for number, (row, spans) in enumerate(zip(rows, pieces, strict=True)):
+        y = TOP + 12.0 + number * pitch
+        boxes.append(Box(LEFT, y, WIDTH - LEFT - RIGHT, 0.78 * pitch))
+        words.append(Words(LEFT - 8, y + 0.5 * pitch, row.name.split("\n")[0], min(13.0, 0.6 * pitch), "end"))
+        for low, high, kind in zip(*(column.tolist() for column in spans), strict=True):
+            if low < end:
+                name, waits = divmod(kind, 2)
+                x, wide = LEFT + low * scale, (min(high, end) - low) * scale
+                busy = (end * 2, end * 2) if waits else (low, min(high, end))
+                knots = (Knot(low, x, y), Knot(end, x, y))
+                tokens.append(Token(knots, wide, 0.78 * pitch, min(name, 7), busy, grows=True))
+    at = LEFT
+    drawn = {int(kind) // 2 for _, _, kinds in pieces for kind in np.unique(kinds)}
+    for number, name in enumerate(timeline.names):
+        if number not in drawn or at + 19 + 7.4 * len(name) > WIDTH - RIGHT - 76:
+            continue
+        boxes.append(Box(at, FOOT - 26, 14, 12, colour=number))
+        words.append(Words(at + 19, FOOT - 15, name, 12.0))
+        at += 34 + 7.4 * len(name)
+    words.append(Words(WIDTH - RIGHT, FOOT - 15, "pale: waits", 12.0, "end", soft=True))
+    part = f"the first {len(lows[:PIECES]):,} of {len(lows):,} pieces" if end < result.makespan_s else ""
+    below = about(result.workload, result.machine, result.settings, part)
+    return Scene(finding(result), below, 0.0, end, tuple(boxes), tuple(words), tuple(tokens), names=timeline.names)
