@@ -17,7 +17,7 @@ BUDGETS: Final = {  # code lines
     "costs": 1_269,
     "devices": 5_533,
     "engine": 2_351,
-    "explorer": 1_249,
+    "explorer": 1_794,
     "exporters": 190,
     "failures": 661,
     "families": 16_803,
@@ -36,7 +36,7 @@ BUDGETS: Final = {  # code lines
     "sensitivities": 684,
     "spec": 2_588,
     "studies": 2_876,
-    "views": 8_051,
+    "views": 8_341,
     "workload": 4_295,
 }
 SIZES: Final = {
