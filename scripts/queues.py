@@ -144,7 +144,7 @@ def arrivals() -> Iterator[str]:
     """Rows of drives at which reads arrive."""
     for name in COMING:
         drive = part(Hdd, name)
-        alone = drive.overhead + drive.position() + 16384 / drive.stretch(1.0)
+        alone = drive.overhead + drive.ways().mean + 16384 / drive.stretch(1.0)
         for load in LOADS:
             pairs = zip(of_service(name, load / alone), of_drive(drive, load / alone), strict=True)
             times = (f"{1e3 * each:.4g}" for pair in pairs for each in pair)

@@ -30,7 +30,9 @@ def put(tmp_path: Path, keys: Any, name: str = "config.json") -> Path:
 
 
 def model_of(path: Path) -> Transformer:
-    return read_model(as_tree(read_config(path)))
+    model = read_model(as_tree(read_config(path)))
+    assert isinstance(model, Transformer)
+    return model
 
 
 # ---- parameters ----
@@ -44,6 +46,7 @@ def test_parameters_are_the_published_ones(name: str, tmp_path: Path) -> None:
     assert model.parameters == parameters
     assert made.unknown == ()
     if name in ACTIVE:
+        assert isinstance(model, Transformer)
         assert model.active_parameters / 1e9 == pytest.approx(ACTIVE[name], abs=0.011)
 
 
