@@ -11,7 +11,7 @@ from typing import Final
 from tests.test_docs import ROOT
 
 BUDGETS: Final = {  # code lines
-    "cli": 1_845,
+    "cli": 1_847,
     "communication": 3_036,
     "comparing": 2_446,
     "costs": 1_269,
@@ -37,7 +37,7 @@ BUDGETS: Final = {  # code lines
     "spec": 2_588,
     "studies": 2_876,
     "views": 8_341,
-    "workload": 4_295,
+    "workload": 4_296,
 }
 SIZES: Final = {
     "modules of a run of three ops": 129,

@@ -46,4 +46,3 @@ def test_a_training_in_a_pipeline_has_its_lines_and_its_ops() -> None:
     run = hwsim.simulate(MACHINE, workload(stages, batch=8, epochs=2, dataset={"samples": 32, "bytes": "1 kB"}))
     assert [each.steps for each in run.trainings] == [8]
     assert "epoch" in str(run)
-    assert "decode   " in str(run)

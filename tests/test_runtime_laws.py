@@ -44,7 +44,9 @@ def runtime_of(name: str, compiled: str) -> dict[str, Any]:
     if name:
         return {"use": name}
     tree = read(find("runtime", compiled))
-    return {key: inner.plain() for key, inner in tree.items() if key in ("blocks", "free", "dispatch", "return", "queue_depth")}
+    found = {key: inner.plain() for key, inner in tree.items() if key in ("blocks", "free", "dispatch", "return", "queue_depth")}
+    depth = tree.get("queue_depth")
+    return found | ({"queue_depth": (depth.get("value") or depth).plain()} if depth is not None else {})
 
 
 def network(kinds: list[bool], count: float, device: str) -> list[dict[str, Any]]:

@@ -13,7 +13,7 @@ import numpy as np
 from hwsim.doors import FAMILIES, read
 from hwsim.records import dataclass
 from hwsim.results.timeline import Timeline
-from hwsim.ticks import FEMTO
+from hwsim.ticks import FEMTO, total
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -309,7 +309,7 @@ def _interval(run: Result) -> Interval:
     weights, value = weights_of(run.simulated, run.changes), run.makespan_s
     if run.of_kernels:  # what is unsure are the seconds of its kernels
         took = (run.simulated.end - run.simulated.start)[run.simulated.flat.cost >= 0]
-        weights, value = weights.without_stated(), float(took.mean()) if len(took) else 0.0
+        weights, value = weights.without_stated(), total(took) / len(took) if len(took) else 0.0
     wholes = ("", regime)[len(run.jobs) < 2 :]  # the path to a training's end may be another job's for long
     sure = max((interval(weights, value=value, whole=whole) for whole in wholes), key=lambda each: each.half)
     return sure if run.ends is None else run.ends(run.simulated, sure)

@@ -8,6 +8,7 @@ ops, in which a cache empties and credits come back, are ignored: with them the 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 from typing import Final
@@ -88,13 +89,13 @@ def _forgotten(by_sort: dict[Requests, _Total], machine: Machine) -> Iterator[Wa
     for pool in pools.values():
         sort, _ = pool[0]
         kind = machine.device(sort.device).kind
-        ops, seconds = sum(total.ops for _, total in pool), sum(total.seconds for _, total in pool)
+        ops, seconds = sum(total.ops for _, total in pool), math.fsum(total.seconds for _, total in pool)
         used = [total.bytes * (each.write_share if kind == "ssd" and each.write_share else 1.0) for each, total in pool]
         if ops <= 1:
             continue
         once = 0.0
         for (each, total), own in zip(pool, used, strict=True):
-            more = sum(used) / own  # of the cache or the credits the ops of other shapes have a part, too
+            more = math.fsum(used) / own  # of the cache or the credits the ops of other shapes have a part, too
             together = Asked(
                 size=total.bytes / total.times,
                 times=total.times * more,

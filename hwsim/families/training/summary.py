@@ -34,7 +34,7 @@ REPLICAS: Final = 3  # of those that were simulated, how many are listed
 def _replicas(training: Training) -> str:
     """The data-parallel replicas that were simulated, and how many classes of them represents.
 
-    >>> print(_replicas(Training("main", "", 64, 1, 1.0, 1.0, 1, "tokens", 0.4, (), replicas=16, classes=((0, 1), (1, 15)))))
+    >>> print(_replicas(Training("main", "", 64, 1, 1.0, 1.0, 1, "tokens", 1.0, 0.4, (), replicas=16, classes=((0, 1), (1, 15)))))
     2 of 16 simulated: number 0 for itself, number 1 for 15 that are alike
     """
     shown = training.classes[:REPLICAS]
