@@ -109,8 +109,8 @@ class SsdSimulation:
     ) -> None:
         self._flash, self._link, self._overhead = flash, link, overhead
         self._new_map, self._maps = planes, dict[int, PlaneMap]()
-        self._owed: dict[int, list[float]] = {}  # of a plane: seconds of collection to be done, and of them with each write:
-        # they are spread over the writes to the block that was made free, as firmware does
+        # Of a plane: seconds of collection to be done, and of them with each write to the block that was made free.
+        self._owed: dict[int, list[float]] = {}
         self._new_place, self._places = placed, dict[int, Placed]()
         # What every request needs, out of reach of properties: the simulation spends its time here.
         self._page, self._chips, self._channels = int(flash.page), flash.all_chips, flash.channels
