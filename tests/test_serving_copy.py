@@ -62,7 +62,7 @@ class Watched(Copy):
         holding = [*busy.values(), *self.returning.loading, *self.loaded]
         pieces = {key for each in holding for key in each.keys}
         held = sum(self.pool.held(key) for key in pieces) + sum(each.own for each in holding) + grown + wanted
-        assert self.used == held
+        assert self.pool.blocks - self.pool.free == held
         assert 0 <= self.pool.free <= self.pool.blocks
         if run is not None and self.settings.chunked and self.settings.prompts == "beside":
             assert run.rows <= max(self.settings.budget, run.answers)

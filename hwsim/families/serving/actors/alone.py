@@ -284,7 +284,7 @@ class Alone:
         assert isinstance(copy, Copy)
         if run is not None:
             copy.catches_up(run, instant)
-        copy.brought(load, instant)
+        copy.returning.comes(load, instant)
         if run is None:
             self._awaits(number, instant)
         else:

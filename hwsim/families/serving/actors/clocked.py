@@ -197,7 +197,7 @@ class Clocked:
         done.succeed()
         instant = int(driver.env.now)
         load.sequence.after = op, instant
-        copy.brought(load, instant)
+        copy.returning.comes(load, instant)
         self.wakes(driver, copy.number, instant, op)
 
     def ended(self, driver: Host, number: int, over: Many[Sequence], op: int) -> None:

@@ -74,12 +74,6 @@ class Requests:
     def __iter__(self) -> Iterator[Request]:
         return self.make()
 
-    @property
-    def mean_tokens(self) -> tuple[float, float]:
-        """Mean tokens of a prompt and of an answer."""
-        count = max(1, self.count)
-        return self.prompt_tokens / count, self.output_tokens / count
-
 
 def draw(keys: InferKeys, longest: int, *, answers: bool = True) -> Requests:
     """All requests of a service.
