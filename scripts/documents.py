@@ -30,7 +30,7 @@ from hwsim.spec import find, names, read
 ROOT: Final = Path(__file__).resolve().parent.parent
 OF_WORKLOADS: Final = {"result": ("simulate", "--json", "--ops", "--no-expect"), "explain": ("explain", "--json")}
 OWN_FILE: Final = re.compile(
-    r"[\w/-]+\.(yaml|csv|npz|json|jsonl|gz|html|svg|png|gif|log|txt|py)\b|^-o$|--(trace|plot|report|animate|save|journal)"
+    r"[\w/-]+\.(yaml|csv|npz|json|jsonl|gz|html|svg|png|log|txt|py)\b|^-o$|--(trace|plot|report|animate|save|journal)"
 )
 SHOWN: Final = {"--json": None, "--plot": "figure.svg", "--report": "page.html"}  # how a command also tells its answer
 

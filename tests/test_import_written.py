@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from hwsim.api import simulate
+from hwsim.importers.saved import steps_in
+from hwsim.spec import SpecError
 from hwsim.spec.library import library_root
 from tests.command import hwsim
 
@@ -59,13 +61,16 @@ def test_factors_that_mean_nothing_are_refused(options: list[str], message: str)
     assert message in result.stderr
 
 
-def test_a_file_of_somebody_else_stays(tmp_path: Path) -> None:
+@pytest.mark.parametrize("content", [b"hwsim: workload/1\nname: by hand\n", b"PK\x03\x04 cut off"])
+def test_a_file_of_somebody_else_stays(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "mine.npz"
-    path.write_text("hwsim: workload/1\nname: by hand\n")
+    path.write_bytes(content)
     result = hwsim("import", "kineto", PROFILE, "-o", path)
     assert result.exit_code == 2
     assert "is there, and no step of hwsim import" in result.stderr
-    assert path.read_text() == "hwsim: workload/1\nname: by hand\n"
+    assert path.read_bytes() == content
+    with pytest.raises(SpecError, match="this is no import"):
+        steps_in(path)
 
 
 def test_a_folder_is_its_files_and_what_is_not_there_is_a_mistake(tmp_path: Path) -> None:

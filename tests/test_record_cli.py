@@ -100,6 +100,9 @@ def test_only_a_recording_is_replaced(script: Path, tmp_path: Path, name: str) -
     assert done.exit_code == 2
     assert ("is read by this command" if name == "step.py" else "is there, and no recorded workload") in done.stderr
     assert (tmp_path / name).read_text(encoding="utf-8") == before
+    (tmp_path / "out.measured.json.gz").write_bytes(b"\x1f\x8b cut off")
+    assert "is there, and no recording" in hwsim("record", script, "-o", "out.yaml").stderr
+    (tmp_path / "out.measured.json.gz").write_bytes(b"")
     assert hwsim("record", script, "-o", "out.yaml").exit_code == 0
     assert hwsim("record", script, "-o", "out.yaml").exit_code == 0
 

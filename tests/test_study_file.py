@@ -112,6 +112,7 @@ def test_quantiles_are_drawn_evenly() -> None:
         ("{latin: {points: 5, of: {n: 1 s..2}}}", "goes from a time to a number"),
         ("{random: {points: 5, of: {n: {normal: {mean: 5 s, sd: 1 GB}}}}}", "sd is a size, mean is a time"),
         ("{random: {points: 5, of: {n: {norml: {mean: 5}}}}}", "there is no distribution 'norml'"),
+        ("{random: {points: 5, of: {n: {uniform: [1, 2, 3]}}}}", "uniform takes the two ends"),
         ("{random: {points: 5, of: {n: {uniform: [3, 1]}}}}", "'3..1' goes from the larger to the smaller"),
         ("{random: {points: 5, of: {n: 1..9:x2}}}", "has steps"),
         ("{grid: {n: 1..1000, blocking: 1..1000}}", "1000 x 1000 = 1000000 points are more than the 100000"),

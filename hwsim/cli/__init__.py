@@ -41,7 +41,7 @@ COMMANDS: Final = {  # in the order of the help; a module of a package `cli` eac
     "calibrate": "Turn this computer into a machine file: measure, fit, validate.",
     "import": "Profiles, traces, model configs and benchmarks' logs of other tools: read, replay, predict anew.",
     "export": "A run as input of other tools: Kineto traces, Chakra.",
-    "record": "Run a script of numpy, and write what it calls as a workload.",
+    "record": "Run a script of numpy or PyTorch, and write what it calls as a workload.",
     "plan": "Which machine, how many, at what price: the best options, and why not the others.",
     "estimate": "How long a step of training or a batch of inference takes, in closed form, and whether it fits.",
     "check": "Validate files: all mistakes, with line and column.",

@@ -191,7 +191,7 @@ def refuse_replacing(path: Path | None, thing: str, is_thing: Callable[[Path], b
         return
     try:
         is_ours = is_thing(path)
-    except (OSError, ValueError):  # also what is damaged, or of another format
+    except Exception:  # noqa: BLE001 (whatever a file raises that is damaged, or of another format)
         is_ours = False
     if not is_ours:
         raise click.BadParameter(f"'{path}' is there, and no {thing}; remove it, or write another file", param_hint=option)

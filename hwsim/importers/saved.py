@@ -31,7 +31,7 @@ def steps_in(path: Path) -> int:
         SpecError: the archive holds no import, or a damaged one.
     """
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             return int(archive[_STEPS][0])
-    except (KeyError, IndexError, ValueError, TypeError, OSError, EOFError) as error:
+    except Exception as error:  # whatever a damaged archive raises
         raise mistake(str(path), f"this is no import: {error}", "hwsim import ... -o step.npz writes one") from error

@@ -109,8 +109,11 @@ def _distribution(tree: Tree, mistakes: Mistakes) -> Quantile | None:
         case "choice":
             return _choice(inside, mistakes)
         case "uniform" | "log":
-            ends = "..".join(str(each.plain()) for each in inside.elements())
-            return _between(f"{ends}:log" if kind == "log" else ends, inside, mistakes)
+            ends = [str(each.plain()) for each in inside.elements()]
+            if len(ends) != (1 if is_range(inside.value) else 2):
+                mistakes.add(inside.place, f"{kind} takes the two ends", f"{{{kind}: [8 GB/s, 64 GB/s]}}")
+                return None
+            return _between("..".join(ends).removesuffix(":log") + (":log" if kind == "log" else ""), inside, mistakes)
         case "normal":
             return _normal(inside, mistakes)
     kinds = ("uniform", "log", "normal", "choice")

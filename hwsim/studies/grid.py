@@ -78,13 +78,9 @@ def quantity_of(value: object) -> Quantity | None:
     if isinstance(value, bool) or not isinstance(value, int | float | str | Quantity):
         return None
     try:
-        return (
-            parse(value)
-            if isinstance(value, str)
-            else Quantity(float(value), COUNT)
-            if not isinstance(value, Quantity)
-            else value
-        )
+        if isinstance(value, Quantity):
+            return value
+        return parse(value) if isinstance(value, str) else Quantity(float(value), COUNT)
     except (UnitError, OverflowError):
         return None
 
