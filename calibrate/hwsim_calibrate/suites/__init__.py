@@ -17,12 +17,10 @@
 #   layout          strided: rows with a gap behind each; columns: across the rows; flat if it is not said
 #   side            of `mixed`, the array of its calls
 #   source          of a copy that changes the type: the type it is read in
-#   groups          of `bincount`
 #   pages           of `mapped`: small
 #   pinned          of the suite gpu: memory of the host that cannot be swapped
-#   bytes           of a transfer, an access, a message; of the working set together for `memory`
+#   bytes           of a transfer, or of fresh memory; of the working set together for `memory`
 #   pattern         sequential, random, dependent
-#   threads         threads that work on it (1 if it is not said)
 
 from __future__ import annotations
 
