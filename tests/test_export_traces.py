@@ -117,6 +117,16 @@ def test_slices_of_a_thread_nest_and_launches_come_before_what_they_launch(name:
     late = Decimal(len(on_gpu) * 3) / 10**9  # a program that costs no time launches within femtoseconds
     for event in on_gpu:
         assert Decimal(calls[event["args"]["correlation"]]["ts"]) <= Decimal(event["ts"]) + late
+        if event["cat"] == "gpu_memcpy":
+            rate = float(event["args"]["memory bandwidth (GB/s)"])
+            assert rate == pytest.approx(event["args"]["bytes"] / float(event["dur"]) / 1e3, rel=1e-5)
+    for wait in (event for event in found if event["name"] == "Stream Wait Event"):
+        record = wait["args"]["wait_on_cuda_event_record_corr_id"]
+        assert calls[record]["name"] == "cudaEventRecord"
+        before = max(
+            (event for event in on_gpu if event["args"]["correlation"] < record), key=lambda event: event["args"]["correlation"]
+        )
+        assert before["args"]["stream"] == wait["args"]["wait_on_stream"] != wait["args"]["stream"]
 
 
 def test_streams_are_control_dependencies_and_other_waits_data_of_chakra(tmp_path: Path) -> None:

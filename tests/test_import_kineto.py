@@ -1,4 +1,4 @@
-"""Reading profiles of PyTorch: what is taken, with all digits of its times; ranks, clocks, memory; damaged and hostile files."""
+"""Reading profiles of PyTorch: what is taken, with all digits of its times; ranks, clocks; damaged and hostile files."""
 
 from __future__ import annotations
 
@@ -285,3 +285,14 @@ def test_the_clock_of_a_rank_that_begins_a_step_later_is_set_by_the_steps_of_bot
     nccl = [rank.slices.end[[rank.names[n].startswith("nccl") for n in rank.slices.name]] for rank in recording.ranks]
     assert nccl[0][1:].tolist() == nccl[1][:-1].tolist()
     assert len(explain(recording).meetings) == 2
+
+
+@pytest.mark.parametrize("chunk", [64, 1 << 20])
+def test_paths_of_windows_damage_their_names_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk: int) -> None:
+    """PyTorch does not escape the backslashes of paths there."""
+    monkeypatch.setattr(text, "CHUNK", chunk)
+    plain = dumps(kineto(run()))
+    hurt = plain.replace("aten::linear", r"C:\Users\P\ut\x.py", 2).replace("aten::copy_", r"a\\b", 1)
+    whole, found = (one(tmp_path / "a.json", content.encode()) for content in (plain, hurt))
+    assert found.slices.start.tolist() == whole.slices.start.tolist()
+    assert {r"C:\Users\P\ut\x.py", r"a\b"} <= set(found.names)
