@@ -41,6 +41,8 @@ CASES: list[tuple[str, Operation]] = [(name, op) for name, each in ALGORITHMS.it
 # Steps of an all-reduce among n ranks, and bytes on the busiest port, each way, in arrays of one rank.
 TEXTBOOK: dict[str, Callable[[int], tuple[int, float]]] = {
     "ring": lambda n: (2 * (n - 1), 2 * (n - 1) / n),
+    "ring-both-ways": lambda n: (2 * (n - 1), 2 * (n - 1) / n),
+    "torus": lambda n: (max(2, 4 * math.isqrt(n) - 4), 2 * (n - 1) / n),
     "direct": lambda n: (2, 2 * (n - 1) / n),
     "halving-doubling": lambda n: (2 * n.bit_length() - 2, 2 * (n - 1) / n),
     "recursive-doubling": lambda n: (n.bit_length() - 1, n.bit_length() - 1),
