@@ -19,9 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import cache
 from itertools import accumulate, chain, groupby, pairwise, takewhile
-from operator import itemgetter
 from typing import Final
 
 from hwsim.models.architectures.units import Unit, size
@@ -131,13 +129,11 @@ def stages(units: Sequence[Unit], count: int, seconds: Callable[[Unit], float]) 
         raise CannotSplit(f"{count} stages, but the network has only {len(cut)} blocks to cut between")
     sums = list(accumulate((math.fsum(map(seconds, each)) for each in cut), initial=0.0))
 
-    @cache
-    def best(parts: int, end: int) -> tuple[float, tuple[int, ...]]:
-        """(the longest of so many stages of the blocks before `end`, where each begins)."""
-        if parts == 1:
-            return sums[end], (0,)
-        tried = ((*best(parts - 1, at), at) for at in range(parts - 1, end))
-        return min(((max(most, sums[end] - sums[at]), (*begins, at)) for most, begins, at in tried), key=itemgetter(0))
-
-    begins = best(count, len(cut))[1]
-    return tuple(tuple(chain(*cut[a:b])) for a, b in pairwise((*begins, len(cut))))
+    best: list[tuple[float, tuple[int, ...]]] = [(end, (0,)) for end in sums]  # by blocks: the longest stage, where each begins
+    for parts in range(2, count + 1):
+        before, best = best, []
+        for i, end in enumerate(sums):
+            tried = ((max(before[at][0], end - sums[at]), at) for at in range(parts - 1, i))
+            longest, last = min(tried, default=(math.inf, 0))
+            best.append((longest, (*before[last][1], last)))
+    return tuple(tuple(chain(*cut[a:b])) for a, b in pairwise((*best[-1][1], len(cut))))
