@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from hwsim.models.architectures import ARCHITECTURES, Model, Network, Transformer
-from hwsim.spec import Mistakes, SpecError, Tree, decode_all, find, read, resolve
+from hwsim.spec import Mistakes, SpecError, Tree, decode_all, did_you_mean, find, read, resolve
 from hwsim.spec.schema import json_schema
 from hwsim.spec.shelf import shared_by
 from hwsim.units import BYTES
@@ -51,7 +51,7 @@ def load_transformer(name: str, relative_to: Path | None = None) -> Transformer:
     >>> round(load_transformer("llama-3-70b").parameters / 1e9, 2)
     70.55
     """
-    return _only(Transformer, load_model(name, relative_to), "transformer")
+    return _only(Transformer, load_model(name, relative_to), name, "no transformer")
 
 
 def load_network(name: str, relative_to: Path | None = None) -> Network:
@@ -60,12 +60,12 @@ def load_network(name: str, relative_to: Path | None = None) -> Network:
     >>> load_network("resnet-50").parameters
     25557032
     """
-    return _only(Network, load_model(name, relative_to), "kind of network here")
+    return _only(Network, load_model(name, relative_to), name, "a transformer")
 
 
-def _only(architecture: type[M], model: Model, called: str) -> M:
+def _only(architecture: type[M], model: Model, name: str, wrong: str) -> M:
     if not isinstance(model, architecture):
-        raise SpecError.of(None, f"'{model.kind}' is no {called}")
+        raise SpecError.of(None, f"the model {name} is {wrong}")
     return model
 
 
@@ -79,7 +79,7 @@ def read_model(tree: Tree) -> Model:
     resolved = resolve(tree, mistakes, kind="model")
     kind = resolved.text("kind") or Transformer.kind
     if kind not in ARCHITECTURES:
-        mistakes.add(resolved.place, f"'{kind}' is no transformer")
+        mistakes.add(resolved.key_place("kind"), f"there is no kind of model '{kind}'", did_you_mean(kind, ARCHITECTURES))
     architecture = ARCHITECTURES.get(kind, Transformer)
     return decode_all(resolved, architecture, mistakes, ignore=_ENTRY, sourced=True)
 
