@@ -12,7 +12,7 @@ from tests.test_docs import ROOT
 
 BUDGETS: Final = {  # code lines
     "cli": 1_847,
-    "communication": 3_036,
+    "communication": 3_034,
     "comparing": 2_446,
     "costs": 1_269,
     "devices": 5_533,
@@ -27,8 +27,8 @@ BUDGETS: Final = {  # code lines
     "hwsim_calibrate": 9_298,
     "importers": 4_810,
     "links": 429,
-    "machine": 4_725,
-    "models": 5_369,
+    "machine": 4_723,
+    "models": 5_367,
     "ops": 1_512,
     "planning": 2_931,
     "published": 8_492,

@@ -198,10 +198,8 @@ class Drawing:
             self.rates = np.array([look.rate for look in self.looks])[self.look]
             self.is_wire = np.array([look.unit == "B" for look in self.looks], np.bool_)[self.look]
             places = self._place[number]
-        if (
-            len(self._batches) == 1 and self._batches[0].count <= _AT_ONCE
-        ):  # no others will be asked for, and the machine may be large
-            self._place = self._place[:0]
+        if len(self._batches) == 1 and self._batches[0].count <= _AT_ONCE:
+            self._place = self._place[:0]  # no other rows will be asked for, and the machine may be large
         return places
 
     def _look_number(self, name: str) -> int:

@@ -68,7 +68,7 @@ def _alone(cost: Cost, rates: Mapping[str, float]) -> float:
 
 
 class Planned(NamedTuple):
-    """The algorithm among the devices, the rounds that make one demand each, and the pieces of a pipeline."""
+    """The algorithm among the devices, the rounds that make one demand each, the pieces of a pipeline, and what pairs draw."""
 
     placed: Placed
     merged: list[list[Round]]

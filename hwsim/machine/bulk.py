@@ -83,9 +83,8 @@ class Bulk:
         self._known: list[_Shape] = []
         self._insides: dict[tuple[int, tuple[int, ...]], bool] = {}  # places in hosts, and whether traffic between them is alike
         self._latest: tuple[Sequence[str], Ints] = (), np.empty(0, np.int32)  # names that were asked for, and their numbers
-        self._drawn: tuple[Sequence[Handling], tuple[Ints, Ints, Ints], _Rows] | None = (
-            None  # pairs that were asked for last: other sizes are next
-        )
+        # Pairs that were asked for last: other sizes are next.
+        self._drawn: tuple[Sequence[Handling], tuple[Ints, Ints, Ints], _Rows] | None = None
 
     def part_of(self, name: str) -> Part | None:
         """The part of a device; None if the name is no device's."""

@@ -13,7 +13,6 @@ from hwsim.units import UnitError
 
 Problem = tuple[str, str, str | None]  # of one value among its keys, before its place is found: key, message, hint
 
-
 _SHOWN: Final = 50  # mistakes written out; the rest are counted
 _ENOUGH: Final = 1000
 _COMPARED: Final = 1000  # names; among more of them the nearest is not searched
