@@ -57,7 +57,8 @@ def test_all_numbers_and_a_figure(script: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [("import numpy as np\nnp.ones(2) @ np.ones(3)\n", "line 2, in <module>"), ("x = 1\n", "calls nothing of numpy's"),
-     ("import sys, numpy as np\nnp.ones(2)\nsys.exit(4)\n", "exit code 4")],
+     ("import sys, numpy as np\nnp.ones(2)\nsys.exit(4)\n", "exit code 4"),
+     ("import os, numpy as np\nnp.ones(2)\nos._exit(3)\n", "exit code 3")],
 )  # fmt: skip
 def test_a_script_that_fails_leaves_nothing(script: Path, tmp_path: Path, text: str, said: str) -> None:
     script.write_text(text, encoding="utf-8")

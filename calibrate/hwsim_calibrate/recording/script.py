@@ -96,7 +96,7 @@ def record_script(path: str | Path, arguments: Sequence[str] = (), *, runs: int 
         spent.append((time.perf_counter() - wall, time.process_time() - cpu))
         tapes.append(tape)
     if not tapes[0].steps:
-        raise NothingRecorded(_nothing(path))
+        raise NothingRecorded(f"{path.name} calls nothing of numpy's or PyTorch's that could be recorded")
     steps, deviating = _together(tapes)
     notes = [f"{deviating} of {runs} runs made other calls than the first, and do not count"] if deviating else []
     if "cupy" in sys.modules:
@@ -179,13 +179,14 @@ def _run(path: Path, arguments: Sequence[str]) -> None:
 
 @contextlib.contextmanager
 def _as_main(path: Path, arguments: Sequence[str]) -> Iterator[None]:
-    """Set sys.argv and the first folder of sys.path as Python does for a script."""
-    argv, folders = sys.argv, list(sys.path)
+    """Set sys.argv and the first folder of sys.path as Python does for a script, and let os._exit end the script alone."""
+    argv, folders, at_once, process = sys.argv, list(sys.path), os._exit, os.getpid()
+    os._exit = lambda status: sys.exit(status) if os.getpid() == process else at_once(status)  # children end as they like
     sys.argv, sys.path[:0] = [str(path), *arguments], [str(path.absolute().parent)]
     try:
         yield
     finally:
-        sys.argv, sys.path[:] = argv, folders
+        sys.argv, sys.path[:], os._exit = argv, folders, at_once
 
 
 def _traceback(error: BaseException, path: Path) -> str:
@@ -197,7 +198,3 @@ def _traceback(error: BaseException, path: Path) -> str:
     shown = traceback.TracebackException(type(error), error, frames)
     shown.stack = traceback.StackSummary.from_list([frame for frame in shown.stack if not frame.filename.startswith(ours)])
     return "".join(shown.format()).rstrip()
-
-
-def _nothing(path: Path) -> str:
-    return f"{path.name} calls nothing of numpy's or PyTorch's that could be recorded"
