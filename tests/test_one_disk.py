@@ -95,3 +95,13 @@ def test_runs_by_every_way_take_the_same_time(kind: str, megabytes: int, fold: A
         for do in onto
     ]
     assert served[0] == pytest.approx(served[1], rel=1e-9)
+
+
+@pytest.mark.parametrize("ends", [("single", "disk"), ("disk", "single")])
+def test_of_two_disks_a_copy_asks_for_single_requests_the_one_that_is_simulated_so(ends: tuple[str, str]) -> None:
+    parts = {"disk": DISKS["ssd"], "single": {**DISKS["hdd"], "fidelity": "requests"}}
+    machine = {"hwsim": "machine/1", "parts": parts, "links": [{**BUS, "between": [*ends]}]}
+    copy = {"copy": {"from": ends[0], "to": ends[1], "bytes": "1 MB"}}
+    run = hwsim.simulate(machine, {"hwsim": "workload/1", "program": [copy]}, interval=False)
+    assert [each.device for each in run.requests] == ["single"]
+    assert "requests on single" in str(run)

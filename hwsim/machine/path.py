@@ -153,14 +153,13 @@ class Collector:
 
     def end_anew(self, name: str, *, inside: bool) -> None:
         """As `end`, whatever is known."""
-        model, inner = self.devices[name].model, None
+        model = self.devices[name].model
         if not isinstance(model, Cpu | Gpu | Memory):
             return
         (capacity, seconds), wait = model.copy_bytes(name, 1.0), model.copy_latency()
         prefix = "" if isinstance(model, Memory) else "memory."
         key, slow = f"{prefix}bandwidth", f"{prefix}latency"
-        if inside and isinstance(model, Gpu):
-            inner = _reached_inside(model)
+        inner = _reached_inside(model) if inside and isinstance(model, Gpu) else None
         rate = ("bandwidth", precise(1 / seconds, "B/s"), source_of(model.sources, key))
         part, reached = inner or (1.0, None)
         self.draws.append(Draw(capacity, seconds / part, seconds / part, f"memory {name}", rate, inner=reached))

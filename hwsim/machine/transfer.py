@@ -81,10 +81,11 @@ class Transfers:
         return (name,)
 
     def _disks(self, a: str, b: str) -> list[tuple[str, Storage, Direction]]:
-        """The disks among both ends, and what is done there."""
+        """The disks among both ends, and what is done there: one whose requests are simulated after another that is not."""
         ends: tuple[tuple[str, Direction], ...] = (a, "read"), (b, "write")
-        found = ((name, way, self._devices.get(name)) for name, way in ends)
-        return [(name, each.model, way) for name, way, each in found if each is not None and isinstance(each.model, Storage)]
+        found = [(each, way) for name, way in ends if (each := self._devices.get(name)) is not None]
+        found.sort(key=lambda end: end[0].fidelity == "requests")
+        return [(each.name, each.model, way) for each, way in found if isinstance(each.model, Storage)]
 
     def _beyond(self, a: str, b: str, size: float, handling: Handling) -> tuple[Path, Tally]:
         """The path of a transfer, and what it takes in addition: lines that do not depend on the size, if there is one."""

@@ -151,7 +151,7 @@ class Causes:
     def _of_cost(self, cost: Cost, label: Label) -> Cause:
         """The capacity with the largest amount / rate, or the floor, or the time that the workload states."""
         if cost.played:
-            return Cause("floor", label.device, "requests")
+            return Cause("floor", cost.requests.device if cost.requests else label.device, "requests")
         demand, line = cost.demand, binding(cost)
         if line is not None and line.kind == "stated":
             return Cause("time", label.device, label.name)

@@ -28,7 +28,7 @@ def play(lowered: Lowered, manner: Manner, graph: OpGraph, simulate: Callable[..
         plays = {name: simulation() for name, simulation in simulations.items()}
         requested = {cost.requests.device: cost.requests for cost in reversed(lowered.graph.costs) if cost.requests}
         if idle := [name for name in named if name not in requested]:
-            raise level.CannotPlay(f"no op asks {idle[0]} for single requests", "the ops `access`, `read` and `write` do")
+            raise level.CannotPlay(f"no op asks {idle[0]} for single requests", "the ops `access`, `copy`, `read` and `write` do")
         changing = capacities_of(lowered.changes)
         for name in sorted(parts.keys() & requested.keys()):
             if not changing.isdisjoint(each.name for each in parts[name].model.capacities(name)):
