@@ -19,7 +19,7 @@ BUDGETS: Final = {  # code lines
     "engine": 2_351,
     "explorer": 1_794,
     "exporters": 190,
-    "failures": 645,
+    "failures": 632,
     "families": 16_778,
     "functions": 1_097,
     "graph": 1_505,

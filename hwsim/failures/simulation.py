@@ -65,8 +65,8 @@ class _Schedule:
         time: Floats = left + np.maximum(last - safe - far, 0.0) * self.copy + far * self.write
         return time
 
-    def reached(self, safe: Floats, up: Floats) -> tuple[Floats, Floats, Floats]:
-        """(what is kept in copies, what is on storage, in units; seconds of work done) after so long from here."""
+    def reached(self, safe: Floats, up: Floats) -> tuple[Floats, Floats]:
+        """(what is kept in copies, what is on storage), in units, after so long from here."""
         import numpy as np
 
         turn = self.unit + self.copy
@@ -78,8 +78,7 @@ class _Schedule:
         copies = np.minimum(rest // turn, self.times - 1)
         kept = safe - inside + periods * self.times + copies
         written = safe - inside + np.maximum(0.0, (along - self.lag) // period) * self.times
-        work = kept * self.unit + np.minimum(rest - copies * turn, self.unit)
-        return (np.maximum(written, safe) if self.times == 1 else kept), written, work
+        return (np.maximum(written, safe) if self.times == 1 else kept), written
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,14 +88,11 @@ class Simulated:
     Args:
         work_s: the work of each; seconds: the whole time of each, ascending.
         failures: number of them in each, in the order of the seeds.
-        lost_s, waiting_s: mean seconds of work that was lost, and of waiting for a node in repair.
     """
 
     work_s: float
     seconds: tuple[float, ...]
     failures: tuple[int, ...]
-    lost_s: float
-    waiting_s: float
 
     @property
     def mean_s(self) -> float:
@@ -111,7 +107,7 @@ class Simulated:
     def percentile(self, level: float) -> float:
         """Seconds that `level` per cent of the runs stay below.
 
-        >>> Simulated(1.0, (1.0, 2.0, 3.0), (0, 0, 0), 0.0, 0.0).percentile(50)
+        >>> Simulated(1.0, (1.0, 2.0, 3.0), (0, 0, 0)).percentile(50)
         2.0
         """
         at = level / 100.0 * (len(self.seconds) - 1)
@@ -159,8 +155,7 @@ def simulate_failures(
 
     clock, safe = np.zeros(many), np.zeros(many)  # the time, and the work that counts in units of copies
     stored = np.zeros(many)  # of it, what is on storage
-    failures, lost, waiting = np.zeros(many, np.int64), np.zeros(many), np.zeros(many)
-    down, ends = np.zeros(many), np.full(many, -1.0)
+    failures, down, ends = np.zeros(many, np.int64), np.zeros(many), np.full(many, -1.0)
     limited = stand_by < job.broken + 20.0 * math.sqrt(job.broken) + 20.0  # else no run ever waits
     repaired = np.full(
         (stand_by + 1 if limited else 1, many), -math.inf
@@ -177,11 +172,10 @@ def simulate_failures(
         done = running & (up >= needed)
         ends[done] = (clock + down + needed)[done]
         going = running & ~done
-        kept, written, work = schedule.reached(safe, np.maximum(up, 0.0))
+        kept, written = schedule.reached(safe, np.maximum(up, 0.0))
         survive = draw.random(many) < near.survives if near is not None else np.zeros(many, np.bool_)
         # work of copies that survive, or on storage
         after = np.where(survive, kept, np.maximum(stored, written)) if near is not None else kept
-        lost += np.where(going, work - after * schedule.unit, 0.0)
         safe = np.where(going, after, safe)
         stored = np.where(going, np.maximum(stored, written), stored)
         clock = np.where(going, clock + stretch, clock)
@@ -193,13 +187,5 @@ def simulate_failures(
             repaired[turn[away], columns[away]] = clock[away] + job.spares.repair
             turn[away] = (turn[away] + 1) % (stand_by + 1)
             oldest = repaired[turn, columns]  # of those that went last, one more than there are spares
-            wait = np.where(away, np.maximum(0.0, oldest - clock), 0.0)
-            waiting += wait
-            clock = clock + wait
-    return Simulated(
-        work_s,
-        tuple(np.sort(ends).tolist()),
-        tuple(failures.tolist()),
-        float(lost.mean()),
-        float(waiting.mean()),
-    )
+            clock = clock + np.where(away, np.maximum(0.0, oldest - clock), 0.0)
+    return Simulated(work_s, tuple(np.sort(ends).tolist()), tuple(failures.tolist()))
