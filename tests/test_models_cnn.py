@@ -50,7 +50,6 @@ PUBLISHED = {
     "inception-v3": (23_834_568, 5.71),
     "mlp-mnist": (203_530, 0.0002),
 }
-V100 = part(Gpu, "v100-sxm2-16gb")
 GPUS = ("k80", "p100-sxm2", "v100-sxm2-16gb", "t4", "a100-sxm-80gb", "h100-sxm")
 
 

@@ -53,7 +53,7 @@ def library_of(libraries: Mapping[str, Libraries], nodes: Sequence[str], kinds: 
     """The first of the kinds that the innermost machine around all these nodes has; else what all the nodes have alike.
 
     Args:
-        known: by full name of a machine inside the machine, "" for the whole.
+        libraries: by full name of a machine inside the machine, "" for the whole.
     """
     if not libraries:
         return None
