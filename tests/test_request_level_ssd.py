@@ -140,6 +140,12 @@ def test_a_page_map_without_room_is_refused() -> None:
         PlaneMap(logical=64 * 64, blocks=64, pages=64, reserve=2)
 
 
+def test_a_collection_is_spread_over_the_writes_to_the_block_that_it_freed() -> None:
+    simulation = SsdSimulation(FLASH, planes=used(64, 64, 0.2, 0.05))
+    waits = latencies(serve(simulation, columns(at_random(6000, span=8 * 8192 * 3200), 8192, write=True, depth=1)))
+    assert max(waits) < 10 * min(waits)  # all at once it is 50 pages moved
+
+
 def test_reads_behind_writes_wait_longer() -> None:
     draw = random.Random(3).random
     mixed = [draw() < 0.3 for _ in range(4000)]

@@ -356,6 +356,14 @@ def test_a_job_that_shares_nothing_changes_nothing_and_a_late_start_is_late() ->
     assert found.end_s == pytest.approx(3 + alone.now / 1e15, rel=0.2)
 
 
+def test_a_lock_is_of_its_job_whatever_that_of_another_is_called() -> None:
+    held = {"lock": {"name": "l", "do": [{"busy": {"time": "2 ms", "fixed": True}}]}}
+    job = {"services": {"a": {"device": "cpu", "arrivals": {"every": "3 ms"}, "request": [held]}}, "requests": 100}
+    found = hwsim.simulate(MACHINE, {"hwsim": "workload/1", "jobs": {"one": job, "two": job}}).services
+    assert found is not None
+    assert [each.latency.mean.value for each in found.answers if each.latency is not None] == pytest.approx([2e-3, 2e-3])
+
+
 def test_the_engine_and_the_stations_give_the_same_times() -> None:
     """The same service beside a job that takes nothing from it, its work issued op by op: the same stays within a few fs."""
     service = {"a": {"device": "cpu", "arrivals": POISSON, "request": [busy(exponential("3 ms")), {"send": {"to": "client",

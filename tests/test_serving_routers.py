@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import hwsim
+from hwsim.families.serving.actors.router import router_of
 from hwsim.families.serving.results.statistics import ServiceStatistics
 
 SMALL = {"kind": "transformer", "layers": 4, "hidden": 1024, "heads": 16, "vocab": 8000, "sequence": 8192}
@@ -35,6 +37,18 @@ def served(engine: Any = "auto", machine: str = "dgx-h100", events: Any = None, 
 def test_a_router_of_one_copy_is_none(router: Any) -> None:
     keys: dict[str, Any] = {"arrivals": {"poisson": "700 1/s"}}
     assert served(**keys, router=router).rows == served(**keys).rows
+
+
+def test_a_request_that_waits_counts_as_one_or_as_four_that_are_worked_on() -> None:
+    copies: Any = [
+        SimpleNamespace(requests=5, in_line=1),
+        SimpleNamespace(requests=7, in_line=0),
+        SimpleNamespace(requests=9, in_line=0),
+    ]
+    request: Any = None
+    assert [router_of(keys).choose(copies, request) for keys in ("least", "waiting")] == [0, 1]
+    copies[1].requests = 8  # as many as one that waits and four that are worked on
+    assert router_of("waiting").choose(copies, request) == 0
 
 
 def test_round_robin_takes_turns_and_a_slow_copy_is_spared_by_the_others() -> None:
