@@ -39,13 +39,9 @@ class Least:
     waits: int = 1
     looks: bool = False
 
-    def choose(self, copies: Many[Copy | Static], sequence: Sequence) -> int:
+    def choose(self, copies: Many[Copy | Static], _sequence: Sequence) -> int:
         """The number of the copy that a request goes to."""
-        del sequence
-        if len(copies) == 1:
-            return 0
-        more = self.waits - 1
-        counts = [copy.requests + more * copy.in_line if more else copy.requests for copy in copies]
+        counts = [copy.requests + (self.waits - 1) * copy.in_line for copy in copies]
         return counts.index(min(counts))
 
 
@@ -56,9 +52,8 @@ class InTurn:
     last: int = -1
     looks: bool = False
 
-    def choose(self, copies: Many[Copy | Static], sequence: Sequence) -> int:
+    def choose(self, copies: Many[Copy | Static], _sequence: Sequence) -> int:
         """The number of the copy that a request goes to."""
-        del sequence
         self.last = (self.last + 1) % len(copies)
         return self.last
 

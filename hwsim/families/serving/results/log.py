@@ -141,6 +141,7 @@ class Log:
     _runs: list[tuple[int, ...]] = field(default_factory=list)
     _later: list[int] = field(default_factory=list)
     _early: list[int] = field(default_factory=list)  # times of tokens after the first ones
+    _stopped: dict[int, int] = field(default_factory=dict)  # the last token of those that were put off
     _many: int = 0  # iterations of the runs
 
     def __post_init__(self) -> None:
@@ -230,6 +231,8 @@ class Log:
 
     def _adds(self) -> None:
         """Add up the runs so far: as if each iteration came alone."""
+        early, self._early = ticks.column(self._early), []
+        self.gaps.add(early, np.ones(len(early), np.int64))
         if not self._runs:
             return
         starts, ends, taken, *rest = zip(*self._runs, strict=True)
@@ -237,17 +240,18 @@ class Log:
         self.course.takes(starts, ends, taken)
         if self._later:
             self.course.grows(starts, first, slope, grown, self._later)
-        early, waits, writes = ticks.column(self._early), before > 0, (more > 0) & (answers > 0)
-        self.gaps.add(early, np.ones(len(early), np.int64))
+        waits, writes = before > 0, (more > 0) & (answers > 0)
         self.gaps.add(gap[waits], before[waits])
         if writes.any():
             self.gaps.add_runs(ticks.add(first, slope)[writes], slope[writes], more[writes], answers[writes])
-        self._runs, self._later, self._early, self._many = [], [], [], 0
+        self._runs, self._later, self._many = [], [], 0
 
     def writes(self, time: int, requests: Iterable[int], out: int = 0) -> None:
         """The prompts of these are read and a token of each is out; out: fs until it is with the client."""
         for request in requests:
             stay = self.live[request]
+            if (since := self._stopped.pop(request, -1)) >= 0:
+                self._early.append(time - since)
             self.meters[stay.copy].writes(stay, time + out)
             self._joined[stay.copy][request] = time
 
@@ -288,8 +292,9 @@ class Log:
     def puts_off(self, time: int, request: int, lost: int) -> None:
         """A request gives up its blocks; lost: tokens that it has to read again."""
         stay = self.live[request]
+        if stay.first >= 0 and stay.put_off < 0:
+            self._stopped[request] = self._joined[stay.copy].pop(request, self._wrote[stay.copy])
         self.meters[stay.copy].puts_off(stay, time)
-        self._joined[stay.copy].pop(request, None)
         self.put_off += 1
         self.read_again += lost
 
