@@ -119,10 +119,17 @@ def test_a_rent_of_gpus_has_the_node_in_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("mark", "low", "high"), [("quote", 0.9, 1.1), ("estimate", 0.65, 1.35), ("street", 0.8, 1.2), ("", 1, 1)]
+    ("mark", "low", "high"),
+    [
+        ("mark: quote", 0.9, 1.1),
+        ("mark: estimate", 0.65, 1.35),
+        ("mark: street", 0.8, 1.2),
+        ("source: guess", 0.65, 1.35),
+        ("", 1, 1),
+    ],
 )
 def test_a_mark_is_a_range(mark: str, low: float, high: float) -> None:
-    marked = f"{{value: 1000 USD, mark: {mark}}}" if mark else "1000 USD"
+    marked = f"{{value: 1000 USD, {mark}}}" if mark else "1000 USD"
     priced = price_of(api.load_machine(MACHINE), load_prices(f"hwsim: prices/1\nparts: {{cpu: {marked}}}\n"))
     item = next(each for each in priced.of_way("purchase") if each.name == "cpu")
     assert [item.amount.low, item.amount.high] == pytest.approx([1000 * low, 1000 * high])

@@ -236,15 +236,15 @@ def _offer(tree: Tree, way: Way, mistakes: Mistakes, date: str, provider: str, s
         mistakes.add(given.key_place("billed"), "'billed' goes with a rent, not with a purchase", None)
     if value is None or len(mistakes) > before:
         return None
-    spread = SPREAD.get(written.mark or "", 0.0)  # without a mark it is taken as exact, as all numbers of a file
-    low, high = ends
+    mark = written.mark or ("estimate" if (written.source or source) == "guess" else "")
+    spread = SPREAD.get(mark, 0.0)  # without a mark it is taken as exact, as all numbers of a file
     return Offer(
         value,
-        value * (1.0 - spread) if low is None else low,
-        value * (1.0 + spread) if high is None else high,
+        value * (1.0 - spread) if ends[0] is None else ends[0],
+        value * (1.0 + spread) if ends[1] is None else ends[1],
         per_byte,
         day,
-        written.mark or "",
+        mark,
         written.provider or provider,
         written.source or source,
         written.term or 0.0,
