@@ -53,6 +53,14 @@ FAMILIES: Final[Mapping[str, Family]] = {  # by the key of a workload file
 }
 
 
+class Fact(NamedTuple):
+    """A labelled line of a summary; label "" continues the one before. verbose: it is shown with -v alone."""
+
+    label: str
+    text: str
+    verbose: bool = False
+
+
 class Beside(NamedTuple):
     """What else runs: the capacities that others draw from, and changes of capacities during the run."""
 
@@ -115,8 +123,16 @@ class Facts(Protocol):
     billed: bool = False
     undrawn: str = ""
 
-    def rows(self, result: Result, *, early: bool) -> Iterable[tuple[str, str]]:
-        """(title, sentence) of the summary; early: those before jobs and memory."""
+    def headline(self, result: Result) -> Iterable[Fact]:
+        """Lines of the summary that come first, instead of the time of the run."""
+        return ()
+
+    def bottleneck(self, result: Result) -> str:
+        """The bottleneck of its work, where the critical path of the run is not its own; "" else."""
+        return ""
+
+    def rows(self, result: Result) -> Iterable[Fact]:
+        """Further lines of the summary."""
         return ()
 
     def table(self, result: Result) -> Iterable[str]:

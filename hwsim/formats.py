@@ -158,6 +158,17 @@ def format_count(value: float, digits: int = 3) -> str:
     return text if abs(value) < 999.5 else f"{float(text):,.0f}"
 
 
+def counted(value: float) -> str:
+    """A number of things: whole numbers in full, others with three digits, from ten million on with a prefix.
+
+    >>> counted(1536), counted(46_721.3), counted(5.84), counted(115e6), counted(0.4321)
+    ('1,536', '46,700', '5.84', '115 M', '0.432')
+    """
+    if abs(value) >= 1e7:
+        return prefixed(value)
+    return f"{value:,.0f}" if value == round(value) else format_count(value)
+
+
 @lru_cache(maxsize=4096, typed=True)  # rates and constants of a part are in the derivation of each of its ops
 def precise(value: float, unit: str, digits: int = 6) -> str:
     """A number of a derivation, with the digits it takes to do the arithmetic again.

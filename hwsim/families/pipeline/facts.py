@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from math import fsum
 from typing import TYPE_CHECKING, Any
 
-from hwsim.doors import Facts
+from hwsim.doors import Fact, Facts
 from hwsim.results.result import Result
 from hwsim.ticks import FEMTO
 
@@ -25,11 +25,11 @@ class OfPipelines(Facts):
 
     undrawn = "the workload has no pipeline, between whose stages batches could lie"
 
-    def rows(self, result: Result, *, early: bool) -> Iterable[tuple[str, str]]:
-        """What each last stage waits for."""
+    def rows(self, result: Result) -> Iterator[Fact]:
+        """The rate of each pipeline, and what its last stage waits for."""
         from hwsim.families.pipeline import summary
 
-        return summary.rows(found(result)) if early else ()
+        yield from (Fact(*row) for row in summary.rows(found(result)))
 
     def entries(self, result: Result, *, rows: bool) -> dict[str, Any]:  # noqa: ARG002
         """Each pipeline."""

@@ -56,8 +56,8 @@ def _text(programs: Sequence[PipelineUse], phases: Sequence[Phase]) -> str:
     idle = sum(phase.idle_fs for phase in phases) / time
     busy = [phase.busy for phase in phases]
     least = min(range(len(busy)), key=busy.__getitem__)
-    uneven = f", the least {programs[least].device} {format_share(busy[least])}" if max(busy) - min(busy) > 0.01 else ""
-    text = f"{fast}; {device or 'the last stage'} busy {format_share(1 - idle)}{uneven}"
+    uneven = f", at least {format_share(busy[least])} ({programs[least].device})" if max(busy) - min(busy) > 0.01 else ""
+    text = f"{fast}; {device or 'last stage'} busy {format_share(1 - idle)}{uneven}"
     if idle < LEAST:
         return text
     spent: dict[str, int] = {}
@@ -66,7 +66,7 @@ def _text(programs: Sequence[PipelineUse], phases: Sequence[Phase]) -> str:
         spent[name] = spent.get(name, 0) + wait.time_fs
     causes = sorted(spent.items(), key=lambda cause: (-cause[1], cause[0]))
     shown = [f"{name} {format_share(time_fs / time)}" for name, time_fs in causes[:MOST] if time_fs >= LEAST * time]
-    return f"{text}, waits {format_share(idle)} of the time, for: {', '.join(shown)}"
+    return f"{text}, waiting {format_share(idle)}: {', '.join(shown)}"
 
 
 def _next(programs: Sequence[PipelineUse], phases: Sequence[Phase]) -> Iterator[tuple[str, str]]:
@@ -77,19 +77,19 @@ def _next(programs: Sequence[PipelineUse], phases: Sequence[Phase]) -> Iterator[
         return
     many = "each " if len(programs) > 1 else ""
     fast = f"{many}{_number(first.rate)} batches/s"
-    faster = "at any rate" if then.rate == float("inf") else f"at {_number(then.rate)} batches/s"
+    faster = "without limit" if then.rate == float("inf") else f"{_number(then.rate)} batches/s"
     if first.name == CHECKPOINTS:
-        yield "", f"checkpoints set the pace ({fast}); were they free, {then.name} would, {faster}"
+        yield "slowest stage", f"checkpoints ({fast}); next: {then.name}, {faster}"
         return
     if first.under_way < first.at_once:
-        fast += f": `ahead` lets {first.under_way} of its {first.at_once} workers work"
+        fast += f": `ahead` keeps {first.under_way} of its {first.at_once} workers busy"
     alone = phase.stages[-1]
     if first is alone and phase.saving_fs >= LEAST * phase.time_fs:
         fast += f", {_number(phase.rate)} with its checkpoints"
     if first not in phase.stages:
-        yield "", f"waiting for {first.name} sets the pace ({fast}); without it {then.name} would, {faster}"
+        yield "slowest stage", f"waiting for {first.name} ({fast}); next: {then.name}, {faster}"
         return
-    yield "", f"{first.name} sets the pace ({fast}); were it faster, {then.name} would, {faster}"
+    yield "slowest stage", f"{first.name} ({fast}); next: {then.name}, {faster}"
 
 
 def _number(rate: float) -> str:

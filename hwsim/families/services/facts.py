@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from math import fsum
 from typing import TYPE_CHECKING, Any
 
-from hwsim.doors import Facts, Place, Shown
+from hwsim.doors import Fact, Facts, Place, Shown
 from hwsim.results.result import Result
 
 if TYPE_CHECKING:
@@ -25,12 +25,17 @@ class OfServices(Facts):
 
     undrawn = "the workload has no `services:`; an `infer` is drawn by --plot serving FILE"
 
-    def rows(self, result: Result, *, early: bool) -> Iterator[tuple[str, str]]:
+    def headline(self, result: Result) -> Iterator[Fact]:
+        """The largest load that the machine bears."""
+        from hwsim.families.services import summary
+
+        if result.only_requests:
+            yield from summary.headline(found(result))
+
+    def rows(self, result: Result) -> Iterator[Fact]:
         """The rows of all services, and the range in which they lie."""
         from hwsim.families.services import summary
 
-        if early:
-            return
         if result.sure:
             yield from summary.unsure(result)
         yield from summary.lines(found(result))
@@ -38,10 +43,11 @@ class OfServices(Facts):
             yield from summary.between(*(end.found for end in ends))
 
     def table(self, result: Result) -> Iterator[str]:
-        """Their limits."""
+        """Their latencies and limits."""
         from hwsim.families.services import summary
 
-        yield ""
+        yield from summary.latencies(found(result))
+        yield from summary.slowest(found(result))
         yield from summary.table(found(result))
 
     def entries(self, result: Result, *, rows: bool) -> dict[str, Any]:  # noqa: ARG002

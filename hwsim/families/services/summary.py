@@ -1,4 +1,4 @@
-"""Services under load: lines and the ladder of the summary, and entries of the JSON document."""
+"""Services under load: lines, latencies and limits of the summary, and entries of the JSON document."""
 
 from __future__ import annotations
 
@@ -7,13 +7,17 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any, Final
 
+from hwsim.doors import Fact
 from hwsim.families.services.results.answers import Answers, Held, Rung, Services, Wait
 from hwsim.families.services.results.unsure import work_interval
-from hwsim.formats import format_change, format_count, format_quantity, format_share, percent
+from hwsim.formats import counted, format_change, format_count, format_quantity, format_share, percent
 from hwsim.results.batches import Known, Settled
 from hwsim.results.result import Result
+from hwsim.views.interval.say import TITLE
 from hwsim.views.kit.document import picked
+from hwsim.views.kit.lines import LABEL, titled
 from hwsim.views.kit.table import Column, aligned
+from hwsim.views.summary.capacities import resource_of
 
 RUNGS: Final = 8  # of the ladder, shown
 MUCH: Final = 100  # times the lowest limit: higher ones are counted alone
@@ -27,159 +31,165 @@ PLAIN: Final = (
 )  # fmt: skip
 
 
-def lines(services: Services) -> Iterator[tuple[str, str]]:
-    """(title, text) of each line of the summary."""
+def headline(services: Services) -> Iterator[Fact]:
+    """The largest load that the machine bears; how many requests were simulated."""
+    if services.ladder and not services.never:
+        first = services.ladder[0]
+        load = "" if first.utilisation is None else f"; the load is {format_share(first.utilisation)} of it"
+        yield Fact("capacity", f"{counted(first.limit_per_s)} {first.service} requests/s, bound by {called(first)}{load}")
+
+
+def simulated(services: Services) -> str:
+    """Requests of all services, and the time they cover."""
+    count = sum(entry.came for entry in services.answers)  # integers
+    return f"{count:,} request{'' if count == 1 else 's'} in {_time(services.end_s)}"
+
+
+def lines(services: Services) -> Iterator[Fact]:
+    """The lines of the summary."""
     for entry in services.answers:
         for number, text in enumerate(_of(entry)):
-            yield (f"{entry.name}" if number == 0 else ""), text
+            yield Fact(entry.name if number == 0 else "", text)
     for held in services.caches:
-        yield "cache", _held(held)
-    if not services.never:
-        yield from _limits(services)
+        yield Fact("cache", _held(held))
+    yield Fact("simulated", simulated(services))
     if services.stuck:
-        yield (
-            "DEADLOCK",
-            f"requests wait for each other for ever: {services.stuck}; a `timeout` of `ask`, or more workers, frees them",
-        )
+        text = f"requests wait for each other forever: {services.stuck}; add a `timeout` to `ask`, or workers"
+        yield Fact("DEADLOCK", text)
     for name in services.never:
-        yield "DEADLOCK", f"a request of {name} asks on without an end: services ask each other in a circle"
+        yield Fact("DEADLOCK", f"a request of {name} never ends: services ask each other in a circle")
 
 
 def _held(held: Held) -> str:
-    popular = "all alike" if not held.zipf else f"the k-th as popular as 1 / k^{held.zipf:g}"
-    filled = f", {_rate(held.full)} lookups after it was empty" if held.full >= 1 else ""
-    return (
-        f"{held.service} finds {format_share(held.hit)} of {held.of:,} things, {popular}, with {held.entries:,} entries{filled}"
-    )
+    popular = "uniform popularity" if not held.zipf else f"Zipf popularity (exponent {held.zipf:g})"
+    filled = f", after {_rate(held.full)} lookups from empty" if held.full >= 1 else ""
+    return f"{held.service} hits {format_share(held.hit)}: {held.entries:,} of {held.of:,} items, {popular}{filled}"
 
 
-def unsure(result: Result) -> Iterator[tuple[str, str]]:
-    """The line that says how well the machine's numbers are known."""
+def unsure(result: Result) -> Iterator[Fact]:
+    """How well the machine's numbers are known."""
     sure = work_interval(result)
     if sure.half >= EXACT:
-        low, high = math.expm1(-sure.half), math.expm1(sure.half)
-        text = f"by the machine's numbers the work of a request takes {format_change(low)} to {format_change(high)} of this"
-        yield "interval", f"{text} (--interval: with its waits); +- below is of the sampling alone"
+        low, high = (format_change(end) for end in (math.expm1(-sure.half), math.expm1(sure.half)))
+        text = f"service time {low.removesuffix(' %')}/{high} (machine parameters); queueing: add --interval"
+        yield Fact(TITLE, text)
 
 
-def between(fast: Services, slow: Services) -> Iterator[tuple[str, str]]:
-    """Nine of ten such machines: with all work as fast, and as slow, as the ends of its interval."""
+def between(fast: Services, slow: Services) -> Iterator[Fact]:
+    """Latencies with all work as fast, and as slow, as the ends of its interval."""
     for first, second in zip(fast.answers, slow.answers, strict=True):
         if first.latency is None:
-            yield "9 of 10", f"{first.name}: no steady state at either end"
+            yield Fact(TITLE, f"{first.name}: no steady state at either end")
         elif second.latency is None:
             low = ", ".join(f"{name} from {_time(first.latency.at(share).value)}" for name, share in SHARES)
-            yield "9 of 10", f"{first.name}: {low}; at the slow end it cannot keep up"
+            yield Fact(TITLE, f"{first.name}: {low}; overloaded at the slow end")
         else:
             ends = [
-                f"{name} {_time(first.latency.at(share).value)} to {_time(second.latency.at(share).value)}"
+                f"{name} {_time(first.latency.at(share).value)}–{_time(second.latency.at(share).value)}"
                 for name, share in SHARES
             ]
-            yield "9 of 10", f"{first.name}: {', '.join(ends)}, by the machine's numbers"
+            yield Fact(TITLE, f"{first.name}: {', '.join(ends)} (machine parameters)")
 
 
 def _of(entry: Answers) -> Iterator[str]:
-    closed = " by clients that wait for their answers" if entry.closed and entry.outside else ""
-    rate = f" at {_rate(entry.offered_per_s)}/s" if entry.offered_per_s and not entry.closed else ""
-    yield f"{entry.came:,} requests{rate}{closed}; {_rate(entry.per_s)} answers/s" + (
-        f", {_rate(entry.goodput)} in time" if entry.good < entry.served else ""
-    )
+    """What the table of latencies does not tell of a service."""
     lost = [
-        (entry.refused, "refused"), (entry.failed, "given up or failed"), (entry.wasted, "worked on for nobody"),
-        (entry.dropped, "thrown away at their turn"), (entry.timeouts, "attempts timed out"), (entry.asked_again, "asked again"),
+        (entry.refused, "rejected"), (entry.failed, "failed"), (entry.wasted, "completed after their caller gave up"),
+        (entry.dropped, "dropped from the queue"), (entry.timeouts, "attempts timed out"), (entry.asked_again, "retries"),
     ]  # fmt: skip
     if any(count for count, _ in lost):
-        shares = [f"{count:,} {label} ({format_share(count / max(entry.came, 1))})" for count, label in lost if count]
-        yield ", ".join(shares)
+        yield ", ".join(f"{count:,} {label} ({format_share(count / max(entry.came, 1))})" for count, label in lost if count)
+    if entry.good < entry.served:
+        yield f"goodput {_rate(entry.goodput)}/s of {_rate(entry.per_s)}/s completed"
     if entry.growth_per_s > 0:
-        yield (
-            f"NO STEADY STATE: {_rate(entry.growth_per_s)} more of them are there every second: the time of an answer has "
-            "no percentiles; see the limits below"
-        )
-    elif entry.latency is not None:
-        yield _latency(entry.latency) if entry.steady else _as_it_was(entry.latency)
-        if entry.latency.dropped:
-            left = format_share(entry.latency.dropped / entry.served)
-            yield f"without the first {entry.latency.dropped:,} answers ({left}), of the warm-up"
-        if entry.closed and entry.outside:
-            yield (
-                "a client that waits asks less while the service is slow: percentiles of an open load of this rate are longer "
-                "(coordinated omission)"
-            )
-    if entry.there_most:
-        line = (
-            f"; in line for a worker {format_count(entry.waiting_mean)}, {entry.waiting_most:,} at most"
-            if entry.workers is not None
-            else ""
-        )
-        yield f"there at once {format_count(entry.there_mean)} in the mean, {entry.there_most:,} at most{line}"
-    if entry.waits_above:
-        yield f"above p99: {_waits(entry.waits_above)}"
+        yield f"OVERLOADED: the queue grows by {_rate(entry.growth_per_s)} requests/s, so latency has no percentiles"
+    elif entry.latency is not None and entry.latency.dropped:
+        left = format_share(entry.latency.dropped / entry.served)
+        yield f"warm-up of {entry.latency.dropped:,} requests ({left}) left out"
+    if entry.latency is not None and not entry.steady:
+        yield "the load or the machine changes during the run, so percentiles have no confidence interval"
+    if entry.closed and entry.outside and entry.growth_per_s <= 0:
+        yield "closed-loop clients wait for each answer; an open load of this rate would see longer tails (coordinated omission)"
 
 
-def _latency(settled: Settled) -> str:
-    parts = [f"mean {_known(settled.mean)}", *(f"{name} {_known(settled.at(share))}" for name, share in SHARES)]
-    text = f"{', '.join(parts)}, longest {_time(settled.most)}"
-    if settled.short:
-        named = ["the mean" if share <= 0 else f"p{100 * share:g}" for share in settled.short]
-        enough = (
-            f": {settled.needed:,} requests would do" if settled.needed is not None and settled.needed > settled.count else ""
-        )
-        text += f"; too short for {' and '.join(filter(None, [', '.join(named[:-1]), named[-1]]))}{enough}"
-    return text
+def latencies(services: Services) -> Iterator[str]:
+    """A row for each service: rate, mean and percentiles with their confidence intervals, requests in flight and queued."""
+    entries = [entry for entry in services.answers if entry.came]
+    if not entries:
+        return
+    heads, notes = ["mean", *(name for name, _ in SHARES)], []
+    cells: dict[str, list[str]] = {name: [] for name in ("latency", "rate", *heads, "max", "in flight", "max ", "queued")}
+    for entry in entries:
+        settled = entry.latency
+        known = [] if settled is None else [settled.mean, *(settled.at(share) for _, share in SHARES)]
+        starred = [settled is not None and share in settled.short for share in (0.0, *(share for _, share in SHARES))]
+        values = [f"{_time(each.value)}{'*' if star else ''}" for each, star in zip(known, starred, strict=False)] or ["-"] * 4
+        queued = "-" if entry.workers is None else format_count(entry.waiting_mean)
+        row = [
+            entry.name, f"{_rate(entry.per_s)}/s", *values, "-" if settled is None else _time(settled.most),
+            format_count(entry.there_mean), f"{entry.there_most:,}", queued,
+        ]  # fmt: skip
+        second = ["", "", *(_half(each) for each in known), "", "", "", ""] if known and entry.steady else []
+        for column, cell in zip(cells.values(), row, strict=True):
+            column.append(cell)
+        for column, cell in zip(cells.values(), second, strict=False):
+            column.append(cell)
+        if settled is not None and settled.short:
+            enough = settled.needed is not None and settled.needed > settled.count
+            notes.append(f"  * {entry.name}: the run is too short for this number" + (f"; {settled.needed:,} requests are enough" if enough else ""))
+    yield ""
+    yield from aligned([Column(name.strip(), column, right=name != "latency") for name, column in cells.items()])
+    if any(entry.latency is not None and entry.steady for entry in entries):
+        yield "  ± is the 95 % confidence interval of sampling"
+    yield from notes
 
 
-def _as_it_was(settled: Settled) -> str:
-    """Without intervals: another run has the same events."""
-    parts = [f"mean {_time(settled.mean.value)}", *(f"{name} {_time(settled.at(share).value)}" for name, share in SHARES)]
-    return f"{', '.join(parts)}, longest {_time(settled.most)}; with what happens in the run"
+def _half(known: Known) -> str:
+    """The half width of a confidence interval; "wide" where it is over half of the number."""
+    if not math.isfinite(known.half) or known.half > WIDE:
+        return "wide"
+    return f"±{percent(known.half if known.half >= EXACT else 0.0, '.2g')}"
 
 
-def _known(known: Known) -> str:
-    if known.half <= WIDE:
-        return f"{_time(known.value)} +- {percent(known.half if known.half >= EXACT else 0.0, '.2g')}"
-    low = _time(known.low)
-    return f"{_time(known.value)} ({f'{low} to {_time(known.high)}' if math.isfinite(known.high) else f'{low} or more'})"
+def slowest(services: Services) -> Iterator[str]:
+    """What requests above the 99th percentile spend their time on."""
+    entries = [entry for entry in services.answers if entry.waits_above]
+    if entries:
+        yield ""
+    for number, entry in enumerate(entries):
+        yield from titled("" if number else "slowest 1 %", f"{entry.name} {_waits(entry.waits_above)}", LABEL)
 
 
 def _waits(waits: tuple[Wait, ...]) -> str:
     total = math.fsum(wait.seconds for wait in waits)
     shown = [wait for wait in waits if wait.seconds >= LEAST * total]
-    return f"{_time(total)} each, of it " + ", ".join(
-        f"{_time(wait.seconds)} {'its own work' if wait.what == 'work' else f'waiting for {wait.what}'}" for wait in shown
-    )
+    parts = [f"{_time(wait.seconds)} {'service' if wait.what == 'work' else f'waiting for {wait.what}'}" for wait in shown]
+    return f"{_time(total)} on average: {', '.join(parts)}"
 
 
-def _limits(services: Services) -> Iterator[tuple[str, str]]:
-    if not services.ladder:
-        return
-    first = services.ladder[0]
-    over = [rung for rung in services.ladder if rung.utilisation is not None and rung.utilisation >= 1]
-    allowed = f"{first.called} allow{'' if first.kind == 'workers' else 's'} {_rate(first.limit_per_s)}/s of {first.service}"
-    if over:
-        wanted = format_share(first.utilisation or 0.0)
-        yield "limit", f"{allowed}, and {wanted} of that comes"
-    else:
-        yield "limit", allowed
+def called(rung: Rung) -> str:
+    """The name of a limit in tables."""
+    return {"workers": f"{rung.name} workers", "lock": f"lock {rung.name}"}.get(rung.kind, resource_of(rung.name))
 
 
 def table(services: Services) -> Iterator[str]:
-    """The ladder of limits."""
+    """Limits by resource: what one request takes of each, the largest rate, and the load."""
     if not services.ladder or services.never:
         return
     most = MUCH * services.ladder[0].limit_per_s
     near = [rung for rung in services.ladder if rung.limit_per_s <= most]
     rows = [rung for number, rung in enumerate(near) if not _repeats(near, number)][:RUNGS]
+    yield ""
     yield from aligned([
-        Column("limit", [rung.called for rung in rows], right=False),
-        Column("a request takes", [_time(rung.per_request_s) for rung in rows]),
-        Column("allows", [f"{_rate(rung.limit_per_s)}/s" for rung in rows]),
+        Column("resource", [called(rung) for rung in rows], right=False),
+        Column("service demand", [_time(rung.per_request_s) for rung in rows]),
+        Column("max rate", [f"{_rate(rung.limit_per_s)}/s" for rung in rows]),
         Column("of", [rung.service for rung in rows], right=False),
-        Column("asked", ["" if rung.utilisation is None else format_share(rung.utilisation) for rung in rows]),
-        Column("used", ["" if rung.used is None else format_share(rung.used) for rung in rows]),
+        Column("load/max", ["-" if rung.utilisation is None else format_share(rung.utilisation) for rung in rows]),
+        Column("util", ["-" if rung.used is None else format_share(rung.used) for rung in rows]),
     ])  # fmt: skip
     if len(services.ladder) > len(rows):
-        yield f"  and {len(services.ladder) - len(rows)} more, which allow more"
+        yield f"  {len(services.ladder) - len(rows)} more allow higher rates"
 
 
 def _repeats(rungs: list[Rung], number: int) -> bool:
@@ -194,7 +204,7 @@ def _repeats(rungs: list[Rung], number: int) -> bool:
 
 
 def _rate(per_s: float) -> str:
-    return format_quantity(per_s, "1/s").removesuffix("1/s").strip()
+    return counted(per_s)
 
 
 def _time(seconds: float) -> str:

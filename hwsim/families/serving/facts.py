@@ -7,7 +7,7 @@ from dataclasses import replace
 from math import fsum
 from typing import TYPE_CHECKING, Any
 
-from hwsim.doors import Facts, Place, Shown
+from hwsim.doors import Fact, Facts, Place, Shown
 from hwsim.families.serving.results.scaling import most_gpus
 from hwsim.formats import format_share
 from hwsim.results.result import Result
@@ -36,16 +36,34 @@ class OfModels(Facts):
     undrawn = "the workload has no `infer`: no service answers requests"
     billed = True
 
-    def rows(self, result: Result, *, early: bool) -> Iterator[tuple[str, str]]:
+    def headline(self, result: Result) -> Iterator[Fact]:
+        """Throughput and load, of a run that serves one model."""
+        from hwsim.families.serving import summary
+
+        if _alone(result):
+            yield from summary.headline(found(result)[0])
+
+    def bottleneck(self, result: Result) -> str:
+        """What the replicas do most of the time, where arrivals set the time of the run."""
+        from hwsim.families.serving import summary
+
+        return summary.bottleneck(found(result)[0]) if _alone(result) else ""
+
+    def rows(self, result: Result) -> Iterator[Fact]:
         """The rows of each model, and the range in which it lies."""
         from hwsim.families.serving import summary
 
-        if early:
-            return
         for service in found(result):
-            yield from summary.lines(service)
+            yield from summary.lines(service, alone=_alone(result))
         for fast, slow in zip(*_ends(result), strict=True):
             yield from summary.between(fast, slow)
+
+    def table(self, result: Result) -> Iterator[str]:
+        """Latencies of each model."""
+        from hwsim.families.serving import summary
+
+        for service in found(result):
+            yield from summary.table(service)
 
     def entries(self, result: Result, *, rows: bool) -> dict[str, Any]:
         """Each model, and the same at both ends of the interval."""
@@ -184,6 +202,11 @@ def _numbers(services: Sequence[ServiceStatistics]) -> dict[str, float]:
             ("tokens_per_s", service.settled_tokens_per_s),
         )
     }
+
+
+def _alone(result: Result) -> bool:
+    """Whether the run is one served model."""
+    return len(found(result)) == 1 and not result.jobs
 
 
 FACTS: Facts = OfModels()

@@ -1,4 +1,4 @@
-"""The time of requests by where it goes, in words: `410 ms for KV room, 220 ms behind other prompts`."""
+"""The latency of requests by where it goes: prefill, decode, queueing for KV cache and batch slots, communication."""
 
 from __future__ import annotations
 
@@ -10,39 +10,39 @@ from hwsim.families.serving.results.statistics import ServiceStatistics, Where
 from hwsim.formats import format_quantity, format_share
 from hwsim.views.kit.table import Column, aligned
 
-WORDS: Final = {
-    "turn": "for the iteration under way",
-    "seats": "for a place in the batch",
-    "room": "for KV room",
-    "reading": "reading its prompt",
-    "others": "behind other prompts",
-    "answers": "behind answers",
-    "writing": "writing",
-    "network": "in exchanges between GPUs",
-    "shared": "for other jobs on its GPUs, or while they are slow",
-    "again": "put off and reading again",
-    "host": "on the host",
-    "loading": "for keys and values from the host or a disk",
-    "starting": "for a copy to start",
-    "adapter": "for a place for its adapter",
+WORDS: Final = {  # where the time of a request goes
+    "turn": "waiting for the running iteration",
+    "seats": "waiting for a batch slot",
+    "room": "waiting for KV cache",
+    "reading": "prefill",
+    "others": "prefill of other requests",
+    "answers": "decode of other requests",
+    "writing": "decode",
+    "network": "communication",
+    "shared": "contention with other jobs or slow parts",
+    "again": "preempted and recomputing",
+    "host": "host",
+    "loading": "loading KV cache from the host or a disk",
+    "starting": "waiting for a replica to start",
+    "adapter": "waiting for an adapter slot",
 }
-LIMITS: Final = {  # what a part calls for
-    "turn": "iterations under way",
-    "seats": "the batch limit",
-    "room": "KV room",
-    "reading": "reading prompts",
-    "others": "reading prompts",
-    "answers": "writing answers",
-    "writing": "writing answers",
-    "network": "exchanges between GPUs",
-    "shared": "other jobs or slow parts",
-    "again": "KV room",
-    "host": "the host",
-    "loading": "loading keys and values",
-    "starting": "copies that start",
-    "adapter": "places for adapters",
+LIMITS: Final = {  # what bounds a part
+    "turn": "scheduling delay",
+    "seats": "batch slots",
+    "room": "KV cache",
+    "reading": "prefill",
+    "others": "prefill",
+    "answers": "decode",
+    "writing": "decode",
+    "network": "communication",
+    "shared": "contention",
+    "again": "KV cache",
+    "host": "host",
+    "loading": "KV-cache loading",
+    "starting": "starting replicas",
+    "adapter": "adapter slots",
 }
-NAMES: Final = {"ttft": "first token", "tpot": "each token", "latency": "request"}
+NAMES: Final = {"ttft": "TTFT", "tpot": "TPOT", "latency": "end to end"}
 SHORT: Final = {"ttft": "TTFT", "tpot": "TPOT", "latency": "E2E"}
 MIDDLE: Final = 50
 SLOW: Final = 99
@@ -50,33 +50,33 @@ LEAST: Final = 0.02  # of the time; parts below are added up
 
 
 def limited_by(where: Where) -> str:
-    """Causes of most of the time, with their shares: `KV room 51 %, reading prompts 38 %`."""
+    """Causes of most of the time, with their shares: `KV cache 51 %, prefill 38 %`."""
     causes: dict[str, float] = {}
     for name, seconds in where.parts:
         causes[LIMITS[name]] = causes.get(LIMITS[name], 0.0) + seconds
-    shown = sorted(causes.items(), key=lambda pair: (-pair[1], pair[0]))[:3]
+    shown = sorted(causes.items(), key=lambda pair: (-pair[1], pair[0]))[:4]
     return ", ".join(
         f"{name} {format_share(seconds / where.mean_s)}" for name, seconds in shown if seconds > LEAST * where.mean_s
     )
 
 
 def sentence(where: Where) -> str:
-    """The percentile, the requests around it, and where their time goes; small parts are added up as `and the rest`."""
+    """The percentile, the requests around it, and where their time goes; small parts are added up as `other`."""
     shown = [(name, seconds) for name, seconds in where.parts if seconds >= LEAST * where.mean_s]
     rest = where.mean_s - math.fsum(seconds for _, seconds in shown)
     texts = [f"{format_quantity(seconds, 's')} {WORDS[name]}" for name, seconds in shown]
     if len(shown) < len(where.parts) and rest > 0:
-        texts.append(f"{format_quantity(rest, 's')} elsewhere")
-    about = f"the {where.requests:,} around it" if where.requests > 1 else "one request"
+        texts.append(f"{format_quantity(rest, 's')} other")
+    about = f"the {where.requests:,} requests around it" if where.requests > 1 else "one request"
     value, mean = (format_quantity(seconds, "s") for seconds in (where.value_s, where.mean_s))
-    return f"p{where.percentile} {value}; {about}, {mean}: {', '.join(texts)}"
+    return f"p{where.percentile} {value}; {about}, {mean} on average: {', '.join(texts)}"
 
 
 def sentences(service: ServiceStatistics) -> Iterator[str]:
     """A sentence for the slowest of each measure."""
     for where in service.where:
         if where.percentile == SLOW:
-            yield f"{NAMES[where.measure]}, {sentence(where)}"
+            yield f"{NAMES[where.measure]} {sentence(where)}"
 
 
 def table(service: ServiceStatistics) -> Iterator[str]:
@@ -84,7 +84,7 @@ def table(service: ServiceStatistics) -> Iterator[str]:
     shown = [where for where in service.where if where.percentile in (MIDDLE, SLOW)]
     parts = [dict(where.parts) for where in shown]
     names = [name for name in WORDS if any(name in each for each in parts)]
-    columns = [Column("", [*(WORDS[name] for name in names), "together", "requests"], right=False)]
+    columns = [Column("", [*(WORDS[name] for name in names), "total", "requests"], right=False)]
     for where, seconds in zip(shown, parts, strict=True):
         times = [format_quantity(seconds[name], "s") if name in seconds else "-" for name in names]
         heading = f"{SHORT[where.measure]} p{where.percentile}"

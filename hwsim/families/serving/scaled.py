@@ -10,21 +10,21 @@ from hwsim.views.kit.document import picked
 
 
 def count(scaling: Scaling) -> str:
-    """Copies that there may be."""
+    """Replicas that there may be."""
     return f"{scaling.most}" if scaling.least == scaling.most else f"{scaling.least} to {scaling.most}"
 
 
 def line(scaling: Scaling) -> str:
-    """Copies, what is paid for, and the requests that waited for one."""
-    copies = f"{scaling.mean:.3g} copies in the mean, {scaling.peak} at most; {scaling.starts} started, {scaling.stops} stopped"
+    """Replicas, the GPU-hours paid for, and the requests that waited for a replica."""
+    replicas = f"{scaling.mean:.3g} replicas on average, at most {scaling.peak}; {scaling.starts} started, {scaling.stops} stopped"
     paid = (
-        f"{format_count(scaling.gpu_hours)} GPU-hours, {format_share(scaling.saved)} less than {scaling.most} copies all the time"
+        f"{format_count(scaling.gpu_hours)} GPU-hours, {format_share(scaling.saved)} less than with {scaling.most} replicas always on"
     )
     if not scaling.waited:
-        return f"{copies}; {paid}"
+        return f"{replicas}; {paid}"
     mean, longest = (format_quantity(each, "s") for each in (scaling.waited_s / scaling.waited, scaling.longest_s))
-    waited = f"{scaling.waited:,} request{'s' if scaling.waited > 1 else ''} waited for a copy"
-    return f"{copies}; {paid}; {waited}, {mean} in the mean, {longest} at most"
+    waited = f"{scaling.waited:,} request{'s' if scaling.waited > 1 else ''} waited for a replica"
+    return f"{replicas}; {paid}; {waited}, {mean} on average, at most {longest}"
 
 
 def as_dict(scaling: Scaling) -> dict[str, Any]:

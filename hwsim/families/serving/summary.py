@@ -1,22 +1,24 @@
-"""Requests of services: lines of the summary, and entries of the JSON document."""
+"""Served models: lines and the table of latencies of the summary, and entries of the JSON document."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any, Final
 
+from hwsim.doors import Fact
 from hwsim.families.serving import scaled as scaling
-from hwsim.families.serving.parts import LEAST, NAMES, SLOW, limited_by
+from hwsim.families.serving.parts import LEAST, NAMES, SHORT, SLOW, limited_by
 from hwsim.families.serving.results.accounting import ADAPTER, PARTS, STARTING
 from hwsim.families.serving.results.adapters import AdapterUse
 from hwsim.families.serving.results.errors import sure_of
-from hwsim.families.serving.results.statistics import RequestRow, ServiceStatistics
-from hwsim.formats import format_count, format_quantity, format_share, percent
+from hwsim.families.serving.results.statistics import PERCENTILES, RequestRow, ServiceStatistics
+from hwsim.formats import counted, format_count, format_quantity, format_share, percent
 from hwsim.results.interval import Interval
-from hwsim.results.requests import Spread
 from hwsim.views.kit.document import picked
+from hwsim.views.kit.lines import LABEL, titled, wrapped
+from hwsim.views.kit.table import Column, aligned
 
 PLAIN: Final = (  # entries of the document with the names of the statistics
     "name", "copies", "gpus_per_copy", "requests", "prompt_tokens", "output_tokens", "span_s", "lasted_s", "requests_per_s",
@@ -26,150 +28,193 @@ PLAIN: Final = (  # entries of the document with the names of the statistics
     "cache_tokens", "cache_bytes", "cache_peak", "cache_mean", "cached_tokens", "goodput_per_s", "sampled", "warm_up",
     "grows_per_s", "keeps_up",
 )  # fmt: skip
-DIFFERS: Final = 1.02  # times as many came a second as were answered, from which both are said
+IDLE: Final = "idle"
 DOING: Final = {
-    "prompts": "reads",
-    "answers": "writes",
-    "network": "exchanges",
-    "shared": "other jobs or slow parts",
+    "prompts": "prefill",
+    "answers": "decode",
+    "network": "communication",
+    "shared": "contention with other jobs or slow parts",
     "host": "host",
 }
 SPREADS: Final = {"ttft": "first_token", "tpot": "each_token", "gap": "gap", "latency": "latency", "wait": "wait"}
 
 
-def lines(service: ServiceStatistics) -> Iterator[tuple[str, str]]:
-    """(title, text) of each line of the summary."""
-    of = f"{service.name}: " if service.name else ""
-    yield from ((title, of + text) for title, text in _lines(service))
+def headline(service: ServiceStatistics) -> Iterator[Fact]:
+    """Throughput and load, of a run that serves one model."""
+    yield Fact("throughput", throughput(service))
+    yield Fact("load", load(service))
 
 
-def _lines(service: ServiceStatistics) -> Iterator[tuple[str, str]]:
-    copies = f"{service.copies}" if service.scaling is None else scaling.count(service.scaling)
-    on = f"{copies} x {service.gpus_per_copy} GPU{'s' if service.gpus_per_copy > 1 else ''}"
-    if (prompts := service.prompt_copies) > 0:
-        many: list[str] = [f"{prompts}", f"{service.copies - prompts}"]
-        if service.scalings:
-            many = [scaling.count(each) for each in service.scalings]
-        on = f"{many[0]} x {service.prompt_gpus} GPUs for prompts, {many[1]} x {service.gpus_per_copy} for answers"
-    answers = f", {_rate(service.tokens_per_s)} tokens/s" if service.output_tokens else ""
-    if answers and service.gpus > 1:
-        answers += f" ({_rate(service.tokens_per_s_gpu)} a GPU)"
-    rate = f"{_rate(service.requests_per_s)} requests/s"
-    count = _count(service.requests)
-    yield "served", f"{count} on {on}: {rate}{answers}; {service.batch_mean:.3g} in a batch"
-    for part, each in zip(("prompts: ", "answers: ") if service.prompt_copies else ("",), service.scalings, strict=False):
-        yield "scaling", part + scaling.line(each)
+def throughput(service: ServiceStatistics) -> str:
+    """Output tokens and requests per second."""
+    requests = f"{counted(service.requests_per_s)} requests/s"
+    if not service.output_tokens:
+        return requests
+    on_each = f", {counted(service.tokens_per_s_gpu)} per GPU" if service.gpus > 1 else ""
+    return f"{counted(service.tokens_per_s)} output tokens/s{on_each}; {requests} completed"
+
+
+def load(service: ServiceStatistics) -> str:
+    """Requests that arrive, and those that count."""
+    rate = f"{counted(service.offered_per_s)} requests/s arrive; " if service.offered_per_s else ""
+    warm = ""
     if service.warm_up:
         part = format_share(service.warm_up / (service.warm_up + service.requests))
-        yield "warm-up", f"the first {service.warm_up:,} requests ({part}), which do not count"
-    if not service.overloaded:  # else times grow with the run, as a warning says
-        if service.offered_per_s > DIFFERS * service.requests_per_s:
-            more = f"{_rate(service.offered_per_s)} requests/s, {_rate(service.requests_per_s)} answered until the last answer"
-            yield "came", more
-        yield from _times(service)
+        warm = f" after a warm-up of {service.warm_up:,} ({part})"
+    return f"{rate}{_count(service.requests)} in {_time(service.span_s)}{warm}"
+
+
+def bottleneck(service: ServiceStatistics) -> str:
+    """What the replicas do most of the time."""
+    spent = _spent(service)
+    if not spent:
+        return ""
+    name, share = spent[0]
+    return f"the replicas are idle {format_share(share)} of the time" if name == IDLE else f"{name}: {format_share(share)} of GPU time"
+
+
+def lines(service: ServiceStatistics, *, alone: bool = True) -> Iterator[Fact]:
+    """The lines of the summary; alone: the headline of the run tells throughput and load."""
+    of = f"{service.name}: " if service.name else ""
+    if not alone:
+        yield from (fact._replace(text=of + fact.text) for fact in headline(service))
+    yield from (fact._replace(text=of + fact.text) for fact in _lines(service))
+
+
+def _lines(service: ServiceStatistics) -> Iterator[Fact]:
+    yield Fact("replicas", f"{_replicas(service)}; batch size {service.batch_mean:.3g} on average")
+    for part, each in zip(("prefill: ", "decode: ") if service.prompt_copies else ("",), service.scalings, strict=False):
+        yield Fact("autoscaling", part + scaling.line(each))
+    yield Fact("GPU time", ", ".join(f"{name} {format_share(share)}" for name, share in _spent(service)))
+    if service.goodput_per_s is not None:
+        kept = [f"{NAMES[name]} <= {_time(limit)}" for name, limit in service.goal._asdict().items() if limit is not None]
+        share = format_share(service.good / service.requests)
+        yield Fact("goodput", f"{counted(service.goodput_per_s)} requests/s meet {', '.join(kept)}: {share} of all")
+    queue = f"queue depth {format_count(service.queue_mean)}, at most {service.queue_max}"
+    yield Fact("in flight", f"{format_count(service.in_system_mean)} requests on average; {queue}")
+    if service.cache_tokens is not None:
+        lost = f"{service.put_off:,} preemptions"
+        lost += f", {service.read_again:,} tokens recomputed" if service.put_off else ""
+        narrow = f" in {service.cache_format}" if service.cache_format else ""
+        filled = f"{format_share(service.cache_mean)} of {service.cache_tokens:,} tokens{narrow} per replica"
+        yield Fact("KV cache", f"{filled}, peak {format_share(service.cache_peak)}; {lost}")
     if service.cached_tokens:
         cached = format_share(service.cached_tokens / service.prompt_tokens)
-        yield "prefixes", f"{cached} of the tokens of prompts were in the cache: {service.cached_tokens:,}"
+        yield Fact("prefix cache", f"{cached} of prompt tokens hit ({service.cached_tokens:,} tokens)")
     if service.adapters is not None:
-        yield "adapters", _adapters(service.adapters, service.requests + service.warm_up)
+        yield Fact("adapters", _adapters(service.adapters, service.requests + service.warm_up))
     for tier in service.tiers:
-        brought = (
-            f"{tier.brought_tokens:,} tokens came back ({format_share(tier.brought_tokens / service.prompt_tokens)} of prompts)"
-        )
-        filled = f"{tier.stored_tokens:,} stored, {format_share(tier.peak_tokens / tier.tokens)} of {tier.tokens:,} at most"
-        late = "; MORE THAN IT CAN WRITE: some of it would not be there" if tier.writing > 1 else ""
-        yield f"on the {tier.name}", f"{brought}; {filled}; written in {format_share(tier.writing)} of the time{late}"
-    if sure := sure_of(service):
-        ranges = ", ".join(f"{NAMES.get(measure, 'tokens a second')} {_range(each)}" for measure, each in sure.items())
-        behind = max(sure.values(), key=lambda each: each.rows)
-        unit = "models on GPUs" if behind.case == "source" else "GPUs"
-        least = "no promise" if behind.case == "outside" else f"{behind.rows:,} measured, {behind.units} {unit} left out in turn"
-        yield "9 of 10", f"such services: {ranges} ({least})"
-    queue = f"{format_count(service.queue_mean)} in the mean, {service.queue_max} at most"
-    yield "queue", f"{queue}; {format_count(service.in_system_mean)} requests there, all told"
-    yield from _limits(service)
-    if service.cache_tokens is not None:
-        lost = f"; {service.put_off:,} put off, {service.read_again:,} tokens read again" if service.put_off else ""
-        filled = f"{format_share(service.cache_mean)} in the mean, {format_share(service.cache_peak)} at most"
-        narrow = f" in {service.cache_format}" if service.cache_format else ""
-        yield "KV cache", f"{filled} of {service.cache_tokens:,} tokens{narrow} on each copy{lost}"
+        brought = f"{tier.brought_tokens:,} tokens loaded ({format_share(tier.brought_tokens / service.prompt_tokens)} of prompts)"
+        filled = f"{tier.stored_tokens:,} stored, peak {format_share(tier.peak_tokens / tier.tokens)} of {tier.tokens:,}"
+        late = "; WRITES EXCEED ITS BANDWIDTH: some of it would be missing" if tier.writing > 1 else ""
+        yield Fact(f"KV in {tier.name}", f"{brought}; {filled}; writes use {format_share(tier.writing)} of its bandwidth{late}")
+    for text in _sampling(service):
+        yield Fact("sampling error", text, verbose=True)
 
 
-def _times(service: ServiceStatistics) -> Iterator[tuple[str, str]]:
-    """Lines of the times of requests, and how far other requests would move them."""
-    if service.first_token is not None:
-        yield "first token", _spread(service.first_token)
-    if service.each_token is not None:
-        gaps = "" if service.gap is None else f"; from one token to the next p99 {_time(service.gap.p99)}"
-        yield "each token", _spread(service.each_token) + gaps
-    yield "request", f"{_spread(service.latency)}; of it {_time(service.wait.mean)} in the mean before anything is read"
-    yield from _sampling(service)
+def _replicas(service: ServiceStatistics) -> str:
+    """Replicas and their GPUs: `4 x 2 GPUs`; of a disaggregated service those of prefill and of decode."""
+    counts = [scaling.count(each) for each in service.scalings]
+    if service.prompt_copies > 0:
+        counts = counts or [f"{service.prompt_copies}", f"{service.copies - service.prompt_copies}"]
+        return f"prefill {counts[0]} x {_gpus(service.prompt_gpus)}, decode {counts[1]} x {_gpus(service.gpus_per_copy)}"
+    return f"{counts[0] if counts else service.copies} x {_gpus(service.gpus_per_copy)}"
 
 
-def _sampling(service: ServiceStatistics) -> Iterator[tuple[str, str]]:
-    """Percentiles with other requests, and which of them the run is too short for."""
-    texts, short = [], []
+def _gpus(count: int) -> str:
+    return f"{count} GPU{'s' if count > 1 else ''}"
+
+
+def table(service: ServiceStatistics) -> Iterator[str]:
+    """Latencies by percentile, each with its interval, and where the slowest spend their time."""
+    rows = [(label, spread, key) for label, key, spread in (
+        ("TTFT", "ttft", service.first_token), ("TPOT", "tpot", service.each_token), ("ITL", "", service.gap),
+        ("end to end", "latency", service.latency), ("queueing", "", service.wait),
+    ) if spread is not None]  # fmt: skip
+    sure = sure_of(service)
+    yield ""
+    if service.overloaded:
+        yield "  overloaded: latencies grow with the length of the run and have no percentiles"
+    else:
+        short = {(row.measure, row.percentile) for row in service.sampling if row.short or row.half is None}
+        columns = [Column(service.name or "latency", [label for label, _, _ in rows], right=False)]
+        for name, percentile in (("mean", 0), *((f"p{number}", number) for number in PERCENTILES)):
+            cells = [f"{_time(getattr(each, name))}{'*' if (key, percentile) in short else ''}" for _, each, key in rows]
+            columns.append(Column(name, cells))
+        columns.append(Column("90 % interval", [_range(sure[key]) if key in sure else "-" for _, _, key in rows]))
+        yield from aligned(columns)
+        if short:
+            few = "request is" if service.requests == 1 else "requests are"
+            yield f"  * {service.requests:,} {few} too few for this number (sampling error)"
+        if sure:
+            yield from wrapped(f"90 % interval: {_evidence(sure)}", 2)
+    if texts := list(_slowest(service)):
+        yield ""
+        yield from texts
+
+
+def _evidence(sure: Mapping[str, Interval]) -> str:
+    """What the intervals of latencies rest on."""
+    behind = max(sure.values(), key=lambda each: each.rows)
+    if behind.case == "outside":
+        return "extrapolated beyond all measurements (no guarantee)"
+    unit = "models" if behind.case == "source" else "GPUs"
+    return f"cross-validated, {behind.rows:,} measurements, {behind.units} {unit} held out in turn"
+
+
+def _sampling(service: ServiceStatistics) -> Iterator[str]:
+    """How far percentiles would move with other requests, in 95 of 100 runs."""
     for measure, name in NAMES.items():
         rows = [row for row in service.sampling if row.measure == measure and row.percentile]
-        kept = [f"p{row.percentile} +-{percent(row.half, '.2g')}" for row in rows if not row.short and row.half is not None]
-        short += [f"p{row.percentile}" for row in rows if row.short or row.half is None]
+        kept = [f"p{row.percentile} ±{percent(row.half, '.2g')}" for row in rows if not row.short and row.half is not None]
         if kept:
-            texts.append(f"{name} {', '.join(kept)}")
-    if short:
-        missing = ", ".join(sorted(set(short), key=lambda name: int(name[1:])))
-        texts.append(f"{_count(service.requests)} {'is' if service.requests == 1 else 'are'} too few for {missing}")
-    if texts:
-        yield "other draws", "; ".join(texts)
+            yield f"{name} {', '.join(kept)} (95 % confidence)"
 
 
-def _limits(service: ServiceStatistics) -> Iterator[tuple[str, str]]:
-    """Lines of the service level, of what the slowest wait for, and of what the copies did."""
-    goodput, gap = service.goodput_per_s, "; "
-    if goodput is not None:
-        kept = [f"{NAMES[name]} within {_time(limit)}" for name, limit in service.goal._asdict().items() if limit is not None]
-        share = format_share(service.good / service.requests)
-        yield "goodput", f"{_rate(goodput)} requests/s keep {', '.join(kept)}: {share} of them"
+def _slowest(service: ServiceStatistics) -> Iterator[str]:
+    """Where the time of the slowest requests goes."""
     slow = [where for where in service.where if where.percentile == SLOW and where.measure != "latency"]
     slow = slow or [where for where in service.where if where.percentile == SLOW]
-    if texts := [f"{NAMES[where.measure]} {limited_by(where)}" for where in slow]:
-        yield f"p{SLOW} is", gap.join(texts)
+    for where in slow:
+        yield from titled(f"p{SLOW} {SHORT[where.measure]} is", limited_by(where), LABEL)
+
+
+def _spent(service: ServiceStatistics) -> list[tuple[str, float]]:
+    """(activity, share of the time of all replicas), the longest first, idle time last."""
     total, scaled = service.copies * service.lasted_s, service.scalings
     total = math.fsum(each.paid_s for each in scaled) if scaled else total
-    spent = [(name, seconds / total) for name, seconds in service.spent_s if total > 0 and seconds > LEAST * total]
-    idle = 1.0 - math.fsum(seconds for _, seconds in service.spent_s) / total if total > 0 else 0.0
-    if scaled and total > 0:
+    if total <= 0:
+        return []
+    spent = [(DOING.get(name, name), seconds / total) for name, seconds in service.spent_s if seconds > LEAST * total]
+    idle = 1.0 - math.fsum(seconds for _, seconds in service.spent_s) / total
+    if scaled:
         starting = math.fsum(each.starting_s for each in scaled) / total
-        spent += [("starts", starting)] if starting > LEAST else []
+        spent += [("starting", starting)] if starting > LEAST else []
         idle -= starting
-    if idle > LEAST:
-        spent.append(("idle", idle))
-    which = "copies" if service.copies > 1 else "copy"
-    yield which, ", ".join(f"{DOING.get(name, name)} {format_share(share)}" for name, share in spent) + " of the time"
+    spent.sort(key=lambda pair: (-pair[1], pair[0]))
+    return [*spent, (IDLE, idle)] if idle > LEAST else spent
 
 
-def between(fast: ServiceStatistics, slow: ServiceStatistics) -> Iterator[tuple[str, str]]:
-    """(title, text) of what nine of ten such services do: with kernels as fast, and as slow, as the ends of the interval."""
+def between(fast: ServiceStatistics, slow: ServiceStatistics) -> Iterator[Fact]:
+    """Latencies with kernels as fast, and as slow, as the ends of the interval."""
     of = f"{fast.name}: " if fast.name else ""
-    parts = []
-    for words, name in (("first token", "first_token"), ("each token", "each_token"), ("request", "latency")):
-        ends = getattr(fast, name), getattr(slow, name)
+    for name, key in (("TTFT", "first_token"), ("TPOT", "each_token"), ("end to end", "latency")):
+        ends = getattr(fast, key), getattr(slow, key)
         if None not in ends:
-            parts.append(
-                f"{words} p50 {_time(ends[0].p50)} to {_time(ends[1].p50)}, p95 {_time(ends[0].p95)} to {_time(ends[1].p95)}"
-            )
-    yield "9 of 10", of + "; ".join(parts)
+            text = ", ".join(f"p{p} {_time(getattr(ends[0], f'p{p}'))}–{_time(getattr(ends[1], f'p{p}'))}" for p in (50, 95))
+            yield Fact("90 % interval", f"{of}{name} {text}")
     if slow.overloaded and not fast.overloaded:
-        yield "", "at the slow end it cannot keep up"
+        yield Fact("", "at the slow end the service is overloaded")
 
 
 def _adapters(use: AdapterUse, requests: int) -> str:
-    """Adapters that were loaded, and requests that waited for a place."""
-    absent = f"{format_share(use.loads / max(1, use.taken))} of requests found theirs absent: {_time(use.load_s)} for each"
-    text = f"{use.adapters:,}, {use.places:,} of them on the GPUs of a copy; {absent}"
+    """Adapters that were loaded, and requests that waited for a slot."""
+    absent = f"{format_share(use.loads / max(1, use.taken))} of requests load theirs, {_time(use.load_s)} each"
+    text = f"{use.adapters:,}, {use.places:,} slots per replica; {absent}"
     if not use.waited:
         return text
     mean, longest = _time(use.waited_s / use.waited), _time(use.longest_s)
-    return f"{text}; {format_share(use.waited / requests)} waited for a place, {mean} in the mean, {longest} at most"
+    return f"{text}; {format_share(use.waited / requests)} wait for a slot, {mean} on average, at most {longest}"
 
 
 def _count(requests: int) -> str:
@@ -178,19 +223,11 @@ def _count(requests: int) -> str:
 
 def _range(sure: Interval) -> str:
     low, high = (percent(end - 1, "+.0f") for end in (sure.low, sure.high))
-    return f"{low.removesuffix(' %')} to {high}"
-
-
-def _rate(per_s: float) -> str:
-    return format_quantity(per_s, "1/s").removesuffix("1/s").strip()
+    return f"{low.removesuffix(' %')}/{high}"
 
 
 def _time(seconds: float) -> str:
     return format_quantity(seconds, "s")
-
-
-def _spread(spread: Spread) -> str:
-    return f"p50 {_time(spread.p50)}, p95 {_time(spread.p95)}, p99 {_time(spread.p99)}, mean {_time(spread.mean)}"
 
 
 def as_dict(service: ServiceStatistics, *, rows: bool) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from math import fsum
 from typing import TYPE_CHECKING, Any
 
-from hwsim.doors import Facts, Place
+from hwsim.doors import Fact, Facts, Place
 from hwsim.formats import format_quantity, format_share
 from hwsim.results.result import Result
 from hwsim.units import DAY
@@ -35,12 +35,23 @@ class OfTrainings(Facts):
 
     billed = True
 
-    def rows(self, result: Result, *, early: bool) -> Iterator[tuple[str, str]]:
+    def headline(self, result: Result) -> Iterator[Fact]:
+        """The time of a step, of a run that is one training."""
+        from hwsim.families.training import summary
+
+        if len(found(result)) == 1 and not result.jobs:
+            (training,) = found(result)
+            simulated = f"{format_quantity(result.makespan_s, 's')}{self.during(result)}"
+            yield Fact("step time", f"{summary.step(training)} (simulated: {simulated})")
+            yield Fact("throughput", summary.throughput(training))
+
+    def rows(self, result: Result) -> Iterator[Fact]:
         """The rows of each training."""
         from hwsim.families.training import summary
 
-        for training in () if early else found(result):
-            yield from summary.lines(training, _of_step(result, training))
+        alone = len(found(result)) == 1 and not result.jobs
+        for training in found(result):
+            yield from summary.lines(training, _of_step(result, training), alone=alone)
 
     def during(self, result: Result) -> str:
         """The steps of a run that is one training."""
@@ -52,7 +63,7 @@ class OfTrainings(Facts):
             further = " and a step during its write" if saves is not None and saves.extra else ""
             return f" for {training.steps:,} steps, {written} checkpoint{'s' if written > 1 else ''}{further}"
         after = result.makespan_s - training.ended_s  # weights that are gathered for a next step
-        rest = f" and {format_quantity(after, 's')} after them" if after > 1e-3 * training.step_s else ""
+        rest = f" and {format_quantity(after, 's')} of communication after them" if after > 1e-3 * training.step_s else ""
         return f" for {training.steps:,} steps{rest}"
 
     def entries(self, result: Result, *, rows: bool) -> dict[str, Any]:  # noqa: ARG002

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Final
 
+from hwsim.doors import Fact
 from hwsim.families.training.results import MAIN, Training
-from hwsim.formats import family, format_quantity, format_share, lasting, prefixed
+from hwsim.formats import counted, family, format_quantity, format_share, lasting
 from hwsim.units import DAY
 from hwsim.views.kit.document import picked
 from hwsim.views.kit.failing import as_dict as failing_as_dict
@@ -19,65 +20,72 @@ if TYPE_CHECKING:
     from hwsim.results.interval import Interval
 
 
-def lines(training: Training, sure: Interval | None = None) -> Iterator[tuple[str, str]]:
-    """(title, text) of each line of the summary, after the name of the job if there are several.
+def lines(training: Training, sure: Interval | None = None, *, alone: bool = True) -> Iterator[Fact]:
+    """The lines of the summary.
 
-    sure: how sure the run is, where it is this training alone.
+    Args:
+        sure: the interval of the run, where it is this training alone.
+        alone: whether the headline of the run tells its step and throughput; else they are among these lines, after its name.
     """
     of = "" if training.name == MAIN else f"{training.name}: "
-    yield from ((title, f"{of}{text}") for title, text in _lines(training, sure))
+    if not alone:
+        yield Fact("step time", of + step(training))
+        yield Fact("throughput", of + throughput(training))
+    yield from (Fact(label, of + text, verbose) for label, text, verbose in _lines(training, sure))
+
+
+def step(training: Training) -> str:
+    """The time of a step and what it covers."""
+    return f"{format_quantity(training.step_s, 's')} for {counted(training.count)} {training.unit}{_first(training)}"
+
+
+def throughput(training: Training) -> str:
+    """The rate of all GPUs and of one, and the model FLOP utilization."""
+    on_each = f", {counted(training.rate / training.gpus)} per GPU" if training.gpus > 1 else ""
+    return f"{counted(training.rate)} {training.unit}/s{on_each}; MFU {format_share(training.mfu)}{above(training.mfu)}"
 
 
 REPLICAS: Final = 3  # of those that were simulated, how many are listed
 
 
 def _replicas(training: Training) -> str:
-    """The data-parallel replicas that were simulated, and how many classes of them represents.
+    """The data-parallel replicas that were simulated, and how many each class of them represents.
 
     >>> print(_replicas(Training("main", "", 64, 1, 1.0, 1.0, 1, "tokens", 1.0, 0.4, (), replicas=16, classes=((0, 1), (1, 15)))))
-    2 of 16 simulated: number 0 for itself, number 1 for 15 that are alike
+    2 of 16 simulated: replica 0, replica 1 (15 identical)
     """
     shown = training.classes[:REPLICAS]
-    classes = [f"number {first} for " + ("itself" if many == 1 else f"{many:,} that are alike") for first, many in shown]
+    classes = [f"replica {first}" + ("" if count == 1 else f" ({count:,} identical)") for first, count in shown]
     more = len(training.classes) - len(shown)
     return f"{len(training.classes):,} of {training.replicas:,} simulated: {', '.join(classes)}" + (
-        f", and {more:,} more" if more else ""
+        f", {more:,} more" if more else ""
     )
 
 
-def _lines(training: Training, sure: Interval | None) -> Iterator[tuple[str, str]]:
-    yield "plan", training.plan
+def _lines(training: Training, sure: Interval | None) -> Iterator[Fact]:
+    parts = (("computing", training.computing), ("exposed communication", training.exposed), ("idle", training.bubble))
+    yield Fact("GPU time", ", ".join(f"{name} {format_share(part)}" for name, part in parts if part > 0))
+    yield Fact("parallel plan", training.plan)
     if training.classes:
-        yield "replicas", _replicas(training)
-    unit = training.unit
-    step = f"{format_quantity(training.step_s, 's')} for {prefixed(training.count)} {unit}"
-    yield "step", step + _first(training)
-    on_each = f", {prefixed(training.rate / training.gpus)} on each of {training.gpus:,}" if training.gpus > 1 else ""
-    yield "throughput", f"{prefixed(training.rate)} {unit}/s{on_each}, MFU {format_share(training.mfu)}{above(training.mfu)}"
-    parts = (("computing", training.computing), ("exposed communication", training.exposed), ("bubble", training.bubble))
-    yield "devices", ", ".join(f"{name} {format_share(part)}" for name, part in parts if part > 0)
+        yield Fact("replicas", _replicas(training), verbose=True)
     if training.kinds:
-        yield "slowest", _kinds(training)
+        yield Fact("slowest GPUs", _kinds(training))
     if training.whole > 0:
-        like = "first" if training.first_alone else "last"
-        yield (
-            "training",
-            f"{prefixed(training.whole)} {unit} take {lasting(training.days * DAY)} if every step is as the {like}",
-        )
+        yield Fact("training", f"{lasting(training.days * DAY)} at this rate ({counted(training.whole)} {training.unit})")
     if training.saved is not None:
-        yield from saved_lines(training.saved)
+        yield from (Fact(*line) for line in saved_lines(training.saved))
         if training.failing is None and training.whole > 0 and training.saved.steps:
-            yield "", f"with checkpoints {lasting(training.saving_days * DAY)}"
+            yield Fact("", f"{lasting(training.saving_days * DAY)} with checkpoints")
     if training.failing is not None:
-        yield from failing_lines(training.failing, sure)
+        yield from (Fact(*line) for line in failing_lines(training.failing, sure))
 
 
 def _first(training: Training) -> str:
     """Time of the first step, if others are not like it."""
     if training.first_alone:
         after = format_quantity(training.after_s, "s")
-        return f"; a first step: {after} of work for the next one come after it, and later steps take longer (`steps: 2`)"
-    return f"; the first {format_quantity(training.first_s, 's')}" if training.settles else ""
+        return f"; a first step: {after} of communication follows it, which later steps wait for (`steps: 2`)"
+    return f"; first step {format_quantity(training.first_s, 's')}" if training.settles else ""
 
 
 def _kinds(training: Training) -> str:
@@ -90,7 +98,7 @@ def _kinds(training: Training) -> str:
         f"{name} {format_quantity(slowest.computing_s - kind.computing_s, 's')}"
         for name, kind in zip(names[1:], training.kinds[1:], strict=True)
     ]
-    return f"{names[0]}: {format_quantity(slowest.computing_s, 's')} of kernels a step; waiting for it: {', '.join(waits)}"
+    return f"{names[0]}: {format_quantity(slowest.computing_s, 's')} of kernels per step; idle meanwhile: {', '.join(waits)}"
 
 
 def as_dict(training: Training, sure: Interval | None = None) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Intervals in words and as JSON: `9 of 10 such runs: 1.24 to 1.43 s`, and what makes them so wide."""
+"""90 % intervals in words and as JSON, and the sources of their uncertainty."""
 
 from __future__ import annotations
 
@@ -22,67 +22,88 @@ NAME: Final = 60  # letters
 EXACT: Final = 1e-4  # half widths below are none
 ALL: Final = 0.995
 ONE: Final = 1e-3  # a ratio nearer to 1 is written with more digits
-AS_WHOLE: Final = "such runs as a whole, besides their kernels"
-HEADINGS: Final = ("what is unsure", "of the time", "alone", "if measured")
+AS_WHOLE: Final = "run-level error"
+TITLE: Final = "90 % interval"
+INPUTS: Final = "not applicable: every time and rate on the critical path is an input"
+HEADINGS: Final = ("source of uncertainty", "share of time", "alone", "interval without it")
 
 CASES: Final[Mapping[Case, str]] = {
     "known": "fitted",
-    "source": "measured elsewhere",
-    "device": "a class default",
-    "generation": "from other generations",
-    "outside": "outside of everything measured",
-    "stated": "as stated",
+    "source": "measured on other systems",
+    "device": "class default",
+    "generation": "other GPU generations",
+    "outside": "extrapolated",
+    "stated": "an input",
 }
 
 KINDS: Final[Mapping[str, str]] = {  # first word of a regime -> in words
-    "conv": "convolutions",
-    "copy": "copies",
-    "cpuproduct": "products of matrices",
+    "conv": "convolution",
+    "copy": "host copies",
+    "cpuproduct": "CPU matmul",
     "disk": "disk",
-    "infer": "passes",
-    "launch": "starts",
-    "latency": "latencies",
-    "moe": "experts",
-    "mpi": "collectives",
-    "nccl": "collectives",
-    "product": "products",
-    "product4": "4-bit products",
-    "product8": "8-bit products",
+    "infer": "model iterations",
+    "launch": "kernel launch",
+    "latency": "latency",
+    "moe": "expert kernels",
+    "mpi": "MPI collectives",
+    "nccl": "NCCL collectives",
+    "product": "matmul",
+    "product4": "4-bit matmul",
+    "product8": "8-bit matmul",
     "program": "recorded calls",
-    "reduce": "all-reduces",
+    "reduce": "all-reduce",
     "send": "messages",
     "stream": "memory traffic",
-    "weightonly": "products with narrow weights",
+    "weightonly": "matmul with quantized weights",
 }
 UNPROMISED: Final[Mapping[Case, str]] = {
-    "generation": "outside of the generations that were measured",
-    "outside": "outside of everything measured",
+    "generation": "extrapolated to a GPU generation without measurements (no guarantee)",
+    "outside": "extrapolated beyond all measurements (no guarantee)",
 }
 
 
-def lines(interval: Interval, *, kernels: bool = False, runs: str = "runs") -> Iterator[tuple[str, str]]:
-    """(title, text) of the lines of a summary.
+def line(interval: Interval, *, kernels: bool = False) -> str:
+    """The interval and its basis: `59.4–72.7 ms (-10/+11 %), cross-validated on other devices`.
 
     Args:
-        kernels: it is of a service's kernels, and not of the run.
-        runs: answers of this kind.
+        kernels: it is of the kernels of a service, not of the run.
     """
     if interval.half < EXACT:
-        exact = "none: the times and rates that set it are as the files state"
-        yield "interval", exact if interval.stated > ALL else "none"
-        return
+        return INPUTS if interval.stated > ALL else "not available"
     if kernels:
-        yield "interval", f"the kernels of 9 of 10 such services take {within(interval)} of these (--interval: with its queues)"
+        return f"kernel times {within(interval)}, {basis(interval)}; queueing: add --interval"
+    return f"{range_text(interval)} ({within(interval)}), {basis(interval)}"
+
+
+def basis(interval: Interval) -> str:
+    """What the interval rests on, in words."""
+    if interval.case in UNPROMISED:
+        text = UNPROMISED[interval.case]
+    elif interval.basis == "measured":
+        text = f"cross-validated on {'other systems' if interval.case == 'source' else 'held-out devices'}"
+    elif interval.case == "device":
+        text = "class defaults"
     else:
-        yield "interval", _range(interval, runs) + _behind(interval)
-    errors = errors_of(interval)
+        text = "composed from the errors of its parts"
+    return f"{text}; {percent(interval.stated, '.0f')} of the time is an input" if interval.stated >= LEAST else text
+
+
+def evidence(interval: Interval) -> str:
+    """The measurements behind an interval that was cross-validated; "" of another."""
+    if interval.basis != "measured" or interval.case in UNPROMISED:
+        return ""
+    return f"{interval.rows:,} measurements, {interval.units} held out in turn"
+
+
+def sources(interval: Interval) -> Iterator[str]:
+    """The sources of most of the uncertainty, each with its share of the variance; then what a measurement would gain."""
+    errors = errors_of(interval) if interval.half >= EXACT else []
     shown = [each for each in errors if each.of_time is not None][:PARTS]
     shown = [each for each in [*shown, *(each for each in errors if each.of_time is None)] if each.share >= LEAST]
-    doubts = [f"{each.name} ({percent(each.share, '.0f')})" for each in shown]
-    if doubts:
-        left = shown[0].left if shown[0].of_time is not None else interval.half
-        measured = f"; measuring the first would leave +-{rough(left)}" if WORTH < left < 0.9 * interval.half else ""
-        yield "doubt", "; ".join(doubts) + measured
+    for each in shown:
+        left = each.left if each.of_time is not None and WORTH < each.left < 0.9 * interval.half else 0.0
+        gain = f"; measured, the interval narrows to ±{rough(left)}" if left else ""
+        yield f"{each.name}: {percent(each.share, '.0f')} of the variance{gain}"
 
 
 class Error(NamedTuple):
@@ -121,7 +142,7 @@ def _without(interval: Interval, share: float) -> float:
 
 
 def rough(part: float) -> str:
-    """A part in per cent with two digits at most.
+    """A fraction in per cent with two digits at most.
 
     >>> rough(0.123), rough(0.0456), rough(1.8), rough(2e-8)
     ('12 %', '4.6 %', '180 %', '0 %')
@@ -135,9 +156,9 @@ def sides(low: float, high: float) -> str:
     """Factors on a number, below 1 and above it, as changes of it.
 
     >>> sides(0.94, 1.07), sides(0.2, 5.28), sides(1.0, 12.8)
-    ('-6 to +7 %', '-80 to +428 %', '+0.0 to +1,180 %')
+    ('-6/+7 %', '-80/+428 %', '+0.0/+1,180 %')
     """
-    return f"{format_change(low - 1).removesuffix(' %')} to {format_change(high - 1)}"
+    return f"{format_change(low - 1).removesuffix(' %')}/{format_change(high - 1)}"
 
 
 def factor_text(value: float) -> str:
@@ -151,40 +172,23 @@ def factor_text(value: float) -> str:
 
 
 def range_text(interval: Interval) -> str:
-    """`1.24 to 1.43 s`."""
+    """`1.24–1.43 s`."""
     low, high = format_between(interval.low, interval.high, "s")
     number, _, its_unit = low.rpartition(" ")
-    return f"{number if high.endswith(f' {its_unit}') else low} to {high}"
+    return f"{number if high.endswith(f' {its_unit}') else low}–{high}"
 
 
 def ends(interval: Interval | None) -> str:
-    """` (9 of 10: 4 to 6 ms)`; "" where nothing is unsure."""
-    if interval is None or interval.half < EXACT:
-        return ""
-    return f" (9 of 10: {' to '.join(format_between(interval.low, interval.high, 's'))})"
+    """` (90 % interval 4–6 ms)`; "" where nothing is uncertain."""
+    return "" if interval is None or interval.half < EXACT else f" ({TITLE} {range_text(interval)})"
 
 
 def within(interval: Interval) -> str:
-    """`-9 to +10 %`, of the answer; "" where nothing is unsure."""
+    """`-9/+10 %`, of the answer; "" where nothing is uncertain."""
     if interval.half < EXACT:
         return ""
     low, high = (percent(end / interval.value - 1, "+.0f") for end in (interval.low, interval.high))
-    return f"{low.removesuffix(' %')} to {high}"
-
-
-def _range(interval: Interval, runs: str) -> str:
-    tenths, rest = divmod(interval.level, 10)
-    many = f"{tenths} of 10" if not rest else f"{interval.level} of 100"
-    return f"{many} such {runs} take {range_text(interval)}"
-
-
-def _behind(interval: Interval) -> str:
-    stated = f"; {percent(interval.stated, '.0f')} of it is as the files state" if interval.stated >= LEAST else ""
-    if interval.case in UNPROMISED:
-        return f" (no promise: {UNPROMISED[interval.case]}){stated}"
-    if interval.basis == "measured":
-        return f" ({interval.rows} measured, {interval.units} left out in turn){stated}"
-    return stated
+    return f"{low.removesuffix(' %')}/{high}"
 
 
 def named(part: Part) -> str:
@@ -192,7 +196,7 @@ def named(part: Part) -> str:
     if part.is_number:
         return part.key
     kind, on = part.regime.partition("/")[0], part.key.removesuffix(part.regime).rstrip()
-    return f"{KINDS.get(kind, kind)} on {on or 'the machine'}: {CASES[part.case]}"
+    return f"{KINDS.get(kind, kind)}{f' of {on}' if on else ''} ({CASES[part.case]})"
 
 
 def table(interval: Interval) -> Iterator[str]:
@@ -215,8 +219,8 @@ def rows(interval: Interval) -> list[tuple[str, str, str, str]]:
         (
             each.name,
             "-" if each.of_time is None else percent(each.of_time, ".0f"),
-            f"+-{rough(each.alone)}",
-            f"+-{rough(each.left)}" if each.of_time is not None else "-",
+            f"±{rough(each.alone)}",
+            f"±{rough(each.left)}" if each.of_time is not None else "-",
         )
         for each in [each for each in errors_of(interval) if each.share >= SMALL][:ROWS]
     ]

@@ -8,6 +8,7 @@ from typing import Final
 
 WIDTH: Final = 100
 TITLE: Final = 12  # letters
+LABEL: Final = 14  # letters of the labels of a summary
 BAR: Final = 12  # blocks
 _JOIN: Final = re.compile(r"(?<=\d) (?=(?:[kMGTPEmunpf]?(?:s|B|b|FLOP|Hz|W)(?:/s)?|%|1/s|min|h|day)(?![A-Za-z]))")  # 16 GB/s
 

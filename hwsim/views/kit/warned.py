@@ -15,16 +15,16 @@ def text(warnings: Sequence[Warning], indent: str = "  ") -> str:
 
     >>> print(text([Warning("lone-barrier", "only program 'a' names the barrier 'x'")]), end="")
     <BLANKLINE>
-      warning  lone-barrier: only program 'a' names the barrier 'x'
+      warning[lone-barrier]: only program 'a' names the barrier 'x'
     """
     return "".join(f"{line}\n" for line in ("", *lines(warnings, indent))) if warnings else ""
 
 
-def lines(warnings: Iterable[Warning], indent: str = "  ", title: str = "warning  ") -> list[str]:
-    """Each warning after its title, wrapped; codes stay in one piece."""
-    first, rest = indent + title, indent + " " * len(title)
+def lines(warnings: Iterable[Warning], indent: str = "  ") -> list[str]:
+    """Each warning after its code, wrapped; codes stay in one piece."""
     return [line for each in warnings for line in textwrap.wrap(
-        str(each), WIDTH, initial_indent=first, subsequent_indent=rest, break_long_words=False, break_on_hyphens=False
+        f"warning[{each.code}]: {each.message}", WIDTH, initial_indent=indent, subsequent_indent=indent + " " * 4,
+        break_long_words=False, break_on_hyphens=False,
     )]  # fmt: skip
 
 

@@ -1,8 +1,9 @@
-"""The rows that text and HTML show: causes and capacities, with members of a family that look alike as one."""
+"""The resources of a run as text and HTML show them: identical members of a family as one row."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
 from hwsim.formats import family, format_quantity, format_share, natural, prefixed
 from hwsim.records import dataclass
@@ -10,9 +11,16 @@ from hwsim.results.critical import Share
 from hwsim.results.usage import Usage
 
 
+NONE: Final = "-"
+WORDS: Final = {  # of kinds of capacities
+    "iops": "IOPS", "line": "cache-line transfers", "media": "", "rx": "receive", "rx_messages": "messages received",
+    "tx": "transmit", "tx_messages": "messages sent",
+}  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of the table of capacities, as text; `utilisation` also as a number."""
+    """One line of the table of resources, as text; `utilisation` also as a number."""
 
     name: str
     busy: str
@@ -49,7 +57,7 @@ def capacities(usage: Sequence[Usage], limited: Iterable[Share] = ()) -> tuple[l
     rows, unused = [], []
     for (name, look), members in alike.items():
         count = sum(one.alike for one in members)
-        title = group(sorted((one.capacity for one in members), key=natural), whole=sizes[name] == count, count=count)
+        title = group(sorted((resource(one) for one in members), key=natural), whole=sizes[name] == count, count=count)
         if look is not None:
             busy, moved, rate, _ = look
             rows.append(Row(title, busy, moved, rate, members[0].utilisation))
@@ -63,25 +71,49 @@ def _place(one: Usage, held: Mapping[str, float]) -> tuple[object, ...]:
     return (-round(held.get(one.capacity, 0.0), 3), -round(one.utilisation, 3), -one.busy_fs, natural(one.capacity))
 
 
+def resource_of(capacity: str) -> str:
+    """The name of a capacity as a reader calls it, by its full name alone.
+
+    >>> resource_of("disk.media"), resource_of("nic0.tx"), resource_of("slot:cpu->gpu")
+    ('disk', 'nic0 transmit', 'slot cpu->gpu')
+    """
+    device, dot, kind = capacity.rpartition(".")
+    if not dot or ":" in capacity:
+        return capacity.replace(":", " ", 1)
+    return f"{device} {WORDS.get(kind, kind)}".rstrip()
+
+
+def resource(usage: Usage) -> str:
+    """The name of a capacity as a reader calls it.
+
+    >>> [resource(Usage(*pair, 0.0, "s", 0.0, kind=kind, device=device)) for *pair, kind, device in (
+    ...     ("gpu0.memory", 0, "memory", "gpu0"), ("disk.media", 0, "media", "disk"), ("slot:cpu->gpu", 0, "way", ""))]
+    ['gpu0 memory', 'disk', 'slot cpu->gpu']
+    """
+    if not usage.device:
+        return usage.capacity.replace(":", " ", 1)
+    return f"{usage.device} {WORDS.get(usage.kind, usage.kind)}".rstrip()
+
+
 def group(names: Sequence[str], *, whole: bool, count: int = 0) -> str:
-    """A name for several capacities: the family if these are all of it.
+    """A name for several resources: the family if these are all of it.
 
     Args:
         count: number of capacities, if larger than the number of names.
 
-    >>> group(["gpu0.compute", "gpu1.compute"], whole=True), group(["gpu2.compute", "gpu3.compute"], whole=False)
-    ('gpu*.compute (2)', 'gpu2.compute + 1 alike')
+    >>> group(["gpu0 compute", "gpu1 compute"], whole=True), group(["gpu2 compute", "gpu3 compute"], whole=False)
+    ('gpu* compute (2)', 'gpu2 compute and 1 more')
     """
     count = max(count, len(names))
     if count == 1:
         return names[0]
-    return f"{family(names[0])} ({count:,})" if whole else f"{names[0]} + {count - 1:,} alike"
+    return f"{family(names[0])} ({count:,})" if whole else f"{names[0]} and {count - 1:,} more"
 
 
 def _look(usage: Usage) -> tuple[str, str, str, str]:
     moved, rate = format_quantity(usage.moved, usage.unit), format_quantity(usage.rate, f"{usage.unit}/s")
     if usage.unit == "s":
-        rate = f"{usage.rate:.3g} at once"
+        moved, rate = NONE, f"{usage.rate:.3g} cores" if usage.kind == "cores" else NONE
     elif usage.unit == "1":
         moved, rate = prefixed(usage.moved), f"{prefixed(usage.rate)}/s"
     return format_quantity(usage.busy_s, "s"), moved, rate, format_share(usage.utilisation)

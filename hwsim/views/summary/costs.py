@@ -49,25 +49,26 @@ def joules(value: float) -> str:
 
 def between(amount: Amount, form: Any) -> str:
     """The ends of a range in words; "" where there is none."""
-    return "" if amount.low == amount.high else f"9 of 10: {form(amount.low)} to {form(amount.high)}"
+    return "" if amount.low == amount.high else f"90 % interval {form(amount.low)} to {form(amount.high)}"
 
 
 def energy_text(energy: Energy, *, power: bool = True) -> str:
     """Energy in a line."""
     pue = energy.site.pue
-    where = "at the plug" if pue is None else f"at the meter (PUE {pue.value:g})"
-    parts = [f"{joules(energy.joules.value)} {where}"]
+    where = "wall power" if pue is None else f"facility power, PUE {pue.value:g}"
+    around = between(energy.joules, joules).removeprefix("90 % interval ")
+    parts = [f"{joules(energy.joules.value)}{f' ({around})' if around else ''}"]
     if power:
         mean, peak = format_quantity(energy.watts, "W"), format_quantity(energy.peak, "W")
-        parts.append(f"{mean} in the mean, {peak} at the most" + (" at the plugs" if pue is not None else ""))
+        parts.append(f"average {mean}, peak {peak}" + (" wall power" if pue is not None else ""))
     if energy.shared:
-        parts.append("all of it of the GPUs whose copies were on, with their share of the machine")
+        parts.append("GPUs of running replicas with their share of the machine")
     if energy.carbon is not None:
         parts.append(f"{mass(energy.carbon.value)} CO2")
-    basis = "a measured curve" if energy.measured else "ratings"
-    text = f"{', '.join(parts)}; {between(energy.joules, joules)}, from {basis}"
+    basis = "a measured power curve" if energy.measured else "rated power"
+    text = f"{', '.join(parts)} ({where}, from {basis})"
     if energy.missing:
-        text += f"; without {', '.join(energy.missing[:SHOWN])}{', ...' if len(energy.missing) > SHOWN else ''}: no power known"
+        text += f"; power unknown: {', '.join(energy.missing[:SHOWN])}{', ...' if len(energy.missing) > SHOWN else ''}"
     return text
 
 
@@ -78,17 +79,17 @@ def cost_text(cost: Cost) -> str:
             f" and {len(cost.missing) - SHOWN} more" if len(cost.missing) > SHOWN else ""
         )
         rest = f"; the rest {usd(cost.known.value)}" if cost.items else ""
-        return f"unknown, as these have no price: {missing}{rest}"
+        return f"unknown; without a price: {missing}{rest}"
     parts = [f"{each.name} {usd(each.amount.value)}" for each in cost.items] if len(cost.items) > 1 else []
     text = usd(cost.total.value) + (f" ({', '.join(parts)})" if parts else "")
     if around := between(cost.total, usd):
         text += f"; {around}"
     if cost.paid > cost.seconds * (1 + 1e-9):
-        text += f"; {format_quantity(cost.paid, 's')} paid, {format_quantity(cost.seconds, 's')} used"
+        text += f"; billed for {format_quantity(cost.paid, 's')}, used for {format_quantity(cost.seconds, 's')}"
     return text
 
 
-WAYS: Final = {"purchase": "bought", "on_demand": "rented on demand", "reserved": "rented for a term"}
+WAYS: Final = {"purchase": "bought", "on_demand": "on demand", "reserved": "reserved"}
 
 
 def lines(bill: Bill) -> Iterator[tuple[str, str]]:
@@ -98,11 +99,11 @@ def lines(bill: Bill) -> Iterator[tuple[str, str]]:
     if bill.cost is not None:
         yield "cost", f"{WAYS[bill.cost.way]}: {cost_text(bill.cost)}"
         if bill.hour is not None and bill.year is not None:
-            yield "", f"{usd(bill.hour.value)} an hour, {usd(bill.year.value)} a year of the same"
+            yield "", f"{usd(bill.hour.value)} per hour, {usd(bill.year.value)} per year at this rate"
         yield from based_lines(bill.cost)
     things = [f"{one.name} {_each(one.joules, one.cost)}" for one in bill.each]
     if things and (bill.cost is not None or bill.energy is not None):
-        yield "each", ", ".join(things)
+        yield "per unit", ", ".join(things)
     if bill.whole is not None:
         yield from whole_lines(*bill.whole)
     if bill.cost is not None:
@@ -116,7 +117,7 @@ def based_lines(cost: Cost) -> Iterator[tuple[str, str]]:
     for item in cost.items:
         if item.basis:
             part = item.amount.value / cost.known.value if cost.known.value > 0 else 0.0
-            all_of_it = "the cost" if cost.total is not None else "what is known of the cost"
+            all_of_it = "the cost" if cost.total is not None else "the known cost"
             yield item.name, f"{item.basis}: {percent(part, '.0f')} of {all_of_it}"
 
 
@@ -124,7 +125,7 @@ def whole_lines(seconds: float, energy: Energy | None, cost: Cost | None) -> Ite
     """Lines of an entire training."""
     took = lasting(seconds)
     if energy is not None:
-        yield "all of it", f"{took}: {energy_text(energy, power=False)}"
+        yield "whole training", f"{took}: {energy_text(energy, power=False)}"
     if cost is not None:
         yield "", f"{WAYS[cost.way]}: {cost_text(cost)}"
 

@@ -1,15 +1,15 @@
-"""The summary of a run as text: its time, its limits, and the utilisation of the capacities."""
+"""The summary of a run as text: its time or rate, the bottleneck, what takes the time, and how busy the resources are."""
 
 from __future__ import annotations
 
 import math
-import textwrap
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from hwsim.doors import facts_of
+from hwsim.doors import Fact, facts_of
 from hwsim.formats import family, format_change, format_count, format_quantity, format_share
 from hwsim.results import invariants
+from hwsim.results.bound import ARRIVALS, GIVEN, Part, words
 from hwsim.results.choices import choices
 from hwsim.results.coverage import coverage
 from hwsim.results.critical import families, limited_by
@@ -18,208 +18,303 @@ from hwsim.results.memory import DeviceMemory
 from hwsim.results.result import Result
 from hwsim.views.interval import say as interval
 from hwsim.views.kit import warned
-from hwsim.views.kit.lines import WIDTH, bar, titled
+from hwsim.views.kit.lines import LABEL, WIDTH, bar, titled, wrapped
 from hwsim.views.kit.table import Column, aligned, middle_out
-from hwsim.views.summary.capacities import Row, capacities
-from hwsim.views.summary.each import Each, each_op
+from hwsim.views.summary.activities import Activities, Activity, activities
+from hwsim.views.summary.capacities import NONE, capacities
 
 if TYPE_CHECKING:
     from hwsim.results.requests import RequestStatistics
 
-ROWS: Final = 16  # capacities shown; the rest is counted
-CAUSES: Final = 3
+RESOURCES: Final = 6  # rows
+ACTIVITIES: Final = 8
+ALL: Final = 64  # rows of a table that shows everything
+CAUSES: Final = 12
 CLASSES: Final = 6  # classes of ranks
 EVENTS: Final = 6
 CHOICES: Final = 4  # collectives with an algorithm that was chosen
-MEMORIES: Final = 8
-NAME: Final = 38
+MEMORIES: Final = 4
+NAME: Final = 32
+SMALL: Final = 0.005  # share of a resource or an activity that is not worth a row
+MAIN: Final = 0.9  # share of a bottleneck that one activity makes
 
 
 @invariants.guarded
-def summary(result: Result) -> str:
-    """The summary, ending with a newline."""
-    return "\n".join(_lines(result)) + "\n"
+def summary(result: Result, *, verbose: bool = False) -> str:
+    """The summary, ending with a newline; verbose: with all causes, resources, algorithms and sources of uncertainty."""
+    return "\n".join(_lines(result, verbose)) + "\n"
 
 
-def _lines(result: Result) -> Iterator[str]:
-    yield f"{result.workload}  on  {result.machine}"
-    for title, text in facts(result):
-        yield from titled(title, text)
-    for warning in result.warnings:
-        yield from warned.lines([warning], title=f"{'warning':<12} ")
+def _lines(result: Result, verbose: bool) -> Iterator[str]:
+    for verdict in result.verdicts:
+        if verdict.status == "violated":
+            yield from wrapped(f"expectation violated: {_verdict(verdict)}", 0)
+    for memory in result.memory:
+        if not memory.fits:
+            yield from wrapped(f"out of memory: {memory.verdict()}", 0)
+    yield from wrapped(f"{result.workload}, on {result.machine}", 0)
+    yield ""
+    done = None if result.only_requests else activities(result)
+    for fact in facts(result, done):
+        if verbose or not fact.verbose:
+            yield from titled(fact.label, fact.text, LABEL)
     for told in facts_of(result):
         yield from told.table(result)
-    ops = [] if result.only_requests else each_op(result.simulated)
-    if ops:
+    if done is not None and (verbose or not result.of_kernels):
+        yield from _activities(done.rows, of_ops=done.of_ops, most=ALL if verbose else ACTIVITIES)
+    if not result.only_requests:
+        if verbose:
+            yield from _causes(result)
+        if verbose or not result.of_kernels:
+            yield from _resources(result, verbose)
+    if result.warnings:
         yield ""
-        yield from _ops(ops)
-    rows, unused = capacities(result.usage, limited_by(result.simulated))
-    if rows and not result.only_requests:
-        yield ""
-        yield from _table(rows)
-    graph = result.simulated.flat.graph
-    if unused and not result.only_requests:
-        yield from textwrap.wrap("not used: " + ", ".join(unused), WIDTH, initial_indent="  ", subsequent_indent=" " * 4,
-                                 max_lines=3, placeholder=" ...", break_long_words=False)  # fmt: skip
-    unlisted = graph.unlisted
-    if unlisted:
-        yield f"  {'and' if unused else 'not used:'} {unlisted:,} {'more' if unused else 'of the machine'}"
-    yield ""
-    yield "  --trace run.json.gz writes the timeline for ui.perfetto.dev; --json prints all numbers"
+        yield from warned.lines(result.warnings)
 
 
-def _events(result: Result) -> Iterator[tuple[str, str]]:
-    """The events of parts and links."""
-    for event in result.events[:EVENTS]:
-        yield "event", str(event)
-    if len(result.events) > EVENTS:
-        yield "", f"and {len(result.events) - EVENTS} more events"
-
-
-def facts(result: Result) -> Iterator[tuple[str, str]]:
-    """(title, sentence) of a run; a title may come several times, "" continues the one before."""
+def facts(result: Result, done: Activities | None = None) -> Iterator[Fact]:
+    """The labelled lines of a run: the answer and its interval, the bottleneck, then what else the run tells."""
     told = facts_of(result)
-    yield "time", format_quantity(result.makespan_s, "s") + "".join(each.during(result) for each in told)
-    if result.only_requests:
-        yield from (row for each in told for row in each.rows(result, early=False))
-        yield from _events(result)
-        if result.events:
-            yield "", "limits are of parts and links at full speed"
-        yield from _set(result)
-        return
-    halves = [result.interval.half, *(each.half(result) for each in result.told.values())] if result.sure else []
-    if halves and (halves[0] >= interval.EXACT or max(halves) < interval.EXACT):
-        yield from interval.lines(result.interval, kernels=result.of_kernels)
-    shares = [(name, share) for name, _, share in families(limited_by(result.simulated))]
-    shown = [f"{name} {format_share(share)}" for name, share in shares[:CAUSES]]
-    if len(shares) > CAUSES:
-        shown.append(f"{len(shares) - CAUSES} more {format_share(math.fsum(share for _, share in shares[CAUSES:]))}")
-    yield "limited by", ", ".join(shown) or "nothing: no op takes any time"
-    yield from _fold(result)
+    lead = [fact for each in told for fact in each.headline(result)]
+    if not lead:
+        yield Fact("time", format_quantity(result.makespan_s, "s") + "".join(each.during(result) for each in told))
+    yield from lead[:1]
+    yield from _interval(result)
+    yield from lead[1:]
+    if not result.only_requests:
+        done = done or activities(result)
+        own = next(filter(None, (each.bottleneck(result) for each in told)), "")
+        yield Fact("bottleneck", f"{own}{_of_work(done)}" if own else bottleneck(done, result.simulated.makespan_fs))
     if result.issued_s is not None:
-        yield "front end", f"issued its last op at {format_quantity(result.issued_s, 's')}{interval.ends(result.issued_interval)}"
-    yield from (row for each in told for row in each.rows(result, early=True))
+        issued = f"{format_quantity(result.issued_s, 's')}{interval.ends(result.issued_interval)}"
+        yield Fact("front end", f"issued its last op after {issued}")
     for job, sure in zip(result.jobs, result.job_intervals, strict=True):
         unsure = f" ({interval.within(sure)})" if sure is not None and interval.within(sure) else ""
-        yield f"job {job.name}", f"{format_quantity(job.makespan_s, 's')}{unsure} from {format_quantity(job.start_s, 's')} on"
+        yield Fact(f"job {job.name}", f"{format_quantity(job.makespan_s, 's')}{unsure}, from {format_quantity(job.start_s, 's')}")
     yield from _events(result)
+    yield from (fact for each in told for fact in each.rows(result))
+    yield from _memory(result.memory)
+    for requests in result.requests:
+        yield Fact("I/O requests", _requests(requests))
+    yield from _costs(result)
+    yield from _fold(result)
+    yield from _choices(result)
+    if result.settings:
+        yield Fact("set", ", ".join(f"{key}={value}" for key, value in result.settings))
+    if (covered := coverage(result.simulated)) is not None:
+        yield Fact("calibration", str(covered))
+    for verdict in result.verdicts:
+        if verdict.status != "violated":
+            yield Fact("expectation", _verdict(verdict), verbose=verdict.status == "skipped")
+
+
+def _interval(result: Result) -> Iterator[Fact]:
+    """The interval of the answer; with -v what it rests on."""
+    told = result.told.values()
+    halves = [result.interval.half, *(each.half(result) for each in told)] if result.sure and not result.only_requests else []
+    if not halves or not (halves[0] >= interval.EXACT or max(halves) < interval.EXACT):
+        return
+    yield Fact(interval.TITLE, interval.line(result.interval, kernels=result.of_kernels))
+    if evidence := interval.evidence(result.interval):
+        yield Fact("", evidence, verbose=True)
+    for number, source in enumerate(interval.sources(result.interval)):
+        yield Fact("" if number else "uncertainty", source, verbose=True)
+
+
+def bottleneck(done: Activities, makespan_fs: int) -> str:
+    """What bounds most of the critical path, its share, and the activities that it bounds."""
+    if not done.parts or not makespan_fs:
+        return "none: no op takes any time"
+    bound, spent = done.parts[0].bound, done.parts[0].time_fs
+    share = f"{format_share(spent / makespan_fs)} of the time"
+    among = sorted(((_within(row, done.parts[0]), row.name) for row in done.rows), key=lambda pair: (-pair[0], pair[1]))
+    among = [(part, name) for part, name in among if part > 0.1 * spent]
+    names = ", ".join(name for _, name in among[:3])
+    if bound.term == GIVEN:
+        return f"{names}: {share}, a {GIVEN}" if names else f"{GIVEN}: {share}"
+    return f"{bound}: {share}{f', in {names}' if names else ''}"
+
+
+def _of_work(done: Activities) -> str:
+    """The bound of the work that takes longest, where waiting for requests is no work."""
+    longest = next((row.bound for row in done.rows if row.path_s > 0 and row.bound is not None and row.bound.term != ARRIVALS), None)
+    return f", bound by {longest}" if longest else ""
+
+
+def _within(row: Activity, part: Part) -> int:
+    """fs that this bound has of the path time of an activity."""
+    return sum(each.time_fs for each in row.bounds if each.bound == part.bound) if row.path_s > 0 else 0  # integers
+
+
+def _activities(rows: Sequence[Activity], *, of_ops: bool, most: int) -> Iterator[str]:
+    """A row for each op or kind of work; empty columns are left out."""
+    shown = [row for number, row in enumerate(rows) if number < most and (of_ops or most == ALL or row.share >= SMALL)]
+    if not shown:
+        return
+    waits = [row.path_s > 0 for row in shown]
+    columns = [Column("op" if of_ops else "activity", [middle_out(row.name, NAME) for row in shown], right=False)]
+    if of_ops:
+        columns += [
+            Column("count", [f"{row.count:,}" for row in shown]),
+            Column("each", [format_quantity(row.mean_s, "s") for row in shown]),
+            Column("rate", [row.rate for row in shown]),
+            Column("count/s", [row.count_rate for row in shown]),
+        ]
+    else:
+        columns.append(Column("total", [format_quantity(row.total_s, "s") for row in shown]))
+    columns += [
+        Column("critical path", [_time_and_share(row) if on else "-" for row, on in zip(shown, waits, strict=True)]),
+        Column("bound by", [middle_out(words(list(row.bounds)), 2 * NAME) for row in shown], right=False),
+    ]
+    yield ""
+    yield from aligned([column for column in columns if any(column.cells)], widest=WIDTH)
+    if rest := len(rows) - len(shown):
+        yield f"  {rest} more below {format_share(max(SMALL, shown[-1].share))} of the time (-v)"
+
+
+def _time_and_share(row: Activity) -> str:
+    return f"{format_quantity(row.path_s, 's')} {format_share(row.share):>6}"
+
+
+def _causes(result: Result) -> Iterator[str]:
+    """The causes of the critical path by their full names, as the engine tells them."""
+    rows = families(limited_by(result.simulated))
+    if not rows:
+        return
+    yield ""
+    yield from aligned([
+        Column("cause on the critical path", [middle_out(name, 2 * NAME) for name, _, _ in rows[:CAUSES]], right=False),
+        Column("share", [format_share(share) for _, _, share in rows[:CAUSES]]),
+    ])  # fmt: skip
+    if len(rows) > CAUSES:
+        rest = math.fsum(share for _, _, share in rows[CAUSES:])
+        yield f"  {len(rows) - CAUSES} more, together {format_share(rest)}"
+
+
+def _resources(result: Result, verbose: bool) -> Iterator[str]:
+    """How busy the resources are; without -v those that matter."""
+    rows, unused = capacities(result.usage, limited_by(result.simulated))
+    if not rows:
+        return
+    most = [row for row in rows if row.utilisation >= SMALL] if not verbose else rows
+    shown = (most or rows[:1])[: ALL if verbose else RESOURCES]
+    yield ""
+    columns = [
+        Column("resource", [middle_out(row.name, NAME) for row in shown], right=False),
+        Column("busy", [row.busy for row in shown]),
+        Column("util", [f"{bar(row.utilisation)} {row.percent:>6}" for row in shown], right=False),
+        Column("moved", [row.moved for row in shown]),
+        Column("rate while busy", [row.rate for row in shown]),
+    ]
+    yield from aligned([column for column in columns if {*column.cells} != {NONE}])
+    rest = rows[len(shown) :]
+    graph = result.simulated.flat.graph
+    idle = len(unused) + graph.unlisted
+    told = []
+    if rest:
+        told.append(f"{len(rest)} more below {format_share(max(row.utilisation for row in rest) + 1e-12)}")
+    if idle and not verbose:
+        told.append(f"{idle:,} idle")
+    if told:
+        yield f"  {', '.join(told)} (-v)"
+    if unused and verbose:
+        yield from wrapped("idle: " + ", ".join(unused) + (f" and {graph.unlisted:,} more" if graph.unlisted else ""), 2)
+
+
+def _events(result: Result) -> Iterator[Fact]:
+    """The events of parts and links."""
+    for event in result.events[:EVENTS]:
+        yield Fact("event", str(event))
+    if len(result.events) > EVENTS:
+        yield Fact("", f"and {len(result.events) - EVENTS} more events")
+    if result.events and result.only_requests:
+        yield Fact("", "capacities are those of parts and links at full speed")
+
+
+def _choices(result: Result) -> Iterator[Fact]:
+    """Algorithms that were chosen for collectives."""
+    if result.only_requests:
+        return
     chosen = choices(result.simulated)
     for collective in chosen[:CHOICES]:
-        yield "collective", f"{collective.title}: {collective.choice}"
+        yield Fact("collective", f"{collective.title}: {collective.choice}", verbose=True)
     if len(chosen) > CHOICES:
-        yield "", f"and {len(chosen) - CHOICES} more that were chosen"
-    fullest = sorted(result.memory, key=lambda device: (device.fits, -device.peak / (device.size or math.inf)))
-    alike: dict[tuple[str, str], list[DeviceMemory]] = {}
-    for memory in result.memory if len(fullest) <= MEMORIES else fullest:
-        alike.setdefault((family(memory.device), _memory(memory).removeprefix(memory.device)), []).append(memory)
-    for (devices, filled), held in list(alike.items())[:MEMORIES]:
-        yield "memory", _memory(held[0]) if len(held) == 1 else f"{devices} ({len(held)}){filled} each"
-    if left := sum(len(held) for held in list(alike.values())[MEMORIES:]):  # integers
-        yield "", f"and {left} more devices that are less full"
-    for requests in result.requests:
-        yield "requests", _requests(requests)
-    yield from (row for each in told for row in each.rows(result, early=False))
-    yield from _costs(result)
-    yield from _set(result)
+        yield Fact("", f"and {len(chosen) - CHOICES} more collectives", verbose=True)
 
 
-def _set(result: Result) -> Iterator[tuple[str, str]]:
-    """Settings, the measured share of the time, and expectations."""
-    if result.settings:
-        yield "set", ", ".join(f"{key}={value}" for key, value in result.settings)
-    if (covered := coverage(result.simulated)) is not None:
-        yield "calibrated", str(covered)
-    for verdict in result.verdicts:
-        yield "expected", _verdict(verdict)
-
-
-def _costs(result: Result) -> Iterator[tuple[str, str]]:
+def _costs(result: Result) -> Iterator[Fact]:
     """Lines of energy and cost, if they are asked for or the machine has prices; the energy of trainings and services always."""
     machine = result.built
     priced = machine is not None and machine.layout.priced
-    if result.paying is None and not priced and not any(each.billed for each in facts_of(result)):
+    if result.only_requests or (
+        result.paying is None and not priced and not any(each.billed for each in facts_of(result))
+    ):
         return
     from hwsim.costs.bill import bill_of
     from hwsim.views.summary import costs
 
     bill = bill_of(result)
     if result.paying is not None or priced:
-        yield from costs.lines(bill)
+        yield from (Fact(*line) for line in costs.lines(bill))
     elif bill.energy is not None and bill.energy.complete:
-        yield "energy", costs.energy_text(bill.energy)
+        yield Fact("energy", costs.energy_text(bill.energy))
 
 
-def _fold(result: Result) -> Iterator[tuple[str, str]]:
+def _fold(result: Result) -> Iterator[Fact]:
     """The classes of ranks of a folded run; a warning says why many ranks were not folded."""
     graph = result.simulated.flat.graph
-    if graph.alike is None or graph.alike.unseen:
+    if result.only_requests or graph.alike is None or graph.alike.unseen or len(graph.alike.programs) < 2:
         return
     classes = graph.alike.classes()
-    if len(graph.alike.programs) < 2:
-        return
-    shown = [name if many == 1 else f"{name} + {many - 1:,} alike" for name, many in classes[:CLASSES]]
+    shown = [name if count == 1 else f"{name} and {count - 1:,} identical" for name, count in classes[:CLASSES]]
     if len(classes) > CLASSES:
-        shown.append(f"and {len(classes) - CLASSES:,} classes more")
-    yield "ranks", f"{len(graph.alike.programs):,} in {len(classes):,} classes: {', '.join(shown)}"
+        shown.append(f"{len(classes) - CLASSES:,} classes more")
+    yield Fact("ranks", f"{len(graph.alike.programs):,} in {len(classes):,} classes: {', '.join(shown)}")
 
 
-def _ops(rows: Sequence[Each]) -> Iterator[str]:
-    """A row for each kind of op; empty columns are left out."""
-    columns = [
-        Column("op", [middle_out(row.name, NAME) for row in rows], right=False),
-        Column("times", [f"{row.times:,}" for row in rows]),
-        Column("each", [format_quantity(row.mean_s, "s") for row in rows]),
-        Column("rate", [row.rate for row in rows]),
-        Column("count/s", [row.count for row in rows]),
-        Column("limited by", [middle_out(row.limited_by, NAME) for row in rows], right=False),
-    ]
-    yield from aligned([column for column in columns if any(column.cells)])
+def _memory(found: Sequence[DeviceMemory]) -> Iterator[Fact]:
+    """The fullest devices, identical ones as one."""
+    identical: dict[tuple[str, str], list[DeviceMemory]] = {}
+    for memory in sorted(found, key=lambda device: (device.fits, -device.peak / (device.size or math.inf))):
+        identical.setdefault((family(memory.device), _filled(memory)), []).append(memory)
+    for (devices, filled), members in list(identical.items())[:MEMORIES]:
+        name = members[0].device if len(members) == 1 else f"{devices} ({len(members)})"
+        yield Fact("memory", f"{name} {filled}{' each' if len(members) > 1 else ''}")
+    if rest := sum(len(members) for members in list(identical.values())[MEMORIES:]):  # integers
+        yield Fact("", f"{rest} more devices, less full")
 
 
-def _table(rows: list[Row]) -> Iterator[str]:
-    shown, rest = rows[:ROWS], rows[ROWS:]
-    yield from aligned([
-        Column("capacity", [middle_out(row.name, NAME) for row in shown], right=False),
-        Column("busy", [row.busy for row in shown]),
-        Column("moved", [row.moved for row in shown]),
-        Column("rate", [row.rate for row in shown]),
-        Column("utilisation", [f"{bar(row.utilisation)} {row.percent:>6}" for row in shown], right=False),
-    ])  # fmt: skip
-    if rest:
-        most = max(row.utilisation for row in rest)
-        yield f"  and {len(rest)} more, utilisation at most {format_share(most)}"
-
-
-def _memory(memory: DeviceMemory) -> str:
-    if not memory.fits:
-        return f"OUT OF MEMORY: {memory.verdict()}"
-    has = "" if memory.size is None else f" of {format_quantity(memory.size, 'B')}"
+def _filled(memory: DeviceMemory) -> str:
+    size = "" if memory.size is None else f" of {format_quantity(memory.size, 'B')}"
     low, high = (format_quantity(memory.peak * (1.0 + each), "B") for each in (-memory.spread, memory.spread))
-    tight = f": TIGHT, {low} to {high}" if memory.tight else ""
-    return f"{memory.device} peak {format_quantity(memory.peak, 'B')}{has}{tight}"
+    tight = f", tight: {low}–{high}" if memory.tight else "" if memory.fits else ": OUT OF MEMORY"
+    return f"peak {format_quantity(memory.peak, 'B')}{size}{tight}"
 
 
 def _requests(served: RequestStatistics) -> str:
+    """Requests of a device that was simulated request by request."""
+
     def time(seconds: float) -> str:
         return format_quantity(seconds, "s")
 
     counters = "".join(f", {value:,.6g} {name.replace('_', ' ')}" for name, value in served.counters if value)
     rates = f"{format_quantity(served.rate, '1/s')}, {format_quantity(served.bandwidth, 'B/s')}"
     latency = f"latency p50 {time(served.latency_p50_s)}, p95 {time(served.latency_p95_s)}, p99 {time(served.latency_p99_s)}"
-    text = f"{served.device}: {served.count:,} one by one, {rates}; {latency}, max {time(served.latency_max_s)}"
+    text = f"{served.device}: {served.count:,} requests, {rates}; {latency}, max {time(served.latency_max_s)}"
     text += f"; {format_count(served.in_flight_mean)} in flight{counters}"
     if served.took_s is None or served.closed_form_s is None or served.gap is None:
         return text
-    gap = format_change(served.gap)
-    return f"{text}; its ops took {time(served.took_s)}, the closed form says {time(served.closed_form_s)} ({gap})"
+    return f"{text}; {time(served.took_s)} in total, {time(served.closed_form_s)} in closed form ({format_change(served.gap)})"
 
 
 def _verdict(verdict: Verdict) -> str:
-    text = f"{verdict.quantity} {verdict.wanted}: "
+    text = f"{verdict.quantity} {verdict.wanted.replace('+-', '±')}: "
     match verdict.status:
         case "met":
-            return text + "met"
+            return f"{text}met"
         case "violated":
-            return text + f"VIOLATED, {verdict.reason}"
+            return f"{text}{verdict.reason}"
         case "skipped":
-            return text + f"not checked ({verdict.reason})"
+            return f"{text}not checked ({verdict.reason})"
+
+

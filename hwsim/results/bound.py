@@ -1,0 +1,177 @@
+"""What bounds the time of a run: the causes of the critical path in a closed list of the field's terms.
+
+A cause names a capacity, a line of a derivation or a latency of one device. A bound joins causes that mean the same to a reader:
+the capacity `gpu0.memory` and the line `memory` of a kernel on that GPU are both its memory bandwidth.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+from typing import Final
+
+from hwsim.demand import Capacity
+from hwsim.formats import family, natural
+from hwsim.graph.opgraph import Label
+from hwsim.records import dataclass
+from hwsim.results.cause import HOST, Cause
+from hwsim.results.work import AMONG
+
+ARRIVALS: Final = "arrivals"
+GIVEN: Final = "given time"
+HOST_CPU: Final = "host CPU"
+LAUNCH: Final = "kernel launch latency"
+MEMORY: Final = {"gpu": "GPU memory bandwidth", "cpu": "memory bandwidth"}  # by kind of device
+COMPUTE: Final = {"gpu": "GPU compute", "cpu": "CPU cores"}
+STORAGE: Final = frozenset({"disk", "hdd", "ssd"})
+
+CAPACITIES: Final[Mapping[str, str]] = {  # by kind of capacity, unless the device matters
+    "backplane": "switch",
+    "iops": "disk IOPS",
+    "line": "cache-line transfers",
+    "media": "disk",
+    "rx": "NIC",
+    "rx_messages": "NIC message rate",
+    "tx": "NIC",
+    "tx_messages": "NIC message rate",
+}
+LINES: Final[Mapping[str, str]] = {  # by label of a line that no capacity sets
+    "accesses": "access latency",
+    "bandwidth of the cores": "CPU cores",
+    "caches": "cache bandwidth",
+    "chain": "access latency",
+    "copy by cores": "CPU cores",
+    "fetches": "access latency",
+    "flow": "communication",
+    "kernels (memory)": MEMORY["gpu"],
+    "kernels (starts)": LAUNCH,
+    "kernels (units)": COMPUTE["gpu"],
+    "level 1": "L1 bandwidth",
+    "level 2": "L2 bandwidth",
+    "line from core to core": "cache-line transfers",
+    "lines in flight": "access latency",
+    "random access": "access latency",
+    "staged": "staging copy",
+}
+COLLECTIVE: Final = frozenset({*AMONG, "all-reduce", "collective", "exchange"})  # kinds of ops of several GPUs
+ARRIVING: Final = frozenset({"arrivals", "service", "start", "starting"})  # kinds of ops that only time starts
+TERMS: Final = frozenset(
+    {
+        *CAPACITIES.values(), *LINES.values(), *MEMORY.values(), *COMPUTE.values(), ARRIVALS, GIVEN, HOST_CPU, LAUNCH,
+        "disk latency", "latency", "link", "network latency", "queueing", "waiting",
+    }
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Bound:
+    """A term of `TERMS` and where it holds: a device, a link or a pool, of several alike their family; "" where it needs none.
+
+    >>> str(Bound("link", "slot cpu->gpu")), str(Bound("disk", "disk")), str(Bound("GPU compute", "gpu*"))
+    ('link slot cpu->gpu', 'disk', 'GPU compute')
+    """
+
+    term: str
+    where: str = ""
+
+    def __str__(self) -> str:
+        told = self.where and self.where != self.term and self.term not in HERE
+        return f"{self.term} {self.where}" if told else self.term
+
+
+HERE: Final = frozenset({*MEMORY.values(), *COMPUTE.values(), *LINES.values(), ARRIVALS, GIVEN, HOST_CPU, LAUNCH, "waiting"})
+
+
+def bounds(capacities: Iterable[Capacity], devices: Mapping[str, str]) -> Callable[[Cause, Label], Bound]:
+    """The bound of a cause of an op with this label.
+
+    Args:
+        capacities: those of the graph.
+        devices: kind of each device by its name.
+    """
+    by_name = {capacity.name: capacity for capacity in capacities}
+
+    @lru_cache(maxsize=None)
+    def bound(cause: Cause, kind: str) -> Bound:
+        match cause.kind:
+            case "capacity":
+                return _of_capacity(by_name[cause.name], devices) if cause.name in by_name else Bound("link", cause.name)
+            case "pool":
+                return Bound("queueing", f"for {family(cause.name)}")
+            case "wait":
+                return Bound("waiting")
+            case "dispatch" | "return":
+                return Bound(HOST_CPU)
+            case "latency":
+                return _of_latency(cause.name, kind, devices)
+        if kind in ARRIVING:
+            return Bound(ARRIVALS)
+        if cause.kind == "time":
+            return Bound(HOST_CPU if kind in {"host", "infer", *HOST} else GIVEN)
+        device = family(cause.name)
+        return Bound(LINES.get(cause.label) or _of_line(cause, devices.get(cause.name, "")), device)
+
+    return lambda cause, label: bound(cause, label.kind)
+
+
+def _of_capacity(capacity: Capacity, devices: Mapping[str, str]) -> Bound:
+    if capacity.link:
+        way = capacity.name.removeprefix(f"{capacity.link}:")
+        return Bound("link", family(f"{capacity.link} {way}"))
+    kind, device = devices.get(capacity.device, ""), family(capacity.device)
+    match capacity.kind:
+        case "memory":
+            return Bound(MEMORY.get(kind, MEMORY["cpu"]), device)
+        case "compute":
+            return Bound(COMPUTE.get(kind, COMPUTE["gpu"]), device)
+        case "cores":
+            return Bound(COMPUTE["cpu"], device)
+    return Bound(CAPACITIES.get(capacity.kind, capacity.kind), device)
+
+
+def _of_latency(holder: str, kind: str, devices: Mapping[str, str]) -> Bound:
+    device = devices.get(holder, "")
+    if holder.startswith("link "):
+        return Bound("latency", f"of {family(holder)}")
+    if device in STORAGE:
+        return Bound("disk latency", family(holder))
+    if device == "gpu":
+        return Bound(LINES["flow"] if kind in COLLECTIVE else LAUNCH, family(holder))
+    return Bound("latency", f"of {family(holder)}")
+
+
+def _of_line(cause: Cause, device: str) -> str:
+    """The term of a line that only its label and its device tell."""
+    if device in STORAGE:
+        return "disk"
+    if device == "nic":
+        return "NIC message rate"
+    memory = cause.label.startswith("memory") or cause.label.endswith("memory")
+    return (MEMORY if memory else COMPUTE).get(device, COMPUTE["cpu"])
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A bound and the femtoseconds of the critical path that it takes."""
+
+    bound: Bound
+    time_fs: int
+
+
+def longest_first(spent: Mapping[Bound, int]) -> list[Part]:
+    """Parts by time, ties by name."""
+    return [Part(*pair) for pair in sorted(spent.items(), key=lambda pair: (-pair[1], natural(str(pair[0]))))]
+
+
+def words(parts: list[Part], *, least: float = 0.1, shown: int = 2) -> str:
+    """The bounds of most of a time: `GPU memory bandwidth 53 %, GPU compute 42 %`; one alone without its share."""
+    from hwsim.formats import format_share
+
+    total = sum(part.time_fs for part in parts)
+    kept = [part for part in parts if part.time_fs >= least * total][:shown]
+    if not kept or math.isclose(total, 0.0):
+        return ""
+    if len(kept) == 1:
+        return str(kept[0].bound)
+    return ", ".join(f"{part.bound} {format_share(part.time_fs / total)}" for part in kept)

@@ -1,0 +1,209 @@
+"""Activities of a run: what takes the time, how long the run waits for it, and what bounds it.
+
+A run of few kinds of ops has a row for each; a larger one a row for each kind of work. A row's time on the critical path is the part
+of the run that would be gone if it took no time and nothing else became slower; the rest of its time overlaps other work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+import numpy as np
+
+from hwsim import ticks
+from hwsim.formats import family
+from hwsim.graph.opgraph import Ints, Label
+from hwsim.records import dataclass
+from hwsim.results.bound import Bound, Part, bounds, longest_first
+from hwsim.results.cause import HOST, Cause
+from hwsim.results.critical import critical_path, pieces
+from hwsim.results.ops import ARRIVE, arrivals, weights
+from hwsim.results.result import Result
+from hwsim.ticks import FEMTO
+from hwsim.views.summary.rates import rates, sizes
+
+MOST: Final = 12  # kinds of ops; a run with more has a row for each kind of work
+LONGEST: Final = 4096  # ops of a row off the critical path whose causes are looked at
+SERVED: Final = "infer"  # kind of the ops of a served model
+NOUNS: Final = {  # of kinds of ops, as activities
+    "access": "memory accesses", "allgather": "all-gather", "alltoall": "all-to-all", "arrivals": "waiting for requests",
+    "attention": "attention", "backward": "backward pass", "busy": "given times", "compute": "compute", "convolution": "convolution",
+    "copy": "copies", "embedding": "embedding", "exchange": "gradient exchange", "forward": "forward pass",
+    "infer": "model iterations", "layernorm": "layer norm", "matmul": "matmul", "moe": "experts", "optimizer": "optimizer",
+    "read": "reads", "reduce-scatter": "reduce-scatter", "rnn": "recurrent layers", "send": "messages",
+    "service": "waiting for requests", "softmax": "softmax", "write": "writes",
+}  # fmt: skip
+HOST_WORK: Final = "host"
+NONE: Final = frozenset({ARRIVE, "step", "wait"})  # kinds of ops that only tie others together
+SPLIT: Final = frozenset({"elementwise"})  # kinds whose ops are told apart by what they do
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """Ops of one name, or of one kind of work.
+
+    Args:
+        count: ops; mean_s: time of one from its start to its end, without waiting in a queue.
+        total_s: time in which at least one of them ran. path_s: time in which the run waited for them; share: its part of the run.
+        bounds: bounds of that time, the longest first; of ops that the run never waited for, of their own time.
+        rate, count_rate: bytes or FLOP, and accesses, per second of their time; "" if nothing is counted.
+    """
+
+    name: str
+    count: int
+    mean_s: float
+    total_s: float
+    path_s: float
+    share: float
+    bounds: tuple[Part, ...]
+    rate: str = ""
+    count_rate: str = ""
+
+    @property
+    def bound(self) -> Bound | None:
+        """The bound of most of its time."""
+        return self.bounds[0].bound if self.bounds else None
+
+
+@dataclass(frozen=True, slots=True)
+class Activities:
+    """Rows by their time on the critical path; of_ops: each is of the ops of one name. parts: bounds of the whole run."""
+
+    rows: tuple[Activity, ...]
+    parts: tuple[Part, ...]
+    of_ops: bool
+
+
+def activities(result: Result) -> Activities:
+    """The activities of a run and the bounds of its critical path, which add up to its time."""
+    timeline = result.simulated
+    labels = timeline.flat.graph.labels
+    waited = _Waited(result)
+    groups = _groups(labels, _by_name)
+    named = len(groups) <= MOST
+    if not named:
+        groups = _groups(labels, _by_work)
+    rows = [row for row in _rows(result, waited, groups, named=named) if row.total_s > 0]
+    rows += _waiting(result) if named else []
+    rows.sort(key=lambda row: (-row.path_s, -row.total_s, row.name))
+    return Activities(tuple(rows), waited.parts(range(len(labels))), named)
+
+
+class _Waited:
+    """The time of the critical path by label of its ops and by bound."""
+
+    def __init__(self, result: Result) -> None:
+        flat = result.simulated.flat
+        self.labels = flat.graph.labels
+        self.of = bounds(flat.graph.capacities, result.devices)
+        path = critical_path(result.simulated)
+        many = max(1, len(self.labels))
+        pairs, where = ticks.numbered(path.cause * many + flat.label[path.op])
+        self.causes = [path.causes[pair // many] for pair in pairs.tolist()]
+        self.label = [pair % many for pair in pairs.tolist()]
+        self.spent = ticks.totals(path.end - path.start, where, len(pairs))
+
+    def parts(self, members: Iterable[int]) -> tuple[Part, ...]:
+        """Bounds of the time of ops with these labels, the longest first."""
+        wanted = frozenset(members)
+        spent: dict[Bound, int] = {}
+        for cause, label, time in zip(self.causes, self.label, self.spent, strict=True):
+            if label in wanted and time:
+                bound = self.of(cause, self.labels[label])
+                spent[bound] = spent.get(bound, 0) + time
+        return tuple(longest_first(spent))
+
+
+Key = tuple[str, str, str]
+"""Name, kind of ops, and device or family of devices of a row."""
+
+
+def _by_name(label: Label) -> Key:
+    return (HOST_WORK, HOST_WORK, "") if label.kind in HOST else (label.name, label.kind, family(label.device))
+
+
+def _by_work(label: Label) -> Key:
+    if label.kind in {*HOST, HOST_WORK}:
+        return HOST_WORK, HOST_WORK, ""
+    done = label.name.rpartition(".")[2].partition(" ")[0]
+    return done if label.kind in SPLIT else NOUNS.get(label.kind, label.kind), "", ""
+
+
+def _groups(labels: Sequence[Label], key_of: Callable[[Label], Key]) -> dict[Key, list[int]]:
+    groups: dict[Key, list[int]] = {}
+    for number, label in enumerate(labels):
+        if label.kind not in NONE:
+            groups.setdefault(key_of(label), []).append(number)
+    return groups
+
+
+def _rows(result: Result, waited: _Waited, groups: Mapping[Key, Sequence[int]], *, named: bool) -> Iterator[Activity]:
+    timeline = result.simulated
+    flat = timeline.flat
+    labels = flat.graph.labels
+    by_label = np.argsort(flat.label, kind="stable")
+    ends = np.searchsorted(flat.label[by_label], np.arange(len(labels) + 1))
+    met, stands_for = arrivals(timeline), weights(timeline)
+    names = [name for name, _, _ in groups]
+    for (name, kind, device), members in groups.items():
+        ops = np.concatenate([by_label[ends[number] : ends[number + 1]] for number in members])
+        if met is not None:  # a rank's end takes no time; waiting in a collective has rows of its own
+            ops = ops[~met.leaves[ops]]
+        if not len(ops):
+            continue
+        took, many = timeline.end[ops] - timeline.start[ops], stands_for[ops]
+        seconds = ticks.total(ticks.multiply(took, many)) / FEMTO
+        count = int(many.sum())
+        parts = waited.parts(members)
+        path_fs = sum(part.time_fs for part in parts)  # integers
+        longest = np.sort(np.argsort(took)[-LONGEST:]) if kind == SERVED else [int(np.argmax(took))]
+        own = _own(result, waited, ops[longest])
+        rate = count_rate = ""
+        if named:
+            costs = [(flat.graph.costs[number], size) for number, size in sizes(timeline, ops, many)]
+            rate, count_rate = rates(costs, seconds, own[0])
+        title = name if names.count(name) == 1 else f"{name} on {_device(labels, members, device)}"
+        yield Activity(
+            title, count, seconds / count, ticks.covered(timeline.start[ops], timeline.end[ops]) / FEMTO, path_fs / FEMTO,
+            path_fs / (timeline.makespan_fs or 1), parts or own[1], rate, count_rate,
+        )  # fmt: skip
+
+
+def _own(result: Result, waited: _Waited, ops: Ints) -> tuple[Cause, tuple[Part, ...]]:
+    """The longest cause of some ops, and the bounds of their time."""
+    timeline = result.simulated
+    label = timeline.flat.graph.labels[int(timeline.flat.label[ops[0]])]
+    spent: dict[Cause, int] = {}
+    for piece in pieces(timeline, ops):
+        spent[piece.cause] = spent.get(piece.cause, 0) + piece.end_fs - piece.start_fs
+    bound: dict[Bound, int] = {}
+    for cause, time in spent.items():
+        bound[waited.of(cause, label)] = bound.get(waited.of(cause, label), 0) + time
+    longest = max(spent, key=lambda cause: (spent[cause], cause), default=Cause("time", label.device, label.name))
+    return longest, tuple(longest_first(bound))
+
+
+def _device(labels: Sequence[Label], members: Sequence[int], shared: str) -> str:
+    devices = {labels[number].device for number in members}
+    return shared if len(devices) > 1 else devices.pop()
+
+
+def _waiting(result: Result) -> list[Activity]:
+    """Rows of the time that the ranks of each collective wait for one another."""
+    timeline = result.simulated
+    met = arrivals(timeline)
+    if met is None:
+        return []
+    labels, many = timeline.flat.graph.labels, weights(timeline).tolist()
+    waits: dict[str, tuple[int, int]] = {}  # count, and fs
+    for op in np.flatnonzero(met.leaves).tolist():
+        name = labels[timeline.flat.label[op]].name
+        count, time = waits.get(name, (0, 0))
+        waits[name] = count + many[op], time + many[op] * int(met.waiting[op])
+    straggler = Bound("waiting", "for the last rank")
+    return [
+        Activity(f"{name}: wait", count, time / count / FEMTO, time / count / FEMTO, 0.0, 0.0, (Part(straggler, time),))
+        for name, (count, time) in waits.items()
+        if time
+    ]
