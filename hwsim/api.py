@@ -168,10 +168,14 @@ class Run(Shown, Result):
 
         return write(path, render(self))
 
-    def __str__(self) -> str:
+    def summary(self, *, verbose: bool = False) -> str:
+        """The text that `hwsim simulate` prints; verbose: as with -v."""
         from hwsim.views.summary.say import summary
 
-        return summary(self)
+        return summary(self, verbose=verbose)
+
+    def __str__(self) -> str:
+        return self.summary()
 
     def _repr_html_(self) -> str:
         from hwsim.views.summary.html import fragment

@@ -12,10 +12,11 @@ from hwsim.cli.arguments import FILE, answered, folded, refuse_unwritable, run_a
 
 @click.command("explain")
 @run_arguments
-@click.option("--op", metavar="NAME", help="Derive how long the ops of this name take (default: those on the critical path).")
-@click.option("--path", "pieces", is_flag=True, help="The critical path piece by piece, equal steps not put together.")
+@click.option("--op", metavar="NAME", help="Print the derivation of the time of the ops of this name instead.")
+@click.option("--path", "pieces", is_flag=True, help="Print the critical path op by op instead.")
+@click.option("-v", "--verbose", is_flag=True, help="Add causes, the critical path, derivations and the --set of every change.")
 @click.option("--what-if/--no-what-if", "again", default=None,
-              help="Run again with one number twice as good at a time (default: up to 200,000 ops).")  # fmt: skip
+              help="Simulate again with one parameter at a time twice as good (default: up to 200,000 ops).")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON (hwsim: explain/1).")
 @click.option("--plot", type=FILE, metavar="FILE",
               help="Write the critical path as a figure (.png, .svg or .pdf).")  # fmt: skip
@@ -25,14 +26,15 @@ def command(
     settings: dict[str, str],
     op: str | None,
     pieces: bool,
+    verbose: bool,
     again: bool | None,
     as_json: bool,
     plot: Path | None,
 ) -> None:
-    """Say why WORKLOAD takes as long as it does on MACHINE: where the time goes, how long each op takes and
-    why, what hides behind what, and what one number of the files that is twice as good would change.
+    """Show why WORKLOAD takes as long as it does on MACHINE, and what would speed it up.
 
-    The times of the causes add up to the time of the run exactly. The `expect:` of the workload is not checked.
+    The critical path by bound and by activity adds up to the time of the run exactly. The `expect:` of the workload is not
+    checked.
     """
     refuse_unwritable(plot)
     from hwsim import api
@@ -58,6 +60,12 @@ def command(
             except NoSuchOp as error:
                 hint = did_you_mean(error.name, error.names)
                 raise click.BadParameter(f"{error}" + (f"; {hint}" if hint else ""), param_hint="--op") from error
-    fitted, written = (str, document) if as_json else (folded, text)
-    with answered(lambda: click.echo(fitted(written(run, explained.explanation, path=pieces)), nl=False)):
+
+    def show() -> None:
+        if as_json:
+            click.echo(document(run, explained.explanation, path=pieces), nl=False)
+        else:
+            click.echo(folded(text(run, explained.explanation, path=pieces, op=op is not None, verbose=verbose)), nl=False)
+
+    with answered(show):
         write_files([(plot, explained.plot)])

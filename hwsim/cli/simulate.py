@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -52,6 +54,7 @@ DRAWN: Final = {
 @click.option("--expect/--no-expect", default=None, help="Check what the workload expects always, or never.")
 @click.option("--find", metavar="rate|clients|NAME",
               help="Find the largest value of a number (a parameter or a path, too) that holds every expectation.")  # fmt: skip
+@click.option("-v", "--verbose", is_flag=True, help="Add all causes, resources, algorithms and sources of uncertainty.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but mistakes and warnings.")
 def command(
     machine: str,
@@ -71,10 +74,11 @@ def command(
     report: Path | None,
     expect: bool | None,
     find: str | None,
+    verbose: bool,
     quiet: bool,
     paying: Paying | None,
 ) -> None:
-    """Run WORKLOAD on MACHINE: how long it takes, and what limits it.
+    """Run WORKLOAD on MACHINE: time, bottleneck and utilization.
 
     Both are files or names of the library; one of them may be - (standard input). The `expect:` of
     the workload is checked on the machine it names, with nothing set; if it is violated,
@@ -131,7 +135,10 @@ def command(
 
     def show() -> None:
         if not quiet:
-            click.echo(_printed(run, ops=ops, rank=rank) if as_json else folded(str(run)), nl=False)
+            click.echo(_printed(run, ops=ops, rank=rank) if as_json else folded(run.summary(verbose=verbose)), nl=False)
+            if not as_json:
+                files = shlex.join([machine, workload, *_set(settings)])
+                click.echo(f"\n  next: hwsim explain {files}   (why, and what would help)")
 
     with answered(show):
         _write(run, quiet=quiet, trace=trace, animate=animate, plot=plot, report=report)
@@ -148,6 +155,11 @@ def command(
         click.get_current_context().exit(EXIT_VIOLATED)
     if any(told.endless for told in run.told.values()):
         click.get_current_context().exit(EXIT_FAILED)  # requests wait for each other for ever
+
+
+def _set(settings: Mapping[str, str]) -> list[str]:
+    """The settings as options."""
+    return [word for path, value in settings.items() for word in ("--set", f"{path}={value}")]
 
 
 def _undrawn(run: Run, figure: str | None) -> str:

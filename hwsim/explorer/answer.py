@@ -10,9 +10,9 @@ import numpy as np
 from hwsim.api import Run
 from hwsim.doors import Shown, facts_of
 from hwsim.explorer.spans import TICKS, Spans, Tints, spans
+from hwsim.results.activities import activities
 from hwsim.results.critical import critical_path, families
 from hwsim.ticks import FEMTO
-from hwsim.views.explain.overlap import activities
 from hwsim.views.explain.sentences import sentences
 from hwsim.views.explain.waiting import waited
 from hwsim.views.interval import say as interval
@@ -48,7 +48,7 @@ def answer(run: Run, tints: Tints, *, pixels: int, part: tuple[float, float]) ->
         "ops": run.ops.total,
         "says": _says(run),
         "limits": instead(run, "limits") if run.only_requests else rows,
-        "facts": [list(pair) for pair in facts(run)],
+        "facts": [[fact.label, fact.text] for fact in facts(run) if not fact.verbose],
         "verdicts": [[each.quantity, str(each.wanted), each.status, each.reason] for each in run.verdicts],
         "warnings": list(map(str, run.warnings)),
         **shown.columns,
@@ -69,7 +69,7 @@ def _says(run: Run) -> str:
         return str(own)
     if len(timeline) > LARGEST:
         return ""
-    return next(iter(sentences(timeline.makespan_fs, activities(timeline, critical_path(timeline)), None)), "")
+    return next(iter(sentences(run.makespan_s, activities(run))), "")
 
 
 def _interval(run: Run) -> dict[str, Any] | None:
@@ -79,8 +79,7 @@ def _interval(run: Run) -> dict[str, Any] | None:
     sure = run.interval
     if sure.half < interval.EXACT:
         return None
-    says = next((text for title, text in interval.lines(sure) if title == "interval"), "")
-    return {"low": sure.low, "high": sure.high, "says": says}
+    return {"low": sure.low, "high": sure.high, "says": interval.line(sure)}
 
 
 def _path(run: Run, shown: Spans) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from functools import lru_cache
+from functools import cache
 from typing import Final
 
 from hwsim.demand import Capacity
@@ -92,7 +92,7 @@ def bounds(capacities: Iterable[Capacity], devices: Mapping[str, str]) -> Callab
     """
     by_name = {capacity.name: capacity for capacity in capacities}
 
-    @lru_cache(maxsize=None)
+    @cache
     def bound(cause: Cause, kind: str) -> Bound:
         match cause.kind:
             case "capacity":

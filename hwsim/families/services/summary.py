@@ -11,7 +11,7 @@ from hwsim.doors import Fact
 from hwsim.families.services.results.answers import Answers, Held, Rung, Services, Wait
 from hwsim.families.services.results.unsure import work_interval
 from hwsim.formats import counted, format_change, format_count, format_quantity, format_share, percent
-from hwsim.results.batches import Known, Settled
+from hwsim.results.batches import Known
 from hwsim.results.result import Result
 from hwsim.views.interval.say import TITLE
 from hwsim.views.kit.document import picked
@@ -85,8 +85,7 @@ def between(fast: Services, slow: Services) -> Iterator[Fact]:
             yield Fact(TITLE, f"{first.name}: {low}; overloaded at the slow end")
         else:
             ends = [
-                f"{name} {_time(first.latency.at(share).value)}–{_time(second.latency.at(share).value)}"
-                for name, share in SHARES
+                f"{name} {_time(first.latency.at(share).value)}–{_time(second.latency.at(share).value)}" for name, share in SHARES
             ]
             yield Fact(TITLE, f"{first.name}: {', '.join(ends)} (machine parameters)")
 
@@ -136,7 +135,8 @@ def latencies(services: Services) -> Iterator[str]:
             column.append(cell)
         if settled is not None and settled.short:
             enough = settled.needed is not None and settled.needed > settled.count
-            notes.append(f"  * {entry.name}: the run is too short for this number" + (f"; {settled.needed:,} requests are enough" if enough else ""))
+            more = f"; {settled.needed:,} requests are enough" if enough else ""
+            notes.append(f"  * {entry.name}: the run is too short for this number{more}")
     yield ""
     yield from aligned([Column(name.strip(), column, right=name != "latency") for name, column in cells.items()])
     if any(entry.latency is not None and entry.steady for entry in entries):

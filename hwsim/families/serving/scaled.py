@@ -16,10 +16,10 @@ def count(scaling: Scaling) -> str:
 
 def line(scaling: Scaling) -> str:
     """Replicas, the GPU-hours paid for, and the requests that waited for a replica."""
-    replicas = f"{scaling.mean:.3g} replicas on average, at most {scaling.peak}; {scaling.starts} started, {scaling.stops} stopped"
-    paid = (
-        f"{format_count(scaling.gpu_hours)} GPU-hours, {format_share(scaling.saved)} less than with {scaling.most} replicas always on"
-    )
+    changes = f"{scaling.starts} started, {scaling.stops} stopped"
+    replicas = f"{scaling.mean:.3g} replicas on average, at most {scaling.peak}; {changes}"
+    saved = f"{format_share(scaling.saved)} less than with {scaling.most} replicas always on"
+    paid = f"{format_count(scaling.gpu_hours)} GPU-hours, {saved}"
     if not scaling.waited:
         return f"{replicas}; {paid}"
     mean, longest = (format_quantity(each, "s") for each in (scaling.waited_s / scaling.waited, scaling.longest_s))

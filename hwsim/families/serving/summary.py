@@ -70,7 +70,7 @@ def bottleneck(service: ServiceStatistics) -> str:
     if not spent:
         return ""
     name, share = spent[0]
-    return f"the replicas are idle {format_share(share)} of the time" if name == IDLE else f"{name}: {format_share(share)} of GPU time"
+    return f"none, idle {format_share(share)} of the time" if name == IDLE else f"{name}: {format_share(share)} of GPU time"
 
 
 def lines(service: ServiceStatistics, *, alone: bool = True) -> Iterator[Fact]:
@@ -104,7 +104,9 @@ def _lines(service: ServiceStatistics) -> Iterator[Fact]:
     if service.adapters is not None:
         yield Fact("adapters", _adapters(service.adapters, service.requests + service.warm_up))
     for tier in service.tiers:
-        brought = f"{tier.brought_tokens:,} tokens loaded ({format_share(tier.brought_tokens / service.prompt_tokens)} of prompts)"
+        brought = (
+            f"{tier.brought_tokens:,} tokens loaded ({format_share(tier.brought_tokens / service.prompt_tokens)} of prompts)"
+        )
         filled = f"{tier.stored_tokens:,} stored, peak {format_share(tier.peak_tokens / tier.tokens)} of {tier.tokens:,}"
         late = "; WRITES EXCEED ITS BANDWIDTH: some of it would be missing" if tier.writing > 1 else ""
         yield Fact(f"KV in {tier.name}", f"{brought}; {filled}; writes use {format_share(tier.writing)} of its bandwidth{late}")

@@ -63,7 +63,7 @@ def training(
     if laid.unit == "tokens":
         batch = f"{laid.plan.global_batch:,} sequences of {laid.sequence:,} tokens ({prefixed(laid.tokens)} tokens)"
     out += titled("step", f"{format_quantity(step.seconds, 's')} for {batch}")
-    out += _sure(sure, "steps")
+    out += _sure(sure)
     per_gpu = step.tokens_per_second / laid.gpus
     out += titled("throughput", f"{prefixed(step.tokens_per_second)} {laid.unit}/s, {prefixed(per_gpu)} on each GPU")
     out += titled("utilisation", f"MFU {_part(step.mfu)}, HFU {_part(step.hfu)}{above(step.mfu)}")
@@ -86,9 +86,9 @@ def _bill(bill: Bill | None) -> list[str]:
     return [line for title, text in costs.lines(bill) for line in titled(title, text)]
 
 
-def _sure(sure: Interval | None, runs: str = "runs") -> list[str]:
+def _sure(sure: Interval | None) -> list[str]:
     """The lines of an interval."""
-    return [] if sure is None else [line for title, text in intervals.lines(sure, runs=runs) for line in titled(title, text)]
+    return [] if sure is None else titled(intervals.TITLE, intervals.line(sure))
 
 
 @invariants.guarded
@@ -165,7 +165,7 @@ def inference(
         waits = f", {format_quantity(service.waits, 's')} of it at the server's door" if service.waits else ""
         out += titled("first token", f"{format_quantity(service.first_token, 's')} for {prompts}{waits}")
         out += titled("all", f"{format_quantity(service.total, 's')} until each prompt has its {service.output:,} tokens")
-    out += _sure(sure, "prompts" if service.steps is None else "tokens")
+    out += _sure(sure)
     throughput = f"{prefixed(service.tokens_per_second)} tokens/s"
     if service.copies > 1:
         throughput += f", {prefixed(service.copies * service.tokens_per_second)} of all groups"
@@ -194,7 +194,7 @@ def batch(
     """A batch through a network in a screenful."""
     out = [title, *titled("plan", f"on one GPU, {dtype}; {framework}")]
     out += titled("batch", f"{format_quantity(forward.seconds, 's')} for {examples:,} example" + ("s" if examples > 1 else ""))
-    out += _sure(sure, "batches")
+    out += _sure(sure)
     out += titled("throughput", f"{prefixed(examples / forward.seconds)} examples/s")
     out += titled("memory", _fits(forward.memory, forward.verdict, size, " on the GPU"))
     out += _bill(bill)

@@ -9,12 +9,15 @@ from hwsim.doors import facts_of
 from hwsim.results import invariants
 from hwsim.results.critical import at_paces
 from hwsim.results.result import Result
+from hwsim.ticks import FEMTO
 from hwsim.views.interval import say as interval
 from hwsim.views.kit.document import picked
 from hwsim.views.kit.warned import as_dicts
 
 if TYPE_CHECKING:
     from hwsim.graph.opgraph import Label
+    from hwsim.results.activities import Activity
+    from hwsim.results.bound import Part
     from hwsim.results.critical import Share
     from hwsim.views.explain.explanation import Explanation
 
@@ -50,12 +53,8 @@ def as_dict(result: Result, explanation: Explanation, *, path: bool = False) -> 
             }
             for run in explanation.runs
         ],
-        "activities": [
-            picked(
-                activity, "sort", "device", "names", "count", "busy_s", "work_s", on_path_s="path_s", hidden_s="hidden_s"
-            )
-            for activity in explanation.activities
-        ],
+        "activities": [_activity(row) for row in explanation.activities.rows],
+        "bounds": [_part(part) for part in explanation.activities.parts],
         "derivations": [
             {
                 **picked(
@@ -79,6 +78,7 @@ def as_dict(result: Result, explanation: Explanation, *, path: bool = False) -> 
                 "set": dict(row.settings),
                 "measured": dict(row.measured),
                 "limited_by": list(map(_share, row.limited_by[:3])),
+                "bound_by": None if row.bound is None else str(row.bound),
             }
             for row in explanation.what_if or ()
         ],
@@ -103,6 +103,17 @@ def as_dict(result: Result, explanation: Explanation, *, path: bool = False) -> 
 
 def _label(label: Label) -> dict[str, Any]:
     return picked(label, "name", "kind", "device")
+
+
+def _activity(row: Activity) -> dict[str, Any]:
+    return {
+        **picked(row, "name", "count", "mean_s", "total_s", "overlapped_s", "share", critical_path_s="path_s"),
+        "bound_by": [_part(part) for part in row.bounds],
+    }
+
+
+def _part(part: Part) -> dict[str, Any]:
+    return {"bound": str(part.bound), "time_s": part.time_fs / FEMTO}
 
 
 def _share(share: Share) -> dict[str, Any]:

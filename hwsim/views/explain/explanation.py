@@ -8,6 +8,7 @@ import numpy as np
 
 from hwsim.graph.opgraph import Ints
 from hwsim.records import dataclass
+from hwsim.results.activities import Activities, activities
 from hwsim.results.checks import adds_up
 from hwsim.results.critical import CriticalPath, Share, critical_path
 from hwsim.results.invariants import refuse
@@ -15,7 +16,6 @@ from hwsim.results.result import Result
 from hwsim.spec.shelf import sharing
 from hwsim.views.explain.derivation import Derivation, derivations
 from hwsim.views.explain.measure import Measure
-from hwsim.views.explain.overlap import Activity, activities
 from hwsim.views.explain.sentences import sentences
 from hwsim.views.explain.steps import Run, runs
 from hwsim.views.explain.what_if import LARGEST, Tried, WhatIf, what_if
@@ -35,7 +35,8 @@ class Explanation:
     """The causes of a run's time.
 
     Args:
-        accounting: causes along the critical path, longest first; their times add up to the makespan in integer fs.
+        accounting: causes along the critical path, longest first; their times add up to the makespan in integer fs, and so do
+            the bounds of `activities`.
         runs: the path in short.
         derivations: durations of the ops on the path, the longest first; or of the requested ops.
         what_if: None if no change was tried; see `what_if.Tried`, also for `untried`, `left` and `measure`.
@@ -45,7 +46,7 @@ class Explanation:
     accounting: tuple[Share, ...]
     runs: tuple[Run, ...]
     derivations: tuple[Derivation, ...]
-    activities: tuple[Activity, ...]
+    activities: Activities
     what_if: tuple[WhatIf, ...] | None
     untried: int
     sentences: tuple[str, ...]
@@ -78,7 +79,7 @@ def explain(
     again = len(timeline) <= LARGEST if again is None else again
     tried = what_if(result, path, progress=progress) if again else None
     told = tried or Tried(())
-    done = activities(timeline, path)
+    done = activities(result)
     refuse(_breaches(accounting, done, timeline.makespan_fs))
     return Explanation(
         path=path,
@@ -88,18 +89,19 @@ def explain(
         activities=done,
         what_if=told.rows if again else None,
         untried=told.untried,
-        sentences=sentences(timeline.makespan_fs, done, tried),
+        sentences=sentences(result.makespan_s, done, tried),
         left=told.left,
         measure=told.measure,
     )
 
 
-def _breaches(accounting: Sequence[Share], done: Sequence[Activity], makespan_fs: int) -> Iterator[str]:
+def _breaches(accounting: Sequence[Share], done: Activities, makespan_fs: int) -> Iterator[str]:
     """Contradictions between an explanation and its run."""
     yield from adds_up([share.time_fs for share in accounting], makespan_fs, "causes")
-    for each in done:
-        if not 0 <= each.path_fs <= each.busy_fs <= min(each.work_fs, makespan_fs):
-            yield f"{each.sort} on {each.device}: {each.path_fs} fs waited for, {each.busy_fs} fs busy, {each.work_fs} fs of work"
+    yield from adds_up([part.time_fs for part in done.parts], makespan_fs, "bounds")
+    for row in done.rows:
+        if not 0 <= row.path_fs <= row.total_fs <= makespan_fs:
+            yield f"{row.name}: {row.path_fs} fs on the critical path, {row.total_fs} fs in total, of {makespan_fs} fs"
 
 
 def _longest_first(path: CriticalPath) -> Ints:

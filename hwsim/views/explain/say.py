@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from itertools import zip_longest
 from typing import Final
 
 from hwsim.doors import Place, facts_of
-from hwsim.formats import percent
+from hwsim.formats import format_quantity, format_share, percent
 from hwsim.graph.opgraph import Label
 from hwsim.results import invariants
 from hwsim.results.cause import Cause
 from hwsim.results.critical import Share, at_paces, families
 from hwsim.results.result import Result
+from hwsim.ticks import FEMTO
 from hwsim.views.explain.derivation import Derivation, Line, duration, fraction, seconds
 from hwsim.views.explain.explanation import Explanation
 from hwsim.views.explain.measure import TIMES
@@ -20,63 +22,108 @@ from hwsim.views.explain.what_if import LARGEST, WhatIf
 from hwsim.views.interval import say as interval
 from hwsim.views.kit import warned
 from hwsim.views.kit.lines import WIDTH, bar, wrapped
+from hwsim.views.kit.table import Column, aligned, middle_out
 
 CAUSES: Final = 12  # rows of a table; the rest is counted
 STEPS: Final = 16
 DERIVED: Final = 6
 NAME: Final = 44
-INSIDE: Final = 22  # column at which the words of a what-if begin
+INSIDE: Final = 19  # column at which the words of a what-if begin
+SHARES: Final = 7  # rows of the critical path by bound, and by activity
+SHORT: Final = 28  # letters of their names
+WORTH: Final = 1.005  # speedup from which on a what-if is shown without -v
 
 
 @invariants.guarded
-def text(result: Result, explanation: Explanation, *, path: bool = False, derived: int = DERIVED) -> str:
+def text(result: Result, explanation: Explanation, *, path: bool = False, op: bool = False, verbose: bool = False) -> str:
     """The explanation in sentences and tables of 100 columns.
 
     Args:
-        path: print the critical path piece by piece.
-        derived: largest number of derivations.
+        path: the critical path piece by piece instead. op: the derivations of the requested ops instead.
+        verbose: also the causes by their full names, the path in short, the longest derivations, and every what-if's settings.
     """
-    return "\n".join(line.rstrip() for line in _lines(result, explanation, path, derived)) + "\n"
+    return "\n".join(line.rstrip() for line in _lines(result, explanation, path, op, verbose)) + "\n"
 
 
-def _lines(result: Result, explanation: Explanation, path: bool, derived: int) -> Iterator[str]:
-    yield from wrapped(f"{result.workload}  on  {result.machine}: {seconds(result.makespan_s)}", 0)
+def _lines(result: Result, explanation: Explanation, path: bool, op: bool, verbose: bool) -> Iterator[str]:
+    during = "".join(each.during(result) for each in facts_of(result))
+    yield from wrapped(f"{result.workload}, on {result.machine}: {seconds(result.makespan_s)}{during}", 0)
     if result.settings:
         yield from wrapped("set " + ", ".join(f"{key}={value}" for key, value in result.settings), 2)
     for event in result.events:
-        yield from wrapped(f"event {event}", 2)
-    yield from warned.lines(result.warnings)
-    yield from _sections(result, "first")
-    if result.only_requests:
+        yield from wrapped(f"event: {event}", 2)
+    if op or path:
+        yield ""
+        yield from _pieces(result, explanation) if path else _derivations(explanation, len(explanation.derivations))
         return
+    yield from _sections(result, "first")
     yield ""
     for sentence in explanation.sentences:
         yield from wrapped(sentence, 2)
     yield from _sections(result, "requests")
-    if not explanation.accounting:
+    if explanation.accounting:
+        yield from _accounting(explanation, result.timeline.makespan_fs)
+        yield from _sections(result, "accounting")
+        if verbose:
+            yield from _heading("critical path by cause")
+            yield from _causes(explanation.accounting, result.timeline.makespan_fs)
+        yield from _heading("what if: one parameter changed, the others fixed")
+        yield from _what_if(result, explanation, verbose)
+        yield from _heading("uncertainty")
+        yield from wrapped(f"{interval.TITLE} {interval.line(result.interval, kernels=result.of_kernels)}", 2)
+        if verbose and (evidence := interval.evidence(result.interval)):
+            yield from wrapped(evidence, 2)
+        yield from interval.table(result.interval)
+        if verbose:
+            yield from _heading("critical path by op, repeated steps together")
+            yield from _steps(explanation)
+            yield from _heading("how long the ops take, and why")
+            yield from _derivations(explanation, DERIVED)
+    if result.warnings:
+        yield ""
+        yield from warned.lines(result.warnings)
+    if explanation.accounting and not verbose:
+        yield ""
+        yield "  critical path by op: --path    derivation of an op: --op NAME    everything: -v"
+
+
+def _accounting(explanation: Explanation, makespan_fs: int) -> Iterator[str]:
+    """The critical path by bound, and beside it by activity."""
+    done = explanation.activities
+    parts = [(str(part.bound), part.time_fs) for part in done.parts]
+    rows = [(row.name, row.path_fs) for row in done.rows if row.path_fs]
+    left = _shares("critical path by bound", parts, makespan_fs)
+    right = _shares(f"by {'op' if done.of_ops else 'activity'}", rows, makespan_fs)
+    width = max(map(len, left)) + 4
+    yield ""
+    if width + max(map(len, right)) > WIDTH:
+        yield from [*left, "", *right]
         return
-    yield from _heading("where the time goes, along the critical path")
-    yield from _accounting(explanation.accounting, result.timeline.makespan_fs)
-    yield from _sections(result, "accounting")
-    yield from _heading("how sure that is, and what makes it unsure")
-    yield from (
-        line
-        for title, text in interval.lines(result.interval, kernels=result.of_kernels)
-        for line in wrapped(f"{title}: {text}", 2)
-    )
-    yield from interval.table(result.interval)
-    yield from _heading("the critical path" if path else "the critical path, equal steps together (--path: every piece)")
-    yield from _pieces(result, explanation) if path else _steps(explanation)
-    yield from _heading("how long the ops take, and why")
-    shown = explanation.derivations[:derived]
+    for one, other in zip_longest(left, right, fillvalue=""):
+        yield f"{one:<{width}}{other}" if other else one
+
+
+def _shares(title: str, rows: Sequence[tuple[str, int]], makespan_fs: int) -> list[str]:
+    """Times and their shares of a run, the small ones together."""
+    shown, rest = list(rows[:SHARES]), rows[SHARES:]
+    if rest:
+        shown.append((f"{len(rest)} more", sum(time for _, time in rest)))  # integers
+    return aligned([
+        Column(title, [middle_out(name, SHORT) for name, _ in shown], right=False),
+        Column("time", [format_quantity(time / FEMTO, "s") for _, time in shown]),
+        Column("share", [format_share(time / makespan_fs) for _, time in shown]),
+    ])  # fmt: skip
+
+
+def _derivations(explanation: Explanation, most: int) -> Iterator[str]:
+    """The derivations of the duration of ops."""
+    shown = explanation.derivations[:most]
     for number, derivation in enumerate(shown):
         yield from [""] * (number > 0)
         yield from _derivation(derivation)
     if len(explanation.derivations) > len(shown):
         yield ""
-        yield f"  and {_count(len(explanation.derivations) - len(shown), 'kind')} of ops more: --op NAME shows one, --json all"
-    yield from _heading("what if one number of the files were twice as good, and the rest as it is")
-    yield from _what_if(result, explanation)
+        yield f"  {_count(len(explanation.derivations) - len(shown), 'kind')} of ops more: --op NAME shows one, --json all"
 
 
 def _sections(result: Result, place: Place) -> Iterator[str]:
@@ -85,7 +132,7 @@ def _sections(result: Result, place: Place) -> Iterator[str]:
         yield from each.explained(result, place)
 
 
-def _accounting(shares: Sequence[Share], makespan: int) -> Iterator[str]:
+def _causes(shares: Sequence[Share], makespan: int) -> Iterator[str]:
     rows = [(name, time) for name, time, _ in families(shares)]
     shown, rest = rows[:CAUSES], rows[CAUSES:]
     if rest:
@@ -97,7 +144,7 @@ def _accounting(shares: Sequence[Share], makespan: int) -> Iterator[str]:
 
 
 def _steps(explanation: Explanation) -> Iterator[str]:
-    yield f"  {'from':>9}  {'to':>9}  {'takes':>9}  op"
+    yield f"  {'from':>9}  {'to':>9}  {'time':>9}  op"
     shown = explanation.runs if len(explanation.runs) <= STEPS else (*explanation.runs[: STEPS - 4], *explanation.runs[-4:])
     for number, run in enumerate(shown):
         if len(shown) < len(explanation.runs) and number == STEPS - 4:
@@ -106,7 +153,7 @@ def _steps(explanation: Explanation) -> Iterator[str]:
         if run.times == 1:
             yield f"{span}  {_step(run.steps[0])}"
             continue
-        yield f"{span}  {run.times} times in turn:"
+        yield f"{span}  {run.times} times:"
         for step in run.steps:
             yield f"  {'':>9}  {'':>9}  {duration(step.time_fs):>9}    {_step(step, times=run.times)}"
 
@@ -122,7 +169,7 @@ def _step(step: Step, times: int = 1) -> str:
 
 def _pieces(result: Result, explanation: Explanation) -> Iterator[str]:
     flat = result.timeline.flat
-    yield f"  {'from':>9}  {'to':>9}  {'takes':>9}  op"
+    yield f"  {'from':>9}  {'to':>9}  {'time':>9}  op"
     for piece in at_paces(result.timeline, explanation.path):
         label, iteration = flat.graph.labels[int(flat.label[piece.op])], int(flat.iteration[piece.op])
         name = _short(called(label) + (f", iteration {iteration}" if iteration else ""))
@@ -143,7 +190,7 @@ def _because(label: Label, cause: Cause) -> str:
 
 
 def _derivation(derivation: Derivation) -> Iterator[str]:
-    device = derivation.devices[0] + (f" (and {len(derivation.devices) - 1} alike)" if len(derivation.devices) > 1 else "")
+    device = derivation.devices[0] + (f" (and {len(derivation.devices) - 1} identical)" if len(derivation.devices) > 1 else "")
     name = derivation.name + (f" ({derivation.kind})" if derivation.kind not in {"op", derivation.name} else "")
     size = f"; each {fraction(derivation.size)} of what follows" if derivation.size != 1 else ""
     yield from wrapped(f"{name}" + (f" on {device}" if device else "") + f", {_count(derivation.count, 'op')}{size}", 2)
@@ -156,7 +203,7 @@ def _derivation(derivation: Derivation) -> Iterator[str]:
     for line in derivation.lines:
         yield from _line(line, printed)
         printed.update(line.inputs)
-    yield from wrapped(f"alone: {derivation.alone}; {_took(derivation)}", 4)
+    yield from wrapped(f"unloaded: {derivation.alone}; {_took(derivation)}", 4)
     if derivation.spare_s is not None and derivation.spare_s[0]:
         yield from wrapped(f"spare: {spare(derivation.count, *derivation.spare_s)}", 4)
 
@@ -170,7 +217,7 @@ def spare(count: int, ops: int, low: float, high: float) -> str:
 
 def _line(line: Line, printed: Collection[tuple[str, str, str]]) -> Iterator[str]:
     """The formula, the numbers put in, the result; then the sources of the numbers that are not printed yet."""
-    binds, result = "   [binds]" if line.binds else "", seconds(line.time_s)
+    binds, result = "   [bound]" if line.binds else "", seconds(line.time_s)
     if len(line.inputs) == 1 and line.formula == line.inputs[0][0]:
         yield from wrapped(f"{line.label}: {line.formula} = {line.inputs[0][1]}   ({line.inputs[0][2]}){binds}", 4)
         return
@@ -197,31 +244,44 @@ def _took(derivation: Derivation) -> str:
     return how + (f": {', '.join(derivation.because)}" if derivation.because else "")
 
 
-def _what_if(result: Result, explanation: Explanation) -> Iterator[str]:
+def _what_if(result: Result, explanation: Explanation, verbose: bool) -> Iterator[str]:
     if explanation.what_if is None:
         large = len(result.timeline) > LARGEST
-        yield f"  not simulated: the run has more than {LARGEST:,} ops (--what-if does it)" if large else "  not simulated"
+        yield f"  not simulated: the run has more than {LARGEST:,} ops (add --what-if)" if large else "  not simulated"
         return
-    for row in explanation.what_if:
-        sort = "only together: " if row.together else "hypothetical: " if row.hypothetical else ""
-        first, *rest = wrapped(f"{sort}{row.change}{_then(row, explanation)}", INSIDE, deeper=INSIDE)
+    worth = [row for row in explanation.what_if if verbose or row.speedup >= WORTH or row.makespan_fs is None]
+    for row in worth or explanation.what_if[:1]:
+        sort = " (only together)" if row.together else " (hypothetical)" if row.hypothetical else ""
+        one = f"   --set {_quoted('='.join(row.settings[0]))}" if len(row.settings) == 1 else ""
+        told = f"{row.change}{sort}{_then(row, explanation)}"
+        if len(told) + len(one) + INSIDE > WIDTH:
+            one, below = "", row.settings[:1] if one else ()
+        else:
+            below = ()
+        first, *rest = wrapped(f"{told}{one}", INSIDE, deeper=INSIDE)
         yield f"  {_outcome(row, explanation)}  {first[INSIDE:]}"
         yield from rest
-        for path, value in row.settings:
+        if len(row.settings) > 1:
+            below = row.settings if verbose else ()
+            if not verbose:
+                yield f"{'':{INSIDE}}{len(row.settings)} parameters: --set with -v"
+        for path, value in below:
             yield f"{'':{INSIDE}}--set {_quoted(f'{path}={value}')}"
     if not explanation.what_if:
         yield "  nothing to try"
+    elif rest := len(explanation.what_if) - len(worth or explanation.what_if[:1]):
+        yield f"  {rest} more below {WORTH:.2f}x (-v)"
     yield from (line for text in left_out(explanation) for line in wrapped(text, 2))
 
 
 def _outcome(row: WhatIf, explanation: Explanation) -> str:
     if row.makespan_fs is None:
-        return "  for ever       "
+        return f"{'never ends':>15}"
     if explanation.measure is None:
-        return f"{duration(row.makespan_fs):>9}  {row.speedup:>5.2f} x"
+        return f"{format_quantity(row.makespan_fs / FEMTO, 's'):>8}  {row.speedup:>4.2f}x"
     value = dict(row.measured).get(explanation.measure.name, 0.0)
     shown = seconds(value) if explanation.measure.name in TIMES else f"{_rate(value)}/s"
-    return f"{shown:>9}  {row.speedup:>5.2f} x"
+    return f"{shown:>8}  {row.speedup:>4.2f}x"
 
 
 def _then(row: WhatIf, explanation: Explanation) -> str:
@@ -230,7 +290,7 @@ def _then(row: WhatIf, explanation: Explanation) -> str:
     if explanation.measure is not None:
         others = ((name, value) for name, value in row.measured if name != explanation.measure.name)
         return f"; {', '.join(f'{name} {seconds(value) if name in TIMES else _rate(value)}' for name, value in others)}"
-    return "".join(f"; then {cause} {percent(time / row.makespan_fs)}" for cause, time, _ in families(row.limited_by)[:1])
+    return f"; then bound by {row.bound}" if row.bound else ""
 
 
 def _rate(value: float) -> str:
@@ -249,11 +309,11 @@ def _quoted(text: str) -> str:
 def left_out(explanation: Explanation) -> Iterator[str]:
     """Changes that were not tried, with the reasons."""
     if explanation.untried:
-        yield f"and {explanation.untried} more that the run waits for less"
+        yield f"{explanation.untried} parameters of smaller causes not tried"
     for reason in explanation.left:
         yield f"not tried: {reason}"
     if explanation.measure is not None:
-        yield f"The times are those of the service: {explanation.measure.words}."
+        yield f"times are of the service: {explanation.measure.words}"
 
 
 def _heading(title: str) -> list[str]:

@@ -21,6 +21,8 @@ import numpy as np
 from hwsim.demand import Cost, by_name
 from hwsim.formats import family
 from hwsim.records import dataclass
+from hwsim.results.activities import bounds_of
+from hwsim.results.bound import Bound
 from hwsim.results.cause import Cause
 from hwsim.results.critical import CriticalPath, Share, critical_path
 from hwsim.results.result import Result
@@ -61,7 +63,7 @@ class WhatIf:
         settings: paths and values of `--set`; empty for a hypothetical change.
         makespan_fs: None if the ops would wait for each other for ever: with pools this can depend on their order.
         speedup: factor of the makespan, or of the measure of a service.
-        limited_by: causes along the critical path of the changed run, longest first.
+        limited_by: causes along the critical path of the changed run, longest first. bound: what bounds most of it.
         together: several changes at once, as none of them helps alone.
         measured: (name in `expect:`, value) of the measures of a service.
     """
@@ -70,6 +72,7 @@ class WhatIf:
     makespan_fs: int | None
     speedup: float
     limited_by: tuple[Share, ...]
+    bound: Bound | None = None
     settings: tuple[tuple[str, str], ...] = ()
     together: bool = False
     measured: tuple[tuple[str, float], ...] = ()
@@ -219,7 +222,7 @@ class _Trial:
             timeline = simulate(graph, changes=self._result.changes)
             return self._row(change.text, timeline, ()), None
         except Deadlock:
-            return WhatIf(change.text, None, 0.0, (), change.settings if isinstance(change, Lever) else ()), None
+            return WhatIf(change.text, None, 0.0, (), None, change.settings if isinstance(change, Lever) else ()), None
         except SpecError as error:
             self._left.append(f"{change.text}: {error.mistakes[0].message}")
             return None, None
@@ -237,7 +240,9 @@ class _Trial:
         measured: tuple[tuple[str, float], ...] = ()
         if self._measure is not None and run is not None and (after := measure(run, like=self._measure)) is not None:
             speedup, measured = self._measure.gain(after), after.values
-        return WhatIf(text, timeline.makespan_fs, speedup, critical_path(timeline).limited_by, settings, together, measured)
+        parts = bounds_of(timeline, self._result.devices)
+        bound, causes = parts[0].bound if parts else None, critical_path(timeline).limited_by
+        return WhatIf(text, timeline.makespan_fs, speedup, causes, bound, settings, together, measured)
 
     def _together(self, limit: _Limit, rows: Sequence[WhatIf], firsts: Mapping[Lever, Result]) -> WhatIf | None:
         """The limit and the next cause at once, if no line gains as much as half of the limit would."""

@@ -18,14 +18,14 @@ LEAST: Final = 0.1  # part of the variance that is worth a word
 WORTH: Final = 0.005  # half width that is worth a word
 SMALL: Final = 0.01  # part of the variance of a row
 ROWS: Final = 8
-NAME: Final = 60  # letters
+NAME: Final = 48  # letters
 EXACT: Final = 1e-4  # half widths below are none
 ALL: Final = 0.995
 ONE: Final = 1e-3  # a ratio nearer to 1 is written with more digits
 AS_WHOLE: Final = "run-level error"
 TITLE: Final = "90 % interval"
 INPUTS: Final = "not applicable: every time and rate on the critical path is an input"
-HEADINGS: Final = ("source of uncertainty", "share of time", "alone", "interval without it")
+HEADINGS: Final = ("source of uncertainty", "share of time", "alone", "without it")
 
 CASES: Final[Mapping[Case, str]] = {
     "known": "fitted",

@@ -10,7 +10,6 @@ from hwsim.records import dataclass
 from hwsim.results.critical import Share
 from hwsim.results.usage import Usage
 
-
 NONE: Final = "-"
 WORDS: Final = {  # of kinds of capacities
     "iops": "IOPS", "line": "cache-line transfers", "media": "", "rx": "receive", "rx_messages": "messages received",

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from hwsim.doors import Fact, facts_of
-from hwsim.formats import family, format_change, format_count, format_quantity, format_share
+from hwsim.formats import family, format_change, format_count, format_quantity, format_share, prefixed
 from hwsim.results import invariants
+from hwsim.results.activities import Activities, Activity, activities
 from hwsim.results.bound import ARRIVALS, GIVEN, Part, words
 from hwsim.results.choices import choices
 from hwsim.results.coverage import coverage
@@ -20,7 +21,6 @@ from hwsim.views.interval import say as interval
 from hwsim.views.kit import warned
 from hwsim.views.kit.lines import LABEL, WIDTH, bar, titled, wrapped
 from hwsim.views.kit.table import Column, aligned, middle_out
-from hwsim.views.summary.activities import Activities, Activity, activities
 from hwsim.views.summary.capacities import NONE, capacities
 
 if TYPE_CHECKING:
@@ -137,7 +137,9 @@ def bottleneck(done: Activities, makespan_fs: int) -> str:
 
 def _of_work(done: Activities) -> str:
     """The bound of the work that takes longest, where waiting for requests is no work."""
-    longest = next((row.bound for row in done.rows if row.path_s > 0 and row.bound is not None and row.bound.term != ARRIVALS), None)
+    longest = next(
+        (row.bound for row in done.rows if row.path_s > 0 and row.bound is not None and row.bound.term != ARRIVALS), None
+    )
     return f", bound by {longest}" if longest else ""
 
 
@@ -157,8 +159,8 @@ def _activities(rows: Sequence[Activity], *, of_ops: bool, most: int) -> Iterato
         columns += [
             Column("count", [f"{row.count:,}" for row in shown]),
             Column("each", [format_quantity(row.mean_s, "s") for row in shown]),
-            Column("rate", [row.rate for row in shown]),
-            Column("count/s", [row.count_rate for row in shown]),
+            Column("rate", [_rate(row.rates.amount, row.rates.unit) for row in shown]),
+            Column("count/s", [prefixed(row.rates.per_s) if row.rates.per_s > 0 else "" for row in shown]),
         ]
     else:
         columns.append(Column("total", [format_quantity(row.total_s, "s") for row in shown]))
@@ -170,6 +172,10 @@ def _activities(rows: Sequence[Activity], *, of_ops: bool, most: int) -> Iterato
     yield from aligned([column for column in columns if any(column.cells)], widest=WIDTH)
     if rest := len(rows) - len(shown):
         yield f"  {rest} more below {format_share(max(SMALL, shown[-1].share))} of the time (-v)"
+
+
+def _rate(amount: float, unit: str) -> str:
+    return format_quantity(amount, unit) if amount > 0 else ""
 
 
 def _time_and_share(row: Activity) -> str:
@@ -246,9 +252,7 @@ def _costs(result: Result) -> Iterator[Fact]:
     """Lines of energy and cost, if they are asked for or the machine has prices; the energy of trainings and services always."""
     machine = result.built
     priced = machine is not None and machine.layout.priced
-    if result.only_requests or (
-        result.paying is None and not priced and not any(each.billed for each in facts_of(result))
-    ):
+    if result.only_requests or (result.paying is None and not priced and not any(each.billed for each in facts_of(result))):
         return
     from hwsim.costs.bill import bill_of
     from hwsim.views.summary import costs
@@ -316,5 +320,3 @@ def _verdict(verdict: Verdict) -> str:
             return f"{text}{verdict.reason}"
         case "skipped":
             return f"{text}not checked ({verdict.reason})"
-
-

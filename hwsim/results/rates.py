@@ -1,20 +1,19 @@
-"""Rates of ops: bytes or FLOP a second, and accesses a second.
+"""Rates of ops: bytes or FLOP per second, and accesses per second.
 
-    rate    bytes of its accesses per second of its time; of a collective that takes its library's time, its busbw as
-            nccl-tests count it; else bytes or FLOP of the capacity that bounds it; else its FLOP, or the bytes of the copy.
-    count/s accesses, increments or messages per second of that time.
+amount  bytes of its accesses per second of its time; of a collective that takes its library's time, its busbw as
+        nccl-tests define it; else bytes or FLOP of the capacity that bounds it; else its FLOP, or the bytes of the copy.
+count   accesses, increments or messages per second of that time.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from hwsim.demand import Cost, Unit
-from hwsim.formats import format_quantity, prefixed
 from hwsim.graph.opgraph import Ints
 from hwsim.results.cause import Cause
 from hwsim.results.timeline import Timeline
@@ -30,8 +29,19 @@ def sizes(timeline: Timeline, ops: Ints, many: Ints) -> Iterator[tuple[int, floa
     yield from ((number, size) for number, size in zip(costs.tolist(), sizes.tolist(), strict=True) if number >= 0)
 
 
-def rates(costs: Sequence[tuple[Cost, float]], seconds: float, cause: Cause) -> tuple[str, str]:
-    """(bytes or FLOP a second, accesses a second) of ops that took these seconds together."""
+class Rates(NamedTuple):
+    """Amounts per second of some ops in `unit` (B/s or FLOP/s); per_s: accesses. 0 where nothing is counted."""
+
+    amount: float = 0.0
+    unit: str = "B/s"
+    per_s: float = 0.0
+
+
+def rates(costs: Sequence[tuple[Cost, float]], seconds: float, cause: Cause) -> Rates:
+    """The rates of ops with these costs, each so many times, that took these seconds together.
+
+    cause: their longest.
+    """
     accessed = counted = 0.0
     named = cause.name.translate(_DIGITS)
     carried: list[list[tuple[bool, bool, float, Unit]]] = []  # of each cost: elsewhere than at the cause, is_bytes, amount, unit
@@ -53,18 +63,17 @@ def rates(costs: Sequence[tuple[Cost, float]], seconds: float, cause: Cause) -> 
             ]
         )
     if seconds <= 0:
-        return "", ""
-    count = prefixed(counted / seconds) if counted > 0 else ""
+        return Rates()
     if accessed > 0:
-        return format_quantity(accessed / seconds, "B/s"), count
+        return Rates(accessed / seconds, per_s=counted / seconds)
     if cause.line == "flow" and all(cost.exchange is not None for cost, _ in costs):
         passed = math.fsum(size * cost.exchange.passed for cost, size in costs if cost.exchange is not None)
-        return format_quantity(passed / seconds, "B/s"), count
+        return Rates(passed / seconds, per_s=counted / seconds)
     best = [min(amounts) for amounts in carried if amounts]
     if not best:
-        return "", count
+        return Rates(per_s=counted / seconds)
     *_, unit = min(best)
     amount = math.fsum(
         min(each for each in amounts if each[3] == unit)[2] for amounts in carried if unit in {each[3] for each in amounts}
     )
-    return format_quantity(amount / seconds, f"{unit}/s"), count
+    return Rates(amount / seconds, f"{unit}/s", counted / seconds)

@@ -1,13 +1,13 @@
 """Activities of a run: what takes the time, how long the run waits for it, and what bounds it.
 
-A run of few kinds of ops has a row for each; a larger one a row for each kind of work. A row's time on the critical path is the part
-of the run that would be gone if it took no time and nothing else became slower; the rest of its time overlaps other work.
+A run of few kinds of ops has a row for each; a larger one a row for each kind of work. The run waits for a row during its time on
+the critical path; the rest of its time overlaps other work.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 
@@ -19,24 +19,27 @@ from hwsim.results.bound import Bound, Part, bounds, longest_first
 from hwsim.results.cause import HOST, Cause
 from hwsim.results.critical import critical_path, pieces
 from hwsim.results.ops import ARRIVE, arrivals, weights
+from hwsim.results.rates import Rates, rates, sizes
 from hwsim.results.result import Result
+from hwsim.results.timeline import Timeline
 from hwsim.ticks import FEMTO
-from hwsim.views.summary.rates import rates, sizes
 
 MOST: Final = 12  # kinds of ops; a run with more has a row for each kind of work
 LONGEST: Final = 4096  # ops of a row off the critical path whose causes are looked at
 SERVED: Final = "infer"  # kind of the ops of a served model
 NOUNS: Final = {  # of kinds of ops, as activities
-    "access": "memory accesses", "allgather": "all-gather", "alltoall": "all-to-all", "arrivals": "waiting for requests",
-    "attention": "attention", "backward": "backward pass", "busy": "given times", "compute": "compute", "convolution": "convolution",
-    "copy": "copies", "embedding": "embedding", "exchange": "gradient exchange", "forward": "forward pass",
-    "infer": "model iterations", "layernorm": "layer norm", "matmul": "matmul", "moe": "experts", "optimizer": "optimizer",
-    "read": "reads", "reduce-scatter": "reduce-scatter", "rnn": "recurrent layers", "send": "messages",
-    "service": "waiting for requests", "softmax": "softmax", "write": "writes",
+    "access": "memory access", "allgather": "all-gather", "alltoall": "all-to-all", "allreduce": "all-reduce",
+    "arrivals": "waiting for requests", "backward": "backward pass", "busy": "given time", "compute": "compute",
+    "copy": "copying", "exchange": "gradient exchange", "forward": "forward pass", "infer": "model iteration",
+    "layernorm": "layer norm", "moe": "expert layer", "read": "reading", "rnn": "recurrent layer", "send": "message passing",
+    "service": "waiting for requests", "write": "writing",
 }  # fmt: skip
 HOST_WORK: Final = "host"
 NONE: Final = frozenset({ARRIVE, "step", "wait"})  # kinds of ops that only tie others together
 SPLIT: Final = frozenset({"elementwise"})  # kinds whose ops are told apart by what they do
+
+
+Once = Literal["", "first", "last", "another"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,20 +48,37 @@ class Activity:
 
     Args:
         count: ops; mean_s: time of one from its start to its end, without waiting in a queue.
-        total_s: time in which at least one of them ran. path_s: time in which the run waited for them; share: its part of the run.
+        total_fs: time in which at least one of them ran. path_fs: time in which the run waited for them; share: its part of
+            the run.
         bounds: bounds of that time, the longest first; of ops that the run never waited for, of their own time.
-        rate, count_rate: bytes or FLOP, and accesses, per second of their time; "" if nothing is counted.
+        once: "first" or "last" if the run waited for only one op of several, "another" for one between; "" else.
+        rates: bytes or FLOP, and accesses, per second of their time.
     """
 
     name: str
     count: int
     mean_s: float
-    total_s: float
-    path_s: float
+    total_fs: int
+    path_fs: int
     share: float
     bounds: tuple[Part, ...]
-    rate: str = ""
-    count_rate: str = ""
+    once: Once = ""
+    rates: Rates = Rates()
+
+    @property
+    def total_s(self) -> float:
+        """Seconds in which at least one of them ran."""
+        return self.total_fs / FEMTO
+
+    @property
+    def path_s(self) -> float:
+        """Seconds in which the run waited for them."""
+        return self.path_fs / FEMTO
+
+    @property
+    def overlapped_s(self) -> float:
+        """Seconds in which they ran and the run waited for something else."""
+        return (self.total_fs - self.path_fs) / FEMTO
 
     @property
     def bound(self) -> Bound | None:
@@ -75,41 +95,59 @@ class Activities:
     of_ops: bool
 
 
+def bounds_of(timeline: Timeline, devices: Mapping[str, str]) -> tuple[Part, ...]:
+    """The bounds of the critical path of a run, the longest first; they add up to its time.
+
+    devices: kind of each device by its name.
+    """
+    return _Waited(timeline, devices).parts(range(len(timeline.flat.graph.labels)))
+
+
 def activities(result: Result) -> Activities:
     """The activities of a run and the bounds of its critical path, which add up to its time."""
     timeline = result.simulated
     labels = timeline.flat.graph.labels
-    waited = _Waited(result)
+    waited = _Waited(timeline, result.devices)
     groups = _groups(labels, _by_name)
     named = len(groups) <= MOST
     if not named:
         groups = _groups(labels, _by_work)
-    rows = [row for row in _rows(result, waited, groups, named=named) if row.total_s > 0]
+    rows = [row for row in _rows(result, waited, groups, named=named) if row.total_fs]
     rows += _waiting(result) if named else []
-    rows.sort(key=lambda row: (-row.path_s, -row.total_s, row.name))
+    rows.sort(key=lambda row: (-row.path_fs, -row.total_fs, row.name))
     return Activities(tuple(rows), waited.parts(range(len(labels))), named)
 
 
 class _Waited:
     """The time of the critical path by label of its ops and by bound."""
 
-    def __init__(self, result: Result) -> None:
-        flat = result.simulated.flat
+    def __init__(self, timeline: Timeline, devices: Mapping[str, str]) -> None:
+        flat = timeline.flat
         self.labels = flat.graph.labels
-        self.of = bounds(flat.graph.capacities, result.devices)
-        path = critical_path(result.simulated)
+        self.of = bounds(flat.graph.capacities, devices)
+        self.timeline = timeline
+        path = critical_path(self.timeline)
+        self.ops = ticks.distinct(path.op)
         many = max(1, len(self.labels))
         pairs, where = ticks.numbered(path.cause * many + flat.label[path.op])
         self.causes = [path.causes[pair // many] for pair in pairs.tolist()]
         self.label = [pair % many for pair in pairs.tolist()]
         self.spent = ticks.totals(path.end - path.start, where, len(pairs))
 
-    def parts(self, members: Iterable[int]) -> tuple[Part, ...]:
-        """Bounds of the time of ops with these labels, the longest first."""
+    def once(self, ops: Ints) -> Once:
+        """Which of some ops the run waited for, if it waited for one alone."""
+        waited = np.intersect1d(self.ops, ops)
+        if not len(waited) == 1 < len(ops):
+            return ""
+        start, one = self.timeline.start[ops], self.timeline.start[waited[0]]
+        return "first" if one == start.min() else "last" if one == start.max() else "another"
+
+    def parts(self, members: Iterable[int], *, waits: bool = True) -> tuple[Part, ...]:
+        """Bounds of the time of ops with these labels, the longest first; waits: with the time before they start."""
         wanted = frozenset(members)
         spent: dict[Bound, int] = {}
         for cause, label, time in zip(self.causes, self.label, self.spent, strict=True):
-            if label in wanted and time:
+            if label in wanted and time and (waits or cause.kind != "wait"):
                 bound = self.of(cause, self.labels[label])
                 spent[bound] = spent.get(bound, 0) + time
         return tuple(longest_first(spent))
@@ -155,18 +193,15 @@ def _rows(result: Result, waited: _Waited, groups: Mapping[Key, Sequence[int]], 
         took, many = timeline.end[ops] - timeline.start[ops], stands_for[ops]
         seconds = ticks.total(ticks.multiply(took, many)) / FEMTO
         count = int(many.sum())
-        parts = waited.parts(members)
+        parts = waited.parts(members, waits=False)
         path_fs = sum(part.time_fs for part in parts)  # integers
         longest = np.sort(np.argsort(took)[-LONGEST:]) if kind == SERVED else [int(np.argmax(took))]
         own = _own(result, waited, ops[longest])
-        rate = count_rate = ""
-        if named:
-            costs = [(flat.graph.costs[number], size) for number, size in sizes(timeline, ops, many)]
-            rate, count_rate = rates(costs, seconds, own[0])
+        costs = [(flat.graph.costs[number], size) for number, size in sizes(timeline, ops, many)] if named else []
         title = name if names.count(name) == 1 else f"{name} on {_device(labels, members, device)}"
         yield Activity(
-            title, count, seconds / count, ticks.covered(timeline.start[ops], timeline.end[ops]) / FEMTO, path_fs / FEMTO,
-            path_fs / (timeline.makespan_fs or 1), parts or own[1], rate, count_rate,
+            title, count, seconds / count, ticks.covered(timeline.start[ops], timeline.end[ops]), path_fs,
+            path_fs / (timeline.makespan_fs or 1), parts or own[1], waited.once(ops), rates(costs, seconds, own[0]),
         )  # fmt: skip
 
 
@@ -203,7 +238,7 @@ def _waiting(result: Result) -> list[Activity]:
         waits[name] = count + many[op], time + many[op] * int(met.waiting[op])
     straggler = Bound("waiting", "for the last rank")
     return [
-        Activity(f"{name}: wait", count, time / count / FEMTO, time / count / FEMTO, 0.0, 0.0, (Part(straggler, time),))
+        Activity(f"{name}: wait", count, time / count / FEMTO, time // count, 0, 0.0, (Part(straggler, time),))
         for name, (count, time) in waits.items()
         if time
     ]
