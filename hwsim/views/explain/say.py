@@ -269,8 +269,8 @@ def _what_if(result: Result, explanation: Explanation, verbose: bool) -> Iterato
             yield f"{'':{INSIDE}}--set {_quoted(f'{path}={value}')}"
     if not explanation.what_if:
         yield "  nothing to try"
-    elif rest := len(explanation.what_if) - len(worth or explanation.what_if[:1]):
-        yield f"  {rest} more below {WORTH:.2f}x (-v)"
+    elif left := len(explanation.what_if) - len(worth or explanation.what_if[:1]):
+        yield f"  {left} more below {WORTH:.2f}x (-v)"
     yield from (line for text in left_out(explanation) for line in wrapped(text, 2))
 
 

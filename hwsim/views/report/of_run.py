@@ -9,9 +9,12 @@ from typing import Final
 
 import numpy as np
 
+from hwsim.doors import Fact, facts_of
 from hwsim.formats import family, format_quantity, format_share
 from hwsim.origins import Origin
-from hwsim.results.critical import families, limited_by
+from hwsim.results.activities import Activities, activities
+from hwsim.results.bound import words
+from hwsim.results.critical import limited_by
 from hwsim.results.ops import weights
 from hwsim.results.result import Result
 from hwsim.ticks import FEMTO
@@ -21,7 +24,6 @@ from hwsim.views.kit.lanes import lanes
 from hwsim.views.report.page import written
 from hwsim.views.report.sections import Bar, Bars, Cell, Column, Lane, Lines, Page, Section, Spans, Table
 from hwsim.views.summary.capacities import capacities
-from hwsim.views.summary.each import each_op
 from hwsim.views.summary.say import facts
 
 LANES: Final = 64  # rows of the timeline
@@ -29,7 +31,7 @@ SPANS: Final = 50_000  # in all of them
 CAUSES: Final = 12
 ASSUMED: Final = 40  # numbers with their source
 _KEY: Final = re.compile(r"(?:([\w.*-]+): )?")  # before the source of a number that is not of another line
-ABOVE: Final = frozenset({"time", "interval", "doubt", "limited by"})  # facts that the head says
+ABOVE: Final = frozenset({interval.TITLE, "bottleneck", "throughput"})  # labels of facts at the head of the page
 
 
 def render(result: Result) -> Iterable[bytes]:
@@ -39,41 +41,37 @@ def render(result: Result) -> Iterable[bytes]:
 
 def page(result: Result) -> Page:
     """The page as data."""
-    lines = list(facts(result))
-    above = {title: text for title, text in reversed(lines) if title in ABOVE}
+    done = None if result.only_requests else activities(result)
+    lines = list(facts(result, done))
+    first, *rest = lines
+    above = [fact for fact in rest if fact.label in ABOVE]
     return Page(
-        f"{result.workload} on {result.machine}",
-        f"{above['time']}{_range(result)}",
-        [f"{title.capitalize()}: {text}." for title, text in above.items() if title != "time"][::-1],
+        f"{result.workload}, on {result.machine}",
+        f"{first.label}: {first.text}",
+        [f"{fact.label}: {fact.text}." for fact in above],
         [str(warning) for warning in result.warnings],
-        [section for section in _sections(result, lines) if section is not None],
+        [section for section in _sections(result, done, [fact for fact in rest if fact not in above]) if section is not None],
     )
 
 
-def _range(result: Result) -> str:
-    """The range of 9 of 10 runs, next to the answer."""
-    if not result.sure or result.of_kernels or result.interval.half < interval.EXACT:
-        return ""
-    return f" ({interval.range_text(result.interval)}, {result.interval.level} %)"
-
-
-def _sections(result: Result, lines: list[tuple[str, str]]) -> Iterator[Section | None]:
-    rest = [f"{title}: {text}" if title else text for title, text in lines if title not in ABOVE]
-    yield Lines("In figures", rest) if rest else None
-    yield _limits(result)
+def _sections(result: Result, done: Activities | None, rest: list[Fact]) -> Iterator[Section | None]:
+    texts = [f"{fact.label}: {fact.text}" if fact.label else fact.text for fact in rest]
+    texts += [line.strip() for told in facts_of(result) for line in told.table(result) if line]
+    yield Lines("Summary", texts) if texts else None
+    if done is not None:
+        yield _limits(result, done)
     yield _unsure(result)
-    yield _ops(result)
+    if done is not None:
+        yield _activities(done)
     yield _capacities(result)
     yield _timeline(result)
     yield _assumed(result)
 
 
-def _limits(result: Result) -> Bars | None:
-    shares = families(limited_by(result.timeline))[:CAUSES]
-    if not shares:
-        return None
-    bars = [Bar(name, 0.0, share, format_share(share)) for name, _, share in shares]
-    return Bars("What the time is spent on, along the critical path", bars)
+def _limits(result: Result, done: Activities) -> Bars | None:
+    makespan = result.simulated.makespan_fs
+    bars = [Bar(str(part.bound), 0.0, part.time_fs / makespan, format_share(part.time_fs / makespan)) for part in done.parts]
+    return Bars("Critical path by bound", bars[:CAUSES]) if bars else None
 
 
 def _unsure(result: Result) -> Table | None:
@@ -81,36 +79,38 @@ def _unsure(result: Result) -> Table | None:
     if not rows:
         return None
     columns = [Column(heading, right=place > 0) for place, heading in enumerate(interval.HEADINGS)]
-    return Table("What is unsure", columns, [[Cell(cell) for cell in row] for row in rows])
+    return Table("Uncertainty", columns, [[Cell(cell) for cell in row] for row in rows])
 
 
-def _ops(result: Result) -> Table | None:
-    kinds = each_op(result.timeline)
-    if not kinds:
+def _activities(done: Activities) -> Table | None:
+    if not done.rows:
         return None
-    columns = [Column("op"), *(Column(name, right=True) for name in ("times", "each", "rate")), Column("limited by")]
+    heads = [Column(name, right=True) for name in ("count", "each", "total", "critical path", "share")]
     rows = [
         (
-            Cell(kind.name),
-            Cell(f"{kind.times:,}", kind.times),
-            Cell(format_quantity(kind.mean_s, "s"), kind.mean_s),
-            Cell(kind.rate),
-            Cell(kind.limited_by),
+            Cell(row.name),
+            Cell(f"{row.count:,}", row.count),
+            Cell(format_quantity(row.mean_s, "s"), row.mean_s),
+            Cell(format_quantity(row.total_s, "s"), row.total_s),
+            Cell(format_quantity(row.path_s, "s"), row.path_s),
+            Cell(format_share(row.share), row.share),
+            Cell(words(list(row.bounds))),
         )
-        for kind in kinds
+        for row in done.rows
     ]
-    return Table("Ops", columns, rows)
+    kind = "op" if done.of_ops else "activity"
+    return Table("Ops" if done.of_ops else "Activities", [Column(kind), *heads, Column("bound by")], rows)
 
 
 def _capacities(result: Result) -> Table | None:
     shown, unused = capacities(result.usage, limited_by(result.timeline))
     if not shown:
         return None
-    columns = [Column("capacity"), *(Column(name, right=True) for name in ("busy", "moved", "rate", "utilisation"))]
+    columns = [Column("resource"), *(Column(name, right=True) for name in ("busy", "moved", "rate while busy", "util"))]
     rows = [
         (Cell(row.name), Cell(row.busy), Cell(row.moved), Cell(row.rate), Cell(row.percent, row.utilisation)) for row in shown
     ]
-    return Table("Capacities", columns, rows, note=f"Not used: {', '.join(unused)}." if unused else "")
+    return Table("Resources", columns, rows, note=f"Idle: {', '.join(unused)}." if unused else "")
 
 
 def _timeline(result: Result) -> Spans | None:
