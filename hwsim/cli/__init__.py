@@ -29,27 +29,38 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 gc.set_threshold(200_000, 20, 100)  # hardly anything in a run refers to itself; looking for it every 700 objects took a tenth
 atexit.register(gc.freeze)  # nor is anything that ends with the process looked for: an eighth of a small run
 
-COMMANDS: Final = {  # in the order of the help; a module of a package `cli` each, with a command `command`
-    "simulate": "Run a workload on a machine.",
-    "sweep": "Run a workload with one value after another: a table of times.",
-    "study": "Run the points of a file: grids, lists, values by chance; it goes on after a kill.",
-    "compare": "Two machines, workloads or runs: what differs, and why; or a run and measurements.",
-    "sensitivity": "What an answer hangs on: a bar for each unsure number; what to measure first; break-even of two options.",
-    "explore": "A page in the browser that shows a run and moves with the hand: sliders, timeline, machine.",
-    "explain": "Say why a run takes as long as it does, and what would help.",
-    **VIEWS,
-    "calibrate": "Turn this computer into a machine file: measure, fit, validate.",
-    "import": "Profiles, traces, model configs and benchmarks' logs of other tools: read, replay, predict anew.",
-    "export": "A run as input of other tools: Kineto traces, Chakra.",
-    "record": "Run a script of numpy or PyTorch, and write what it calls as a workload.",
-    "plan": "Which machine, how many, at what price: the best options, and why not the others.",
-    "estimate": "How long a step of training or a batch of inference takes, in closed form, and whether it fits.",
-    "check": "Validate files: all mistakes, with line and column.",
-    "show": "Print a machine, part or workload, with the source of each number.",
-    "new": "Write a pair of files to start from.",
-    "schema": "Print the JSON Schema of a kind of file, for editors.",
-    "doctor": "Print what is installed, and how to install what is missing.",
+SECTIONS: Final = {  # in the order of the help; a module of a package `cli` each, with a command `command`
+    "Run": {
+        "simulate": "Run a workload on a machine: time, bottleneck, utilization.",
+        "explain": "Show why a run takes as long as it does, and what would speed it up.",
+        "explore": "Open an interactive page: sliders, timeline, machine diagram.",
+    },
+    "Compare and decide": {
+        "sweep": "Run a workload for every combination of some values.",
+        "study": "Run a large experiment from a file: grids, lists, random samples.",
+        "compare": "Explain the difference between two machines, workloads or runs.",
+        "sensitivity": "Rank uncertain inputs by effect on the result; find break-even points.",
+        "plan": "Find the best machine, count and parallel plan that meet requirements.",
+    },
+    "Models and components": {
+        "estimate": "Estimate a training step or an inference batch in closed form.",
+        **VIEWS,
+    },
+    "Real machines and traces": {
+        "calibrate": "Measure this computer and write its machine file.",
+        "record": "Run a NumPy, CuPy or PyTorch script and write it as a workload.",
+        "import": "Read a profile, trace, benchmark log or model config of another tool.",
+        "export": "Write a run as a Kineto trace or as input of Chakra.",
+    },
+    "Files": {
+        "check": "Validate files and report every mistake with line and column.",
+        "show": "Print a machine, part or workload with the source of each number.",
+        "new": "Create a machine and a workload file to start from.",
+        "schema": "Print the JSON Schema of a kind of file, for editors.",
+        "doctor": "Show what is installed, and how to install what is missing.",
+    },
 }
+COMMANDS: Final = {name: words for commands in SECTIONS.values() for name, words in commands.items()}
 MEASURING: Final = frozenset({"calibrate", "record"})  # in hwsim_calibrate, which the simulator does not know
 EXIT_FAILED: Final = 1
 EXIT_MISTAKE: Final = 2
@@ -63,7 +74,7 @@ class Commands(Late):
     """Subcommands that are imported when they are used: the help needs none of them."""
 
     def sections(self) -> dict[str, dict[str, str]]:
-        return {"Commands": COMMANDS}
+        return SECTIONS
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 (click's signature)
         if cmd_name not in COMMANDS:
@@ -196,8 +207,8 @@ class Terminal:
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, message="hwsim %(version)s")
-@click.option("--no-limits", is_flag=True, help="Simulate runs of any number of ops and requests (else they are refused).")
+@click.option("--no-limits", is_flag=True, help="Lift the limits on ops and requests per run.")
 def main(*, no_limits: bool) -> None:
-    """Simulate how long a workload takes on a machine, and find its bottleneck."""
+    """Predict how long a workload takes on a machine, find its bottleneck, and compare alternatives."""
     if no_limits:
         os.environ["HWSIM_LIMITS"] = "off"  # the processes of a study see it, too

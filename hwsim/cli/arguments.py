@@ -108,7 +108,7 @@ def settings_option(function: F) -> F:
         multiple=True,
         metavar="PATH=VALUE",
         callback=as_settings,
-        help="Change one value: n=10 (a parameter), machine.gpu.count=8, ...",
+        help="Change one value, for example n=10 or machine.gpu.count=8; repeatable.",
     )(function)
 
 

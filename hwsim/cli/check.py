@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 @click.command("check")
 @click.argument("files", nargs=-1, required=True, metavar="FILE...")
-@click.option("--defaults", is_flag=True, help="Say how many numbers of each part are filled in, and from which class.")
-@click.option("--strict-library", is_flag=True, help="Refuse a machine with a part or a number that the library does not have.")
-@click.option("--on", "machine", type=MACHINE, help="Check each workload on this machine, without running it.")
+@click.option("--defaults", is_flag=True, help="Count the values of each part that are class defaults.")
+@click.option("--strict-library", is_flag=True, help="Reject parts and values that are not in the library.")
+@click.option("--on", "machine", type=MACHINE, help="Check the workloads on this machine, without running them.")
 def command(files: tuple[str, ...], machine: str | None, *, defaults: bool, strict_library: bool) -> None:
-    """Validate each FILE (machine, workload, part, prices or failures; a path, a name of the library, or -).
+    """Validate each FILE (machine, workload, part, prices or failures): a path, a library name, or -.
 
-    Prints every mistake once with line and column, and the warnings; exit code 2 if there are mistakes.
+    Every mistake is reported with line and column, then warnings. Exit code 2 if there is a mistake.
     """
     from hwsim import api
     from hwsim.functions.files import check, defaults_of, refuse_invented
@@ -46,7 +46,7 @@ def command(files: tuple[str, ...], machine: str | None, *, defaults: bool, stri
         else:
             for warning in warnings:
                 click.echo(f"{file}: warning: {warning}")
-            click.echo(f"{file}: ok" if machine is None else f"{file} on {machine}: ok")
+            click.echo(f"{file}: valid" if machine is None else f"{file} on {machine}: valid")
             for line in defaults_of(file) if defaults else ():
                 click.echo(f"  {line}")
     if failed:

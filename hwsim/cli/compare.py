@@ -35,21 +35,23 @@ class Given(NamedTuple):
     content: Any
 
 
-@click.command("compare", short_help="Two machines, workloads or runs: what differs, and why.")
+@click.command("compare", short_help="Explain the difference between two machines, workloads or runs.")
 @click.argument("files", type=ANY, nargs=-1, required=True)
 @settings_option
-@click.option("--set-a", "set_a", multiple=True, metavar="PATH=VALUE", callback=as_settings, help="Change one value of A.")
-@click.option("--set-b", "set_b", multiple=True, metavar="PATH=VALUE", callback=as_settings, help="Change one value of B.")
-@click.option("--by", default="", metavar="MEASURE", help="Compare by it, as a sweep does: time, step, tokens/s, ttft_p95, ...")
+@click.option("--set-a", "set_a", multiple=True, metavar="PATH=VALUE", callback=as_settings, help="Change one value of A only.")
+@click.option("--set-b", "set_b", multiple=True, metavar="PATH=VALUE", callback=as_settings, help="Change one value of B only.")
+@click.option(
+    "--by", default="", metavar="MEASURE", help="Quantity to compare: time (default), step, tokens/s, ttft_p95, ... as in sweep."
+)
 @click.option("--waterfall/--no-waterfall", "attribute", default=True,
-              help="Find what each change of the files contributes, by further runs (default: yes).")  # fmt: skip
+              help="Attribute the difference to each change of the files by more runs (default: yes).")  # fmt: skip
 @click.option("--orders", type=click.IntRange(min=2), metavar="N",
-              help="Draw so many orders of more than eight changes (default: 64); fewer runs, less sure shares.")  # fmt: skip
-@click.option("--interval", is_flag=True, help="Find the ends of the intervals with more runs; of services, too.")
-@click.option("--all", "every", is_flag=True, help="Print every op of a run and its measurements, or its trace.")
+              help="Orders sampled for more than eight changes (default: 64); fewer are less exact.")  # fmt: skip
+@click.option("--interval", is_flag=True, help="Simulate both ends of the 90 % intervals, with queueing.")
+@click.option("--all", "every", is_flag=True, help="Print every op.")
 @paying_options
 @click.option("--json", "as_json", is_flag=True, help="Print all numbers as JSON (hwsim: compare/1, comparison/1).")
-@click.option("--report", type=FILE, metavar="FILE", help="Write a page for a browser (.html); not of measurements.")
+@click.option("--report", type=FILE, metavar="FILE", help="Write an HTML page.")
 @click.option("--plot", type=FILE, metavar="FILE", help="Write a figure (.png, .svg or .pdf).")
 def command(
     files: tuple[str, ...],
@@ -66,11 +68,11 @@ def command(
     report: Path | None,
     plot: Path | None,
 ) -> None:
-    """Compare two machines with a workload, two workloads on a machine, or two runs that `hwsim simulate --json --ops` wrote: how
-    many times as fast one is, by op and by cause. Each change of the files has its share of the difference.
+    """Compare two machines with a workload, two workloads on a machine, or two runs written by `hwsim simulate --json --ops`:
+    the speedup, by bound and by op, and the contribution of each change of the files.
 
-    Accepted as well: a run and a table of measurements (op, time); a recorded workload, with its recorded times.
-    A TRACE is a profile of the real run: files of Kineto, Nsight Systems or Chakra, one for each rank, or their folder.
+    Also compares a run with a table of measurements (op, time), and a recorded workload with its recorded times. A TRACE is a
+    profile of the real run: Kineto, Nsight Systems or Chakra files, one per rank, or their folder.
     """
     refuse_unwritable(plot)
     refuse_unwritable(report, "--report", "page", (".html",))

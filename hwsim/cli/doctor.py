@@ -15,7 +15,7 @@ MENDED: Final = (
 
 
 @click.command("doctor")
-@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(*, as_json: bool) -> None:
     """Print what is installed: versions, the compiled core, extras; and how to install what is missing."""
     import json

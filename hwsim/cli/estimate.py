@@ -53,49 +53,51 @@ class Bandwidth(Text):
 @click.argument("machine", type=MACHINE)
 @click.argument("model", type=MODEL)
 @settings_option
-@click.option("--nodes", type=COUNT, metavar="N", help="So many of MACHINE, their network cards on one switch at their rate.")
+@click.option("--nodes", type=COUNT, metavar="N", help="Number of machines, their NICs on one non-blocking switch (default: 1).")
 @click.option("--framework", type=FRAMEWORK, metavar="NAME",
-              help="Whose kernels and overlaps (default: megatron-core; with --infer vllm; else pytorch-ngc).")  # fmt: skip
-@click.option("--tp", type=COUNT, default=1, metavar="N", help="Tensor parallel (default: 1).")
-@click.option("--pp", type=COUNT, default=1, metavar="N", help="Stages of a pipeline (default: 1).")
+              help="Software (default: megatron-core; with --infer vllm; other networks pytorch-ngc).")  # fmt: skip
+@click.option("--tp", type=COUNT, default=1, metavar="N", help="Tensor-parallel size (default: 1).")
+@click.option("--pp", type=COUNT, default=1, metavar="N", help="Pipeline-parallel size (default: 1).")
 @click.option("--dp", type=Replicas(), default="rest", metavar="N",
-              help="Data-parallel replicas (default: rest, all GPUs left).")  # fmt: skip
-@click.option("--cp", type=COUNT, default=1, metavar="N", help="Context parallel (default: 1).")
-@click.option("--ep", type=COUNT, default=1, metavar="N", help="Expert parallel, within dp (default: 1).")
+              help="Data-parallel size (default: rest, all remaining GPUs).")  # fmt: skip
+@click.option("--cp", type=COUNT, default=1, metavar="N", help="Context-parallel size (default: 1).")
+@click.option("--ep", type=COUNT, default=1, metavar="N", help="Expert-parallel size, within dp (default: 1).")
 @click.option("--microbatch", type=COUNT, default=1, metavar="N",
-              help="Examples that pass the network at once (default: 1 sequence; of images all of a replica).")  # fmt: skip
-@click.option("--global-batch", type=COUNT, metavar="N", help="Examples of a step, of all replicas: sequences, images.")
-@click.option("--sequence", type=COUNT, metavar="N", help="Tokens of a sequence (default: the model's longest).")
+              help="Examples per forward pass (default: 1 sequence; of images all of a replica).")  # fmt: skip
+@click.option("--global-batch", type=COUNT, metavar="N", help="Examples per step over all replicas.")
+@click.option("--sequence", type=COUNT, metavar="N", help="Tokens per sequence (default: the model's maximum).")
 @click.option("--dtype", type=click.Choice(("bf16", "fp16", "fp32", "fp8", "int8", "tf32")), metavar="FORMAT",
-              help="fp32, tf32, bf16, fp16, fp8, int8 (default: bf16 where the GPU has it, else fp16; "
-                   "other networks are trained in fp32 and serve in fp16).")  # fmt: skip
+              help="Number format: bf16, fp16, fp32, fp8, int8 or tf32 (default: bf16 if the GPU has it, else fp16; "
+                   "other networks train in fp32 and infer in fp16).")  # fmt: skip
 @click.option("--schedule", type=click.Choice(("gpipe", "1f1b", "interleaved")), default="1f1b", metavar="NAME",
               help="Pipeline schedule: gpipe, 1f1b or interleaved (default: 1f1b).")  # fmt: skip
-@click.option("--chunks", type=COUNT, default=1, metavar="N", help="Virtual stages of a GPU in an interleaved schedule.")
-@click.option("--uneven", is_flag=True, help="Stages of layers that do not divide may differ by one.")
+@click.option(
+    "--chunks", type=COUNT, default=1, metavar="N", help="Virtual pipeline stages per GPU, for the interleaved schedule."
+)
+@click.option("--uneven", is_flag=True, help="Allow stages that differ by one layer.")
 @click.option("--sharding", type=click.Choice(("none", "zero-0", "zero-1", "zero-2", "zero-3", "fsdp")), default="zero-1",
-              metavar="NAME", help="State sharded over replicas: none, zero-1 to zero-3, fsdp (default: zero-1).")  # fmt: skip
+              metavar="NAME", help="Sharding of the state: none, zero-1, zero-2, zero-3, fsdp (default: zero-1).")  # fmt: skip
 @click.option("--recompute", type=click.Choice(("none", "selective", "full")), default="none", metavar="NAME",
-              help="Activations recomputed in the backward pass: none, selective, full (default: none).")  # fmt: skip
+              help="Activation recomputation: none, selective or full (default: none).")  # fmt: skip
 @click.option("--sequence-parallel/--no-sequence-parallel", default=None,
-              help="Norms and residuals split as the matrices are (default: with --tp).")  # fmt: skip
+              help="Split norms and residuals along the sequence (default: with --tp).")  # fmt: skip
 @click.option("--optimizer", type=click.Choice(("adam", "sgd")), default="adam", metavar="NAME",
-              help="adam or sgd (default: adam; of other networks sgd).")  # fmt: skip
+              help="adam or sgd (default: adam; other networks sgd).")  # fmt: skip
 @click.option("--plan", type=click.Choice(("auto", "every")), metavar="auto|every",
-              help="Try tp, pp, microbatch, sharding and recompute, those given apart: what fits, fastest first; "
-                   "every: zero-2, fsdp, cp, ep, chunks and sequence parallel, too.")  # fmt: skip
-@click.option("--top", type=COUNT, default=10, metavar="N", help="Plans that --plan prints (default: 10).")
+              help="List the parallel plans that fit, fastest first; options that are set stay fixed. auto: over tp, pp, "
+                   "microbatch, sharding, recompute; every: also zero-2, fsdp, cp, ep, chunks, sequence parallel.")  # fmt: skip
+@click.option("--top", type=COUNT, default=10, metavar="N", help="Number of plans printed by --plan (default: 10).")
 @click.option("--tokens", type=click.FloatRange(min=0, min_open=True, max=1e30), metavar="N",
-              help="Days that training on so many tokens takes: 15e12.")  # fmt: skip
+              help="Also the days of training on N tokens, such as 15e12.")  # fmt: skip
 @click.option("--failures", type=RATES, metavar="NAME",
-              help="With --tokens: goodput and days with failures, by rates of the library or of a file.")  # fmt: skip
+              help="With --tokens: goodput and days with failures; rates from the library or a file.")  # fmt: skip
 @click.option("--storage", type=Bandwidth(), metavar="RATE",
-              help="With --failures: what all nodes together write checkpoints at, such as '2 TB/s'.")  # fmt: skip
+              help="With --failures: checkpoint bandwidth of all nodes together, such as '2 TB/s'.")  # fmt: skip
 @click.option("--infer", type=click.Choice(("prefill", "decode", "forward")), metavar="PHASE",
-              help="Inference instead: prefill or decode; forward: a batch through another network.")  # fmt: skip
-@click.option("--batch", type=COUNT, default=1, metavar="N", help="Examples of a batch of inference (default: 1).")
-@click.option("--prompt", type=COUNT, default=1024, metavar="N", help="Tokens of each prompt (default: 1024).")
-@click.option("--output", type=COUNT, default=128, metavar="N", help="Tokens decoded after each (default: 128).")
+              help="Estimate inference: prefill, decode, or forward (networks that are not language models).")  # fmt: skip
+@click.option("--batch", type=COUNT, default=1, metavar="N", help="Inference batch size (default: 1).")
+@click.option("--prompt", type=COUNT, default=1024, metavar="N", help="Prompt tokens (default: 1024).")
+@click.option("--output", type=COUNT, default=128, metavar="N", help="Output tokens (default: 128).")
 @paying_options
 @click.option("--json", "as_json", is_flag=True, help="Print all numbers as JSON (hwsim: estimate/1).")
 @click.pass_context
@@ -110,9 +112,10 @@ def command(
     paying: Paying | None,
     **options: Any,
 ) -> None:
-    """Estimate the time of a training step of MODEL, or of a workload with `train:`, on the GPUs of MACHINE, without simulating
-    it, by kernels, collectives and bubble, and whether it fits into their memory (exit code 3 if not). With --infer: a batch of
-    inference.
+    """Estimate a training step of MODEL, or of a workload with `train:`, on the GPUs of MACHINE in closed form: kernels,
+    collectives, pipeline bubble and memory. With --infer: a batch of inference.
+
+    Exit code 3 if it does not fit in GPU memory.
     """
     given = {name for name in options if ctx.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT}
     from hwsim.cli.errors import in_words

@@ -19,16 +19,16 @@ from hwsim.cli.arguments import MACHINE, WORKLOAD, settings_option
 @click.option("--port", type=click.IntRange(0, 65535), default=0, show_default="a free one", help="Port on this computer.")
 @click.option("--open/--no-open", "opening", default=True, help="Open the browser.")
 @click.option("--allow", multiple=True, metavar="FOLDER", type=click.Path(path_type=Path, exists=True, file_okay=False),
-              help="A folder whose files the page's texts may use; the library always is one.")  # fmt: skip
+              help="Folder whose files the page may use, besides the library; repeatable.")  # fmt: skip
 @click.option("--state", default="", metavar="#STATE",
-              help="What stands behind the # of an address of another explorer: its files, sliders and all.")  # fmt: skip
+              help="State to open: the part after # of the address of another explorer.")  # fmt: skip
 def command(
     machine: str, workload: str, settings: dict[str, str], port: int, opening: bool, allow: tuple[Path, ...], state: str
 ) -> None:
-    """A page on this computer that shows WORKLOAD on MACHINE: both files, the machine, the timeline with its critical
-    path, and a slider for every number; the answer moves with the hand. It runs until Ctrl-C.
+    """Open an interactive page for WORKLOAD on MACHINE: both files, the machine diagram, the timeline with its critical path,
+    and a slider for each parameter. The server runs until Ctrl-C.
 
-    The page is for this computer's browser alone: the address has a secret, and no other page can use it.
+    Only this computer can reach the page: its address contains a secret.
     """
     from hwsim.explorer import starting
 

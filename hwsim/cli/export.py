@@ -37,9 +37,9 @@ class Tools(Late):
 
 @click.group("export", cls=Tools, subcommand_metavar="TOOL MACHINE WORKLOAD")
 def command() -> None:
-    """Run a workload on a machine, and write the run as another tool reads it.
+    """Run a workload on a machine and write the run in the format of another tool.
 
-    Facts of the run that the tool has no words for are listed.
+    Properties that the format cannot express are listed.
     """
 
 
@@ -47,11 +47,11 @@ def _command(tool: str) -> click.Command:
     @click.command(tool, help=TOOLS[tool].words)
     @run_arguments
     @click.option("-o", "--output", required=True, type=click.Path(path_type=Path, file_okay=False), metavar="FOLDER",
-                  help="Where the files go; it is made if it is not there.")  # fmt: skip
+                  help="Output folder, created if it does not exist.")  # fmt: skip
     @click.option("--fold/--no-fold", default=None,
-                  help="Write equal ranks once, whatever their number, or never (else: if they are many).")  # fmt: skip
-    @click.option("--json", "as_json", is_flag=True, help="Print what was written as JSON (hwsim: export/1).")
-    @click.option("-q", "--quiet", is_flag=True, help="Print nothing but mistakes.")
+                  help="Write identical ranks once, or write all (default: once if there are many).")  # fmt: skip
+    @click.option("--json", "as_json", is_flag=True, help="Print a summary as JSON (hwsim: export/1).")
+    @click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
     def run(
         machine: str, workload: str, settings: dict[str, str], output: Path, fold: bool | None, as_json: bool, quiet: bool
     ) -> None:

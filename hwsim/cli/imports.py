@@ -66,24 +66,27 @@ def _recorded(name: str) -> click.Command:
 _OPTIONS: Final = (
     click.argument("files", type=click.Path(path_type=Path), nargs=-1, required=True),
     click.option("-o", "--output", type=FILE, metavar="FILE", help="Write the step as an op graph (.npz)."),
-    click.option("--step", default="all", metavar="N|all", show_default=True, help="Take one step of the run: ProfilerStep#N."),
+    click.option("--step", default="all", metavar="N|all", show_default=True, help="Use one step of the run: ProfilerStep#N."),
     click.option(
         "--mode",
         type=click.Choice(["rules", "exact"]),
         default="rules",
         show_default=True,
-        help="rules: nothing delays a GPU op that no rule explains; exact: every op as recorded.",
+        help="rules: GPU ops start as soon as their dependencies allow; exact: as recorded.",
     ),
     click.option(
         "--gpu-times",
         "gpu_times",
         multiple=True,
         metavar="X|NAME=X",
-        help="Let GPU ops take X times as long: all, or those with NAME in their name; can be repeated.",
+        help="Multiply the time of GPU ops by X: all, or those with NAME in their name; repeatable.",
     ),
-    click.option("--machine", metavar="MACHINE", help="Predict the durations of operators from their shapes on this machine."),
+    click.option("--machine", metavar="MACHINE", help="Predict the times of operators on this machine from their shapes."),
     click.option(
-        "--ranks", type=click.IntRange(min=1), metavar="N", help="GPUs in all, the new ones data parallel; on --machine."
+        "--ranks",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="With --machine: number of GPUs; additional ones are data parallel.",
     ),
     click.option("--json", "as_json", is_flag=True, help="Print all numbers as JSON (hwsim: import/1)."),
 )

@@ -16,7 +16,7 @@ WORDS: Final = "config of Hugging Face"  # which a file of this command says at 
 
 @click.command()
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("-o", "--output", type=FILE, metavar="FILE", help="Write the model: .yaml, with what each key came from.")
+@click.option("-o", "--output", type=FILE, metavar="FILE", help="Write the model file (.yaml), with the source of each key.")
 @click.option("--json", "as_json", is_flag=True, help="Print the model as JSON (hwsim: imported-model/1).")
 def huggingface(file: Path, output: Path | None, *, as_json: bool) -> None:
     """Read a config of Hugging Face (config.json): print the model, and write it.

@@ -16,7 +16,7 @@ from hwsim.functions.new import FILES, TEMPLATES, new
     type=click.Choice(TEMPLATES),
     default="program",
     show_default=True,
-    help="programs on GPUs; a web server and its database under load; a language model that is served",
+    help="Template: a program on GPUs, a web server with a database, or LLM serving.",
 )
 def command(folder: Path, template: str) -> None:
     """Write machine.yaml and workload.yaml into DIR (default: the working directory). Files that exist are not changed."""

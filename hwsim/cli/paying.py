@@ -29,12 +29,12 @@ def paying_options(function: F) -> F:
 
     options = (
         click.option("--prices", type=LibraryName("prices"), metavar="FILE",
-                     help="Also energy and cost: a list of prices, before those of the library; or `library`."),
-        click.option("--rent", type=click.Choice(sorted(WAYS)), help="With --prices: machines are rented, not bought."),
-        click.option("--provider", metavar="NAME", help="With --prices: this one's offers alone."),
+                     help="Add energy and cost: a price list that overrides the library's, or `library`."),
+        click.option("--rent", type=click.Choice(sorted(WAYS)), help="With --prices: rent instead of buying."),
+        click.option("--provider", metavar="NAME", help="With --prices: use the offers of this provider only."),
         click.option("--site", metavar="NAME|pue=X,...",
-                     help="Where the machines stand: a site of the prices, or pue=1.2,grid=400 g/kWh,electricity=0.1 "
-                          "USD/kWh,hosting=150 USD/kW/month."),
+                     help="Site: a name in the price list, or pue=1.2,grid=400 g/kWh,electricity=0.1 USD/kWh,"
+                          "hosting=150 USD/kW/month."),
     )  # fmt: skip
     return cast("F", decorated(command, options))
 

@@ -17,26 +17,29 @@ from hwsim.results.invariants import document
 @click.argument("sources", nargs=-1, required=True, metavar="FILE | MACHINE WORKLOAD")
 @settings_option
 @click.option("--vary", multiple=True, metavar="PATH=VALUES",
-              help="What may vary: let.nodes=16..640, machine.gpu.use=a10,l4, workload.train.parallel=auto.")  # fmt: skip
+              help="Search space: let.nodes=16..640, machine.gpu.use=a10,l4, workload.train.parallel=auto.")  # fmt: skip
 @click.option("--require", multiple=True, metavar="'NAME at most|at least VALUE'",
-              help="What must hold: 'training p90 at most 60 day', 'power at most 2 MW', 'memory at most 90 %'.")  # fmt: skip
+              help="Requirement: 'training p90 at most 60 day', 'power at most 2 MW', 'memory at most 90 %'.")  # fmt: skip
 @click.option(
-    "--minimise", multiple=True, metavar="NAME", help="What is to be small: cost, time, energy, nodes; of equals the next."
+    "--minimise",
+    multiple=True,
+    metavar="NAME",
+    help="Objective to minimize: cost, time, energy, nodes; a second one breaks ties.",
 )
-@click.option("--maximise", multiple=True, metavar="NAME", help="What is to be large: tokens/s, samples/s, mfu.")
-@click.option("--also", multiple=True, metavar="NAME", help="A further axis of the frontier.")
-@click.option("--prices", metavar="FILE", help="Prices of your own (hwsim: prices/1).")
-@click.option("--provider", metavar="NAME", help="Whose prices alone are taken.")
-@click.option("--failures", metavar="NAME", help="Rates of failures: a file, a name of the library, or none.")
+@click.option("--maximise", multiple=True, metavar="NAME", help="Objective to maximize: tokens/s, samples/s, mfu.")
+@click.option("--also", multiple=True, metavar="NAME", help="Additional axis of the Pareto frontier.")
+@click.option("--prices", metavar="FILE", help="Price list that overrides the library's (hwsim: prices/1).")
+@click.option("--provider", metavar="NAME", help="Use the offers of this provider only.")
+@click.option("--failures", metavar="NAME", help="Failure rates: a file, a library name, or none.")
 @click.option("--rent", type=click.Choice(("purchase", "on_demand", "reserved")), metavar="WAY",
-              help="How machines are paid for: purchase, on_demand or reserved (default: purchase).")  # fmt: skip
-@click.option("--period", metavar="TIME", help="How long they are used, where the workload has no end: 1 year.")
+              help="Payment: purchase, on_demand or reserved (default: purchase).")  # fmt: skip
+@click.option("--period", metavar="TIME", help="Period of use, for workloads without an end: 1 year.")
 @click.option("--simulate", type=click.IntRange(min=0), metavar="N",
-              help="Most options near the best that are simulated (default: 20; 0: closed forms alone).")  # fmt: skip
+              help="Simulate up to N options near the best (default: 20; 0: closed form only).")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print all numbers as JSON (hwsim: plan/1).")
-@click.option("--plot", type=FILE, metavar="FILE", help="Write the frontier as a figure.")
-@click.option("--report", type=FILE, metavar="FILE", help="Write a page for a browser (.html).")
-@click.option("--journal", type=FILE, metavar="FILE", help="Keep simulations in it: after a kill the same command goes on.")
+@click.option("--plot", type=FILE, metavar="FILE", help="Write a figure of the Pareto frontier (.png, .svg or .pdf).")
+@click.option("--report", type=FILE, metavar="FILE", help="Write an HTML page.")
+@click.option("--journal", type=FILE, metavar="FILE", help="Save simulations in FILE, so that an interrupted search resumes.")
 def command(
     sources: tuple[str, ...],
     settings: dict[str, str],
@@ -46,9 +49,10 @@ def command(
     journal: Path | None,
     **options: Any,
 ) -> None:
-    """Find the best machine, count and parallel plan for a question: a FILE (hwsim: plan/1), or MACHINE, WORKLOAD and options.
+    """Find the best machine, count and parallel plan that meet requirements: from a FILE (hwsim: plan/1), or from MACHINE,
+    WORKLOAD and options.
 
-    Every other option is listed with its reason. Exit code 3 if nothing meets them: the nearest is named.
+    Rejected options are listed with the reason. Exit code 3 if no option meets the requirements; the closest is then shown.
     """
     refuse_unwritable(plot)
     refuse_unwritable(report, "--report", "page", (".html",))

@@ -28,14 +28,18 @@ if TYPE_CHECKING:
 
 @click.command("sensitivity")
 @run_arguments
-@click.option("--against", type=MACHINE, metavar="MACHINE", help="Another machine: what does the choice between the two hang on?")
-@click.option("--against-workload", type=WORKLOAD, metavar="WORKLOAD", help="Another workload for the second option.")
+@click.option(
+    "--against", type=MACHINE, metavar="MACHINE", help="Second machine: find what the choice between the two depends on."
+)
+@click.option("--against-workload", type=WORKLOAD, metavar="WORKLOAD", help="Workload of the second option (default: the same).")
 @click.option("--set-b", "set_b", multiple=True, metavar="PATH=VALUE", callback=as_settings,
-              help="Change one value of the second option.")  # fmt: skip
-@click.option("--by", default="", metavar="MEASURE", help="The number, as in a sweep: time, step, tokens/s, ttft_p95, ...")
+              help="Change one value of the second option only.")  # fmt: skip
+@click.option(
+    "--by", default="", metavar="MEASURE", help="Result to vary: time (default), step, tokens/s, ttft_p95, ... as in sweep."
+)
 @paying_options
 @click.option("--json", "as_json", is_flag=True, help="Print all numbers as JSON (hwsim: sensitivity/1).")
-@click.option("--plot", type=FILE, metavar="FILE", help="Write the tornado (.png, .svg or .pdf).")
+@click.option("--plot", type=FILE, metavar="FILE", help="Write the tornado diagram (.png, .svg or .pdf).")
 def command(
     machine: str,
     workload: str,
@@ -48,10 +52,10 @@ def command(
     as_json: bool,
     plot: Path | None,
 ) -> None:
-    """Move every unsure number of MACHINE and WORKLOAD to both ends of its range: a bar for each that moves the answer.
+    """Vary each uncertain input of MACHINE and WORKLOAD over its range, and rank them by their effect on the result.
 
-    With --against or --set-b there are two options, A and B: how probably the choice is wrong, what to measure first, and at
-    which value of a number, or at which price, the order changes.
+    With --against or --set-b, compare two options A and B: the probability that the choice is wrong, what to measure first,
+    and the break-even values and prices.
     """
     refuse_unwritable(plot)
     from hwsim.cli.errors import in_words

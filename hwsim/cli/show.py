@@ -22,11 +22,11 @@ TOPOLOGY: Final = view("topology")
     is_flag=False,
     flag_value="",
     metavar="[FILE]",
-    help="How a machine is wired: links, bisection bandwidth, distances; drawn into FILE (.png, .svg or .pdf).",
+    help="Print the links, bisection bandwidth and distances of a machine; draw it into FILE.",
 )
 @own_options(TOPOLOGY)
-@click.option("--json", "as_json", is_flag=True, help="With --topology: print it as JSON (hwsim: topology/1).")
-@click.option("--no-expect", is_flag=True, help="Leave out what a workload expects: the answer, for who wants to predict it.")
+@click.option("--json", "as_json", is_flag=True, help="With --topology: print JSON (hwsim: topology/1).")
+@click.option("--no-expect", is_flag=True, help="Omit the expected results of a workload, for exercises.")
 @settings_option
 def command(
     name: str,

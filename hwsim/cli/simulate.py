@@ -31,31 +31,33 @@ DRAWN: Final = {
 @click.command("simulate")
 @run_arguments
 @click.option("--json", "as_json", is_flag=True, help="Print all numbers as JSON (hwsim: result/1).")
-@click.option("--ops", is_flag=True, help="With --json: a row per op.")
-@click.option("--rank", type=click.IntRange(min=0), metavar="N", help="With --ops: those of rank N, simulated or not.")
+@click.option("--ops", is_flag=True, help="With --json: add a row per op.")
+@click.option("--rank", type=click.IntRange(min=0), metavar="N", help="With --ops: only the ops of rank N.")
 @click.option("--fold/--no-fold", default=None,
-              help="Show one of equal ranks, whatever their number, or simulate all (else: one if they are many).")  # fmt: skip
-@click.option("--fold-check", is_flag=True, help="Simulate twice, once with all ranks, and compare every op of every rank.")
+              help="Simulate one of identical ranks, or all (default: one if there are many).")  # fmt: skip
+@click.option("--fold-check", is_flag=True, help="Simulate with and without folding, and compare every op of every rank.")
 @click.option("--requests", "requests", multiple=True, metavar="PART",
-              help="Simulate this part request by request; can be repeated.")  # fmt: skip
+              help="Simulate this memory or disk request by request; repeatable.")  # fmt: skip
 @click.option("--engine", type=click.Choice(["auto", "simpy"]), default="auto",
-              help="simpy: play every op as a SimPy process, slowly, with the same times to the femtosecond.")  # fmt: skip
+              help="simpy: run every op as a SimPy process; slow, with identical results.")  # fmt: skip
 @click.option("--interval/--no-interval", "interval", default=None,
-              help="Find the ends of the interval with two more runs, or leave it out (else: by the critical path).")  # fmt: skip
+              help="Compute the 90 % interval by two more runs, or omit it (default: from the critical path).")  # fmt: skip
 @click.option("--trace", multiple=True, callback=once, type=FILE, metavar="FILE",
-              help="Write the timeline for ui.perfetto.dev (.json or .json.gz).")  # fmt: skip
+              help="Write a trace for ui.perfetto.dev (.json or .json.gz).")  # fmt: skip
 @click.option("--plot", multiple=True, callback=once,
               type=(click.Choice(sorted(FIGURES)), FILE), metavar=f"{'|'.join(sorted(FIGURES))} FILE",
               help="Write a figure (.png, .svg or .pdf).")  # fmt: skip
 @click.option("--animate", multiple=True, callback=once, type=(click.Choice(sorted(SCENES)), FILE),
               metavar=f"{'|'.join(sorted(SCENES))} FILE", help="Write an animation (.svg).")  # fmt: skip
-@click.option("--report", multiple=True, callback=once, type=FILE, metavar="FILE", help="Write a page for a browser (.html).")
+@click.option("--report", multiple=True, callback=once, type=FILE, metavar="FILE", help="Write an HTML page.")
 @paying_options
-@click.option("--expect/--no-expect", default=None, help="Check what the workload expects always, or never.")
+@click.option("--expect/--no-expect", default=None, help="Check the `expect:` of the workload always, or never.")
 @click.option("--find", metavar="rate|clients|NAME",
-              help="Find the largest value of a number (a parameter or a path, too) that holds every expectation.")  # fmt: skip
-@click.option("-v", "--verbose", is_flag=True, help="Add all causes, resources, algorithms and sources of uncertainty.")
-@click.option("-q", "--quiet", is_flag=True, help="Print nothing but mistakes and warnings.")
+              help="Find the largest value that meets every expectation: a rate, a parameter or a path.")  # fmt: skip
+@click.option(
+    "-v", "--verbose", is_flag=True, help="Add causes, all resources, collective algorithms and sources of uncertainty."
+)
+@click.option("-q", "--quiet", is_flag=True, help="Print errors and warnings only.")
 def command(
     machine: str,
     workload: str,
@@ -80,9 +82,8 @@ def command(
 ) -> None:
     """Run WORKLOAD on MACHINE: time, bottleneck and utilization.
 
-    Both are files or names of the library; one of them may be - (standard input). The `expect:` of
-    the workload is checked on the machine it names, with nothing set; if it is violated,
-    or a device has too little memory for the values of the run, the exit code is 3.
+    Each is a file or a library name; one of them may be - (standard input). The `expect:` of the workload is checked on the
+    machine that it names, unless a value is changed. Exit code 3 if it is violated, or if a device runs out of memory.
     """
     if find is not None:
         others = [trace, plot, animate, report, rank, paying, fold, interval, expect, *requests]

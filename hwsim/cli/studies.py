@@ -46,12 +46,14 @@ def study_options(function: F) -> F:
         refuse_unwritable(wanted.report, "--report", "page", (".html",))
         function(*names, wanted=wanted, **given)
 
-    figure = "Write a figure: what rows are compared by over the first path that takes numbers."
+    figure = "Write a figure: the compared quantity over the first numeric path (.png, .svg or .pdf)."
     options = (
         click.option("--json", "as_json", is_flag=True, help="Print all numbers as JSON (hwsim: sweep/1)."),
         click.option("--plot", type=FILE, metavar="FILE", help=figure),
-        click.option("--report", type=FILE, metavar="FILE", help="Write a page for a browser (.html)."),
-        click.option("--workers", type=click.IntRange(min=1), help="Processes (default: one per core after a second)."),
+        click.option("--report", type=FILE, metavar="FILE", help="Write an HTML page."),
+        click.option(
+            "--workers", type=click.IntRange(min=1), help="Worker processes (default: one per core for runs over a second)."
+        ),
     )
     return cast(F, decorated(command, options))
 

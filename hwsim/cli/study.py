@@ -22,9 +22,9 @@ FEW: Final = 20  # rows that are printed where a file has all of them
 @click.command("study")
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False, allow_dash=True))
 @settings_option
-@click.option("-o", "--rows", type=FILE, metavar="FILE", help="Write the rows: .csv or .jsonl (default: `rows:` of FILE).")
+@click.option("-o", "--rows", type=FILE, metavar="FILE", help="Write the rows as .csv or .jsonl (default: `rows:` of FILE).")
 @click.option("--journal", type=FILE, metavar="FILE",
-              help="Where finished points are kept (default: beside the rows, or FILE, with .journal.jsonl).")  # fmt: skip
+              help="Save finished points in FILE (default: beside the rows or FILE, .journal.jsonl).")  # fmt: skip
 @study_options
 @paying_options
 def command(
@@ -35,10 +35,10 @@ def command(
     wanted: Wanted,
     paying: Paying | None,
 ) -> None:
-    """Run the points of FILE (`hwsim: study/1`): a grid, values side by side, or values drawn by chance.
+    """Run the points of FILE (`hwsim: study/1`): a grid, a list, or random samples.
 
-    Finished points are kept in a journal. After a kill, Ctrl-C or a power cut the same command goes on, and writes the same rows.
-    A point that cannot be simulated is a row with the reason; if all fail, the exit code is 2.
+    Finished points are saved in a journal: after Ctrl-C or a crash, the same command resumes and writes the same rows. A point
+    that cannot be simulated is a row with the reason; if all fail, the exit code is 2.
     """
     from hwsim.cli.errors import in_words
     from hwsim.studies.file import load_study

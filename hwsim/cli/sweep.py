@@ -23,13 +23,13 @@ SUFFIX: Final = ".journal.jsonl"
 @click.command("sweep")
 @run_arguments
 @click.option("--vary", multiple=True, required=True, metavar="PATH=VALUES",
-              help="Values to take: n=10,20,40, or n=1..64:x2, n=0..64:+8, n=1..99:log. Several --vary make a grid.")  # fmt: skip
+              help="Values: n=10,20,40, n=1..64:x2, n=0..64:+8 or n=1..99:log. Several --vary form a grid.")  # fmt: skip
 @click.option("-o", "--csv", "csv_file", type=FILE, metavar="FILE", help="Write the rows as CSV.")
 @click.option("--by", default="", metavar="MEASURE",
-              help="Compare rows by it: time, samples/s, tokens/s, ttft_p95, mfu, peak_memory, energy, cost, busy:CAPACITY, or a "
-              "path into `simulate --json` (default: time; where rows do different work, work a second).")  # fmt: skip
+              help="Quantity to compare: time, samples/s, tokens/s, ttft_p95, mfu, peak_memory, energy, cost, busy:CAPACITY, or "
+              "a path into `simulate --json` (default: time, or throughput if the work differs).")  # fmt: skip
 @click.option("--resume", type=click.Path(path_type=Path, dir_okay=False, exists=True), metavar="FILE",
-              help="A CSV of an earlier sweep: points that it has, files unchanged, are not run again.")  # fmt: skip
+              help="CSV of an earlier sweep: reuse its points if the files have not changed.")  # fmt: skip
 @study_options
 @paying_options
 def command(
@@ -43,11 +43,10 @@ def command(
     wanted: Wanted,
     paying: Paying | None,
 ) -> None:
-    """Run WORKLOAD on MACHINE at every combination of the values, and print a row for each.
+    """Run WORKLOAD on MACHINE for every combination of the values, and print a row for each.
 
-    A point that cannot be simulated is a row with the reason; if all fail, the exit code is 2.
-    Ctrl-C prints (and writes) the points that are done. With --csv points are kept in a journal until the rows are
-    written: after a kill the same command goes on. `hwsim study` takes the same from a file, and other points.
+    A point that cannot be simulated is a row with the reason; if all fail, the exit code is 2. Ctrl-C prints the finished
+    points. With --csv they are saved in a journal, so that the same command resumes. `hwsim study` does the same from a file.
     """
     refuse_unwritable(csv_file, "--csv", suffixes=())
     journal = None if csv_file is None or (csv_file.exists() and not csv_file.is_file()) else csv_file.with_suffix(SUFFIX)

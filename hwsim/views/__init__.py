@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from hwsim.views.kit.view import View
 
 VIEWS: Final = {  # of a machine: each a package and a command
-    "latency": "How long one of everything takes on a machine: caches, disks, networks, GPUs.",
-    "roofline": "The ceilings of a device, and a workload's ops below them.",
-    "collectives": "Time of an all-reduce or another collective on a machine, by size and algorithm.",
+    "latency": "Latency of each level: caches, memory, disks, links, network.",
+    "roofline": "Roofline of a device, with the ops of a workload.",
+    "collectives": "Time of a collective by message size, as nccl-tests print it.",
 }
 
 

@@ -13,11 +13,11 @@ VIEW = View(
     (
         Option("--op", "operation", "all-reduce, reduce-scatter, all-gather, all-to-all, broadcast, reduce, gather, ...",
                "OPERATION", "all-reduce"),
-        Option("--among", "among", "The devices (default: all GPUs, without any all CPUs).", "NAMES"),
-        Option("--bytes", "sizes", "Sizes: one, several with commas, or a range; it doubles unless it says :+1MiB or :log.",
+        Option("--among", "among", "Devices (default: all GPUs; all CPUs if there are none).", "NAMES"),
+        Option("--bytes", "sizes", "Sizes: a list, or a range that doubles (or :+1MiB, :log).",
                "RANGE", "1KiB..16GiB"),
-        Option("--algorithm", "algorithm", "auto (what the library would choose), all, or names with commas (default: as in a "
-               "workload that names none: auto where the machine says its library, else rings).", "NAMES"),
+        Option("--algorithm", "algorithm", "auto (the library's choice), all, or a list (default: auto if the machine names a "
+               "library, else rings).", "NAMES"),
     ),
     plots="Write busbw against size (.png, .svg or .pdf).",
 )  # fmt: skip

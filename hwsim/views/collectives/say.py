@@ -3,41 +3,90 @@
 from __future__ import annotations
 
 import math
-import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from hwsim.formats import format_quantity
+from hwsim.demand import Choice
+from hwsim.formats import format_change, format_count, format_quantity
 from hwsim.views.collectives.find import Measured, Row
 from hwsim.views.kit.document import picked
-from hwsim.views.kit.table import size_text, table
+from hwsim.views.kit.lines import WIDTH, wrapped
+from hwsim.views.kit.table import Column, aligned, size_text, table
 from hwsim.views.kit.view import Heading
 
-WIDTH: Final = 110
-LIBRARIES: Final = {"nccl": "NCCL as measured", "mpi": "MPI as measured", "overheads": "overheads as given", "own": "own kernels"}
+LIBRARIES: Final = {  # kind of library -> what its times rest on
+    "nccl": "NCCL, measured constants of this machine",
+    "mpi": "MPI, measured constants of this machine",
+    "overheads": "overheads of the machine's file",
+    "own": "custom kernels, measured constants of this machine",
+}
+ASSUMED: Final = "NCCL, constants of other machines with such links (class default)"
+NO_LIBRARY: Final = "no library: links at their rates, without software overhead"
+NAMES: Final = {"ll": "LL", "ll128": "LL128", "nvls": "NVLS", "nvls-tree": "NVLS tree", "simple": "Simple"}  # as NCCL has them
+HALF: Final = 0.5
 
 
 def text(measured: Measured, heading: Heading, **_: object) -> str:
-    """The table of one algorithm as nccl-tests have it; the busbw of several in columns."""
+    """The table of one algorithm as nccl-tests print it; the busbw of several in columns."""
     devices = measured.devices
-    among = ", ".join(devices) if len(devices) < 5 else f"{len(devices)} devices, {devices[0]} to {devices[-1]}"
-    library = "the machine names no library: links at their rates"
-    if measured.assumed:
-        library = "the machine names no library: NCCL as other machines with such links have it, a default"
-    elif measured.library:
-        library = f"{LIBRARIES[measured.library]}: `collectives` of the machine's file"
-    lines = [f"{measured.operation} among {among}  on  {heading.machine}", f"  {library}", ""]
-    if len(measured.algorithms) == 1:
-        rows = [("size", "time", "algbw", "busbw", "algorithm"), *map(_cells, measured.rows)]
-        lines += table(rows, ">10 >9 >10 >10 <")
-    else:
-        lines += _columns(measured)
+    among = ", ".join(devices) if len(devices) < 5 else f"{len(devices)} devices ({devices[0]} to {devices[-1]})"
+    library = ASSUMED if measured.assumed else LIBRARIES[measured.library] if measured.library else NO_LIBRARY
+    lines = [f"{measured.operation}, {among}, on {heading.machine}", f"  {library}", ""]
+    lines += _rows(measured) if len(measured.algorithms) == 1 else _columns(measured)
     if ideal := [name for name in measured.algorithms if any(row.ideal for row in measured.of(name))]:
-        said = f"ideal, without measured constants, so that no star compares them: {', '.join(ideal)}"
-        lines += textwrap.wrap(said, WIDTH, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False)
+        lines += wrapped(f"ideal, without measured constants, so not compared: {', '.join(ideal)}", 2)
     for name, reason in measured.cannot:
-        lines += textwrap.wrap(f"not {name}: {reason}", WIDTH, initial_indent="  ", subsequent_indent="    ")
+        lines += wrapped(f"{name} is not available: {reason}", 2)
     return "\n".join(lines) + "\n"
+
+
+def _rows(measured: Measured) -> Iterator[str]:
+    """A row for each size, as nccl-tests print it: one unit in each column."""
+    rows = measured.rows
+    chosen = [row.choice for row in rows]
+    parts = [[row.algorithm] if choice is None else choice.name.split(", ") for row, choice in zip(rows, chosen, strict=True)]
+    channels = [str(choice.channels) if choice is not None and choice.channels else "" for choice in chosen]
+    moves = any(row.busbw > 0 for row in rows)
+    columns = [
+        Column("size", [size_text(row.size) for row in rows]),
+        Column("time (us)", [_number(row.seconds * 1e6) for row in rows]),
+        *([Column("algbw (GB/s)", [_number(row.algbw / 1e9) for row in rows])] if moves else []),
+        *([Column("busbw (GB/s)", [_number(row.busbw / 1e9) for row in rows])] if moves else []),
+        Column("algorithm", [_named(names[0]) for names in parts], right=False),
+        Column("protocol", [_named(", ".join(names[1:])) for names in parts], right=False),
+        Column("channels", channels),
+        Column("runner-up", [_second(choice) for choice in chosen], right=False),
+    ]
+    yield from aligned([column for column in columns if any(column.cells)])
+    if moves:
+        most = max(rows, key=lambda row: row.busbw)
+        half = next(row for row in rows if row.busbw >= HALF * most.busbw)
+        yield ""
+        peak = f"peak busbw {format_quantity(most.busbw, 'B/s')}, half of it from {size_text(half.size)}"
+        yield f"  {peak}; {size_text(rows[0].size)} takes {format_quantity(rows[0].seconds, 's')}"
+    if any(choice is not None and choice.runner_up and choice.runner_up_seconds < choice.seconds for choice in chosen):
+        yield "  a negative runner-up is faster: the library's own cost model chooses the slower one"
+
+
+def _second(choice: Choice | None) -> str:
+    """The runner-up and how much slower it is."""
+    if choice is None or not choice.runner_up:
+        return ""
+    slower = format_change(choice.runner_up_seconds / choice.seconds - 1 if choice.seconds > 0 else 0.0)
+    return f"{' '.join(map(_named, choice.runner_up.split(', ')))} {slower}"
+
+
+def _named(name: str) -> str:
+    return NAMES.get(name, name)
+
+
+def _number(value: float) -> str:
+    """A number without a unit.
+
+    >>> _number(16.123), _number(4071.2), _number(0.0637), _number(63_912.0)
+    ('16.1', '4,070', '0.0637', '63,900')
+    """
+    return format_count(value)
 
 
 def document(measured: Measured) -> dict[str, Any]:
@@ -50,16 +99,10 @@ def document(measured: Measured) -> dict[str, Any]:
     }
 
 
-def _cells(row: Row) -> tuple[str, ...]:
-    algorithm = row.algorithm if row.choice is None else str(row.choice)
-    rates = (format_quantity(rate, "B/s") if rate > 0 else "" for rate in (row.algbw, row.busbw))
-    return size_text(row.size), format_quantity(row.seconds, "s"), *rates, algorithm
-
-
 def _columns(measured: Measured) -> Iterator[str]:
     """Blocks of as many columns as fit."""
     moves = any(row.busbw > 0 for row in measured.rows)
-    yield "  busbw in GB/s, the fastest of each size with a *" if moves else "  time in us, the fastest of each size with a *"
+    yield "  busbw (GB/s); * marks the fastest of each size" if moves else "  time (us); * marks the fastest of each size"
     best: dict[float, float] = {}
     for row in measured.comparable:
         best[row.size] = min(row.seconds, best.get(row.size, math.inf))

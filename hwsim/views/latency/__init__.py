@@ -1,5 +1,5 @@
-"""Latency numbers of MACHINE: a read of each cache, a mispredicted branch, a mutex, 4 KB from each disk and
-over each network, a kernel launch, ... next to the numbers of Dive into Deep Learning.
+"""Print the latency of each level of MACHINE (caches, memory, disks, networks, GPU), next to the numbers of Dive into Deep
+Learning.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ VIEW = View(
     "machine",
     "latency/1",
     (
-        Option("--all", "every", "Also name the rows that the machine has no part for."),
-        Option("--explain", "key", "Derive one row: every line of it, with the sources of its numbers.", "ROW",
+        Option("--all", "every", "Also list the rows without a matching part."),
+        Option("--explain", "key", "Show the derivation of one row, with the sources of its numbers.", "ROW",
                without=("--json", "--all")),
     ),
 )  # fmt: skip

@@ -10,6 +10,7 @@ from hwsim.formats import format_quantity, precise
 from hwsim.spec import did_you_mean
 from hwsim.views.explain.derivation import put_in, seconds
 from hwsim.views.kit.document import picked
+from hwsim.views.kit.lines import WIDTH
 from hwsim.views.kit.table import table
 from hwsim.views.kit.view import Heading, Unshowable
 from hwsim.views.latency.find import KEYS, Latencies, Missing, Row, Table
@@ -31,21 +32,21 @@ def text(latencies: Latencies, heading: Heading, *, every: bool = False, key: st
     if key:
         return "\n".join(_derivation(latencies.row(key))) + "\n"
     rows, missing = latencies.rows, latencies.missing
-    lines = [f"latency numbers  on  {heading.machine}"]
+    lines = [f"latency numbers, on {heading.machine}"]
     widest = max((len(name) for name in (*(row.name for row in rows), *(row.probe.name for row in missing))), default=0)
     for kind, title in TITLES.items():
         if cells := [_cells(row) for row in rows if row.table == kind]:
-            lines += ["", *table([(title, "here", "text", "ratio ", "from"), *cells], f"<{widest} >8 >8 >7 <")]
+            lines += ["", *table([(title, "latency", "d2l", "ratio ", "derivation"), *cells], f"<{widest} >8 >8 >7 <")]
         if every and (reasons := [(row.probe.name, row.reason) for row in missing if row.probe.table == kind]):
-            lines += ["", f"  not on this machine: {title}", *table(reasons, f"<{widest} <")]
+            lines += ["", f"  not available: {title}", *table(reasons, f"<{widest} <")]
     if not rows:
-        lines += ["", "  none: no part of it says enough (--all says what is missing)"]
+        lines += ["", "  none: no part has the necessary numbers (--all lists them)"]
     elif missing and not every:
-        lines += ["", f"  {len(missing)} rows left out for want of a part or a number of it: --all names them"]
+        lines += ["", f"  {len(missing)} rows not available: a part or a number is missing (--all lists them)"]
     if any(row.uses_text and row.text_s is not None for row in rows):
-        lines += ["", "  * an input, at least in part: a number behind the row is taken from the text or fitted to it"]
+        lines += ["", "  * not a prediction: a number of this row is taken from the text or fitted to it"]
     keys = ", ".join(row.key for row in rows)
-    lines += ["", *_wrapped(f"  text: Dive into Deep Learning, 13.4.  --explain ROW derives a row: {keys}")]
+    lines += ["", *_wrapped(f"  d2l: Dive into Deep Learning, section 13.4.  --explain ROW shows a derivation: {keys}")]
     return "\n".join(lines) + "\n"
 
 
@@ -73,10 +74,10 @@ def _cells(row: Row) -> tuple[str, ...]:
 def _derivation(row: Row | Missing) -> list[str]:
     """Every line that lowering wrote for a row, with the numbers put in and their sources."""
     if isinstance(row, Missing):
-        return [f"{row.probe.name} ({row.probe.key})", f"  not on this machine: {row.reason}"]
-    lines = [f"{row.name} ({row.key})", f"  {seconds(row.seconds)} of {row.part}: {row.how}"]
+        return [f"{row.probe.name} ({row.probe.key})", f"  not available: {row.reason}"]
+    lines = [f"{row.name} ({row.key})", f"  {seconds(row.seconds)} on {row.part}: {row.how}"]
     if row.text_s is not None:
-        lines.append(f"  Dive into Deep Learning, 13.4, says {precise(row.text_s, 's')}; ratio {_ratio(row.ratio)}")
+        lines.append(f"  Dive into Deep Learning, section 13.4: {precise(row.text_s, 's')}; ratio {_ratio(row.ratio)}")
     for term in row.why:
         if term.seconds <= 0:
             continue
@@ -97,4 +98,4 @@ def _ratio(ratio: float | None) -> str:
 def _wrapped(line: str) -> list[str]:
     indent = " " * (len(line) - len(line.lstrip()))
     later = indent + "    "
-    return textwrap.wrap(line.lstrip(), 110, initial_indent=indent, subsequent_indent=later, break_on_hyphens=False) or [""]
+    return textwrap.wrap(line.lstrip(), WIDTH, initial_indent=indent, subsequent_indent=later, break_on_hyphens=False) or [""]

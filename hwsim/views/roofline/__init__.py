@@ -1,5 +1,5 @@
-"""Ceilings of each device of MACHINE: bandwidth of its caches and memory, FLOP/s in each number format; and the
-ops of WORKLOAD below them.
+"""Print the roofline of each device of MACHINE: bandwidth of caches and memory, FLOP/s of each number format; and the ops of
+WORKLOAD below it.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ VIEW = View(
     "machine [workload]",
     "roofline/1",
     (
-        Option("--device", "device", "Only this device (default: one of each kind that computes).", "NAME"),
-        Option("--dtype", "dtype", "Only the ceilings of this number format, e.g. fp16.", "FORMAT", None, FORMATS),
-        Option("--links", "links", "Also the way from the host to the device (PCIe)."),
+        Option("--device", "device", "Device (default: one of each kind that computes).", "NAME"),
+        Option("--dtype", "dtype", "Number format, for example fp16 (default: all).", "FORMAT", None, FORMATS),
+        Option("--links", "links", "Add the link from the host (PCIe)."),
     ),
 )

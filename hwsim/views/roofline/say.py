@@ -18,15 +18,15 @@ MOST_IDLE: Final = 6  # ops without arithmetic that the text names; the JSON has
 
 def text(rooflines: Sequence[Roofline], heading: Heading, **_: object) -> str:
     """The ceilings of each device, and with a workload a line for each op below them."""
-    lines = [f"rooflines  of  {heading.machine}" + (f"  under  {heading.workload}" if heading.workload else "")]
+    lines = [f"roofline{f' of {heading.workload}' if heading.workload else 's'}, on {heading.machine}"]
     for roofline in rooflines:
-        lines += ["", f"{roofline.device}" + (f" and {roofline.alike - 1} alike" if roofline.alike > 1 else "")]
+        lines += ["", f"{roofline.device}" + (f" (and {roofline.alike - 1} identical)" if roofline.alike > 1 else "")]
         rows = [("", "peak", "sustained", ""), *(_row(ceiling, "B/s", "") for ceiling in roofline.memory)]
-        rows.append(("", "", "", "bound by memory below"))
+        rows.append(("", "", "", "ridge point"))
         rows += [_row(ceiling, "FLOP/s", _intensity(roofline.ridge(ceiling)) + " FLOP/B") for ceiling in roofline.compute]
         lines += table(rows, "< >12 >12 <")
         if roofline.points:
-            names = ("op", "times", "work", "bytes", "FLOP/B", "attained", "of roof", "bound by")
+            names = ("op", "count", "work", "bytes", "FLOP/B", "attained", "of roof", "bound by")
             ops = (_op(roofline, point) for point in roofline.points)
             lines += ["", *table([names, *ops], "< >6 >11 >8 >7 >12 >7 <")]
         if roofline.idle:

@@ -8,5 +8,5 @@ VIEW = View(
     "topology",
     "machine",
     "topology/1",
-    (Option("--of", "of", "With --topology: the devices to go between (default: the GPUs, else the NICs).", "NAMES"),),
+    (Option("--of", "of", "With --topology: devices to route between (default: the GPUs, else the NICs).", "NAMES"),),
 )
