@@ -66,7 +66,7 @@ TERMS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, order=True)
 class Bound:
-    """A term of `TERMS` and where it holds: a device, a link or a pool, of several alike their family; "" where it needs none.
+    """A term of `TERMS` and where it holds: a device, a link, a pool or the op of a given time; identical ones as their family.
 
     >>> str(Bound("link", "slot cpu->gpu")), str(Bound("disk", "disk")), str(Bound("GPU compute", "gpu*"))
     ('link slot cpu->gpu', 'disk', 'GPU compute')
@@ -74,6 +74,11 @@ class Bound:
 
     term: str
     where: str = ""
+
+    @property
+    def full(self) -> str:
+        """With the op whose time is given."""
+        return f"{self.term} of {self.where}" if self.term == GIVEN and self.where else str(self)
 
     def __str__(self) -> str:
         told = self.where and self.where != self.term and self.term not in HERE
@@ -108,7 +113,7 @@ def bounds(capacities: Iterable[Capacity], devices: Mapping[str, str]) -> Callab
         if kind in ARRIVING:
             return Bound(ARRIVALS)
         if cause.kind == "time":
-            return Bound(HOST_CPU if kind in {"host", "infer", *HOST} else GIVEN)
+            return Bound(HOST_CPU) if kind in {"host", "infer", *HOST} else Bound(GIVEN, family(cause.label))
         device = family(cause.name)
         return Bound(LINES.get(cause.label) or _of_line(cause, devices.get(cause.name, "")), device)
 

@@ -90,7 +90,7 @@ def _lines(result: Result, explanation: Explanation, path: bool, op: bool, verbo
 def _accounting(explanation: Explanation, makespan_fs: int) -> Iterator[str]:
     """The critical path by bound, and beside it by activity."""
     done = explanation.activities
-    parts = [(str(part.bound), part.time_fs) for part in done.parts]
+    parts = [(part.bound.full, part.time_fs) for part in done.parts]
     rows = [(row.name, row.path_fs) for row in done.rows if row.path_fs]
     left = _shares("critical path by bound", parts, makespan_fs)
     right = _shares(f"by {'op' if done.of_ops else 'activity'}", rows, makespan_fs)
@@ -290,7 +290,7 @@ def _then(row: WhatIf, explanation: Explanation) -> str:
     if explanation.measure is not None:
         others = ((name, value) for name, value in row.measured if name != explanation.measure.name)
         return f"; {', '.join(f'{name} {seconds(value) if name in TIMES else _rate(value)}' for name, value in others)}"
-    return f"; then bound by {row.bound}" if row.bound else ""
+    return f"; then bound by {row.bound.full}" if row.bound else ""
 
 
 def _rate(value: float) -> str:
