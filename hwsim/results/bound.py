@@ -21,6 +21,7 @@ from hwsim.results.work import AMONG
 ARRIVALS: Final = "arrivals"
 GIVEN: Final = "given time"
 HOST_CPU: Final = "host CPU"
+COPY: Final = "copy setup latency"
 LAUNCH: Final = "kernel launch latency"
 MEMORY: Final = {"gpu": "GPU memory bandwidth", "cpu": "memory bandwidth"}  # by kind of device
 COMPUTE: Final = {"gpu": "GPU compute", "cpu": "CPU cores"}
@@ -55,10 +56,11 @@ LINES: Final[Mapping[str, str]] = {  # by label of a line that no capacity sets
     "staged": "staging copy",
 }
 COLLECTIVE: Final = frozenset({*AMONG, "all-reduce", "collective", "exchange"})  # kinds of ops of several GPUs
+COPYING: Final = frozenset({"asnumpy", "copy", "item", "print"})  # kinds of ops that copy
 ARRIVING: Final = frozenset({"arrivals", "service", "start", "starting"})  # kinds of ops that only time starts
 TERMS: Final = frozenset(
     {
-        *CAPACITIES.values(), *LINES.values(), *MEMORY.values(), *COMPUTE.values(), ARRIVALS, GIVEN, HOST_CPU, LAUNCH,
+        *CAPACITIES.values(), *LINES.values(), *MEMORY.values(), *COMPUTE.values(), ARRIVALS, GIVEN, HOST_CPU, COPY, LAUNCH,
         "disk latency", "latency", "link", "network latency", "queueing", "waiting",
     }
 )  # fmt: skip
@@ -85,7 +87,9 @@ class Bound:
         return f"{self.term} {self.where}" if told else self.term
 
 
-HERE: Final = frozenset({*MEMORY.values(), *COMPUTE.values(), *LINES.values(), ARRIVALS, GIVEN, HOST_CPU, LAUNCH, "waiting"})
+HERE: Final = frozenset(
+    {*MEMORY.values(), *COMPUTE.values(), *LINES.values(), ARRIVALS, GIVEN, HOST_CPU, COPY, LAUNCH, "waiting"}
+)
 
 
 def bounds(capacities: Iterable[Capacity], devices: Mapping[str, str]) -> Callable[[Cause, Label], Bound]:
@@ -142,7 +146,7 @@ def _of_latency(holder: str, kind: str, devices: Mapping[str, str]) -> Bound:
     if device in STORAGE:
         return Bound("disk latency", family(holder))
     if device == "gpu":
-        return Bound(LINES["flow"] if kind in COLLECTIVE else LAUNCH, family(holder))
+        return Bound(LINES["flow"] if kind in COLLECTIVE else COPY if kind in COPYING else LAUNCH, family(holder))
     return Bound("latency", f"of {family(holder)}")
 
 
