@@ -15,9 +15,10 @@ from hwsim.families.training.workload.stated import SAME, is_auto, sizes_of
 from hwsim.functions.estimating import Billing, Case, Estimate, Misused, inference, training
 from hwsim.functions.nodes import cluster_with
 from hwsim.machine import NoRoute
-from hwsim.models import NotAlike, Transformer, WrongPlan
+from hwsim.models import NotAlike, ParallelPlan, Transformer, WrongPlan
 from hwsim.models.framework import framework_of
 from hwsim.models.library import load_model, model_of
+from hwsim.models.plan import replicas
 from hwsim.spec import Mistake, Mistakes, SpecError, Tree, decode_all, find, names, read, resolve, tree_of
 from hwsim.spec.paths import apply_set
 from hwsim.spec.shelf import Unchanged
@@ -26,6 +27,7 @@ from hwsim.workload.narrow import wider
 
 if TYPE_CHECKING:
     from hwsim.costs import Paying
+    from hwsim.models.architectures import Model
 
 _OPTION: Final = re.compile(r"--([a-z][a-z-]*)")  # of the command line
 _FILES: Final = Unchanged()  # of calls one after another
@@ -151,9 +153,6 @@ def estimated(
         written, options, given = _options_of(train, options, given)
     _refuse_foreign(given, options["infer"])
     _refuse_half(given)
-    if options["infer"] is None and options["global_batch"] is None:
-        raise Misused("a step needs its batch: --global-batch, examples of all replicas")
-
     try:
         cluster, title, warnings = cluster_with(machine, settings, nodes)
         network = load_model(model) if written is None else model_of(written)
@@ -165,12 +164,28 @@ def estimated(
         options["dtype"] = options["dtype"] or _usual_dtype(cluster.gpu.flop, options["infer"], of_transformer=of_transformer)
         warnings = (*warnings, *wider(cluster.gpu.flop, options["dtype"]))
         billing = None if paying is None else Billing(machine, settings, nodes, paying)
-        case = Case(cluster, network, framework, title, called, _short(software), warnings, billing, changes)
+        note = ""
+        if options["infer"] is None and options["global_batch"] is None:
+            options["global_batch"], note = _least_batch(network, options, cluster.gpus)
+        case = Case(cluster, network, framework, title, called, _short(software), warnings, billing, changes, note)
         return inference(case, options) if options["infer"] else training(case, options, given)
     except WrongPlan as error:
         raise SpecError([Mistake(None, message) for _, message in error.mistakes]) from error
     except (CannotCompute, NotAlike, CannotCollect, NoRoute) as error:
         raise SpecError.of(None, str(error), getattr(error, "hint", None)) from error
+
+
+def _least_batch(network: Model, options: Mapping[str, Any], gpus: int) -> tuple[int, str]:
+    """One microbatch per replica, and the sentence that says so.
+
+    Raises:
+        Misused: the network is no transformer, whose batches have no usual size.
+    """
+    if not isinstance(network, Transformer):
+        raise Misused("missing `--global-batch` (examples per step over all replicas)")
+    split = {name: options[name] for name in ("tp", "pp", "cp", "ep", "dp")}
+    examples = replicas(ParallelPlan(global_batch=1, **split), gpus) * options["microbatch"]
+    return examples, f"no --global-batch: one microbatch per replica, {examples:,} sequences"
 
 
 def _refuse_half(given: set[str]) -> None:

@@ -19,7 +19,7 @@ from hwsim.records import dataclass
 from hwsim.spec import Mistake, SpecError
 from hwsim.units import BYTES
 from hwsim.views.kit import warned
-from hwsim.views.kit.lines import titled
+from hwsim.views.kit.lines import wrapped
 from hwsim.views.kit.shown import Shown, rows_of
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ class Billing:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A model on a cluster; settings: what was changed in the files."""
+    """A model on a cluster; settings: what was changed in the files. note: what was assumed."""
 
     cluster: Cluster
     model: Model
@@ -144,12 +144,15 @@ class Case:
     warnings: tuple[Warning, ...]
     billing: Billing | None = None
     settings: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    note: str = ""
 
     @property
     def title(self) -> str:
         gpus = self.cluster.gpus
-        changes = titled("set", ", ".join(f"{path}={value}" for path, value in self.settings.items())) if self.settings else ()
-        return "\n".join([f"{self.called}  on  {self.machine}, {gpus:,} GPU" + ("s" if gpus > 1 else ""), *changes])
+        settings = ", ".join(f"{path}={value}" for path, value in self.settings.items())
+        changes = wrapped(f"set {settings}", 2) if settings else ()
+        notes = wrapped(self.note, 2) if self.note else ()
+        return "\n".join([f"{self.called} ({gpus:,} GPU{'s' if gpus > 1 else ''}), on {self.machine}", *changes, *notes])
 
     def document(self, numbers: Mapping[str, Any], sure: Interval | None = None, bill: Bill | None = None) -> str:
         from hwsim.views.estimate.say import document

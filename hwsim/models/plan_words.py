@@ -6,7 +6,7 @@ from typing import Final
 
 from hwsim.models.plan import Laid
 
-LONGEST: Final = " (the longest of the model)"
+LONGEST: Final = " (the maximum of the model)"
 
 
 def plan_text(laid: Laid, *, short: bool = False) -> str:
@@ -15,26 +15,26 @@ def plan_text(laid: Laid, *, short: bool = False) -> str:
     >>> from hwsim.models import ParallelPlan, lay, load_transformer
     >>> laid = lay(load_transformer("gpt2"), ParallelPlan(tp=2, pp=2, global_batch=8, sharding="zero-1"), 8)
     >>> plan_text(laid)
-    'tp 2 x pp 2 x dp 2, microbatch 1 x 4, 1f1b, zero-1, nothing recomputed, bf16, adam'
+    'tp 2, pp 2, dp 2, microbatch 1 x 4, 1f1b, zero-1, no recompute, bf16, adam'
     >>> plan_text(laid, short=True)
-    'tp 2 x pp 2 x dp 2, microbatch 1, zero-1'
+    'tp 2, pp 2, dp 2, microbatch 1, zero-1'
     """
     plan = laid.plan
     axes = {"tp": plan.tp, "pp": plan.pp, "cp": plan.cp, "dp": laid.dp}
-    parts = [" x ".join(f"{name} {size}" for name, size in axes.items() if size > 1 or name != "cp")]
+    parts = [f"{name} {size}" for name, size in axes.items() if size > 1 or name != "cp"]
     if plan.ep > 1:
-        parts.append(f"ep {plan.ep}" + (f" (fullest {plan.fullest:g} x the mean)" if plan.fullest > 1.0 else ""))
+        parts.append(f"ep {plan.ep}" + (f" (fullest expert {plan.fullest:g} x the average)" if plan.fullest > 1.0 else ""))
     parts.append(f"microbatch {plan.microbatch}" + ("" if short else f" x {laid.microbatches}"))
     if plan.pp > 1 and not short:
         parts.append(plan.schedule + (f" with {plan.chunks} chunks" if plan.chunks > 1 else ""))
     if plan.sequence_parallel and not short:
         parts.append("sequence parallel")
     if laid.unit == "tokens":
-        parts += [plan.sharding] if plan.level else ["nothing sharded"] if laid.dp > 1 and not short else []
+        parts += [plan.sharding] if plan.level else ["no sharding"] if laid.dp > 1 and not short else []
         if plan.recompute != "none":
             parts.append(f"{plan.recompute} recompute")
         elif not short:
-            parts.append("nothing recomputed")
+            parts.append("no recompute")
     return ", ".join(parts if short else [*parts, plan.dtype, plan.optimizer])
 
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final
 
-from hwsim.formats import format_quantity, format_share, lasting, prefixed
+from hwsim.formats import counted, format_quantity, format_share, lasting, prefixed
 from hwsim.models.plan_words import LONGEST, assumed, plan_text
 from hwsim.models.search import not_tried
 from hwsim.results import invariants
 from hwsim.views.interval import say as intervals
 from hwsim.views.kit.failing import as_dict, failing_lines, saved_as_dict, saved_lines
-from hwsim.views.kit.lines import above, bar, titled
-from hwsim.views.kit.table import table
+from hwsim.views.kit.lines import LABEL, above, bar, titled
+from hwsim.views.kit.table import Column, aligned, table
 from hwsim.views.kit.warned import as_dicts
 
 if TYPE_CHECKING:
@@ -26,23 +27,17 @@ if TYPE_CHECKING:
     from hwsim.spec import Warning
 
 NAMES: Final[Mapping[str, str]] = {
-    "convolution": "convolutions",
-    "matmul": "matrix products",
-    "attention": "attention",
-    "elementwise": "elementwise",
     "output": "output and loss",
     "tp": "tensor parallel",
     "cp": "context parallel",
     "ep": "expert parallel",
-    "pp": "sends between stages",
+    "pp": "pipeline sends",
     "dp": "data parallel",
-    "bubble": "bubble",
-    "accumulate": "adding gradients",
-    "optimizer": "optimizer",
-    "host": "host",
+    "accumulate": "gradient accumulation",
 }
 KINDS: Final = ("weights", "gradients", "optimizer", "activations", "cache", "buffers")
-SAID: Final[Mapping[str, str]] = {"cache": "keys and values", "optimizer": "optimizer states"}
+SAID: Final[Mapping[str, str]] = {"cache": "KV cache", "optimizer": "optimizer states"}
+GAP: Final = 4  # columns between two tables side by side
 
 
 @invariants.guarded
@@ -56,25 +51,42 @@ def training(
     fails: tuple[Checkpoints, Failing] | None = None,
     bill: Bill | None = None,
 ) -> str:
-    """A step in a screenful: its time and shares, what the GPUs come to, and their memory."""
+    """A step in a screenful: whether it fits, its time, throughput and plan, and where time and memory go."""
     laid = step.laid
-    out = [title, *titled("plan", f"{plan_text(laid)}; {framework}")]
     batch = f"{laid.plan.global_batch:,} examples"
     if laid.unit == "tokens":
         batch = f"{laid.plan.global_batch:,} sequences of {laid.sequence:,} tokens ({prefixed(laid.tokens)} tokens)"
-    out += titled("step", f"{format_quantity(step.seconds, 's')} for {batch}")
+    out = [*_short_of(step.memory, step.verdict, size), title, ""]
+    sufficed = "" if step.fits else ", if memory sufficed"
+    out += _fact("step time", f"{format_quantity(step.seconds, 's')} for {batch}{sufficed}")
     out += _sure(sure)
-    per_gpu = step.tokens_per_second / laid.gpus
-    out += titled("throughput", f"{prefixed(step.tokens_per_second)} {laid.unit}/s, {prefixed(per_gpu)} on each GPU")
-    out += titled("utilisation", f"MFU {_part(step.mfu)}, HFU {_part(step.hfu)}{above(step.mfu)}")
-    out += titled("memory", _fits(step.memory, step.verdict, size, f", on a GPU of stage {step.memory.stage}"))
+    per_gpu = f"{counted(step.tokens_per_second / laid.gpus)} per GPU"
+    mfu = f"MFU {_part(step.mfu)} (HFU {_part(step.hfu)}){above(step.mfu)}"
+    out += _fact("throughput", f"{counted(step.tokens_per_second)} {laid.unit}/s, {per_gpu}; {mfu}")
+    out += _fact("parallel plan", plan_text(laid))
+    out += _fact("software", framework)
+    out += _fact(
+        "GPU memory", _fits(step.memory, step.verdict, size, f" (stage {step.memory.stage})" if laid.plan.pp > 1 else "")
+    )
     if tokens is not None:
-        out += titled("training", f"{prefixed(tokens)} tokens take {lasting(tokens / step.tokens_per_second, 3)}")
+        out += _fact("training", f"{lasting(tokens / step.tokens_per_second, 3)} for {prefixed(tokens)} tokens")
     if fails is not None:
         for name, line in (*saved_lines(fails[0]), *failing_lines(fails[1], sure)):
-            out += titled(name, line)
+            out += _fact(name, line)
     out += _bill(bill)
-    return "\n".join([*out, "", *_shares(step.shares), "", *_kinds(step.memory)]) + "\n"
+    return "\n".join([*out, "", *_tables(step.shares, step.memory)]) + "\n"
+
+
+def _fact(label: str, text: str) -> list[str]:
+    return titled(label, text, LABEL)
+
+
+def _short_of(found: Footprint, verdict: str, size: float | None) -> list[str]:
+    """The first line of an estimate that does not fit."""
+    if size is None or not verdict.startswith("does not fit"):
+        return []
+    needed, short = format_quantity(found.total, "B"), format_quantity(found.total - size, "B")
+    return [f"out of memory: {needed} needed, {format_quantity(size, 'B')} available on each GPU ({short} short)"]
 
 
 def _bill(bill: Bill | None) -> list[str]:
@@ -83,12 +95,12 @@ def _bill(bill: Bill | None) -> list[str]:
         return []
     from hwsim.views.summary import costs
 
-    return [line for title, text in costs.lines(bill) for line in titled(title, text)]
+    return [line for title, text in costs.lines(bill) for line in _fact(title, text)]
 
 
 def _sure(sure: Interval | None) -> list[str]:
     """The lines of an interval."""
-    return [] if sure is None else titled(intervals.TITLE, intervals.line(sure))
+    return [] if sure is None else _fact(intervals.TITLE, intervals.line(sure))
 
 
 @invariants.guarded
@@ -105,29 +117,32 @@ def searched(
 
     bill: the bill of the first plan.
     """
-    out = [title, *titled("plans", f"{plans.tried:,} tried, {plans.fitting:,} fit; {framework}")]
-    if plans.left:
-        out += titled("not tried", not_tried(plans.left))
-    if any(plans.left.values()):
-        out += titled("no best", "sequences this long are usually split: `--plan every`, or --cp")
+    out = [title, ""]
     if plans.nearest is not None:
         laid = plans.nearest.laid
-        out += titled("nearest", f"{plan_text(laid)}: {_fits(plans.nearest.memory, plans.nearest.verdict, size, '')}")
+        out[:0] = ["no plan fits in memory"]
+        out += _fact("closest", f"{plan_text(laid)}: {_fits(plans.nearest.memory, plans.nearest.verdict, size, '')}")
+    else:
+        laid = plans.steps[0].laid
+        out += _fact("fastest plan", f"{plan_text(laid)}: {format_quantity(plans.steps[0].seconds, 's')} per step")
+    if laid.unit == "tokens":
+        longest = LONGEST if assumed(laid) else ""
+        out += _fact("batch", f"{laid.plan.global_batch:,} sequences of {laid.sequence:,} tokens{longest}")
+    out += _fact("search", f"{plans.tried:,} plans tried, {plans.fitting:,} fit; {framework}")
+    if plans.left:
+        out += _fact("not tried", not_tried(plans.left))
+    if any(plans.left.values()):
+        out += _fact("", "such long sequences are usually split: --plan every, or --cp")
+    if plans.nearest is not None:
         return "\n".join(out) + "\n"
     unit = plans.steps[0].laid.unit
-    if unit == "tokens":
-        laid = plans.steps[0].laid
-        out += titled(
-            "batch", f"{laid.plan.global_batch:,} sequences of {laid.sequence:,} tokens{LONGEST if assumed(laid) else ''}"
-        )
-    titles = ["step", "MFU", f"{unit}/s", "memory", "tp", "pp", "dp", "batch", "sharding", "recompute"]
-    rows = []
     more = _more_axes(plans.steps[:top])
-    titles[6:6] = more
+    titles = ["step", "MFU", f"{unit}/s", "GPU memory", "tp", "pp", *more, "dp", "microbatch", "sharding", "recompute"]
+    rows = []
     for step in plans.steps[:top]:
         plan = step.laid.plan
         rows.append([
-            format_quantity(step.seconds, "s"), _part(step.mfu), prefixed(step.tokens_per_second),
+            format_quantity(step.seconds, "s"), _part(step.mfu), counted(step.tokens_per_second),
             format_quantity(step.memory.total, "B") + ("" if step.verdict == "fits" else " tight"),
             str(plan.tp), str(plan.pp), *(_axis(plan, name) for name in more), str(step.laid.dp),
             f"{plan.microbatch} x {step.laid.microbatches}", _sharding(plan), plan.recompute,
@@ -139,9 +154,9 @@ def searched(
     left = plans.fitting - len(rows)
     if left:
         following = plans.steps[min(top, len(plans.steps) - 1)]
-        out.append(f"  and {left:,} more, none faster than {format_quantity(following.seconds, 's')}")
+        out.append(f"  {left:,} more, {format_quantity(following.seconds, 's')} or slower (--top N)")
     if bill is not None:
-        out += ["", "the first of them", *_bill(bill)]
+        out += ["", "cost of the fastest plan", *_bill(bill)]
     return "\n".join(out) + "\n"
 
 
@@ -150,34 +165,36 @@ def inference(
     service: Service, title: str, framework: str, size: float | None, sure: Interval | None = None, bill: Bill | None = None
 ) -> str:
     """A batch in a screenful."""
-    groups = f"; {service.copies} such groups" if service.copies > 1 else ""
-    out = [title, *titled("plan", f"tp {service.tp}, {service.dtype}; {framework}{groups}")]
-    if service.formats is not None:
-        out += titled("weights", service.formats)
-    prompts = f"{service.batch} x {service.prompt:,} tokens"
+    out = [*_short_of(service.memory, service.verdict, size), title, ""]
+    prompts = f"{service.batch} prompt{'s' if service.batch > 1 else ''} of {service.prompt:,} tokens"
     if service.steps is None:
-        out += titled("prefill", f"{format_quantity(service.seconds, 's')} for {prompts}")
+        out += _fact("prefill", f"{format_quantity(service.seconds, 's')} for {prompts}")
+        out += _sure(sure)
     else:
         begin, end = service.steps
         began = f"{format_quantity(begin.seconds, 's')} after {service.prompt:,} tokens"
         ended = f"{format_quantity(end.seconds, 's')} at the end"
-        out += titled("token", f"{format_quantity(service.seconds, 's')} in the mean: {began}, {ended}")
-        waits = f", {format_quantity(service.waits, 's')} of it at the server's door" if service.waits else ""
-        out += titled("first token", f"{format_quantity(service.first_token, 's')} for {prompts}{waits}")
-        out += titled("all", f"{format_quantity(service.total, 's')} until each prompt has its {service.output:,} tokens")
-    out += _sure(sure)
-    throughput = f"{prefixed(service.tokens_per_second)} tokens/s"
+        out += _fact("TPOT", f"{format_quantity(service.seconds, 's')} on average: {began}, {ended}")
+        out += _sure(sure)
+        waits = f", including {format_quantity(service.waits, 's')} of scheduling and tokenization" if service.waits else ""
+        out += _fact("TTFT", f"{format_quantity(service.first_token, 's')} for {prompts}{waits}")
+        out += _fact("end to end", f"{format_quantity(service.total, 's')} for {service.output:,} output tokens")
+    throughput = f"{counted(service.tokens_per_second)} tokens/s"
     if service.copies > 1:
-        throughput += f", {prefixed(service.copies * service.tokens_per_second)} of all groups"
-    out += titled("throughput", throughput)
-    out += titled("memory", _fits(service.memory, service.verdict, size, " on each GPU"))
+        throughput += f" per replica, {counted(service.copies * service.tokens_per_second)} on all {service.copies}"
+    out += _fact("throughput", throughput)
+    out += _fact("parallel plan", f"tp {service.tp}, {service.dtype}, batch {service.batch}")
+    out += _fact("software", framework)
+    if service.formats is not None:
+        out += _fact("weights", service.formats)
+    out += _fact("GPU memory", _fits(service.memory, service.verdict, size, ""))
     if service.capacity == 0:
-        out += titled("room", "none for keys and values: the weights leave nothing of what the server takes")
+        out += _fact("KV cache", "none: the weights leave no memory for it")
     elif service.capacity is not None:
-        held = f"{service.held:,} such sequences" if service.held else "not one such sequence"
-        out += titled("room", f"keys and values of {service.capacity:,} tokens in what the server takes, {held}")
+        held = f"{service.held:,} such sequences" if service.held else "less than one such sequence"
+        out += _fact("KV cache", f"{service.capacity:,} tokens, {held}")
     out += _bill(bill)
-    return "\n".join([*out, "", *_shares(service.shares), "", *_kinds(service.memory)]) + "\n"
+    return "\n".join([*out, "", *_tables(service.shares, service.memory)]) + "\n"
 
 
 @invariants.guarded
@@ -192,13 +209,15 @@ def batch(
     bill: Bill | None = None,
 ) -> str:
     """A batch through a network in a screenful."""
-    out = [title, *titled("plan", f"on one GPU, {dtype}; {framework}")]
-    out += titled("batch", f"{format_quantity(forward.seconds, 's')} for {examples:,} example" + ("s" if examples > 1 else ""))
+    count = f"{examples:,} example{'s' if examples > 1 else ''}"
+    out = [*_short_of(forward.memory, forward.verdict, size), title, ""]
+    out += _fact("forward pass", f"{format_quantity(forward.seconds, 's')} for {count} on one GPU")
     out += _sure(sure)
-    out += titled("throughput", f"{prefixed(examples / forward.seconds)} examples/s")
-    out += titled("memory", _fits(forward.memory, forward.verdict, size, " on the GPU"))
+    out += _fact("throughput", f"{counted(examples / forward.seconds)} examples/s per GPU; {dtype}")
+    out += _fact("software", framework)
+    out += _fact("GPU memory", _fits(forward.memory, forward.verdict, size, ""))
     out += _bill(bill)
-    return "\n".join([*out, "", *_shares(forward.shares), "", *_kinds(forward.memory)]) + "\n"
+    return "\n".join([*out, "", *_tables(forward.shares, forward.memory)]) + "\n"
 
 
 # ---- JSON ----
@@ -333,32 +352,30 @@ def _memory(found: Footprint, size: float | None) -> dict[str, Any]:
 # ---- text ----
 
 
-def _shares(shares: Mapping[str, float]) -> Iterator[str]:
-    """A row for each, the largest first."""
+def _tables(shares: Mapping[str, float], found: Footprint) -> Iterator[str]:
+    """Time by kind of work, and beside it memory by kind, the largest first."""
     total = math.fsum(shares.values())
-    shown = sorted(((each, name) for name, each in shares.items() if each > 0), reverse=True)
-    rows = [(NAMES.get(name, name), format_quantity(each, "s"), each / total) for each, name in shown]
-    yield from _barred(("kind of work", "time", "share"), rows)
+    work = sorted(((each, name) for name, each in shares.items() if each > 0), reverse=True)
+    held = sorted(((getattr(found, kind), kind) for kind in KINDS if getattr(found, kind) > 0), reverse=True)
+    left = _shared("activity", "time", [(NAMES.get(name, name), format_quantity(each, "s"), each / total) for each, name in work])
+    rows = [(SAID.get(kind, kind), format_quantity(each, "B"), each / found.total) for each, kind in held]
+    right = _shared("memory", "per GPU", rows, indent=0)
+    width = max(map(len, left)) + GAP
+    for one, other in zip_longest(left, right, fillvalue=""):
+        yield f"{one:<{width}}{other}".rstrip()
 
 
-def _kinds(found: Footprint) -> Iterator[str]:
-    """A row for each kind of memory that is used."""
-    held = [(kind, getattr(found, kind)) for kind in KINDS]
-    rows = [(SAID.get(kind, kind), format_quantity(each, "B"), each / found.total) for kind, each in held if each > 0]
-    yield from _barred(("memory", "on a GPU", "share"), rows)
-
-
-def _barred(titles: tuple[str, str, str], rows: Sequence[tuple[str, str, float]]) -> Iterator[str]:
-    name = max(map(len, NAMES.values()))
-    cells = ((said, each, f"{bar(share)} {format_share(share):>6}") for said, each, share in rows)
-    yield from table([titles, *cells], f"<{name} > <")
+def _shared(title: str, amount: str, rows: Sequence[tuple[str, str, float]], indent: int = 2) -> list[str]:
+    return aligned([
+        Column(title, [name for name, _, _ in rows], right=False),
+        Column(amount, [text for _, text, _ in rows]),
+        Column("share", [f"{bar(share)} {format_share(share):>6}" for _, _, share in rows], right=False),
+    ], indent=indent)  # fmt: skip
 
 
 def _fits(found: Footprint, verdict: str, size: float | None, where: str) -> str:
     has = "" if size is None else f" of {format_quantity(size, 'B')}"
-    needed = f"{format_quantity(found.total, 'B')}{has}{where}"
-    told = verdict.partition(" on ")[0]
-    return f"OUT OF MEMORY: {needed}: {told}" if told.startswith("does not fit") else f"{needed}: {told}"
+    return f"{format_quantity(found.total, 'B')}{has}{where}: {verdict.partition(' on ')[0]}"
 
 
 def _part(fraction: float) -> str:
