@@ -36,6 +36,7 @@ from hwsim.results.invariants import document
 @click.option("--period", metavar="TIME", help="Period of use, for workloads without an end: 1 year.")
 @click.option("--simulate", type=click.IntRange(min=0), metavar="N",
               help="Simulate up to N options near the best (default: 20; 0: closed form only).")  # fmt: skip
+@click.option("-v", "--verbose", is_flag=True, help="Add the best options, the Pareto frontier, all numbers, prices and reasons.")
 @click.option("--json", "as_json", is_flag=True, help="Print all numbers as JSON (hwsim: plan/1).")
 @click.option("--plot", type=FILE, metavar="FILE", help="Write a figure of the Pareto frontier (.png, .svg or .pdf).")
 @click.option("--report", type=FILE, metavar="FILE", help="Write an HTML page.")
@@ -44,6 +45,7 @@ def command(
     sources: tuple[str, ...],
     settings: dict[str, str],
     as_json: bool,
+    verbose: bool,
     plot: Path | None,
     report: Path | None,
     journal: Path | None,
@@ -67,7 +69,11 @@ def command(
     with in_words(), progress(shown=sys.stderr.isatty(), unit="simulations") as shown:
         tree = asked(*sources, settings, options) if len(sources) == 2 else over(sources[0], settings, options)
         answer = plan(read_question(tree), journal=journal, progress=shown)
-    with answered(lambda: click.echo(document(answer.to_json()) if as_json else folded(str(answer)), nl=False)):
+
+    def show() -> None:
+        click.echo(document(answer.to_json()) if as_json else folded(answer.summary(verbose=verbose)), nl=False)
+
+    with answered(show):
         write_files([(plot if answer.options else None, answer.plot), (report, answer.report)])
     if answer.best is None:
         click.get_current_context().exit(EXIT_VIOLATED)

@@ -108,9 +108,13 @@ class Answer(Drawn):
         return write(path, render(self))
 
     def __str__(self) -> str:
+        return self.summary()
+
+    def summary(self, *, verbose: bool = False) -> str:
+        """The text that `hwsim plan` prints; verbose: as with -v."""
         from hwsim.planning.say import text
 
-        return text(self)
+        return text(self, verbose=verbose)
 
 
 def where(values: tuple[tuple[str, object], ...]) -> str:
@@ -142,7 +146,7 @@ def lifted(answer: Answer, group: Group) -> Group:
     if nearest is None:
         return group
     _, _, path, value, holds = nearest
-    end = "does" if holds else "does, but breaks another constraint"
+    end = "meets it" if holds else "meets it, but breaks another constraint"
     return replace(group, reason=group.reason.lifted(f"{short(path)}={value} {end}"))
 
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
+from hwsim.doors import Fact
 from hwsim.formats import percent
 from hwsim.planning.answer import Answer, where
 from hwsim.planning.choosing import axes_of
@@ -18,7 +19,7 @@ from hwsim.views.report import page
 from hwsim.views.report.sections import Bar, Bars, Cell, Column, Lines, Page, Picture, Section, Table
 
 ROWS: Final = 300
-HEAD: Final = frozenset({"best", "nearest", "plan", "wanted", "must hold", "as good"})
+HEAD: Final = frozenset({"best", "best tried", "closest", "parallel plan", "tied with", "ruled out"})
 
 
 def render(answer: Answer) -> Iterable[bytes]:
@@ -29,7 +30,7 @@ def render(answer: Answer) -> Iterable[bytes]:
 def of_answer(answer: Answer) -> Page:
     """The page as data."""
     lines = list(facts(answer))
-    above = [f"{title.capitalize()}: {text}" for title, text in lines if title in HEAD and title != "best"]
+    above = [f"{fact.label.capitalize()}: {fact.text}" for fact in lines if fact.label in HEAD]
     return Page(heading(answer), _sentence(answer), above, (), list(_sections(answer, lines)))
 
 
@@ -37,30 +38,32 @@ def _sentence(answer: Answer) -> str:
     """The best option with what it was chosen by, and the range of that."""
     best = answer.best
     if best is None:
-        return "Nothing meets the requirements"
+        return "No option meets the requirements"
     amounts = []
     for quantity, _ in axes_of(answer.question)[:1]:
         amount, shown = best.numbers.get(quantity.key), quantity.measure.shown
         if amount is not None:
             sure = f" ({quantity.measure.between(amount.low, amount.high)}, 90 %)" if amount.high > amount.low else ""
             amounts.append(f"{quantity.title} {shown(amount.value)}{sure}")
-    return ": ".join([where(best.point.shown) or "as the files say", *amounts])
+    return ": ".join([where(best.point.shown) or "as the files are", *amounts])
 
 
-def _sections(answer: Answer, lines: Sequence[tuple[str, str]]) -> Iterator[Section]:
-    yield Lines("In figures", [f"{title}: {text}" for title, text in lines if title not in HEAD])
+def _sections(answer: Answer, lines: Sequence[Fact]) -> Iterator[Section]:
+    yield Lines(
+        "Summary", [f"{fact.label}: {fact.text}" if fact.label else fact.text for fact in lines if fact.label not in HEAD]
+    )
     if len(answer.of_each) > 1:
-        yield _table(answer, "The best of each", answer.of_each)
+        yield _table(answer, "Best of each", answer.of_each)
         yield from _ranges(answer)
     if len(answer.options) > 1:
         axes, scatter = [quantity.title for quantity, _ in axes_of(answer.question)], figure(answer)
         title = (
-            f"Frontier of {', '.join(axes)}"
+            f"Pareto frontier: {', '.join(axes)}"
             if len(axes) > 1
-            else f"All that hold: {scatter.up.title} over {scatter.across.title}"
+            else f"Options that meet the requirements: {scatter.up.title} over {scatter.across.title}"
         )
-        yield Picture(title, b"".join(drawn(scatter, ".svg")), "all options that hold; the frontier marked")
-        yield _table(answer, "All that hold", answer.options[:ROWS], marked=answer.frontier)
+        yield Picture(title, b"".join(drawn(scatter, ".svg")), "options that meet the requirements, with the Pareto frontier")
+        yield _table(answer, "Options that meet the requirements", answer.options[:ROWS], marked=answer.frontier)
     if answer.groups:
         yield _reasons(answer)
 
@@ -78,10 +81,11 @@ def _ranges(answer: Answer) -> Iterator[Section]:
     note = ""
     if best.value > 0:
         more = percent(near.value / best.value - 1, "+.0f")
-        note = (
-            f"The order changes where {quantity.title} of {where(first.point.shown)} is {more}: then {where(second.point.shown)}."
-        )
-    yield Bars(f"{quantity.title[:1].upper()}{quantity.title[1:]}, 9 of 10", bars, centre=best.value, note=note, shown=shown)
+        crossed = f"{quantity.title} of {where(first.point.shown)} is {more}"
+        note = f"Break-even: if {crossed}, {where(second.point.shown)} is as good."
+    yield Bars(
+        f"{quantity.title[:1].upper()}{quantity.title[1:]}, 90 % interval", bars, centre=best.value, note=note, shown=shown
+    )
 
 
 def _table(answer: Answer, title: str, options: Sequence[Option], marked: Sequence[Option] = ()) -> Table:
@@ -92,13 +96,13 @@ def _table(answer: Answer, title: str, options: Sequence[Option], marked: Sequen
         for place in range(len(options))
     ]  # fmt: skip
     stand_out = frozenset(place for place, each in enumerate(options) if each.point.number in front)
-    note = "Marked: no other option is better in every axis." if stand_out else ""
+    note = "Marked: Pareto frontier, no other option is better in every axis." if stand_out else ""
     return Table(title, [Column(column.heading, column.right) for column in made], rows, stand_out, note)
 
 
 def _reasons(answer: Answer) -> Table:
-    names = [Column("options", right=True), Column("nearest"), Column("constraint"), Column("why"), Column("over by", right=True),
-             Column("what would lift it")]  # fmt: skip
+    names = [Column("options", right=True), Column("closest miss"), Column("requirement"), Column("value"),
+             Column("off by", right=True), Column("what would meet it")]  # fmt: skip
     rows = [
         (
             Cell(f"{len(group.numbers):,}", len(group.numbers)),
@@ -110,7 +114,7 @@ def _reasons(answer: Answer) -> Table:
         )
         for group in answer.groups
     ]
-    return Table(f"Why not the other {len(answer.rejected):,}", names, rows)
+    return Table(f"Rejected ({len(answer.rejected):,})", names, rows)
 
 
 __all__ = ["of_answer", "render"]

@@ -34,8 +34,18 @@ class Reason:
     excess: float = INFINITE
     lift: str = ""
 
+    @property
+    def told(self) -> str:
+        """What it needs and what would lift it."""
+        return self.text + (f"; {self.lift}" if self.lift else "")
+
+    @property
+    def brief(self) -> str:
+        """The same without details in brackets."""
+        return self.text.partition(" (")[0] + (f"; {self.lift}" if self.lift else "")
+
     def __str__(self) -> str:
-        return f"{self.constraint}: {self.text}" + (f"; {self.lift}" if self.lift else "")
+        return f"{self.constraint}: {self.told}"
 
     def lifted(self, text: str) -> Reason:
         """The reason with what would lift it."""
