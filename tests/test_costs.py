@@ -8,12 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hwsim import api
-from hwsim.cli import main
 from hwsim.costs import (
     Amount,
     Energy,
@@ -34,6 +32,7 @@ from hwsim.costs.power import BEND, BESIDES
 from hwsim.results.result import Result
 from hwsim.ticks import FEMTO
 from hwsim.units import DAY, YEAR
+from tests.command import hwsim
 from tests.test_train_checks import CLUSTER, training
 
 PARTS = """
@@ -59,18 +58,6 @@ def energy(machine: Any, workload: Any, site: Site | None = None, **options: Any
     found = energy_of(api.simulate(machine, workload, expect=False, **options), site)
     assert found is not None
     return found
-
-
-def hwsim(*arguments: object) -> str:
-    done = CliRunner().invoke(main, [str(each) for each in arguments])
-    assert done.exit_code == 0, done.output
-    return done.output
-
-
-def refused(*arguments: object) -> str:
-    done = CliRunner().invoke(main, [str(each) for each in arguments])
-    assert done.exit_code == 2
-    return done.output
 
 
 # ---- energy: closed forms, and another way to the same number
@@ -382,26 +369,26 @@ def files(tmp_path: Path) -> Path:
 
 def test_simulate_says_cost_if_it_is_asked_for(files: Path) -> None:
     both = files / "m.yaml", files / "w.yaml"
-    assert "unknown, as these have no price: cpu" in hwsim("simulate", *both)  # its file has prices
+    assert "unknown, as these have no price: cpu" in hwsim("simulate", *both).output  # its file has prices
     (files / "bare.yaml").write_text(MACHINE.replace(", price: {purchase: 10000 USD, on_demand: 2 USD/h}", ""))
-    assert "energy" not in hwsim("simulate", files / "bare.yaml", files / "w.yaml")
-    printed = hwsim("simulate", *both, "--prices", files / "p.yaml")
+    assert "energy" not in hwsim("simulate", files / "bare.yaml", files / "w.yaml").output
+    printed = hwsim("simulate", *both, "--prices", files / "p.yaml").output
     assert "energy       1.17 kJ at the meter (PUE 1.2)" in printed
     assert "cost         bought: " in printed
-    rented = hwsim("simulate", *both, "--prices", files / "p.yaml", "--rent", "on-demand")
+    rented = hwsim("simulate", *both, "--prices", files / "p.yaml", "--rent", "on-demand").output
     assert "4 USD an hour, 35 k USD a year" in rented
-    assert "CO2" in hwsim("simulate", *both, "--site", "pue=1.1,grid=50 g/kWh")
+    assert "CO2" in hwsim("simulate", *both, "--site", "pue=1.1,grid=50 g/kWh").output
 
 
 def test_energy_is_always_in_the_document(files: Path) -> None:
     both = files / "m.yaml", files / "w.yaml"
     (files / "bare.yaml").write_text(MACHINE.replace(", price: {purchase: 10000 USD, on_demand: 2 USD/h}", ""))
-    assert json.loads(hwsim("simulate", files / "bare.yaml", files / "w.yaml", "--json"))["cost"] is None
-    plain = json.loads(hwsim("simulate", *both, "--json"))
+    assert json.loads(hwsim("simulate", files / "bare.yaml", files / "w.yaml", "--json").output)["cost"] is None
+    plain = json.loads(hwsim("simulate", *both, "--json").output)
     assert plain["cost"]["missing"] == ["cpu"]
     assert plain["energy"]["joules"]["value"] == pytest.approx(energy(MACHINE, WORKLOAD).joules.value)
     assert math.fsum(each["joules"] for each in plain["energy"]["parts"]) == pytest.approx(plain["energy"]["joules"]["value"])
-    priced = json.loads(hwsim("simulate", *both, "--json", "--prices", files / "p.yaml"))
+    priced = json.loads(hwsim("simulate", *both, "--json", "--prices", files / "p.yaml").output)
     assert priced["cost"]["total_usd"]["value"] == pytest.approx(
         math.fsum(each["usd"]["value"] for each in priced["cost"]["items"])
     )
@@ -410,11 +397,11 @@ def test_energy_is_always_in_the_document(files: Path) -> None:
 
 def test_rows_of_a_sweep_are_compared_by_energy_and_cost(files: Path) -> None:
     swept = "sweep", files / "m.yaml", files / "w.yaml", "--vary", "machine.gpu.power.loaded=400 W,800 W"
-    assert "978 J" in hwsim(*swept, "--by", "energy")
-    cheap, dear = json.loads(hwsim(*swept, "--by", "cost", "--json", "--prices", files / "p.yaml", "--workers", 1))["rows"]
+    assert "978 J" in hwsim(*swept, "--by", "energy").output
+    cheap, dear = json.loads(hwsim(*swept, "--by", "cost", "--json", "--prices", files / "p.yaml", "--workers", 1).output)["rows"]
     assert cheap["measures"]["cost_usd"] < dear["measures"]["cost_usd"]
-    assert "it takes a price of every part: --prices" in refused(*swept, "--by", "cost")
-    assert "it takes the carbon of a grid" in refused(*swept, "--by", "carbon")
+    assert "it takes a price of every part: --prices" in hwsim(*swept, "--by", "cost", code=2).output
+    assert "it takes the carbon of a grid" in hwsim(*swept, "--by", "carbon", code=2).output
 
 
 def test_a_training_costs_what_its_tokens_cost(files: Path) -> None:
@@ -433,8 +420,8 @@ def test_a_training_costs_what_its_tokens_cost(files: Path) -> None:
         "on-demand",
     )
     (files / "p.yaml").write_text("hwsim: prices/1\nmachines: {dgx-h100: {on_demand: 24 USD/h}}\n")
-    one = json.loads(hwsim(*estimated, "--prices", files / "p.yaml"))
-    two = json.loads(hwsim(*estimated, "--prices", files / "p.yaml", "--nodes", 2))
+    one = json.loads(hwsim(*estimated, "--prices", files / "p.yaml").output)
+    two = json.loads(hwsim(*estimated, "--prices", files / "p.yaml", "--nodes", 2).output)
     assert one["cost"]["total_usd"]["value"] == pytest.approx(24 * one["training"]["seconds"] / 3600)
     assert one["each"][0]["cost_usd"]["value"] * 1e6 == pytest.approx(one["cost"]["total_usd"]["value"])
     assert two["cost"]["total_usd"]["value"] == pytest.approx(2 * 24 * two["training"]["seconds"] / 3600)
@@ -468,4 +455,4 @@ def test_a_training_of_a_run_has_the_bill_of_all_of_it() -> None:
     ],
 )
 def test_options_that_say_nothing_are_refused(files: Path, options: tuple[str, ...], said: str) -> None:
-    assert said in " ".join(refused("simulate", files / "m.yaml", files / "w.yaml", *options).split())
+    assert said in " ".join(hwsim("simulate", files / "m.yaml", files / "w.yaml", *options, code=2).output.split())

@@ -10,13 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import hwsim
 from hwsim.api import Run, prepare
-from hwsim.cli import main
 from hwsim.communication.algorithms import Algorithm
 from hwsim.communication.algorithms.halving_doubling import HalvingDoubling
 from hwsim.communication.algorithms.hierarchical import Hierarchical
@@ -28,6 +26,7 @@ from hwsim.demand import Cost
 from hwsim.graph.fold import Fold, quotient
 from hwsim.results.differences import differences
 from hwsim.spec import SpecError
+from tests import command
 
 Spec = dict[str, Any]
 
@@ -355,40 +354,34 @@ def files(tmp_path: Path) -> tuple[str, str]:
     return str(machine), str(workload)
 
 
-def hwsim_simulate(*words: str) -> Result:
-    return CliRunner().invoke(main, ["simulate", *words])
-
-
 def test_fold_check_says_that_all_ops_are_the_same(files: tuple[str, str]) -> None:
-    found = hwsim_simulate(*files, "--fold-check", "-q")
-    assert found.exit_code == 0
+    found = command.hwsim("simulate", *files, "--fold-check", "-q")
     assert "of 64 ranks are those of the" in found.stderr
 
 
 def test_fold_check_exits_with_3_where_an_op_differs(files: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hwsim.results.differences.differences", lambda *_: iter(["op 3 of gpu5 is late"]))
-    found = hwsim_simulate(*files, "--fold-check", "-q")
-    assert found.exit_code == 3
+    found = command.hwsim("simulate", *files, "--fold-check", "-q", code=3)
     assert "fold check: op 3 of gpu5 is late" in found.stderr
 
 
 def test_any_rank_s_ops_can_be_asked_for(files: tuple[str, str]) -> None:
-    rows = json.loads(hwsim_simulate(*files, "--json", "--ops", "--rank", "37").stdout)["ops"]
+    rows = json.loads(command.hwsim("simulate", *files, "--json", "--ops", "--rank", "37").stdout)["ops"]
     assert {row["device"] for row in rows} == {"gpu37"}
     assert rows == [
         {**row, "op": mine["op"]}
         for mine, row in zip(
             rows,
-            json.loads(hwsim_simulate(*files, "--json", "--ops", "--rank", "37", "--no-fold").stdout)["ops"],
+            json.loads(command.hwsim("simulate", *files, "--json", "--ops", "--rank", "37", "--no-fold").stdout)["ops"],
             strict=True,
         )
     ]
-    assert "0 to 63" in hwsim_simulate(*files, "--json", "--ops", "--rank", "64").stderr
+    assert "0 to 63" in command.hwsim("simulate", *files, "--json", "--ops", "--rank", "64").stderr
 
 
 def test_a_summary_says_which_ranks_were_simulated(files: tuple[str, str]) -> None:
-    assert "64 in 1 classes: gpu0 + 63 alike" in hwsim_simulate(*files).stdout
-    assert "alike" not in hwsim_simulate(*files, "--no-fold").stdout
+    assert "64 in 1 classes: gpu0 + 63 alike" in command.hwsim("simulate", *files).stdout
+    assert "alike" not in command.hwsim("simulate", *files, "--no-fold").stdout
 
 
 def test_a_folded_graph_goes_through_a_file(tmp_path: Path) -> None:

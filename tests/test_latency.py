@@ -123,7 +123,6 @@ def test_a_machine_of_one_disk_has_the_rows_of_that_disk(tmp_path: Path) -> None
 def test_the_text_and_the_json_have_the_same_rows() -> None:
     printed = hwsim("latency", TEXT)
     found = json.loads(hwsim("latency", TEXT, "--json").stdout)
-    assert printed.exit_code == 0
     assert all(row["name"] in printed.stdout for row in found["rows"])
     assert not any(row["name"] in printed.stdout for row in found["left_out"])
     every = hwsim("latency", TEXT, "--all").stdout
@@ -144,7 +143,6 @@ def test_the_json_keeps_its_keys() -> None:
 
 def test_a_row_is_explained_with_the_sources_of_its_numbers() -> None:
     done = hwsim("latency", TEXT, "--explain", "mispredict")
-    assert done.exit_code == 0
     assert "16" in done.stdout
     assert "core.mispredict: d2l 13.4" in done.stdout
     assert "not on this machine" in hwsim("latency", TEXT, "--explain", "wifi-4kb").stdout
@@ -161,8 +159,7 @@ def test_a_row_is_explained_with_the_sources_of_its_numbers() -> None:
     ],
 )
 def test_mistakes_are_exit_2_and_say_what_to_write(arguments: tuple[str, ...], said: str) -> None:
-    done = hwsim("latency", *arguments)
-    assert done.exit_code == 2
+    done = hwsim("latency", *arguments, code=2)
     assert said in done.stderr
     assert done.stdout == ""
 
@@ -170,7 +167,6 @@ def test_mistakes_are_exit_2_and_say_what_to_write(arguments: tuple[str, ...], s
 def test_the_machine_may_be_standard_input() -> None:
     text = "hwsim: machine/1\nclass: ideal\nparts: {disk: {kind: disk, use: d2l-hdd}}\n"
     done = hwsim("latency", "-", stdin=text)
-    assert done.exit_code == 0
     assert done.stdout.startswith("latency numbers  on  machine\n")
 
 
@@ -178,15 +174,14 @@ def test_a_machine_that_says_nothing_has_no_rows_and_no_figure(tmp_path: Path) -
     path = tmp_path / "one.yaml"
     path.write_text("hwsim: machine/1\nclass: ideal\nparts: {psw: {kind: switch}}\n")
     done = hwsim("latency", path)
-    assert done.exit_code == 0
     assert "--all says what is missing" in done.stdout
-    assert hwsim("latency", path, "--plot", tmp_path / "a.png").exit_code == 2
+    hwsim("latency", path, "--plot", tmp_path / "a.png", code=2)
 
 
 @pytest.mark.parametrize("suffix", [".svg"])  # the others: tests/test_roofline.py
 def test_the_figure_is_written_and_is_the_same_twice(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"rows{suffix}"
-    assert hwsim("latency", TEXT, "--plot", path).exit_code == 0
+    hwsim("latency", TEXT, "--plot", path)
     assert path.stat().st_size > 5_000
     machine = api.load_machine(TEXT)
     assert list(figure(latencies(machine), Heading(machine.name), suffix)) == [path.read_bytes()]

@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from click.testing import CliRunner
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 import hwsim
-from hwsim.cli import main
+from tests import command
 
 MACHINE: Final = """\
 hwsim: machine/1
@@ -117,11 +116,11 @@ def numbers(value: Any) -> Iterator[float]:
             yield from numbers(each)
 
 
-def told(folder: Path, command: str, monkeypatch: pytest.MonkeyPatch) -> list[float]:
+def told(folder: Path, words: str, monkeypatch: pytest.MonkeyPatch) -> list[float]:
     monkeypatch.chdir(folder)
-    done = CliRunner().invoke(main, command.split(), prog_name="hwsim")
+    done = command.hwsim(*words.split(), code=None)
     assert done.exit_code in (0, 3), done.output
-    if "--json" not in command:
+    if "--json" not in words:
         return []
     document, _ = json.JSONDecoder().raw_decode(done.stdout)
     return sorted(numbers(document))
@@ -148,7 +147,7 @@ def test_a_written_run_compares_with_a_profile_whatever_its_parts_are_called(
         folder = tmp_path / str(at)
         written(folder, names, TRAIN)
         told(folder, "export kineto m.yaml w.yaml -o out", monkeypatch)
-        run = CliRunner().invoke(main, ["simulate", "m.yaml", "w.yaml", "--json", "--ops"])
+        run = command.hwsim("simulate", "m.yaml", "w.yaml", "--json", "--ops")
         (folder / "run.json").write_text(run.stdout, encoding="utf-8")
         found.append(told(folder, "compare run.json out --json", monkeypatch))
     assert all(each == pytest.approx(found[0], rel=1e-9) for each in found[1:])

@@ -11,18 +11,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from numpy.typing import NDArray
 
 import hwsim
 from hwsim import api
-from hwsim.cli import main
 from hwsim.engine import simulate
 from hwsim.graph.files import COLUMNS, load_graph, save_graph
 from hwsim.graph.flat import flatten
 from hwsim.graph.opgraph import OpGraph, Queue
 from hwsim.spec import SpecError, reading
+from tests import command
 from tests.engine_graphs import graph_of
 from tests.strategies import graphs, make_block
 
@@ -69,11 +68,9 @@ def test_errors_of_formulas_come_back_from_a_file(tmp_path: Path) -> None:
 
 def test_the_command_line_takes_a_graph_for_a_workload(tmp_path: Path) -> None:
     path = save_graph(api.prepare("d2l-laptop", "d2l/async-loop").graph, tmp_path / "loop.npz")
-    ran = CliRunner().invoke(main, ["simulate", "d2l-laptop", str(path)])
-    assert ran.exit_code == 0, ran.output
+    ran = command.hwsim("simulate", "d2l-laptop", path)
     assert "30.0 ms" in ran.output
-    refused = CliRunner().invoke(main, ["simulate", "d2l-laptop", str(path), "--set", "n=3"])
-    assert refused.exit_code == 2
+    refused = command.hwsim("simulate", "d2l-laptop", path, "--set", "n=3", code=2)
     assert "nothing can be set" in refused.output
 
 

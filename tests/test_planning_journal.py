@@ -12,14 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 from hwsim.api import simulate
-from hwsim.cli import main
 from hwsim.planning import Answer, plan
 from hwsim.planning.options import Option
 from hwsim.planning.searching import Searching
 from hwsim.spec import SpecError
+from tests.command import hwsim
 from tests.planning_cases import CORE, LOOP, asked, looped
 
 # ---- journal
@@ -149,9 +148,8 @@ def test_a_part_without_a_price_is_named() -> None:
     ("given", "said"), [("n=[1,2", "this is not YAML"), ("nn=3", "no parameter 'nn'"), ("n=", "value is missing")]
 )
 def test_a_mistake_of_a_flag_has_the_place_of_that_flag(given: str, said: str) -> None:
-    done = CliRunner().invoke(main, ["plan", "d2l-laptop", "d2l/async-loop", "--vary", "blocking=true,false", "--set", given,
-                                     "--minimise", "time"])  # fmt: skip
-    assert done.exit_code == 2
+    asked = ("plan", "d2l-laptop", "d2l/async-loop", "--vary", "blocking=true,false", "--minimise", "time")
+    done = hwsim(*asked, "--set", given, code=2)
     assert re.search(r"^--set\b.*" + said, done.stderr, re.MULTILINE)
     assert "--vary" not in done.stderr
 

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 import hwsim
-from hwsim.cli import main
 from hwsim.families.services.actors import play
+from tests import command
 from tests.service_cases import MACHINE, busy, workload
 
 RING: dict[str, Any] = {"device": "cpu", "workers": 1}
@@ -87,8 +86,7 @@ def test_a_deadlock_is_no_success(tmp_path: Path) -> None:
     machine, circle = tmp_path / "machine.json", tmp_path / "ring.json"
     machine.write_text(json.dumps(MACHINE))
     circle.write_text(json.dumps(workload(ring(chance="99.99 %"), requests=10)))
-    told = CliRunner().invoke(main, ["simulate", str(machine), str(circle)], prog_name="hwsim")
-    assert told.exit_code == 1
+    told = command.hwsim("simulate", machine, circle, code=1)
     assert "DEADLOCK" in told.output
 
 

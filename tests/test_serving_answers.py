@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 from hwsim.api import ExpectationFailed, simulate
-from hwsim.cli import main
 from hwsim.families.serving.results import log
 from hwsim.families.serving.results.statistics import ServiceStatistics
+from tests.command import hwsim
 
 SMALL = {"kind": "transformer", "layers": 4, "hidden": 1024, "heads": 16, "vocab": 8000, "sequence": 8192}
 
@@ -64,14 +63,13 @@ def test_without_a_steady_state_no_time_holds_and_none_is_shown(tmp_path: Path) 
     assert found.overloaded
     assert found.grows_per_s == pytest.approx(1e5, rel=0.1)  # nearly all that come
     (tmp_path / "a.yaml").write_text(json.dumps(asked), encoding="utf-8")
-    told = CliRunner().invoke(main, ["simulate", "dgx-h100", str(tmp_path / "a.yaml")]).output
+    told = hwsim("simulate", "dgx-h100", tmp_path / "a.yaml").output
     assert "no steady state" in told
     assert "first token  p50" not in told
     asked["expect"] = {"machine": "dgx-a100", "ttft_p50": "at most 1 h"}
     (tmp_path / "b.yaml").write_text(json.dumps(asked), encoding="utf-8")
     for more in ([], ["--no-expect"], ["--set", "workload.infer.seed=2"]):  # none is checked, and the document has no infinity
-        said = CliRunner().invoke(main, ["simulate", "dgx-h100", str(tmp_path / "b.yaml"), "--json", *more])
-        assert said.exit_code == 0, said.output
+        said = hwsim("simulate", "dgx-h100", tmp_path / "b.yaml", "--json", *more)
         [verdict] = json.loads(said.stdout)["expect"]
         assert (verdict["status"], verdict["value"]) == ("skipped", None)
 
@@ -97,8 +95,7 @@ def test_percentiles_have_the_range_of_other_draws_where_the_run_is_long_enough(
 def test_a_figure_of_services_is_refused_in_words(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text(json.dumps(workload(requests=5)), encoding="utf-8")
     asked = ["simulate", "dgx-h100", str(tmp_path / "a.yaml"), "--plot", "services", str(tmp_path / "a.svg")]
-    told = CliRunner().invoke(main, asked)
-    assert told.exit_code == 2
+    told = hwsim(*asked, code=2)
     assert "the workload has no `services:`" in told.output
     assert "--plot serving" in told.output
 

@@ -9,10 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 import hwsim
-from hwsim.cli import main
 from hwsim.costs.amount import Amount
 from hwsim.costs.bill import Paying, bill_of
 from hwsim.costs.prices import load_prices
@@ -21,6 +19,7 @@ from hwsim.families.serving.results.scaling import Scaling
 from hwsim.families.serving.results.statistics import ServiceStatistics
 from hwsim.spec import SpecError
 from hwsim.studies.measures import measure, number
+from tests import command
 from tests.test_infer import SMALL
 from tests.test_serving_ways import only, served
 
@@ -148,7 +147,7 @@ def test_gpu_hours_are_hours_wherever_they_are_told(tmp_path: Path) -> None:
              "scale": {**RULES, "least": 2, "most": 2}}  # fmt: skip
     asked = {"hwsim": "workload/1", "infer": infer, "expect": {"gpu_hours": "at most 0.01 s"}}
     (tmp_path / "a.yaml").write_text(json.dumps(asked), encoding="utf-8")
-    said = CliRunner().invoke(main, ["simulate", "dgx-h100", str(tmp_path / "a.yaml"), "--json"])
+    said = command.hwsim("simulate", "dgx-h100", tmp_path / "a.yaml", "--json")
     document = json.loads(said.stdout)
     hours = document["serving"][0]["scaling"]["gpu_hours"]
     assert 0.0 < hours == pytest.approx(2 * document["makespan_s"] / 3600)

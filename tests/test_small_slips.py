@@ -8,10 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 import hwsim
-from hwsim.cli import main
 from hwsim.communication.choosing import _hardware
 from hwsim.communication.flows import Task
 from hwsim.communication.plan import Group
@@ -34,6 +32,7 @@ from hwsim.models.stages import adding_of
 from hwsim.spec import Mistakes, SpecError, find, read, read_text
 from hwsim.workload.events import Event, _spans
 from hwsim.workload.thread import _same_past
+from tests import command
 
 
 def test_writes_take_more_of_one_core_than_reads_where_the_domain_says_so() -> None:
@@ -121,7 +120,7 @@ def test_a_name_that_is_waited_for_in_vain_is_shown_where_it_stands(tmp_path: Pa
         hwsim.simulate("d2l-laptop", text)
     file = tmp_path / "workload.yaml"
     file.write_text(text, encoding="utf-8")
-    said = CliRunner().invoke(main, ["check", str(file)])
+    said = command.hwsim("check", file)
     assert ":4:11: there is no op or value called 'nope'" in said.output
 
 
@@ -164,7 +163,7 @@ def test_gradients_are_added_up_once_a_micro_batch() -> None:
             "megatron-deepspeed",
             "--json",
         ]
-        found[batch] = json.loads(CliRunner().invoke(main, words).stdout)["shares_s"]["accumulate"]
+        found[batch] = json.loads(command.hwsim(*words).stdout)["shares_s"]["accumulate"]
     assert found["64"] == pytest.approx(2 * found["32"])
     assert 0 < found["64"] < 0.1  # of a step of 0.6 s
 

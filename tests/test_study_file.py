@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import Result
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -37,10 +36,6 @@ def points_of(text: str) -> Points:
     mistakes.raise_if_any()
     assert found is not None
     return found
-
-
-def run(*arguments: str | Path, given: str | None = None) -> Result:
-    return hwsim("study", *map(str, arguments), stdin=given)
 
 
 # ---- points
@@ -122,8 +117,7 @@ def test_quantiles_are_drawn_evenly() -> None:
 )
 def test_a_mistake_in_points_is_said_at_its_place(points: str, said: str, tmp_path: Path) -> None:
     (tmp_path / "s.yaml").write_text(f"{HEAD}points: {points}\n")
-    found = run(tmp_path / "s.yaml")
-    assert found.exit_code == 2
+    found = hwsim("study", tmp_path / "s.yaml", code=2)
     assert said in found.stderr
     assert "hint" in found.stderr or "..1'" in said or "least" in said or "goes" in said or " is a size" in said
     assert [path.name for path in tmp_path.iterdir()] == ["s.yaml"], "nothing was begun"
@@ -132,7 +126,7 @@ def test_a_mistake_in_points_is_said_at_its_place(points: str, said: str, tmp_pa
 def test_all_mistakes_of_a_file_come_together(tmp_path: Path) -> None:
     keys = "points: {grid: {n: 1}}\nmeasure: [time, mfuu]\nset: {n: 3}\nrows: x.txt\n"
     (tmp_path / "s.yaml").write_text(f"hwsim: study/1\nmachine: no-such\nworkload: d2l/async-loop\n{keys}")
-    said = run(tmp_path / "s.yaml").stderr
+    said = hwsim("study", tmp_path / "s.yaml").stderr
     for each in (
         "no-such",
         "5:17: there is no measure 'mfuu'",
@@ -140,7 +134,7 @@ def test_all_mistakes_of_a_file_come_together(tmp_path: Path) -> None:
         "rows are written as .csv, .jsonl",
     ):
         assert each in said
-    assert hwsim("check", str(tmp_path / "s.yaml")).exit_code == 2
+    hwsim("check", str(tmp_path / "s.yaml"), code=2)
 
 
 # ---- rows
@@ -149,8 +143,8 @@ def test_all_mistakes_of_a_file_come_together(tmp_path: Path) -> None:
 def test_rows_are_the_same_in_every_form(tmp_path: Path) -> None:
     (tmp_path / "s.yaml").write_text(f"{HEAD}points: {{grid: {{n: [1, x, 3]}}}}\nmeasure: [op_count, time]\n")
     for suffix in ("csv", "jsonl"):
-        done = run(tmp_path / "s.yaml", "-o", tmp_path / f"rows.{suffix}", "--journal", tmp_path / "j")
-        assert (done.exit_code, done.stderr.splitlines()[-1:]) == (0, [f"wrote {tmp_path / f'rows.{suffix}'}"])
+        done = hwsim("study", tmp_path / "s.yaml", "-o", tmp_path / f"rows.{suffix}", "--journal", tmp_path / "j")
+        assert done.stderr.splitlines()[-1:] == [f"wrote {tmp_path / f'rows.{suffix}'}"]
     with (tmp_path / "rows.csv").open(newline="") as file:
         of_csv = list(csv.DictReader(file))
     of_lines = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()]
@@ -166,16 +160,15 @@ def test_rows_are_the_same_in_every_form(tmp_path: Path) -> None:
 
 def test_what_cannot_be_written_is_said_before_the_work(tmp_path: Path) -> None:
     (tmp_path / "s.yaml").write_text(f"{HEAD}points: {{grid: {{n: [1, 2]}}}}\n")
-    assert "there is no folder" in run(tmp_path / "s.yaml", "-o", tmp_path / "no" / "rows.csv").stderr
-    assert "rows are written as" in run(tmp_path / "s.yaml", "-o", tmp_path / "rows.xls").stderr
+    assert "there is no folder" in hwsim("study", tmp_path / "s.yaml", "-o", tmp_path / "no" / "rows.csv").stderr
+    assert "rows are written as" in hwsim("study", tmp_path / "s.yaml", "-o", tmp_path / "rows.xls").stderr
     assert not (tmp_path / "s.journal.jsonl").exists()
 
 
 def test_a_study_may_come_from_standard_input_and_hold_its_files() -> None:
     workload = "{hwsim: workload/1, let: {n: 1}, program: [{busy: {device: cpu, time: $n * 1 us}}]}"
     text = f"hwsim: study/1\nmachine: d2l-laptop\npoints: {{zip: {{n: [1, 2]}}}}\nworkload: {workload}\n"
-    done = run("-", given=text)
-    assert done.exit_code == 0
+    done = hwsim("study", "-", stdin=text)
     assert [line.split()[1] for line in done.stdout.splitlines()[3:5]] == ["1.00", "2.00"]
 
 

@@ -11,18 +11,17 @@ from typing import Any, Final
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from hypothesis import assume, given, reject, settings
 from hypothesis import strategies as st
 
 from hwsim import api, ticks
-from hwsim.cli import main
 from hwsim.engine import Deadlock, simulate
 from hwsim.graph.files import save_graph
 from hwsim.graph.opgraph import OpGraph
 from hwsim.results.timeline import Timeline
 from hwsim.spec import SpecError
 from hwsim.views.explain.explanation import Explanation, explain
+from tests.command import hwsim
 from tests.strategies import graphs, networks
 from tests.stretching import assert_in_proportion, stretched, sums
 
@@ -285,8 +284,7 @@ def test_a_time_too_long_is_refused_at_its_line(tmp_path: Path, machine: str, op
     path = tmp_path / "long.yaml"
     path.write_text(TOO_LONG.replace("OP", op), encoding="utf-8")
     verb, *options = command.split()
-    found = CliRunner().invoke(main, [verb, machine, str(path), *options])
-    assert found.exit_code == 2
+    found = hwsim(verb, machine, path, *options, code=2)
     assert re.match(rf"{re.escape(str(path))}:4:\d+: {re.escape(said)}", found.output)
     assert "Traceback" not in found.output
 

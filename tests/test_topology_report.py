@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from itertools import combinations
 
 import pytest
-from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -21,6 +20,7 @@ from hwsim.views.topology.draw import figure
 from hwsim.views.topology.find import find as topology
 from hwsim.views.topology.layout import arrange
 from hwsim.views.topology.reach import reach
+from tests.command import hwsim
 
 GPU = "kind: gpu, flop: {fp32: 1 TFLOP/s}, memory: {bandwidth: 1 TB/s}"
 NODE = "{kind: machine, count: %d, parts: {cpu: {kind: cpu, cores: 4, flop: {fp32: 1 TFLOP/s}, memory: {bandwidth: 100 GB/s}}, "
@@ -266,22 +266,20 @@ def test_links_are_called_by_generation_and_rate() -> None:
 
 
 def test_the_command_prints_draws_and_refuses(tmp_path_factory: pytest.TempPathFactory) -> None:
-    from hwsim.cli.show import command
 
     folder = tmp_path_factory.mktemp("figures")
-    run = CliRunner().invoke(command, ["p3.16xlarge", "--topology", str(folder / "p3.svg")])
-    assert run.exit_code == 0, run.output
+    hwsim("show", "p3.16xlarge", "--topology", folder / "p3.svg")
     assert (folder / "p3.svg").stat().st_size > 5000
-    told = CliRunner().invoke(command, ["dgx-a100", "--topology", "--of", "gpu0..3", "--json"])
+    told = hwsim("show", "dgx-a100", "--topology", "--of", "gpu0..3", "--json")
     found = json.loads(told.output)
     assert found["hwsim"] == "topology/1"
     assert found["of"] == ["gpu0", "gpu1", "gpu2", "gpu3"]
     assert len(found["pairs"]) == 12
     assert found["bisection"][0]["exact"] is True
-    assert CliRunner().invoke(command, ["--topology", "dgx-a100"]).output.startswith("NVIDIA DGX A100")
-    assert "--topology" in CliRunner().invoke(command, ["dgx-a100", "--json"]).output
-    assert ".png, .svg or .pdf" in CliRunner().invoke(command, ["dgx-a100", "--topology", "a.gif"]).output
-    slow = CliRunner().invoke(command, ["d2l-8gpu-nvlink", "--topology", "--set", "machine.links.slots.bandwidth=8 GB/s"])
+    assert hwsim("show", "--topology", "dgx-a100").output.startswith("NVIDIA DGX A100")
+    assert "--topology" in hwsim("show", "dgx-a100", "--json").output
+    assert ".png, .svg or .pdf" in hwsim("show", "dgx-a100", "--topology", "a.gif").output
+    slow = hwsim("show", "d2l-8gpu-nvlink", "--topology", "--set", "machine.links.slots.bandwidth=8 GB/s")
     assert "(8 GB/s each way)" in slow.output
 
 

@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
 import hwsim
-from hwsim.cli import main
 from hwsim.results.differences import replicas_differ
 from hwsim.spec import SpecError
 from hwsim.views.summary.each import each_op
 from hwsim.views.summary.say import summary
+from tests import command
 
 MODEL = {"layers": 4, "hidden": 1024, "heads": 8, "vocab": 32000, "sequence": 1024, "positions": "rotary", "bias": False}
 SMALL = "{layers: 4, hidden: 1024, heads: 8, vocab: 32000, sequence: 1024, positions: rotary, bias: false}"
@@ -34,10 +33,6 @@ train: {model: llama-3-70b, global_batch: 16, parallel: {tp: 8, pp: 4}, sharding
 
 def training(**keys: Any) -> dict[str, Any]:
     return {"hwsim": "workload/1", "train": {"model": MODEL, "global_batch": 16, **keys}}
-
-
-def cli(*arguments: object) -> Result:
-    return CliRunner().invoke(main, [str(each) for each in arguments])
 
 
 def written(folder: Path, text: str, name: str = "train.yaml") -> Path:
@@ -72,8 +67,7 @@ def run_of(machine: Any, workload: Any, **keys: Any) -> hwsim.Run:
     ],
 )
 def test_check_finds_what_is_wrong_in_a_training(tmp_path: Path, keys: str, said: list[str]) -> None:
-    found = cli("check", written(tmp_path, f"hwsim: workload/1\ntrain:\n  {keys}\n"))
-    assert found.exit_code == 2
+    found = command.hwsim("check", written(tmp_path, f"hwsim: workload/1\ntrain:\n  {keys}\n"), code=2)
     for each in said:
         assert f"train.yaml:{each}" in found.output, found.output
 
@@ -102,15 +96,13 @@ def test_a_key_that_would_do_nothing_is_a_mistake_where_it_stands(tmp_path: Path
 
 def test_a_machine_without_gpus_is_said_where_the_training_stands(tmp_path: Path) -> None:
     text = f"hwsim: workload/1\nname: small\ntrain:\n  model: {SMALL}\n  global_batch: 16\n"
-    found = cli("simulate", "d2l-laptop", written(tmp_path, text))
-    assert found.exit_code == 2
+    found = command.hwsim("simulate", "d2l-laptop", written(tmp_path, text), code=2)
     assert "train.yaml:3:1: no device is named: a model is trained on GPUs, and laptop of the d2l text has none" in found.output
     assert "cpu*" not in found.output
 
 
 def test_what_does_not_fit_is_said_in_one_unit() -> None:
-    found = cli("estimate", "dgx-h100", "llama-3-70b", "--tp", "8", "--global-batch", "64")
-    assert found.exit_code == 3
+    found = command.hwsim("estimate", "dgx-h100", "llama-3-70b", "--tp", "8", "--global-batch", "64", code=3)
     assert "186 GB of 85.5 GB, on a GPU of stage 0: does not fit by 100 GB" in found.output
 
 
@@ -138,21 +130,19 @@ def test_another_run_is_not_that_of_all_copies() -> None:
 def test_fold_check_compares_the_copies_of_a_training(tmp_path: Path) -> None:
     machine = written(tmp_path, CLUSTER, "two.yaml")
     workload = written(tmp_path, f"hwsim: workload/1\ntrain: {{model: {SMALL}, global_batch: 32, sharding: zero-3}}\n")
-    found = cli("simulate", machine, workload, "--fold-check", "--quiet")
-    assert found.exit_code == 0
+    found = command.hwsim("simulate", machine, workload, "--fold-check", "--quiet")
     assert "ops of 16 replicas are those of the" in found.output
 
 
 def test_fold_check_of_what_is_not_folded_ends_with_a_word(tmp_path: Path) -> None:
     workload = written(tmp_path, f"hwsim: workload/1\ntrain: {{model: {SMALL}, global_batch: 32, parallel: {{tp: 8}}}}\n")
-    found = cli("simulate", "dgx-h100", workload, "--fold-check", "--quiet")
+    found = command.hwsim("simulate", "dgx-h100", workload, "--fold-check", "--quiet")
     assert "fold check: nothing is folded\n" in found.output
 
 
 def test_ranks_of_a_training_cannot_be_asked_for_and_it_says_why(tmp_path: Path) -> None:
     workload = written(tmp_path, f"hwsim: workload/1\ntrain: {{model: {SMALL}, global_batch: 32}}\n")
-    found = cli("simulate", "dgx-h100", workload, "--json", "--ops", "--rank", 9)
-    assert found.exit_code == 2
+    found = command.hwsim("simulate", "dgx-h100", workload, "--json", "--ops", "--rank", 9, code=2)
     assert "a training has no ranks" in found.output
 
 

@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from click.testing import CliRunner
 
 import hwsim
-from hwsim.cli import main
 from hwsim.spec import CODES, Warning
 from hwsim.spec.warning import EXCEEDS
 from hwsim.studies.csv_file import earlier_points
+from tests import command
 
 ROOT = Path(__file__).resolve().parent.parent
 CPU: Final = """  cpu:
@@ -230,7 +229,7 @@ def pair(code: str, folder: Path) -> tuple[str, str]:
 
 def ran(*words: str) -> str:
     """All that a command printed; it may end with the verdict that memory is too small."""
-    said = CliRunner().invoke(main, list(words))
+    said = command.hwsim(*words, code=None)
     assert said.exit_code in (0, 3), (words, said.output, said.exception)
     return said.output
 
@@ -365,6 +364,6 @@ links: [{name: a, between: [cpu, gpu], kind: pcie, bandwidth: 10 GB/s},
 """)
     workload = tmp_path / "w.yaml"
     workload.write_text(f"hwsim: workload/1\nexpect: {{makespan: at most 10 h}}\n{file}\n")
-    said = CliRunner().invoke(main, ["simulate", str(machine), str(workload), "--expect", "--json"]).output
+    said = command.hwsim("simulate", machine, workload, "--expect", "--json").output
     assert f'"the machine cannot do what was simulated: {why}"' in said
     assert '"status": "met"' not in said

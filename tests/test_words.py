@@ -6,21 +6,18 @@ import re
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hwsim.cli import main
 from hwsim.demand import Choice
 from hwsim.formats import format_change, format_share
 from hwsim.spec import did_you_mean
 from hwsim.studies.sweeping import sweep
+from tests.command import hwsim
 
 
 def ran(*words: str, code: int = 0) -> str:
-    said = CliRunner().invoke(main, list(words))
-    assert said.exit_code == code, said.output
-    return " ".join(said.output.split())
+    return " ".join(hwsim(*words, code=code).output.split())
 
 
 @given(st.floats(-1, 1e6))
