@@ -27,6 +27,7 @@ from hwsim.graph.fold import Fold, quotient
 from hwsim.results.differences import differences
 from hwsim.spec import SpecError
 from tests import command
+from tests.present import present
 
 Spec = dict[str, Any]
 
@@ -311,8 +312,7 @@ def test_a_thousand_ranks_folded_are_a_thousand_ranks(algorithm: str, ranks: int
 def test_sends_of_steps_that_repeat_wait_for_what_those_of_the_plan_wait_for(
     algorithm: Algorithm, operation: Operation, group: Group, pieces: int
 ) -> None:
-    rounds = algorithm.repeated_steps(operation, group)
-    assert rounds is not None
+    rounds = present(algorithm.repeated_steps(operation, group))
     plan = sorted(enumerate(explicit(algorithm.plan(operation, group), 1e6, pieces=pieces)), key=way)
     other = sorted(enumerate(unrolled(rounds, 1e6, pieces)), key=way)
     number = {one: two for (one, _), (two, _) in zip(plan, other, strict=True)}
@@ -387,9 +387,7 @@ def test_a_summary_says_which_ranks_were_simulated(files: tuple[str, str]) -> No
 def test_a_folded_graph_goes_through_a_file(tmp_path: Path) -> None:
     graph = prepare(STAR.format(ranks=64), program(*STEP[::2])).graph
     read = hwsim.load_graph(hwsim.save_graph(graph, tmp_path / "graph.npz"))
-    assert graph.alike is not None
-    assert read.alike is not None
-    assert read.alike.classes() == graph.alike.classes() == (("gpu0", 64),)
+    assert present(read.alike).classes() == present(graph.alike).classes() == (("gpu0", 64),)
     assert read.costs == graph.costs
 
 

@@ -19,6 +19,7 @@ import hwsim
 from hwsim.cli import COMMANDS, main
 from hwsim.results.invariants import document
 from tests import command
+from tests.present import present
 
 ON_THE_COMMAND_LINE: Final = {"doctor", "import"}  # a word of Python: `import_run`
 LOOP: Final = ("d2l-laptop", "d2l/async-loop")
@@ -220,11 +221,9 @@ def test_what_a_workload_expects_is_left_out_for_who_predicts(root: Path) -> Non
 def test_rows_are_compared_by_any_name_of_expect() -> None:
     vary = {"workload.for": ["2 s"]}
     run = hwsim.simulate("web-server", "services/cache", set={"workload.for": "2 s"})
-    assert run.services is not None
-    [answers, *_] = run.services.answers
+    [answers, *_] = present(run.services).answers
     table = hwsim.sweep("web-server", "services/cache", vary, by=f"{answers.name}.latency_p95", workers=1)
-    assert answers.latency is not None
-    assert table.ranking.values == (answers.latency.at(0.95).value,)
+    assert table.ranking.values == (present(answers.latency).at(0.95).value,)
     assert f"{answers.name}.latency_p95" in str(table)
 
 
@@ -249,8 +248,7 @@ def test_a_profile_is_imported_as_the_command_does(tmp_path: Path) -> None:
     assert command.hwsim(*words).output == str(found)
     assert command.hwsim(*words, "--json").output == document(found.to_json())
     assert len(found.to_pandas()) == 1
-    step = hwsim.load_graph(found.save(tmp_path / "step.npz"))
-    assert step is not None
+    present(hwsim.load_graph(found.save(tmp_path / "step.npz")))
     with pytest.raises(hwsim.SpecError, match="did you mean 'kineto'"):
         hwsim.import_run("kinto", tmp_path / "p.json")
     with pytest.raises(hwsim.SpecError, match="durations of a machine are needed"):
