@@ -64,9 +64,9 @@ def test_the_figure_is_written_whole(tmp_path: Path, suffix: str) -> None:
 
 
 def test_arguments_that_cannot_be_are_refused_before_the_run() -> None:
-    assert "only one of the two" in hwsim("explain", "-", "-").stderr
-    assert ".png, .svg or .pdf" in hwsim("explain", STATION, OVERLAP, "--plot", "x.bmp").stderr
-    assert "no-such-folder" in hwsim("explain", STATION, OVERLAP, "--plot", "no-such-folder/x.png").stderr
+    assert "only one of the two" in hwsim("explain", "-", "-", code=2).stderr
+    assert ".png, .svg or .pdf" in hwsim("explain", STATION, OVERLAP, "--plot", "x.bmp", code=2).stderr
+    assert "no-such-folder" in hwsim("explain", STATION, OVERLAP, "--plot", "no-such-folder/x.png", code=2).stderr
     hwsim("explain", STATION, "d2l/copy-overlab", code=2)
 
 

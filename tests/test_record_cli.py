@@ -83,7 +83,7 @@ def test_mistakes_of_compare_are_mistakes(script: Path, tmp_path: Path) -> None:
     hwsim("record", script)
     (tmp_path / "bad.json").write_text("{}")
     hwsim("compare", "laptop", "step.yaml", "none.json", code=2)
-    assert "no measurements" in hwsim("compare", "laptop", "step.yaml", "bad.json").stderr
+    assert "no measurements" in hwsim("compare", "laptop", "step.yaml", "bad.json", code=2).stderr
     hwsim("compare", "laptop", "step.yaml", "--plot", "x.txt", code=2)
     hwsim("compare", "no-such-machine", "step.yaml", code=2)
 
@@ -97,7 +97,7 @@ def test_only_a_recording_is_replaced(script: Path, tmp_path: Path, name: str) -
     assert ("is read by this command" if name == "step.py" else "is there, and no recorded workload") in done.stderr
     assert (tmp_path / name).read_text(encoding="utf-8") == before
     (tmp_path / "out.measured.json.gz").write_bytes(b"\x1f\x8b cut off")
-    assert "is there, and no recording" in hwsim("record", script, "-o", "out.yaml").stderr
+    assert "is there, and no recording" in hwsim("record", script, "-o", "out.yaml", code=2).stderr
     (tmp_path / "out.measured.json.gz").write_bytes(b"")
     hwsim("record", script, "-o", "out.yaml")
     hwsim("record", script, "-o", "out.yaml")

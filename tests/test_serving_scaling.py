@@ -147,7 +147,7 @@ def test_gpu_hours_are_hours_wherever_they_are_told(tmp_path: Path) -> None:
              "scale": {**RULES, "least": 2, "most": 2}}  # fmt: skip
     asked = {"hwsim": "workload/1", "infer": infer, "expect": {"gpu_hours": "at most 0.01 s"}}
     (tmp_path / "a.yaml").write_text(json.dumps(asked), encoding="utf-8")
-    said = command.hwsim("simulate", "dgx-h100", tmp_path / "a.yaml", "--json")
+    said = command.hwsim("simulate", "dgx-h100", tmp_path / "a.yaml", "--json", code=3)
     document = json.loads(said.stdout)
     hours = document["serving"][0]["scaling"]["gpu_hours"]
     assert 0.0 < hours == pytest.approx(2 * document["makespan_s"] / 3600)

@@ -120,7 +120,7 @@ def test_a_name_that_is_waited_for_in_vain_is_shown_where_it_stands(tmp_path: Pa
         hwsim.simulate("d2l-laptop", text)
     file = tmp_path / "workload.yaml"
     file.write_text(text, encoding="utf-8")
-    said = command.hwsim("check", file)
+    said = command.hwsim("check", file, code=2)
     assert ":4:11: there is no op or value called 'nope'" in said.output
 
 

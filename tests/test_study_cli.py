@@ -124,7 +124,7 @@ def test_interrupted_before_the_first_point_is_an_empty_table(monkeypatch: pytes
     found = hwsim("sweep", *LOOP, "--vary", "n=1,2", "--json", code=130)
     assert json.loads(found.stdout)["rows"] == []
     assert "interrupted: 0 of 2 points are done" in found.stderr
-    assert "2 of 2 points were not run" in hwsim("sweep", *LOOP, "--vary", "n=1,2").stdout
+    assert "2 of 2 points were not run" in hwsim("sweep", *LOOP, "--vary", "n=1,2", code=130).stdout
 
 
 @pytest.mark.usefixtures("heard")

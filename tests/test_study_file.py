@@ -126,7 +126,7 @@ def test_a_mistake_in_points_is_said_at_its_place(points: str, said: str, tmp_pa
 def test_all_mistakes_of_a_file_come_together(tmp_path: Path) -> None:
     keys = "points: {grid: {n: 1}}\nmeasure: [time, mfuu]\nset: {n: 3}\nrows: x.txt\n"
     (tmp_path / "s.yaml").write_text(f"hwsim: study/1\nmachine: no-such\nworkload: d2l/async-loop\n{keys}")
-    said = hwsim("study", tmp_path / "s.yaml").stderr
+    said = hwsim("study", tmp_path / "s.yaml", code=2).stderr
     for each in (
         "no-such",
         "5:17: there is no measure 'mfuu'",
@@ -160,8 +160,8 @@ def test_rows_are_the_same_in_every_form(tmp_path: Path) -> None:
 
 def test_what_cannot_be_written_is_said_before_the_work(tmp_path: Path) -> None:
     (tmp_path / "s.yaml").write_text(f"{HEAD}points: {{grid: {{n: [1, 2]}}}}\n")
-    assert "there is no folder" in hwsim("study", tmp_path / "s.yaml", "-o", tmp_path / "no" / "rows.csv").stderr
-    assert "rows are written as" in hwsim("study", tmp_path / "s.yaml", "-o", tmp_path / "rows.xls").stderr
+    assert "there is no folder" in hwsim("study", tmp_path / "s.yaml", "-o", tmp_path / "no" / "rows.csv", code=2).stderr
+    assert "rows are written as" in hwsim("study", tmp_path / "s.yaml", "-o", tmp_path / "rows.xls", code=2).stderr
     assert not (tmp_path / "s.journal.jsonl").exists()
 
 
