@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Executor, Future, ThreadPoolExecutor
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,7 +18,6 @@ from hypothesis import strategies as st
 from hwsim.api import simulate
 from hwsim.spec import SpecError
 from hwsim.studies import pool, running
-from hwsim.studies.csv_file import earlier_points
 from hwsim.studies.grid import MOST_POINTS, grid, parse_values, parse_vary, written
 from hwsim.studies.point import Outcome, run_point
 from hwsim.studies.running import Interrupted
@@ -184,8 +182,6 @@ def test_points_have_the_time_and_the_cause_of_a_single_run() -> None:
         "share",
         "warnings",
         "error",
-        "interval",
-        "fingerprint",
     )
     assert found.columns == ("n", "time [s]", *more)
     assert [row.values for row in found.rows] == list(product([1, 2, 3], ["10 us", "20 us"]))
@@ -296,7 +292,7 @@ def test_ctrl_c_keeps_the_points_that_are_done(monkeypatch: pytest.MonkeyPatch) 
         ran.append(point)
         if len(ran) == 3:
             signal.raise_signal(signal.SIGINT)
-        return Outcome(1.0, "x", 1.0, "", f"{len(ran)}")
+        return Outcome(1.0, "x", 1.0)
 
     monkeypatch.setattr(running, "run_point", stopping)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
@@ -381,7 +377,7 @@ def test_the_table_reads_well() -> None:
 @given(st.integers(1, 6), st.integers(1, 60), st.text(min_size=1, max_size=60), st.text(max_size=200))
 def test_the_table_is_100_columns_wide(paths: int, length: int, value: str, error: str) -> None:
     vary = tuple((f"{'machine.' * (length // 8)}p{place}.{'x' * length}", (value, 1)) for place in range(paths))
-    row = Outcome(1.0, "gpu*.compute", 0.5, "", "f").at((value,) * paths)
+    row = Outcome(1.0, "gpu*.compute", 0.5).at((value,) * paths)
     found = Sweep("m" * 20, "w" * 20, (("a", "b"),), vary, 2**paths, (row, Outcome(error=error or "x").at(row.values)))
     table = str(found).split("\n\n")[1].splitlines()
     assert max(map(len, table)) <= 100
@@ -403,64 +399,6 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, object]]:
     return ran
 
 
-def test_points_of_an_earlier_study_are_not_run_again(counted: list[dict[str, object]], tmp_path: Path) -> None:
-    file = tmp_path / "earlier.csv"
-    file.write_text(sweep(MACHINE, WORKLOAD, {"n": [1, 2]}, workers=1).to_csv(), encoding="utf-8")
-    counted.clear()
-    again = sweep(MACHINE, WORKLOAD, {"n": "1..4"}, resume=file)
-    assert [point["n"] for point in counted] == [3, 4]
-    assert again == sweep(MACHINE, WORKLOAD, {"n": "1..4"})
-
-
-def test_what_has_changed_is_run_again(counted: list[dict[str, object]], tmp_path: Path) -> None:
-    (tmp_path / "cpu.yaml").write_text("hwsim: part/1\nkind: cpu\nuse: d2l-laptop-cpu\n")
-    machine = tmp_path / "machine.yaml"
-    machine.write_text(
-        "hwsim: machine/1\nclass: ideal\nparts:\n  cpu: {kind: cpu, use: cpu.yaml}\n".replace("cpu.yaml", "./cpu.yaml")
-    )
-    file = tmp_path / "earlier.csv"
-    file.write_text(sweep(machine, WORKLOAD, {"n": [1, 2]}).to_csv(), encoding="utf-8")
-
-    def ran(machine: Any, workload: str, **more: Any) -> int:
-        counted.clear()
-        sweep(machine, workload, {"n": [1, 2]}, resume=file, **more)
-        return len(counted)
-
-    assert ran(machine, WORKLOAD) == 0
-    assert ran(machine, WORKLOAD, set={"time": "10 us"}) == 0, "set to what it is"
-    assert ran(machine, WORKLOAD, set={"time": "11 us"}) == 2
-    assert ran(machine, WORKLOAD + "# a comment\n") == 0
-    assert ran(machine, WORKLOAD.replace("10 us", "12 us")) == 2
-    (tmp_path / "cpu.yaml").write_text("hwsim: part/1\nkind: cpu\nuse: d2l-laptop-cpu\ncores: 2\n")
-    assert ran(machine, WORKLOAD) == 2, "a file that is used has changed"
-
-
-def test_failed_points_are_run_again(counted: list[dict[str, object]], tmp_path: Path) -> None:
-    file = tmp_path / "earlier.csv"
-    file.write_text(sweep(MACHINE, WORKLOAD, {"time": ["1 us", "x"]}).to_csv(), encoding="utf-8")
-    counted.clear()
-    sweep(MACHINE, WORKLOAD, {"time": ["1 us", "x"]}, resume=file)
-    assert [point["time"] for point in counted] == ["x"]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "a,b\n1,2\n",
-        "n,makespan_s,low_s,high_s,speed_up,work,limited_by,share,warnings,error,interval,fingerprint\n1,2\n",
-        "n,makespan_s,low_s,high_s,speed_up,work,limited_by,share,warnings,error,interval,fingerprint\n1,soon,1,1,1,,x,1,,,,abc\n",
-        "n,makespan_s,low_s,high_s,speed_up,work,limited_by,share,warnings,error,interval,fingerprint\n1,nan,1,1,1,,x,1,,,,abc\n",
-        '"',
-    ],
-)
-def test_what_no_sweep_has_written_is_refused(text: str, tmp_path: Path) -> None:
-    file = tmp_path / "other.csv"
-    file.write_text(text, encoding="utf-8")
-    with pytest.raises(SpecError, match="no result of an earlier sweep"):
-        earlier_points(file)
-
-
 # ---- what runs have beside their time
 
 PIPELINE = """\
@@ -470,19 +408,16 @@ pipeline: {batches: 8, stages: [{busy: {name: a, device: cpu, time: $time}}]}
 """
 
 
-def test_a_study_of_pipelines_has_their_pace_in_table_csv_and_json(tmp_path: Path) -> None:
+def test_a_study_of_pipelines_has_their_pace_in_table_and_json() -> None:
     found = sweep(MACHINE, PIPELINE, {"time": ["10 us", "20 us"]})
     assert found.measured == ("batches_per_s", "busy")
     assert [dict(row.measures)["batches_per_s"] for row in found.rows] == pytest.approx([1e5, 5e4])
     assert "batches/s" in str(found)
     assert found.to_json()["rows"][0]["measures"]["batches_per_s"] == pytest.approx(1e5)
-    file = tmp_path / "earlier.csv"
-    file.write_text(found.to_csv(), encoding="utf-8")
-    assert sweep(MACHINE, PIPELINE, {"time": ["10 us", "20 us"]}, resume=file) == found
 
 
 def test_no_point_of_a_service_is_called_the_fastest() -> None:
-    row = Outcome(1.0, "x", 1.0, "", "f", (("requests_per_s", 2.0),)).at((1,))
+    row = Outcome(1.0, "x", 1.0, "", (("requests_per_s", 2.0),)).at((1,))
     found = Sweep("m", "w", (), (("rate", (1, 2)),), 2, (row, row.at((2,))))
     assert "fastest" not in str(found)
     assert "requests/s" in str(found)

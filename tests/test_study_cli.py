@@ -59,7 +59,6 @@ def test_a_file_may_come_from_standard_input() -> None:
         (["--vary", "n=1..20000"], "20000 points are more than the 10000"),
         (["--vary", "n=1", "--plot", "x.jpg"], ".png, .svg or .pdf"),
         (["--vary", "n=1", "-o", "no/such/folder.csv"], "there is no folder"),
-        (["--vary", "n=1", "--resume", "no-such.csv"], "no-such.csv"),
         (["--vary", "m=1,2"], "every point failed:\nthe workload has no parameter 'm'"),
     ],
 )
@@ -110,9 +109,11 @@ def test_an_interrupted_sweep_prints_and_writes_what_it_has(monkeypatch: pytest.
     monkeypatch.setattr("hwsim.studies.sweeping.sweep", interrupted)
     found = hwsim("sweep", *LOOP, "--vary", "n=1..5", "-o", file, code=130)
     assert "3 of 5 points were not run" in found.stdout
-    assert f"interrupted: 2 of 5 points are done; the same command with --resume {file} runs the rest" in found.stderr
+    assert "interrupted: 2 of 5 points are done; the same command goes on" in found.stderr
+    assert file.with_suffix(".journal.jsonl").is_file(), "of what is done"
     monkeypatch.undo()
-    hwsim("sweep", *LOOP, "--vary", "n=1..5", "-o", file, "--resume", file)
+    hwsim("sweep", *LOOP, "--vary", "n=1..5", "-o", file)
+    assert [path.name for path in tmp_path.iterdir()] == ["a.csv"]
     assert file.read_text(encoding="utf-8") == sweep(*LOOP, {"n": "1..5"}).to_csv()
 
 

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from hwsim.results.interval import Interval
 from hwsim.results.work import Work
 from hwsim.spec import SpecError
-from hwsim.studies.csv_file import earlier_points
 from hwsim.studies.curves import curves
 from hwsim.studies.measures import measure
 from hwsim.studies.point import Outcome, read_source, run_point
@@ -176,7 +175,7 @@ def test_work_differs_if_and_only_if_an_amount_does(found: list[float]) -> None:
         ("capacities.gpu0.compute.utilisation", "%", "highest capacities.gpu0.compute.utilisation: batch="),
     ],
 )
-def test_any_number_of_the_result_can_be_named(by: str, unit: str, best: str, tmp_path: Path) -> None:
+def test_any_number_of_the_result_can_be_named(by: str, unit: str, best: str) -> None:
     found = sweep(MACHINE, TRAINING, {"batch": [32, 256]}, by=by)
     if not best:
         assert found.ranking.measure is None
@@ -185,23 +184,12 @@ def test_any_number_of_the_result_can_be_named(by: str, unit: str, best: str, tm
     assert found.ranking.measure.unit == unit
     assert None not in found.ranking.values
     assert best in str(found)
-    table = tmp_path / "rows.csv"
-    table.write_text(found.to_csv(), encoding="utf-8")
-    assert len(earlier_points(table)) == 2
-    assert sweep(MACHINE, TRAINING, {"batch": [32, 256]}, by=by, resume=table) == found
 
 
 def test_a_number_that_a_result_does_not_have_is_refused_with_those_it_has() -> None:
     said = hwsim("sweep", "d2l-laptop", "d2l/async-loop", "--vary", "n=10,20", "--by", "tokens/s", code=2)
     assert "the result has no number 'tokens/s'" in said.output
     assert "there are time" in said.output
-
-
-def test_an_earlier_study_without_the_number_is_run_again(tmp_path: Path) -> None:
-    table = tmp_path / "rows.csv"
-    table.write_text(sweep(MACHINE, EACH, {"dtype": ["fp32"]}).to_csv(), encoding="utf-8")
-    again = sweep(MACHINE, EACH, {"dtype": ["fp32"]}, by="busy:gpu0.compute", resume=table)
-    assert again.ranking.values[0] is not None
 
 
 def test_json_and_figure_say_the_measure(tmp_path: Path) -> None:

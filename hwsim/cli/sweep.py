@@ -28,8 +28,6 @@ SUFFIX: Final = ".journal.jsonl"
 @click.option("--by", default="", metavar="MEASURE",
               help="Compare rows by it: time, samples/s, tokens/s, ttft_p95, mfu, peak_memory, energy, cost, busy:CAPACITY, or a "
               "path into `simulate --json` (default: time; where rows do different work, work a second).")  # fmt: skip
-@click.option("--resume", type=click.Path(path_type=Path, dir_okay=False, exists=True), metavar="FILE",
-              help="A CSV of an earlier sweep: points that it has, files unchanged, are not run again.")  # fmt: skip
 @study_options
 @paying_options
 def command(
@@ -39,15 +37,14 @@ def command(
     settings: dict[str, str],
     csv_file: Path | None,
     by: str,
-    resume: Path | None,
     wanted: Wanted,
     paying: Paying | None,
 ) -> None:
     """Run WORKLOAD on MACHINE at every combination of the values, and print a row for each.
 
     A point that cannot be simulated is a row with the reason; if all fail, the exit code is 2.
-    Ctrl-C prints (and writes) the points that are done. With --csv points are kept in a journal until the rows are
-    written: after a kill the same command goes on. `hwsim study` takes the same from a file, and other points.
+    Ctrl-C prints (and writes) the points that are done. With --csv points are kept in a journal until all are written:
+    after that or a kill the same command goes on. `hwsim study` takes the same from a file, and other points.
     """
     refuse_unwritable(csv_file, "--csv", suffixes=())
     journal = None if csv_file is None or (csv_file.exists() and not csv_file.is_file()) else csv_file.with_suffix(SUFFIX)
@@ -56,7 +53,7 @@ def command(
 
     with in_words():
         varied = _varied(vary)
-    run = partial(sweep, machine, workload, varied, set=settings, resume=resume, journal=journal, by=by, paying=paying)
+    run = partial(sweep, machine, workload, varied, set=settings, journal=journal, by=by, paying=paying)
     table, stopped = carried_out(run, wanted)
     finish(
         table,
@@ -64,16 +61,16 @@ def command(
         stopped=stopped,
         rows=csv_file,
         write=partial(_write, table, journal),
-        go_on="" if csv_file is None else f"the same command with --resume {csv_file} runs the rest",
+        go_on="" if journal is None else "the same command goes on",
     )
 
 
 def _write(table: Sweep, journal: Path | None, path: Path) -> Path:
-    """Write the rows; the journal that kept them until then is removed."""
+    """Write the rows; once these are all, the journal that kept them until then is removed."""
     from hwsim.views.kit.writing import write
 
     written = write(path, [table.to_csv().encode()])
-    if journal is not None:
+    if journal is not None and len(table.rows) == table.points:
         journal.unlink(missing_ok=True)
     return written
 
