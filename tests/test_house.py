@@ -11,9 +11,9 @@ from typing import Final
 from tests.test_docs import ROOT
 
 BUDGETS: Final = {  # code lines
-    "cli": 1_847,
+    "cli": 1_840,
     "communication": 3_034,
-    "comparing": 2_446,
+    "comparing": 2_373,
     "costs": 1_269,
     "devices": 5_533,
     "engine": 2_351,
@@ -35,7 +35,7 @@ BUDGETS: Final = {  # code lines
     "results": 2_747,
     "sensitivities": 684,
     "spec": 2_588,
-    "studies": 2_875,
+    "studies": 2_747,
     "views": 8_341,
     "workload": 4_296,
 }

@@ -162,7 +162,7 @@ CUTS: Final = ("partition", "rpartition", "split", "rsplit", "find", "rfind", "i
 ENDS: Final = ("startswith", "endswith", "removeprefix", "removesuffix", "strip", "lstrip", "rstrip")
 LEGIT: Final = {  # files and packages that cut texts at such signs, and why no kind of a capacity or device is told by that
     "cli/": "what a user types: files, options, paths of keys",
-    "comparing/recorded/": "names of kernels and files of recordings; a written run has the names of its causes alone",
+    "comparing/recorded/": "names of kernels and files of recordings",
     "comparing/sides.py": "paths of a document's keys",
     "costs/pricing.py": "files of the library",
     "demand.py": "a fold lists the capacities of one kind by name; the kind is the record's",
