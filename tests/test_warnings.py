@@ -304,8 +304,7 @@ def test_a_code_that_nobody_lists_is_refused() -> None:
 
 def test_the_page_of_codes_lists_all_of_them() -> None:
     page = (ROOT / "docs" / "warnings.md").read_text(encoding="utf-8")
-    rows = [line for line in page.splitlines() if line.startswith("| `")]
-    assert rows == [f"| `{code}` | {meaning} |" for code, meaning in sorted(CODES.items())]
+    assert [line.split("`")[1] for line in page.splitlines() if line.startswith("| `")] == sorted(CODES)
 
 
 def test_the_fastest_row_says_what_it_exceeds(files: Path) -> None:
