@@ -11,7 +11,7 @@ from typing import Final
 from tests.test_docs import ROOT
 
 BUDGETS: Final = {  # code lines
-    "cli": 1_840,
+    "cli": 1_835,
     "communication": 3_034,
     "comparing": 2_373,
     "costs": 1_269,
@@ -35,7 +35,7 @@ BUDGETS: Final = {  # code lines
     "results": 2_747,
     "sensitivities": 684,
     "spec": 2_564,
-    "studies": 2_747,
+    "studies": 2_707,
     "views": 8_341,
     "workload": 4_296,
 }

@@ -14,7 +14,6 @@ from hwsim.cli.studies import Wanted, carried_out, finish, study_options
 
 if TYPE_CHECKING:
     from hwsim.costs import Paying
-    from hwsim.studies.table import Sweep
 
 
 SUFFIX: Final = ".journal.jsonl"
@@ -60,19 +59,9 @@ def command(
         wanted,
         stopped=stopped,
         rows=csv_file,
-        write=partial(_write, table, journal),
         go_on="" if journal is None else "the same command goes on",
+        journal=journal,
     )
-
-
-def _write(table: Sweep, journal: Path | None, path: Path) -> Path:
-    """Write the rows; once these are all, the journal that kept them until then is removed."""
-    from hwsim.views.kit.writing import write
-
-    written = write(path, [table.to_csv().encode()])
-    if journal is not None and len(table.rows) == table.points:
-        journal.unlink(missing_ok=True)
-    return written
 
 
 def _varied(texts: tuple[str, ...]) -> dict[str, tuple[object, ...]]:
