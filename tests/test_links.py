@@ -102,7 +102,6 @@ framings = st.one_of(
 
 @given(framings, sizes, sizes)
 def test_packets_take_more_than_the_message_and_no_less_for_more(framing: Framing | None, size: float, more: float) -> None:
-    assert framing is not None
     assert framing.wire(0) == 0
     assert framing.wire(size) >= size
     assert framing.wire(size + more) >= framing.wire(size)
@@ -123,13 +122,11 @@ def test_packets_take_more_than_the_message_and_no_less_for_more(framing: Framin
 )
 def test_what_frames_leave(link: Ethernet | Infiniband, protocol: Protocol | None, share: float) -> None:
     framing = link.framing(protocol)
-    assert framing is not None
     assert framing.share() == pytest.approx(share)
 
 
 def test_a_short_message_fills_the_shortest_frame() -> None:
     framing = Ethernet(rate=1e9, mtu=1500).framing()
-    assert framing is not None
     assert framing.wire(1) == 84.0
     assert framing.wire(1501) == 1501 + 2 * 38
 
@@ -155,7 +152,3 @@ def test_the_signal_takes_its_way(length: float, latency: float) -> None:
         assert link.delay() == pytest.approx(latency + length / (2 / 3 * 299792458))
     air = Wifi(rate=1e9, length=length, latency=latency)
     assert air.delay() <= Ethernet(rate=1e9, length=length, latency=latency).delay()
-
-
-def test_san_francisco_to_amsterdam_and_back_takes_a_tenth_of_a_second() -> None:
-    assert 2 * Ethernet(rate=1.25e9, length=1e7).delay() == pytest.approx(0.1, rel=1e-3)

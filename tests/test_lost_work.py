@@ -24,46 +24,6 @@ class Killed(BaseException):
     """An end that nothing catches."""
 
 
-def killed_after(points: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The next sweep ends, as by SIGKILL, once so many rows are in its journal."""
-    add = journal.Journal.add
-
-    def counted(self: journal.Journal, number: int, row: Any) -> None:
-        add(self, number, row)
-        if len(self.done) == points:
-            raise Killed
-
-    monkeypatch.setattr(journal.Journal, "add", counted)
-
-
-@pytest.mark.parametrize("points", [1, 4])
-def test_a_killed_sweep_goes_on_with_the_same_command(points: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole, torn = tmp_path / "whole.csv", tmp_path / "torn.csv"
-    hwsim(*POINTS, "-o", whole)
-    with monkeypatch.context() as patched:
-        killed_after(points, patched)
-        with pytest.raises(Killed):
-            hwsim(*POINTS, "-o", torn)
-    kept = torn.with_suffix(".journal.jsonl")
-    assert len(kept.read_text().splitlines()) == points + 1
-    assert not torn.exists()
-    seen: list[int] = []
-    sweep(*LOOP, {"n": "1..6"}, workers=1, journal=kept, progress=lambda done, _: seen.append(done))
-    assert seen == list(range(points, 7))
-    hwsim(*POINTS, "-o", torn)
-    assert torn.read_bytes() == whole.read_bytes()
-    assert not kept.exists()
-
-
-def test_the_journal_of_another_sweep_is_not_replaced(tmp_path: Path) -> None:
-    kept = tmp_path / "s.journal.jsonl"
-    sweep(*LOOP, {"n": [7, 8]}, workers=1, journal=kept)
-    before = kept.read_bytes()
-    done = hwsim(*POINTS, "-o", tmp_path / "s.csv", code=2)
-    assert "it is the journal of something else" in done.stderr
-    assert kept.read_bytes() == before
-
-
 def test_a_full_disk_ends_a_study_with_the_points_that_are_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kept = tmp_path / "s.journal.jsonl"
     add = journal.Journal.add

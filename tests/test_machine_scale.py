@@ -417,21 +417,6 @@ def test_nobody_gets_every_pair_of_a_large_machine_listed() -> None:
     hwsim("show", "--topology", "scale/rail-fat-tree")
 
 
-def test_the_order_of_a_cluster_s_parts_and_links_changes_no_number() -> None:
-    parts = [f"  gpu: {{{GPU}, count: 3}}", "  sw: {kind: switch, count: 2}", f"  head: {{{CPU}, count: 2}}"]
-    links = [
-        "  - {name: a, between: [sw0, gpu*], kind: direct, bandwidth: 1 GB/s}",
-        "  - {name: b, between: [sw0, sw1], kind: direct, bandwidth: 2 GB/s}",
-        "  - {name: c, between: [sw1, head*], kind: direct, bandwidth: 1 GB/s, duplex: half}",
-    ]
-    first = machine("\n".join(["parts:", *parts, "links:", *links, ""]))
-    for one, other in zip(permutations(parts), permutations(links), strict=True):
-        of = machine("\n".join(["links:", *other, "parts:", *one, ""]))
-        assert of == first
-        assert of.transfer("gpu2", "head1", 1e6) == first.transfer("gpu2", "head1", 1e6)
-        assert of.draws(["gpu2"], ["head1"], 1e6).costs == first.draws(["gpu2"], ["head1"], 1e6).costs
-
-
 def test_a_switch_of_100000_ports_is_linked_in_columns() -> None:
     before = _made(Link)
     of = machine(

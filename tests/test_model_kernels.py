@@ -75,11 +75,8 @@ def test_experts_of_a_model_take_what_the_op_takes() -> None:
         [drawn] = [each for each in forward(model, part) if each.name == "experts"]
         op = Moe(device="gpu0", tokens=tokens, hidden=2048, inner=1024, experts=16, top_k=4, weights=weights)
         cost = op.lower(Scope(machine)).cost
-        assert cost is not None
         times = KernelTimes(gpu, load_framework("vllm"))
         assert times.seconds(kernel) == pytest.approx(cost.demand.alone(machine.rates()))
-        assert kernel.work.experts is not None
-        assert drawn.work.experts is not None
         idle = 1 - drawn.work.experts.active / kernel.work.experts.active
         assert idle == pytest.approx((1 - 4 / 16) ** tokens)  # of a server: those that no token drew
         assert times.seconds(drawn) == pytest.approx(times.seconds(kernel), rel=0.1)
@@ -94,7 +91,6 @@ def test_a_framework_serves_by_its_own_products_and_casts_before_them() -> None:
     for software in ("", "vllm"):
         op = Matmul(device="gpu0", m=64, n=16384, k=4096, dtype="fp8", software=software)
         cost = op.lower(Scope(machine)).cost
-        assert cost is not None
         seconds[software] = cost.demand.alone(machine.rates())
         framework = replace(load_framework("vllm"), software=software)
         assert KernelTimes(gpu, framework).seconds(up) == pytest.approx(seconds[software])

@@ -18,7 +18,6 @@ import hwsim
 from hwsim import api
 from hwsim.engine import simulate
 from hwsim.graph.files import COLUMNS, load_graph, save_graph
-from hwsim.graph.flat import flatten
 from hwsim.graph.opgraph import OpGraph, Queue
 from hwsim.spec import SpecError, reading
 from tests import command
@@ -83,16 +82,6 @@ def test_a_graph_made_for_another_machine_is_refused_by_name(tmp_path: Path) -> 
 def chain(ops: int) -> OpGraph:
     edges = [(op, op + 1, 0) for op in range(ops - 1)]
     return graph_of(make_block([-1] * ops, time=[1000] * ops, queue=[0] * ops, edges=edges), queues=[Queue("q", "d")])
-
-
-def test_a_graph_takes_at_most_64_bytes_an_op_in_its_file_loaded_and_flat(tmp_path: Path) -> None:
-    ops = 20_000
-    loaded = load_graph(save_graph(chain(ops), tmp_path / "chain.npz"))
-    (block,) = loaded.blocks
-    flat = flatten(loaded)
-    in_memory = sum(getattr(block, column).nbytes for column in (*COLUMNS, "edges"))
-    when_flat = sum(getattr(flat, name).nbytes for name in flat.__slots__ if name != "graph")
-    assert max((tmp_path / "chain.npz").stat().st_size, in_memory, when_flat) <= 64 * ops
 
 
 # ---------------------------------------------------------------- files that are none

@@ -8,7 +8,7 @@ from itertools import permutations
 
 import pytest
 
-from hwsim.spec import Mistakes, Tree, find, names, read, read_text, resolve, sources, tree_of
+from hwsim.spec import Mistakes, Tree, find, names, read, resolve, sources
 
 PARTS = names("part")
 IN_COMMON = 0.7  # of the numbers of a part: with more it is the other with changes
@@ -95,13 +95,3 @@ def test_families_are_shallow() -> None:
 
 def steps(name: str) -> int:
     return 1 + steps(base) if (base := used(name)) else 0
-
-
-def test_the_laws_find_what_they_look_for() -> None:
-    base = told(read_text("source: datasheet\nref: a sheet\na: 1\nb: {c: 2, d: 3}\ne: [4, 5]"))
-    own = told(read_text("source: datasheet\nref: a sheet\na: 1\nb: {c: 7}\ne: {value: 4, source: guess, ref: none}"))
-    assert repeated(own, base) == ["a"]
-    twelve = told(tree_of({"source": "guess", "ref": "none", **{f"n{at}": at for at in range(12)}}))
-    assert near({**twelve, "more": ("1", "guess")}, twelve)
-    assert not near(twelve, {**twelve, "more": ("1", "guess")})
-    assert not near({**twelve, **{f"n{at}": ("9", "guess") for at in range(4)}}, twelve)

@@ -25,7 +25,6 @@ from hwsim.results.expect import Verdict
 from hwsim.results.result import Result
 from hwsim.results.usage import usage
 from hwsim.spec import Warning
-from hwsim.ticks import FEMTO
 from hwsim.views import FIGURES, VIEWS, view
 from hwsim.views.gantt import draw as gantt
 from hwsim.views.kit.lanes import lanes
@@ -184,30 +183,7 @@ def test_bars_have_one_width(fraction: float) -> None:
     assert len(bar(fraction)) == BAR
 
 
-def test_many_capacities_are_counted_not_listed() -> None:
-    builder = GraphBuilder([Capacity(f"part{'abcdefghijklmnopqrstuvwxyz'[n]}.x", 1.0) for n in range(26)])
-    for n in range(26):
-        builder.op("x", device="d", cost=Cost(Demand(amounts=((f"part{'abcdefghijklmnopqrstuvwxyz'[n]}.x", 1e-3 * (n + 1)),))))
-    timeline = simulate(builder.build())
-    text = summary.summary(Result("m", "w", timeline, usage(timeline)))
-    assert "and 10 more, utilisation at most 38 %" in text
-
-
 # ---- JSON
-
-
-def test_the_json_document_has_the_published_keys() -> None:
-    found = json.loads(as_json.document(result()))
-    assert set(found) == {
-        "hwsim", "machine", "workload", "makespan_s", "makespan_fs", "issued_s", "op_count", "limited_by", "capacities", "expect",
-        "set", "memory", "warnings", "requests", "jobs", "events", "latency_curves", "collectives", "pipelines", "serving",
-        "trainings", "fold", "interval", "issued_interval", "energy", "cost", "each", "work",
-    }  # fmt: skip
-    assert found["hwsim"] == "result/1"
-    assert found["makespan_fs"] == round(found["makespan_s"] * FEMTO)
-    assert set(found["capacities"][0]) == {"name", "busy_s", "moved", "unit", "rate", "utilisation"}
-    assert set(found["limited_by"][0]) == {"cause", "kind", "time_s", "share"}
-    assert sum(row["share"] for row in found["limited_by"]) == pytest.approx(1)
 
 
 def test_ops_are_in_the_document_only_when_asked_for() -> None:

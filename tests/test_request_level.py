@@ -315,11 +315,6 @@ def test_a_part_is_played_when_asked_or_when_it_says_so() -> None:
     assert asked.makespan_s == pytest.approx(formula.makespan_s, rel=0.05)
 
 
-def test_the_same_run_gives_the_same_bytes() -> None:
-    one, other = (json.dumps(api.simulate(MACHINE, workload(), requests="mem").to_json(ops=True)) for _ in range(2))
-    assert one == other
-
-
 @pytest.mark.parametrize(
     ("requests", "keys", "message"),
     [

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hwsim.spec import Mistakes, SpecError, read, tree_of
-from hwsim.studies.drawing import distribution, drawn
+from hwsim.studies.drawing import distribution
 from hwsim.studies.file import load_study, read_points
 from hwsim.studies.grid import Points
 from hwsim.studies.point import Outcome
@@ -87,18 +87,12 @@ def test_distributions_keep_to_their_ends(part: float) -> None:
     assert float(str(at({"normal": {"mean": "1 s", "sd": "5 s"}})).split()[0]) >= 0
 
 
-def test_quantiles_are_drawn_evenly() -> None:
-    half = sum(values[0] == 1 for values in drawn([round], 2000, 1, latin=False)) / 2000  # integers
-    assert 0.45 < half < 0.55
-
-
 @pytest.mark.parametrize(
     ("points", "said"),
     [
         ("{grid: {n: 9..1}}", "4:20: '9..1' goes from the larger to the smaller"),
         ("{grid: {n: []}}", "4:20: 'n' has no values to take"),
         ("{grid: {n: [1 us, 8 GB/s]}}", "4:27: '8 GB/s' is a bandwidth, and '1 us', a value of the same path, is a time"),
-        ("{gird: {n: 1}}", "4:10: there are no points 'gird'"),
         ("{grid: {}}", "4:16: grid is followed by paths and their values, not a mapping"),
         ("[1]", "4:9: the points are one of grid, zip, random, latin, not a list"),
         ("{zip: {n: [1, 2], blocking: [true]}}", "'blocking' has 1 values, 'n' has 2"),
@@ -169,28 +163,6 @@ def test_a_study_may_come_from_standard_input_and_hold_its_files() -> None:
     text = f"hwsim: study/1\nmachine: d2l-laptop\npoints: {{zip: {{n: [1, 2]}}}}\nworkload: {workload}\n"
     done = hwsim("study", "-", stdin=text)
     assert [line.split()[1] for line in done.stdout.splitlines()[3:5]] == ["1.00", "2.00"]
-
-
-@pytest.mark.usefixtures("heard")
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform == "win32", reason="signals")
-@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
-def test_a_signal_keeps_what_is_finished(name: str, tmp_path: Path) -> None:
-    (tmp_path / "s.yaml").write_text(f"{HEAD}points: {{grid: {{n: 1..3000}}}}\nrows: rows.csv\n")
-    command = [sys.executable, "-m", "hwsim", "study", "s.yaml", "--workers", "2"]
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
-    running = subprocess.Popen(
-        command, cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, encoding="utf-8"
-    )
-    journal = tmp_path / "rows.journal.jsonl"
-    while running.poll() is None and not (journal.exists() and journal.read_bytes().count(b"\n") > 50):
-        pass
-    running.send_signal(getattr(signal, name))
-    _, said = running.communicate(timeout=60)
-    assert running.returncode == 128 + signal.Signals[name]
-    assert "points are done; the same command goes on" in said
-    assert "Traceback" not in said
-    assert not (tmp_path / "rows.csv").exists()
 
 
 # ---- processes

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from hwsim.results.interval import Interval
 from hwsim.results.work import Work
-from hwsim.spec import SpecError
 from hwsim.studies.curves import curves
 from hwsim.studies.measures import measure
 from hwsim.studies.point import Outcome, read_source, run_point
@@ -34,7 +33,6 @@ hwsim: workload/1
 let: {flop: 10 GFLOP, dtype: fp32}
 program: {each: gpu*, do: [{compute: {flop: $flop, bytes: 1 MB, dtype: $dtype}}]}
 """
-COPY = "hwsim: workload/1\nlet: {size: 1 GB}\nprogram: [{copy: {from: cpu, to: gpu0, bytes: $size}}]\n"
 TRAINING = (
     "hwsim: workload/1\nlet: {batch: 64}\ntrain: {model: d2l-resnet-18, gpus: 2, global_batch: $batch, steps: 2, dtype: fp32}\n"
 )
@@ -68,13 +66,6 @@ def test_rows_of_equal_pace_are_alike_whatever_the_rounding() -> None:
     assert "highest FLOP/s: n=1 with 20 TFLOP/s, and 6 alike" in str(sweep(MACHINE, loop, {"n": "1..7"}, workers=1))
 
 
-def test_larger_copies_are_not_slower() -> None:
-    found = sweep(MACHINE, COPY, {"size": ["1 GB", "2 GB"]}, workers=1)
-    assert found.ranking.measure is not None
-    assert found.ranking.measure.title == "B/s"
-    assert found.speed_ups == pytest.approx((1, 1), rel=1e-3)
-
-
 BUSY = """\
 hwsim: workload/1
 let: {n: 4, t: 30 us, workers: 1}
@@ -99,10 +90,6 @@ def test_no_row_is_the_fastest_where_busy_states_different_times(points: list[tu
         assert not {*found.speed_ups} - {None}
         assert "no row is the fastest: the rows do different amounts of work" in str(found)
         assert " times as fast" not in curves(found).title
-
-
-def test_the_same_work_has_a_fastest_row() -> None:
-    assert "fastest" in str(sweep("d2l-laptop", "d2l/async-loop", {"blocking": [True, False]}, workers=1))
 
 
 def test_a_rate_that_arrivals_set_compares_nothing() -> None:
@@ -180,7 +167,6 @@ def test_any_number_of_the_result_can_be_named(by: str, unit: str, best: str) ->
     if not best:
         assert found.ranking.measure is None
         return
-    assert found.ranking.measure is not None
     assert found.ranking.measure.unit == unit
     assert None not in found.ranking.values
     assert best in str(found)
@@ -193,29 +179,13 @@ def test_a_number_that_a_result_does_not_have_is_refused_with_those_it_has() -> 
 
 
 def test_json_and_figure_say_the_measure(tmp_path: Path) -> None:
-    command = [
-        "sweep",
-        "d2l-laptop",
-        "d2l/async-loop",
-        "--vary",
-        "n=10,20",
-        "--set",
-        "blocking=true",
-        "--by",
-        "op_count",
-        "--json",
-    ]
-    said = hwsim(*command, "--plot", tmp_path / "figure.svg")
+    command = "sweep d2l-laptop d2l/async-loop --vary n=10,20 --set blocking=true --by op_count --json --plot"
+    said = hwsim(*command.split(), tmp_path / "figure.svg")
     document, _ = json.JSONDecoder().raw_decode(said.output[said.output.index("{") :])  # what was written is said after it
     assert document["by"] == {"measure": "op_count", "title": "op_count", "best": "lowest", "why": "as asked for"}
     drawn = (tmp_path / "figure.svg").read_text(encoding="utf-8")
     assert "op_count" in drawn
     assert "set blocking=true" in drawn
-
-
-def test_a_negative_answer_for_a_file_is_still_a_mistake() -> None:
-    with pytest.raises(SpecError):
-        sweep(MACHINE, "hwsim: workload/1\nprogram: [", {"n": [1]}, by="time")
 
 
 @settings(max_examples=100, deadline=None)

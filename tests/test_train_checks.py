@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import hwsim
+from hwsim.api import simulated
 from hwsim.results.differences import replicas_differ
 from hwsim.spec import SpecError
 from hwsim.views.summary.each import each_op
@@ -39,13 +39,6 @@ def written(folder: Path, text: str, name: str = "train.yaml") -> Path:
     path = folder / name
     path.write_text(text, encoding="utf-8")
     return path
-
-
-def run_of(machine: Any, workload: Any, **keys: Any) -> hwsim.Run:
-    try:
-        return hwsim.simulate(machine, workload, **keys)
-    except hwsim.OutOfMemory as failed:
-        return failed.run
 
 
 # ---- what needs no machine is found without one ----
@@ -90,7 +83,6 @@ def test_a_key_that_would_do_nothing_is_a_mistake_where_it_stands(tmp_path: Path
         hwsim.simulate("dgx-h100", written(tmp_path, text))
     [mistake] = caught.value.mistakes
     assert said in mistake.message
-    assert mistake.place is not None
     assert (mistake.place.line, mistake.place.column) == (5, 3)
 
 
@@ -148,7 +140,7 @@ def test_ranks_of_a_training_cannot_be_asked_for_and_it_says_why(tmp_path: Path)
 
 def test_the_rate_of_an_op_is_the_same_folded_or_not(tmp_path: Path) -> None:
     workload = written(tmp_path, LARGE)
-    few, many = (run_of("scale/rail-fat-tree", workload, set=RAILS, fold=fold) for fold in ("always", "never"))
+    few, many = (simulated("scale/rail-fat-tree", workload, set=RAILS, fold=fold) for fold in ("always", "never"))
     rows = [{each.name: each for each in each_op(run.timeline)} for run in (few, many)]
     for name, rate in (("send activations", "36.3 GB/s"), ("send gradients back", "34.1 GB/s")):  # some beside gradients
         assert rows[0][name].rate == rows[1][name].rate == rate
@@ -187,17 +179,3 @@ def test_what_a_training_is_worth_by_hand(gpus: int, tp: int) -> None:
     late = {"learn": {"start": "2 s", "train": train}}
     later = hwsim.simulate("dgx-h100", {"hwsim": "workload/1", "jobs": late}, interval=False).trainings[0]
     assert (later.first_s, later.step_s, later.mfu) == pytest.approx((plain.first_s, plain.step_s, plain.mfu), rel=1e-9)
-
-
-def test_a_training_beside_a_service_has_its_step(tmp_path: Path) -> None:
-    alone = hwsim.simulate("dgx-h100", training(gpus=4, parallel={"tp": 4})).trainings[0]
-    learn = {"device": "gpu0..3", "train": training(parallel={"tp": 4})["train"]}
-    chat = {"device": "gpu4", "infer": {"model": MODEL, "requests": 3, "output": 3}}
-    run = hwsim.simulate("dgx-h100", {"hwsim": "workload/1", "jobs": {"learn": learn, "chat": chat}})
-    [found] = run.trainings
-    assert found.name == "learn"
-    assert found.step_s == pytest.approx(alone.step_s, rel=1e-6)
-    assert found.mfu == pytest.approx(alone.mfu, rel=1e-6)
-    assert found.exposed == pytest.approx(alone.exposed, rel=1e-6)
-    document = json.loads(json.dumps(run.to_json()))
-    assert [each["name"] for each in document["trainings"]] == ["learn"]

@@ -65,7 +65,6 @@ class Case:
     set: tuple[str, ...] = ()
     vary: str = "n=2,3"
     ran: bool = False
-    flags: tuple[str, ...] = ()
 
 
 READS_ANOTHER: Final = repeat(
@@ -137,7 +136,6 @@ pipeline:
 """
 ERF: Final = repeat("{elementwise: {function: erf, count: 1e6, dtype: fp64, inputs: 1, device: cpu}}")
 FAR: Final = repeat("{access: {device: cpu, count: 100, bytes: 64 B, working_set: 10 TB, pattern: random}}")
-IDLE: Final = repeat("{busy: {device: cpu, time: 0 s}}").replace("n: 2", "n: 1000")
 THREADS: Final = repeat("{compute: {device: cpu, flop: 1 GFLOP, threads: 2}}")
 EXP: Final = repeat("{elementwise: {device: cpu, function: exp, count: 1e6}}")
 CACHE: Final = "cache: {size: 9 GB, write: 4 GB/s}"
@@ -246,30 +244,14 @@ def test_every_code_has_a_pair_that_raises_it() -> None:
 
 
 @pytest.mark.parametrize("code", CASES)
-def test_a_warning_reaches_python(code: str, files: Path) -> None:
-    case = CASES[code]
-    both = pair(code, files)
-    settings: dict[str, object] = {path: value for path, _, value in (each.partition("=") for each in case.set)}
-    run = hwsim.simulate(*both, set=settings or None, expect=False)
-    assert code in [each.code for each in run.warnings]
-    assert f"warning: {code}: " in run._repr_html_()
-    if not case.flags:
-        path, _, values = case.vary.partition("=")
-        for row in hwsim.sweep(*both, {path: values}, workers=1).rows:
-            assert code in [each.code for each in row.warnings]
-
-
-@pytest.mark.parametrize("code", CASES)
 def test_a_warning_reaches_every_command_that_takes_the_pair(code: str, files: Path) -> None:
     case = CASES[code]
     both = pair(code, files)
     settings = [word for each in case.set for word in ("--set", each)]
-    simulate = ["simulate", *both, *settings, *case.flags]
+    simulate = ["simulate", *both, *settings]
     assert f"warning      {code}:" in ran(*simulate)
     assert f"warning: {code}:" in ran(*simulate, "--quiet")
     assert code in codes(ran(*simulate, "--json"))
-    if case.flags:
-        return
     explain = ["explain", *both, *settings, "--no-what-if"]
     assert f"warning  {code}:" in ran(*explain)
     assert code in codes(ran(*explain, "--json"))
@@ -326,7 +308,9 @@ def test_programs_that_differ_are_not_expected_to_fold() -> None:
         f"  p{n}: [{{busy: {{device: cpu, time: {n + 1} ms}}}}]\n" for n in range(70)
     )
     assert hwsim.simulate(machine(), text).warnings == ()
-    assert [each.code for each in hwsim.simulate(machine(), text, fold="always").warnings] == ["not-folded"]
+    run = hwsim.simulate(machine(), text, fold="always")
+    assert [each.code for each in run.warnings] == ["not-folded"]
+    assert "warning: not-folded: " in run._repr_html_()
 
 
 @pytest.mark.parametrize(

@@ -87,10 +87,6 @@ def test_a_reason_begins_with_what_is_wrong_and_is_not_cut() -> None:
     assert "such as '10 1/s' (at llama3-8b-serving.yaml:12:23)" in " ".join(text.split())
 
 
-def test_the_time_of_several_steps_says_so() -> None:
-    assert re.search(r"time 1\d\d ms for 3 steps", ran("simulate", "p3.16xlarge", "d2l/multi-gpu-resnet18", "--no-expect"))
-
-
 def test_an_axis_of_sizes_keeps_their_units(tmp_path: Path) -> None:
     figure = tmp_path / "figure.svg"
     copy = "hwsim: workload/1\nlet: {size: 1 KiB}\nprogram: [{copy: {from: cpu, to: gpu0, bytes: $size}}]\n"

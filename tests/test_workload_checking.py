@@ -8,7 +8,7 @@ import pytest
 
 import hwsim
 from hwsim.api import prepare
-from hwsim.spec import Mistakes, SpecError, read
+from hwsim.spec import Mistakes, SpecError, find, names, read
 from hwsim.workload import check_statements, read_workload, suspicions
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -81,6 +81,15 @@ def test_the_library_has_no_mistakes_and_gives_no_cause_for_suspicion(path: Path
     check_statements(workload, mistakes)
     mistakes.raise_if_any()
     assert suspicions(workload) == ()
+
+
+PROGRAMS = [name for name in names("workload") if {"program", "programs"} & set(dict(read(find("workload", name)).items()))]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_every_workload_of_the_library_keeps_its_promise(name: str) -> None:
+    promised = read(find("workload", name)).get("expect")
+    assert [each.status for each in hwsim.simulate(str(promised.text("machine")), name).verdicts] == ["met"]
 
 
 def test_a_value_under_nearly_another_s_name_is_suspicious() -> None:

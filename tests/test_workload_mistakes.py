@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from hwsim.api import prepare
 from hwsim.engine import simulate
 from hwsim.graph.opgraph import OpGraph
-from hwsim.machine import Machine, build
-from hwsim.spec import Mistakes, SpecError, read_text
-from hwsim.workload import NeverArrives, lower, read_workload
+from hwsim.spec import SpecError, read_text
 
 MACHINE = """
 hwsim: machine/1
@@ -19,20 +18,8 @@ parts:
 """
 
 
-def machine() -> Machine:
-    mistakes = Mistakes()
-    found = build(read_text(MACHINE), mistakes)
-    mistakes.raise_if_any()
-    assert found is not None
-    return found
-
-
 def load(text: str) -> OpGraph:
-    mistakes = Mistakes()
-    workload = read_workload(read_text(f"hwsim: workload/1\n{text}", "w.yaml"), mistakes)
-    mistakes.raise_if_any()
-    assert workload is not None
-    return lower(workload, machine(), mistakes)
+    return prepare(MACHINE, read_text(f"hwsim: workload/1\n{text}", "w.yaml")).graph
 
 
 OP = "busy: {name: a, device: cpu, time: 1 s, updates: x}"
@@ -45,8 +32,6 @@ OP = "busy: {name: a, device: cpu, time: 1 s, updates: x}"
         ("name: nothing", "hwsim", "this one has none of them", ""),
         ("program: [{matmull: {m: 1}}]", "matmull", "no op or statement 'matmull'", "did you mean 'matmul'"),
         ("program: [{each: gpu*, do: []}]", "{each", "a statement is one key", "a program for each device is `program"),
-        ("program: [{each: {count: 4}}]", "each", "no op or statement 'each'", "a program for each device is `program"),
-        ("program: [{wate: all}]", "wate", "no op or statement 'wate'", "did you mean 'wait'"),
         ("program: [wait]", "wait", "a statement is a mapping", ""),
         (f"program: [{{{OP}, wait: all}}]", "{busy", "not 'busy', 'wait' together", "begin each statement"),
         ("program: [{busy: {device: cpu, time: 1 s, quue: x}}]", "quue", "unknown key 'quue'", "did you mean 'queue'"),
@@ -64,14 +49,11 @@ OP = "busy: {name: a, device: cpu, time: 1 s, updates: x}"
             "no repeat holds both",
             "",
         ),
-        ("program: [{busy: {device: cpu, time: 1 s, after: c}}]", "c}", "no op called 'c'", "known: busy"),
         (f"program: [{{repeat: {{times: -1, do: [{{{OP}}}]}}}}]", "-1", "-1 cannot be negative", ""),
         (f"program: [{{repeat: {{times: 1.5, do: [{{{OP}}}]}}}}]", "1.5", "1.5 is not a whole number", ""),
         (f"program: [{{repeat: {{do: [{{{OP}}}]}}}}]", "{do", "'times' is missing", ""),
         ("program: {each: [], do: []}", "[], do", "names nothing", "such as each"),
-        ("program: {each: gpux*, do: []}", "gpux", "gpux", "did you mean 'gpu"),
         ("program: [{busy: {device: $self, time: 1 s}}]", "$self", "only under `each`", ""),
-        ("runtime: {dispach: 1 us}\nprogram: []", "dispach", "unknown key 'dispach'", "did you mean 'dispatch'"),
         ("runtime: {queue_depth: 0}\nprogram: []", "0}", "0", ""),
     ],
 )
@@ -80,7 +62,6 @@ def test_a_mistake_has_a_place_and_a_hint(text: str, caret: str, message: str, h
         load(text)
     [mistake] = caught.value.mistakes
     place = mistake.place
-    assert place is not None
     assert f"hwsim: workload/1\n{text}".splitlines()[place.line - 1][place.column - 1 :].startswith(caret)
     assert (mistake.hint or "").startswith(hint)
 
@@ -114,18 +95,17 @@ programs:
   p: [{{barrier: sync}}, {{barrier: sync}}]
   q: [{{repeat: {{times: {times}, do: [{{barrier: sync}}]}}}}]
 """
-    with pytest.raises(NeverArrives, match=f"program '{missing}' comes to the barrier 'sync'") as caught:
+    with pytest.raises(SpecError, match=f"program '{missing}' comes to the barrier 'sync'") as caught:
         load(text)
     assert [str(each.place) for each in caught.value.mistakes] == [f"w.yaml:{'5:42' if missing == 'q' else '4:17'}"]
 
 
 def test_crossed_barriers_are_named_with_their_programs_and_a_line() -> None:
-    with pytest.raises(NeverArrives) as caught:
+    with pytest.raises(SpecError) as caught:
         load("programs:\n  p: [{barrier: m}, {barrier: n}]\n  q: [{barrier: n}, {barrier: m}]")
     [mistake] = caught.value.mistakes
     assert "'q' comes to 'n' before 'm'" in mistake.message
     assert "'p' comes to 'm' before 'n'" in mistake.message
-    assert mistake.place is not None
     assert mistake.place.line in (3, 4)
 
 
@@ -133,7 +113,7 @@ def test_crossed_barriers_are_named_with_their_programs_and_a_line() -> None:
 def test_three_programs_whose_barriers_make_a_circle_are_all_named(times: int) -> None:
     loops = [f"{who}: [{{repeat: {{times: {times}, do: [{{barrier: {one}}}, {{barrier: {two}}}]}}}}]"
              for who, one, two in (("p", "x", "y"), ("q", "y", "z"), ("r", "z", "x"))]  # fmt: skip
-    with pytest.raises(NeverArrives, match="crossed barriers") as caught:
+    with pytest.raises(SpecError, match="crossed barriers") as caught:
         load("programs:\n  " + "\n  ".join(loops))
     assert all(f"'{each}'" in str(caught.value) for each in ("p", "q", "r", "x", "y", "z"))
 
