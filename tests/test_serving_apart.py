@@ -8,7 +8,7 @@ import pytest
 
 import hwsim
 from hwsim.api import load_machine
-from hwsim.families.serving.actors.apart import passed
+from hwsim.families.serving.actors.lanes import passed
 from hwsim.families.serving.results.accounting import NETWORK
 from hwsim.spec import SpecError
 from hwsim.ticks import FEMTO

@@ -10,9 +10,8 @@ from typing import Any, Final
 from hwsim.families.serving import scaled as scaling
 from hwsim.families.serving.parts import LEAST, NAMES, SLOW, limited_by
 from hwsim.families.serving.results.accounting import ADAPTER, PARTS, STARTING
-from hwsim.families.serving.results.adapters import AdapterUse
 from hwsim.families.serving.results.errors import sure_of
-from hwsim.families.serving.results.statistics import RequestRow, ServiceStatistics
+from hwsim.families.serving.results.statistics import AdapterUse, RequestRow, ServiceStatistics
 from hwsim.formats import format_count, format_quantity, format_share, percent
 from hwsim.results.interval import Interval
 from hwsim.results.requests import Spread
