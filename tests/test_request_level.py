@@ -16,8 +16,10 @@ from hwsim import api
 from hwsim.demand import Capacity, Cost, Demand, Requests
 from hwsim.devices.dram import D2L, Dram
 from hwsim.engine import simulate
-from hwsim.families.requests import SIMULATIONS, Play, Players, Served, columns, poisson, requests_of, serve, statistics
+from hwsim.families.requests import SIMULATIONS
 from hwsim.families.requests.dram import DramSimulation, address, addresses, places
+from hwsim.families.requests.play import Players
+from hwsim.families.requests.requests import Play, Served, columns, poisson, requests_of, serve, statistics
 from hwsim.graph.builder import GraphBuilder
 from hwsim.graph.opgraph import Ints
 from hwsim.spec import SpecError

@@ -60,7 +60,7 @@ class Watched(Copy):
             self.growth.need(length) - self.growth.need(each.read) for length, each in zip(lengths, answering, strict=True)
         )
         wanted = self.growth.wanted(1) if run is not None and run.parts and run.answers else 0
-        holding = [*busy.values(), *self.returning.loading, *self.loaded]
+        holding = [*busy.values(), *self.loading, *self.loaded]
         pieces = {key for each in holding for key in each.keys}
         held = sum(self.pool.held(key) for key in pieces) + sum(each.own for each in holding) + grown + wanted
         assert self.pool.blocks - self.pool.free == held
