@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ import hwsim
 from hwsim.families.pipeline.starving import CHECKPOINTS, OTHERS, buffers, epoch_s, pipelines
 from hwsim.results.result import Result
 from hwsim.spec import SpecError
-from hwsim.views.summary import document as as_json
 from tests.test_pipeline import MACHINE, US, busy, reading, workload
 
 
@@ -158,15 +156,6 @@ def test_steps_and_batches_of_a_training_stage_are_the_pipelines() -> None:
 def test_what_is_wrong_with_a_stage_is_said(stage: Any, said: str) -> None:
     with pytest.raises(SpecError, match=said):
         run([stage], batches=2)
-
-
-def test_the_document_has_the_same_numbers() -> None:
-    result = hwsim.simulate(MACHINE, reading("1 GB", epochs=2))
-    (found,) = json.loads(as_json.document(result))["pipelines"]
-    (use,) = pipelines(result.timeline)
-    assert found["idle_fs"] == use.whole.idle_fs == sum(each["time_fs"] for each in found["waits"])
-    assert [each["samples_per_s"] for each in found["epochs"]] == [100 * each.rate for each in use.epochs]
-    assert [each["name"] for each in found["stages"]] == ["read", "train"]
 
 
 def test_runs_of_hours_are_told_exactly() -> None:

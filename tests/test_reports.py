@@ -15,10 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hwsim import api
 from hwsim.demand import Capacity, Cost, Demand, Requests
 from hwsim.engine import simulate
-from hwsim.formats import format_quantity
 from hwsim.graph.builder import GraphBuilder
 from hwsim.results.critical import families, limited_by
 from hwsim.results.expect import Verdict
@@ -28,7 +26,7 @@ from hwsim.spec import Warning
 from hwsim.views import FIGURES, VIEWS, view
 from hwsim.views.gantt import draw as gantt
 from hwsim.views.kit.lanes import lanes
-from hwsim.views.kit.lines import BAR, bar, titled
+from hwsim.views.kit.lines import titled
 from hwsim.views.kit.writing import write
 from hwsim.views.report import of_run
 from hwsim.views.summary import document as as_json
@@ -176,11 +174,6 @@ def test_causes_of_a_family_are_added_up() -> None:
 
     shares = [Share(Cause("capacity", f"gpu{n}.compute"), 1, 0.2) for n in range(3)] + [Share(Cause("latency", "cpu"), 2, 0.4)]
     assert families(shares) == [("gpu*.compute", 3, pytest.approx(0.6)), ("latency on cpu", 2, 0.4)]
-
-
-@given(st.floats(0, 1))
-def test_bars_have_one_width(fraction: float) -> None:
-    assert len(bar(fraction)) == BAR
 
 
 # ---- JSON
@@ -387,13 +380,3 @@ def test_a_number_and_its_per_cent_sign_stand_on_one_line(words: int) -> None:
     lines = titled("limited by", ", ".join(["a" * words, *(f"part{number} 0.{number} %" for number in range(10, 40))]))
     assert not any(line.lstrip().startswith("%") for line in lines)
     assert max(map(len, lines)) <= 100
-
-
-def test_the_rate_of_a_row_is_all_its_bytes_by_all_its_time() -> None:
-    copies = [
-        {"copy": {"from": "cpu", "to": "gpu", "bytes": "320 MB", "writes": "x"}},
-        {"copy": {"from": "gpu", "to": "cpu", "bytes": "160 MB", "reads": "x"}},
-    ]
-    run = api.simulate("d2l-gpu-workstation", {"hwsim": "workload/1", "program": copies})
-    [row] = each_op(run.timeline)
-    assert (row.times, row.rate) == (2, format_quantity(480e6 / (2 * row.mean_s), "B/s"))

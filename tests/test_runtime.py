@@ -308,12 +308,6 @@ def test_mxnet_repeats_the_timings_it_is_fitted_to(blocking: bool) -> None:
     assert run.makespan_s == pytest.approx(0.0455 if blocking else 0.0420, rel=0.002)
 
 
-def test_hybridizing_repeats_the_timings_it_is_fitted_to() -> None:
-    assert api.simulate("d2l-laptop", "d2l/hybridize").makespan_s == pytest.approx(0.5037, rel=0.002)
-    compiled = api.simulate("d2l-laptop", "d2l/hybridize", set={"workload.runtime.use": "mxnet-hybrid"})
-    assert compiled.makespan_s == pytest.approx(0.1873, rel=0.002)
-
-
 def test_cuda_graphs_repeat_the_timings_they_are_fitted_to() -> None:
     runtime = {"use": "cuda-graph"}
     kernels = [{"busy": {"device": "gpu", "time": "2.9 us", "name": f"k{i}"}} for i in range(20)]

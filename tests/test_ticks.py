@@ -316,17 +316,6 @@ def test_every_front_door_is_sound_beyond_the_limit(name: str) -> None:
     assert_sound(run)
 
 
-def test_a_training_of_steps_that_take_days() -> None:
-    low = api.prepare("dgx-h100", workload(train={"model": SMALL, "global_batch": 64, "tokens": 1e15}))
-    base, longer = (api.simulate(low.machine, stretched(low.graph, power), expect=False) for power in (0, 28))
-    [short], [long] = base.trainings, longer.trainings
-    assert_sound(longer)
-    assert long.step_s == pytest.approx(2**28 * short.step_s, rel=1e-9)
-    assert long.days == pytest.approx(2**28 * short.days, rel=1e-9)
-    for one, other in zip(short.stages, long.stages, strict=True):
-        assert (one.computing, one.exposed, one.bubble) == pytest.approx((other.computing, other.exposed, other.bubble), abs=1e-9)
-
-
 def library_pairs() -> list[tuple[str, str]]:
     """Machine and workload of every file of the library that expects something of a machine."""
     folder = Path(__file__).parent.parent / "workloads"

@@ -236,11 +236,6 @@ def test_a_ring_stands_on_a_circle_and_every_kind_of_link_has_a_line_in_the_lege
         assert said in svg
 
 
-def test_links_are_called_by_generation_and_rate() -> None:
-    names = {link.kind: link.model.label() for link in load_machine("d2l-two-nodes").links}
-    assert names == {"pcie": "PCIe 2 x8", "ethernet": "Ethernet 10 Gb/s"}
-
-
 def test_the_command_prints_draws_and_refuses(tmp_path_factory: pytest.TempPathFactory) -> None:
 
     folder = tmp_path_factory.mktemp("figures")
