@@ -108,7 +108,6 @@ def test_an_indexer_bounds_what_is_looked_at_but_looks_at_all_itself() -> None:
      ({"latent": replace(LATENT, query_rank=None, indexer=Indexer(heads=1, width=8, chosen=9))}, "reads the latent queries"),
      ({"shared": 64}, "there are none"), ({"cache": "window"}, "no layer has a window"),
      ({"runs": (Run(layers=9),)}, "have 9 layers"), ({"runs": RUNS, "experts": 8, "top_k": 9}, "to 9 of 8 experts"),
-     ({"runs": (Run(layers=1, window=8), Run(layers=1)), "full_every": 2}, "and so do the runs"),
      ({"vocab": 0}, "one of the two")],
 )  # fmt: skip
 def test_what_cannot_be_is_refused(keys: dict[str, Any], said: str) -> None:

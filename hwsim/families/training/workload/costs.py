@@ -141,7 +141,6 @@ class KernelCosts:
     times: KernelTimes
     _spent: dict[Kernel, tuple[float, float, float, float, float]] = field(default_factory=dict)
     _alone: dict[tuple[Work, float], tuple[Cost, dict[str, Cost]]] = field(default_factory=dict)  # and by device
-    _chosen: dict[Kernel, tuple[tuple[Cost, dict[str, Cost]], ...]] = field(default_factory=dict)
     _seen: dict[int, tuple[Kernel, tuple[tuple[Cost, dict[str, Cost]], ...]]] = field(
         default_factory=dict
     )  # by id: a hash is slow
@@ -181,10 +180,7 @@ class KernelCosts:
         """The kernels that the library chooses for it, on the GPU of that name, an op each."""
         seen = self._seen.get(id(kernel))
         if seen is None:
-            chosen = self._chosen.get(kernel)
-            if chosen is None:
-                chosen = self._chosen[kernel] = tuple(map(self._of_timed, self.times.choose(kernel)))
-            seen = self._seen[id(kernel)] = kernel, chosen
+            seen = self._seen[id(kernel)] = kernel, tuple(map(self._of_timed, self.times.choose(kernel)))
         costs = []
         for alone, placed in seen[1]:
             if device not in placed:
