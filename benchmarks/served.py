@@ -21,7 +21,7 @@ from hwsim.api import load_machine
 from hwsim.engine import core as library
 from hwsim.engine.fast import Choice
 from hwsim.families.services.actors.running import played
-from hwsim.families.serving.actors import Service
+from hwsim.families.serving.actors.service import Service
 from hwsim.families.serving.running import Models
 from hwsim.prepare import prepare
 

@@ -2,10 +2,9 @@
 
 `dataclasses.dataclass` writes and compiles `__init__`, `__repr__`, `__eq__`, `__hash__`, `__setattr__` and `__delattr__` of
 every class as text: 0.52 ms for a frozen class with slots, half of the time in which hwsim starts. Here only `__init__` is
-compiled, and that for the fourth instance: of 240 classes that a run imports, 80 are called, and 20 of them four times. The
-others are closures over the names of the fields, with the same results. Fields, slots, keyword-only arguments,
-`fields`, `replace` and `asdict` are the standard library's, and for type checkers the decorator is the standard one
-(docs/decisions/0015).
+compiled, and that for the first instance: of 240 classes that a run imports, 80 are called. The others are closures over
+the names of the fields, with the same results. Fields, slots, keyword-only arguments, `fields`, `replace` and `asdict` are
+the standard library's, and for type checkers the decorator is the standard one (docs/decisions/0015).
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ from __future__ import annotations
 import dataclasses
 import gc
 from contextlib import contextmanager
-from functools import partial
 from operator import attrgetter
 from reprlib import recursive_repr
 from threading import RLock
@@ -95,49 +93,18 @@ def _with_fields(plain: type, frozen: bool, options: dict[str, Any]) -> Any:
                 params.frozen = True
 
 
-_FEW: Final = 3  # instances that are filled field by field: compiling takes as long as twenty of them
-
-
 class _Init:
-    """`__init__` of a class until it is compiled: for the fourth instance, or when it is looked at. Then it has its own place."""
+    """`__init__` of a class until it is first called or looked at: then it is compiled, and takes this place."""
 
-    __slots__ = ("called", "entries", "frozen", "made")
+    __slots__ = ("entries", "frozen", "made")
 
     def __init__(self, made: type, entries: Sequence[dataclasses.Field[Any]], frozen: bool) -> None:
-        self.made, self.entries, self.frozen, self.called = made, entries, frozen, 0
+        self.made, self.entries, self.frozen = made, entries, frozen
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
-        self.called += 1
-        if self.called <= _FEW and isinstance(instance, self.made):  # `inspect.signature` asks for it with the class itself
-            return partial(self._fill, instance)
-        return self._compiled().__get__(instance, owner)
-
-    def _compiled(self) -> Any:
         init: Any = _init(self.made, self.entries, self.frozen)
         setattr(self.made, "__init__", init)  # noqa: B010 (type checkers refuse the assignment to a class)
-        return init
-
-    def _fill(self, instance: Any, /, *values: Any, **named: Any) -> None:
-        """As the compiled one does, which says what is wrong with arguments."""
-        parameters = [entry.name for entry in self.entries if entry.init and not entry.kw_only]
-        given = dict(zip(parameters, values, strict=False)) | named
-        put, used = object.__setattr__ if self.frozen else setattr, 0
-        for entry in self.entries:
-            if entry.init and entry.name in given:
-                put(instance, entry.name, given[entry.name])
-                used += 1
-            elif entry.default_factory is not _MISSING:
-                put(instance, entry.name, entry.default_factory())
-            elif entry.default is not _MISSING:
-                put(instance, entry.name, entry.default)
-            elif entry.init:
-                break
-        else:
-            if used == len(values) + len(named):
-                if hasattr(instance, "__post_init__"):
-                    instance.__post_init__()
-                return
-        self._compiled()(instance, *values, **named)  # which refuses them
+        return init.__get__(instance, owner)
 
 
 def _init(made: type, entries: Sequence[dataclasses.Field[Any]], frozen: bool) -> Callable[..., None]:

@@ -17,8 +17,8 @@ from hwsim.failures import Failures
 from hwsim.families.pipeline.workload import PipelineKeys, StageKeys
 from hwsim.families.services.workload.schema import STATEMENTS as SERVICE_STATEMENTS
 from hwsim.families.services.workload.schema import ServiceKeys, WayKeys
-from hwsim.families.serving.workload.parallel import SplitKeys
 from hwsim.families.serving.workload.schema import InferKeys
+from hwsim.families.serving.workload.splitting import SplitKeys
 from hwsim.families.training.workload.schema import ParallelKeys, SynchroniseKeys, TrainKeys
 from hwsim.links.fabrics import Network
 from hwsim.links.kind import LinkKind

@@ -7,6 +7,9 @@ from click.testing import CliRunner, Result
 from hwsim.cli import main
 
 
-def hwsim(*arguments: object, stdin: str | None = None) -> Result:
-    """What `hwsim` does with these arguments."""
-    return CliRunner().invoke(main, [str(each) for each in arguments], input=stdin, prog_name="hwsim")
+def hwsim(*arguments: object, code: int | None = 0, stdin: str | None = None) -> Result:
+    """What `hwsim` does with these arguments; it ends with this exit code, or with any for None."""
+    done = CliRunner().invoke(main, [str(each) for each in arguments], input=stdin, prog_name="hwsim")
+    if code not in (done.exit_code, None):
+        raise AssertionError(f"exit code {done.exit_code}, not {code}: {done.output}") from done.exception
+    return done

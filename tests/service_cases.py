@@ -9,7 +9,7 @@ from typing import Any, Final
 import simpy
 
 import hwsim
-from hwsim.families.services.actors import Play
+from hwsim.families.services.actors.play import Play
 from hwsim.families.services.actors.stations import NEVER
 from hwsim.families.services.results.answers import Answers
 from hwsim.families.services.workload.program import Program

@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hwsim.cli import main
 from hwsim_calibrate import doctor, environment
 from hwsim_calibrate.doctor import Seen, examine
+from tests.command import hwsim
 
 # A quiet machine with nothing unusual about it, with every key of a fingerprint
 QUIET: Final[dict[str, dict[str, Any]]] = {
@@ -125,10 +124,9 @@ def test_the_stated_machine_has_the_keys_of_a_real_one() -> None:
 def test_the_command_prints_findings_and_the_fingerprint(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = replace(Seen(QUIET), stolen=0.05)
     monkeypatch.setattr(doctor, "look", lambda: seen)
-    shown = CliRunner().invoke(main, ["calibrate", "doctor"])
-    assert shown.exit_code == 0
+    shown = hwsim("calibrate", "doctor")
     assert shown.output.startswith("warning  the hypervisor took 5 % of the time\n")
-    found = json.loads(CliRunner().invoke(main, ["calibrate", "doctor", "--json"]).output)
+    found = json.loads(hwsim("calibrate", "doctor", "--json").output)
     assert found["environment"] == QUIET
     assert [each["level"] for each in found["findings"]] == [each.level for each in examine(seen)]
 

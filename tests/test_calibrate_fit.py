@@ -31,6 +31,7 @@ from hwsim_calibrate.fit.kernels import (
 from hwsim_calibrate.fit.model import Model, entry_of
 from hwsim_calibrate.store import load
 from tests.calibrate_cases import TRUTH, made_up
+from tests.present import present
 
 EACH = ("add", "multiply", "exp", "sum", "copyto", "normal")
 DATA = Path(store.__file__).parent / "data"
@@ -114,8 +115,7 @@ def test_derivatives_are_those_of_the_times() -> None:
 
 
 def test_sizes_held_out_are_told_as_well_as_the_noise_allows() -> None:
-    heldout = whole().heldout
-    assert heldout is not None
+    heldout = present(whole().heldout)
     assert heldout.median < 0.03
     assert heldout.p90 < 0.08
     assert heldout.ci95[0] <= heldout.median <= heldout.ci95[1]
@@ -221,10 +221,8 @@ def test_what_was_used_just_now_comes_from_a_cache() -> None:
     ("copyto", {"n": 64, "dtype": "fp32", "source": "fp64"}),
 ])  # fmt: skip
 def test_the_row_that_measures_a_call_is_that_call(op: str, params: dict[str, object]) -> None:
-    call = call_from(op, params)  # type: ignore[arg-type]
-    assert call is not None
-    again = measured_as(call)
-    assert again is not None
+    call = present(call_from(op, params))  # type: ignore[arg-type]
+    again = present(measured_as(call))
     assert call_from(*again) == call
 
 
@@ -269,8 +267,7 @@ def test_one_small_size_is_no_worse_for_large_ones_than_none(entry: str) -> None
     small = next(row for row in sizes if row.call.count > 1)
     fitted = with_rest(alike, [*parted(base)[1], small])
     for row in sizes:
-        function = stand_in(alike, row.call)
-        assert function is not None
+        function = present(stand_in(alike, row.call))
         usual = replace(alike, functions={row.call.function: function}, corrections=Corrections()).time(row.call).seconds
         factor, without = (abs(np.log(seconds / row.quiet)) for seconds in (fitted.time(row.call).seconds, usual))
         if row.call.count >= small.call.count:

@@ -6,11 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 import hwsim
 from hwsim.api import load_machine
-from hwsim.cli import main
 from hwsim.devices import Cpu, Work
 from hwsim.origins import Origin
 from hwsim.results.doubts import error_of_number
@@ -19,6 +17,7 @@ from hwsim.results.interval import spread_of
 from hwsim_calibrate.logs import TOOLS, Ask, Log, Result, fit_logs, read_log
 from hwsim_calibrate.logs.base import base_of
 from hwsim_calibrate.logs.result import REPEATS, number_of
+from tests import command
 from tests.calibrate_logs import FOLDER, LOGS, MODELS, PARTS
 
 
@@ -40,16 +39,13 @@ def test_every_tool_s_log_becomes_a_file_that_is_accepted(tool: str, tmp_path: P
     output = tmp_path / "made.yaml"
     part = ["--part", PARTS[tool]] if tool in PARTS else []
     part += ["--model", MODELS[tool]] if tool in MODELS else []
-    shown = CliRunner().invoke(main, ["import", tool, str(FOLDER / LOGS[tool]), *part, "-o", str(output)])
-    assert shown.exit_code == 0, shown.output
-    checked = CliRunner().invoke(main, ["check", str(output)])
-    assert checked.exit_code == 0, checked.output
-    assert CliRunner().invoke(main, ["show", str(output)]).exit_code == 0
+    command.hwsim("import", tool, FOLDER / LOGS[tool], *part, "-o", output)
+    command.hwsim("check", output)
+    command.hwsim("show", output)
     again = ["import", tool, str(FOLDER / LOGS[tool]), *part, "-o", str(output)]
-    assert CliRunner().invoke(main, again).exit_code == 0  # its own file is written over, and no other
+    command.hwsim(*again)  # its own file is written over, and no other
     output.write_text("hwsim: part/1\nkind: disk\nname: by hand\n")
-    assert "is there, and no fitted file" in (refused := CliRunner().invoke(main, again)).output
-    assert refused.exit_code == 2
+    assert "is there, and no fitted file" in command.hwsim(*again, code=2).output
     assert output.read_text().endswith("by hand\n")
 
 
@@ -161,9 +157,9 @@ def test_lengths_are_each_request_s_where_the_log_has_them() -> None:
 
 def test_a_service_is_held_against_the_log(tmp_path: Path) -> None:
     (tmp_path / "served.yaml").write_text(fitted("vllm", "vllm.json").yaml())
-    shown = CliRunner().invoke(main, ["simulate", "dgx-h100", str(tmp_path / "served.yaml"), "--no-interval"])
+    # the time of first tokens, which is made up, is not met
+    shown = command.hwsim("simulate", "dgx-h100", tmp_path / "served.yaml", "--no-interval", code=3)
     assert "tpot_mean 9.000 ms +- 5.1 %: met" in shown.output
-    assert shown.exit_code == 3  # the time of first tokens, which is made up, is not met
 
 
 def test_runs_together_say_how_far_they_are_apart() -> None:
@@ -187,10 +183,9 @@ def test_a_part_of_one_s_own_is_used_from_the_output_s_folder(tmp_path: Path) ->
     output = tmp_path / "parts" / "nic.yaml"
     output.parent.mkdir()
     arguments = ["import", "ib-write-bw", str(FOLDER / "ib_write_bw.txt"), "--part", str(tmp_path / "own.yaml")]
-    shown = CliRunner().invoke(main, [*arguments, "-o", str(output)])
-    assert shown.exit_code == 0, shown.output
+    command.hwsim(*arguments, "-o", output)
     assert "use: ../own.yaml" in output.read_text()
-    assert CliRunner().invoke(main, ["check", str(output)]).exit_code == 0
+    command.hwsim("check", output)
 
 
 @pytest.mark.parametrize(
@@ -210,8 +205,7 @@ def test_a_part_of_one_s_own_is_used_from_the_output_s_folder(tmp_path: Path) ->
 )
 def test_mistakes_of_a_user_are_said_at_once(arguments: tuple[str, ...], words: str) -> None:
     given = [str(FOLDER / each) if "." in each else each for each in arguments]
-    shown = CliRunner().invoke(main, ["import", *given])
-    assert shown.exit_code == 2
+    shown = command.hwsim("import", *given, code=2)
     assert words in shown.output
 
 

@@ -15,11 +15,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hwsim.cli import main
 from hwsim.spec import SpecError
 from hwsim_calibrate import environment, text
 from hwsim_calibrate.case import Case
@@ -28,6 +26,7 @@ from hwsim_calibrate.session import Plan, measure
 from hwsim_calibrate.store import Amounts, Measurements, Row, load
 from hwsim_calibrate.suites import suite
 from hwsim_calibrate.validate import Report
+from tests.command import hwsim
 
 DATA = Path(environment.__file__).parent / "data"
 ROW = Row(
@@ -43,10 +42,6 @@ def two_cases(monkeypatch: pytest.MonkeyPatch) -> None:
     cases = [Case("kernels", name, {"n": 1}, Amounts(), lambda _: lambda: sum(range(100))) for name in ("add", "sum")]
     kernels = SimpleNamespace(cases=lambda _: cases)
     monkeypatch.setattr("hwsim_calibrate.session.suite", lambda name: kernels if name == "kernels" else suite(name))
-
-
-def hwsim(*arguments: str) -> Result:
-    return CliRunner().invoke(main, ["calibrate", *arguments])
 
 
 def written(path: Path, **changes: Any) -> Path:
@@ -108,7 +103,7 @@ def test_what_is_no_file_of_measurements_is_said_to_be_none(tmp_path: Path, cont
     with pytest.raises(SpecError) as caught:
         load(path)
     assert said in str(caught.value)
-    assert hwsim("show", str(path)).exit_code == 2
+    hwsim("calibrate", "show", str(path), code=2)
 
 
 @pytest.mark.parametrize(
@@ -199,8 +194,7 @@ def test_a_file_of_another_machine_is_not_gone_on_from(tmp_path: Path) -> None:
     here = environment.fingerprint()
     path = Measurements(here | {"cpu": here["cpu"] | {"model": "Abacus"}}, (ROW,)).save(tmp_path / "m.json")
     before = path.read_bytes()
-    result = hwsim("measure", "--suite", "kernels", "-o", str(path))
-    assert result.exit_code == 2
+    result = hwsim("calibrate", "measure", "--suite", "kernels", "-o", str(path), code=2)
     assert "it was measured on another machine (cpu model: Abacus, now" in result.output
     assert path.read_bytes() == before
 
@@ -246,8 +240,7 @@ def test_ops_that_are_no_call_of_a_library_are_said_to_be_left_out(tmp_path: Pat
 def test_a_wrong_workload_is_a_mistake_with_its_place(tmp_path: Path) -> None:
     path = tmp_path / "w.yaml"
     path.write_text("hwsim: workload/1\nprogram:\n  - matmull: {m: 8}\n")
-    result = hwsim("measure", "--for", str(path))
-    assert result.exit_code == 2
+    result = hwsim("calibrate", "measure", "--for", str(path), code=2)
     assert "w.yaml:3:5" in result.output
 
 
@@ -266,8 +259,7 @@ def test_a_wrong_workload_is_a_mistake_with_its_place(tmp_path: Path) -> None:
     ],
 )
 def test_mistakes_in_arguments_are_said_before_anything_is_measured(arguments: tuple[str, ...], said: str) -> None:
-    result = hwsim(*arguments)
-    assert result.exit_code == 2
+    result = hwsim("calibrate", *arguments, code=2)
     assert said in result.output
 
 
@@ -308,23 +300,23 @@ def stages(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def test_a_run_measures_fits_validates_and_writes(tmp_path: Path, stages: list[str]) -> None:
     path = tmp_path / "here.yaml"
-    assert hwsim("run", "-o", str(path)).exit_code == 0
+    hwsim("calibrate", "run", "-o", str(path))
     assert stages == ["measured all and 0 ops for 80 s", "fitted 1 rows", "validated here"]
     assert path.read_text("utf-8") == "hwsim: machine/1\nclass: ideal\nname: here\n"
     assert load(tmp_path / "here.measurements.json.gz").rows == (ROW,)
-    assert "going on from" in hwsim("run", "-o", str(path)).output
-    assert "going on from" not in hwsim("run", "--fresh", "-o", str(path)).output
+    assert "going on from" in hwsim("calibrate", "run", "-o", str(path)).output
+    assert "going on from" not in hwsim("calibrate", "run", "--fresh", "-o", str(path)).output
 
 
 def test_a_run_for_a_workload_measures_its_ops_instead_of_all_suites(tmp_path: Path, stages: list[str]) -> None:
     arguments = ("run", "--for", "d2l/async-matmul", "--budget", "7", "-o", str(tmp_path / "here.yaml"))
-    assert hwsim(*arguments).exit_code == 0
+    hwsim("calibrate", *arguments)
     assert stages[0] == "measured all and 2 ops for 7 s"
 
 
 def test_of_several_files_the_last_counts(tmp_path: Path, stages: list[str]) -> None:
     names = [str(Measurements({}, (ROW,)).save(tmp_path / name)) for name in ("a.json", "b.json")]
-    result = hwsim("fit", *names)
+    result = hwsim("calibrate", "fit", *names)
     assert result.output == "hwsim: machine/1\nclass: ideal\nname: a\n"
     assert stages == ["fitted 1 rows"]
 

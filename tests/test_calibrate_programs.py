@@ -23,6 +23,7 @@ from hwsim_calibrate.sizes import Size
 from hwsim_calibrate.snippet_calls import call_of_params, recorded, snippet_case, snippet_of
 from hwsim_calibrate.snippets import SNIPPETS
 from hwsim_calibrate.suites.kernels import MATRIX
+from tests.present import present
 
 ODD = {
     "eye",
@@ -57,8 +58,7 @@ def test_the_words_of_a_case_are_what_a_recorder_finds() -> None:
         for ops, formats, more in MATRIX:
             for op in ops.split():
                 params = {"n": 64, "dtype": formats[-1], "into": "new", **more}
-                said, heard = call_from(op, params), recorded(lambda: kernel_case(op, params).make(ExitStack()))  # noqa: B023
-                assert said is not None
+                said, heard = present(call_from(op, params)), recorded(lambda: kernel_case(op, params).make(ExitStack()))  # noqa: B023
                 assert (said.function, said.form, said.dtype, said.operands) == (
                     heard.function, heard.form, heard.dtype, tuple(_ageless(heard)),
                 )  # fmt: skip
@@ -82,8 +82,7 @@ def test_a_function_nobody_measured_takes_what_alike_ones_take() -> None:
     assert usual_tan
     assert usual_exp
     slow = Kernels(functions={"exp": Function(call=1e-6, each={"fp64": 3.0 * usual_exp[1]})})
-    told = stand_in(slow, elementwise_call("tan", dtype="fp64", count=1e4))
-    assert told is not None
+    told = present(stand_in(slow, elementwise_call("tan", dtype="fp64", count=1e4)))
     assert told.each["fp64"] == pytest.approx(3.0 * usual_tan[1])
     assert stand_in(slow, elementwise_call("nobody_knows_it", dtype="fp64", count=1e4)) is None
     assert stand_in(Kernels(), elementwise_call("tan", dtype="fp64", count=1e4)) is None
@@ -96,8 +95,7 @@ def test_a_function_measured_in_one_format_takes_the_usual_ratio_in_another() ->
     assert narrow
     assert narrow[1] / wide[1] != pytest.approx(0.5, abs=0.01)  # the ratio of their widths
     measured = Kernels(functions={"exp": Function(call=1e-6, each={"fp64": 5.0 * wide[1]})})
-    told = stand_in(measured, elementwise_call("exp", dtype="fp32", count=1e4))
-    assert told is not None
+    told = present(stand_in(measured, elementwise_call("exp", dtype="fp32", count=1e4)))
     assert told.each["fp32"] == pytest.approx(5.0 * narrow[1])
     assert told.call == 1e-6
 
@@ -171,8 +169,7 @@ def test_beyond_the_largest_measured_size_its_ratio_goes_on() -> None:
 
 def test_a_function_stands_in_for_itself_in_another_format() -> None:
     kernels = Kernels(functions={"lexsort": Function(call=2e-6, each={"int64": 8e-9}, row=1e-9)})
-    told = stand_in(kernels, elementwise_call("lexsort", dtype="fp64", count=1e4))
-    assert told is not None
+    told = present(stand_in(kernels, elementwise_call("lexsort", dtype="fp64", count=1e4)))
     assert (told.call, told.each, told.row) == (2e-6, {"fp64": 8e-9}, 1e-9)
 
 
@@ -180,8 +177,7 @@ def test_a_distribution_nobody_timed_takes_what_others_take() -> None:
     draws = {
         f"{name} generator": Function(call=1e-6, each={"fp64": each}) for name, each in (("a", 1e-9), ("b", 3e-9), ("c", 9e-9))
     }
-    told = stand_in(Kernels(functions=draws), elementwise_call("zipf", form="generator", dtype="int64", count=1e4))
-    assert told is not None
+    told = present(stand_in(Kernels(functions=draws), elementwise_call("zipf", form="generator", dtype="int64", count=1e4)))
     assert told.each == {"int64": 3e-9}
 
 

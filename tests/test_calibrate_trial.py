@@ -10,10 +10,8 @@ import time
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 
 import hwsim
-from hwsim.cli import main
 from hwsim.spec import SpecError
 from hwsim_calibrate.case import Case
 from hwsim_calibrate.demanded import cases_for
@@ -21,6 +19,7 @@ from hwsim_calibrate.fit.parts import latencies
 from hwsim_calibrate.harness import run
 from hwsim_calibrate.session import Plan, measure
 from hwsim_calibrate.store import Amounts, Measurements, Row, load
+from tests import command
 
 KERNELS = """
     kernels:
@@ -42,10 +41,6 @@ parts:
 """
 
 
-def cli(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(main, [str(each) for each in arguments], prog_name="hwsim")
-
-
 def machine(path: Path, each: str = "0.1 ns", memory: str = "10 GB/s") -> Path:
     path.write_text((MACHINE + KERNELS[1:]).replace("EACH", each).replace("bandwidth: 10 GB/s", f"bandwidth: {memory}"), "utf-8")
     return path
@@ -61,8 +56,7 @@ ADD = "elementwise: {function: add, shape: [100], dtype: fp64, inputs: 2, device
 
 def test_a_workload_of_which_nothing_can_be_timed_measures_nothing(tmp_path: Path) -> None:
     path = workload(tmp_path / "w.yaml", "busy: {device: cpu, time: 1 ms}", "busy: {name: other, device: cpu, time: 1 ms}")
-    done = cli("calibrate", "measure", "--for", path, "-o", tmp_path / "m.json")
-    assert done.exit_code == 2
+    done = command.hwsim("calibrate", "measure", "--for", path, "-o", tmp_path / "m.json", code=2)
     assert "not measured: busy (and 1 more): busy is no single call" in done.stderr
     assert "nothing is measured" in done.stderr
     assert not (tmp_path / "m.json").exists()
@@ -70,8 +64,7 @@ def test_a_workload_of_which_nothing_can_be_timed_measures_nothing(tmp_path: Pat
 
 def test_a_suite_that_cannot_be_measured_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hwsim_calibrate.suites.gpu.missing", lambda: "no GPU here")
-    done = cli("calibrate", "measure", "--suite", "gpu", "-o", tmp_path / "m.json")
-    assert done.exit_code == 2
+    done = command.hwsim("calibrate", "measure", "--suite", "gpu", "-o", tmp_path / "m.json", code=2)
     assert "the suite gpu cannot be measured: no GPU here" in done.stderr
     assert not (tmp_path / "m.json").exists()
 
@@ -79,8 +72,7 @@ def test_a_suite_that_cannot_be_measured_leaves_no_file(tmp_path: Path, monkeypa
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="a folder that nobody can write to")
 def test_a_file_that_cannot_be_written_is_found_before_measuring(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hwsim_calibrate.session.measure", None)
-    done = cli("calibrate", "run", "-o", "/proc/f.yaml")
-    assert done.exit_code == 2
+    done = command.hwsim("calibrate", "run", "-o", "/proc/f.yaml", code=2)
     assert "'/proc/f.yaml' cannot be written" in done.stderr
 
 
@@ -143,7 +135,8 @@ def test_a_measured_function_is_called_so(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("op,time\nadd,1 us\n", "utf-8")
     path = workload(tmp_path / "w.yaml", ADD.replace("{function", "{name: add, function"))
     assert (
-        "measured\n" in cli("compare", machine(tmp_path / "m.yaml"), path, tmp_path / "t.csv").stdout.partition("known by\n")[2]
+        "measured\n"
+        in command.hwsim("compare", machine(tmp_path / "m.yaml"), path, tmp_path / "t.csv").stdout.partition("known by\n")[2]
     )
 
 

@@ -6,17 +6,16 @@ import itertools
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 import hwsim
 from hwsim import api
-from hwsim.cli import main
 from hwsim.devices import Device, Gpu
 from hwsim.devices.accesses import Accesses
 from hwsim.machine import classes
 from hwsim.machine.classes import completed
 from hwsim.origins import case_of
 from hwsim.spec import Origin, SpecError, Tree, find, names, read, tree_of
+from tests import command
 
 DATASHEET = (
     "kind: gpu, {who} flop: {{fp32: 67 TFLOP/s, bf16: 989.4 TFLOP/s}}, memory: {{size: 80 GB, bandwidth: 3.35 TB/s}}{more}"
@@ -142,7 +141,7 @@ def origins(tree: Tree) -> list[Origin]:
 
 def test_a_shown_file_is_filled_in_anew(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text(f"hwsim: machine/1\nparts: {{it: {{{DATASHEET.format(who=WHO, more='')}}}}}\n")
-    shown = CliRunner().invoke(main, ["show", str(tmp_path / "a.yaml")]).output
+    shown = command.hwsim("show", tmp_path / "a.yaml").output
     assert "    # launch:\n    #   stream: " in shown
     model = api.load_machine(shown).device("it").model
     assert isinstance(model, Gpu)

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from click.testing import Result
 
+from hwsim import api
 from hwsim.api import load_machine
 from hwsim.communication import OPERATIONS, CannotCollect
 from hwsim.demand import Exchanged
@@ -19,13 +19,8 @@ H100 = "p5.48xlarge"
 FOUR = "d2l-4gpu-pcie"
 
 
-def run(*arguments: str) -> Result:
-    return hwsim("collectives", *arguments)
-
-
 def test_a_table_says_what_is_chosen_at_every_size() -> None:
-    found = run(H100, "--bytes", "1MiB..2GiB")
-    assert found.exit_code == 0
+    found = hwsim("collectives", H100, "--bytes", "1MiB..2GiB")
     lines = found.stdout.splitlines()
     assert lines[0] == "all-reduce among 8 devices, gpu0 to gpu7  on  p5.48xlarge"
     assert [line.split()[:2] for line in lines[4:]] == [
@@ -36,7 +31,7 @@ def test_a_table_says_what_is_chosen_at_every_size() -> None:
 
 
 def test_json_has_every_number_with_nccl_tests_definitions() -> None:
-    found = json.loads(run(H100, "--op", "all-gather", "--bytes", "8MiB,64MiB", "--json").stdout)
+    found = json.loads(hwsim("collectives", H100, "--op", "all-gather", "--bytes", "8MiB,64MiB", "--json").stdout)
     assert (found["hwsim"], found["library"], len(found["devices"])) == ("collectives/1", "nccl", 8)
     for row, size in zip(found["rows"], (8 << 20, 64 << 20), strict=True):
         assert row["bytes"] == size
@@ -58,8 +53,7 @@ def test_busbw_never_exceeds_what_a_rank_s_links_carry(operation: str) -> None:
 
 
 def test_all_algorithms_stand_side_by_side_and_those_that_cannot_are_named() -> None:
-    found = run("dgx-a100", "--algorithm", "all", "--bytes", "1MiB,1GiB")
-    assert found.exit_code == 0
+    found = hwsim("collectives", "dgx-a100", "--algorithm", "all", "--bytes", "1MiB,1GiB")
     assert "busbw in GB/s" in found.stdout
     assert "not pairwise: pairwise does no all-reduce" in found.stdout
     assert "not nvls: the machine's NCCL has no sums in the switch" in found.stdout
@@ -68,8 +62,10 @@ def test_all_algorithms_stand_side_by_side_and_those_that_cannot_are_named() -> 
 
 @pytest.mark.parametrize(("machine", "measured"), [("dgx-a100", True), ("dgx-h100", True), ("p3.16xlarge", True), (FOUR, False)])
 def test_no_star_compares_an_ideal_algorithm_with_a_measured_library(machine: str, measured: bool) -> None:
-    found = run(machine, "--algorithm", "auto,ring,ps-sharded", "--bytes", "256KiB..1GiB:x64")
-    rows = json.loads(run(machine, "--algorithm", "auto,ring,ps-sharded", "--bytes", "256KiB,1GiB", "--json").stdout)["rows"]
+    found = hwsim("collectives", machine, "--algorithm", "auto,ring,ps-sharded", "--bytes", "256KiB..1GiB:x64")
+    rows = json.loads(
+        hwsim("collectives", machine, "--algorithm", "auto,ring,ps-sharded", "--bytes", "256KiB,1GiB", "--json").stdout
+    )["rows"]
     assert {row["algorithm"] for row in rows if row["ideal"]} == ({"ps-sharded"} if measured else set())
     assert ("ideal, without measured constants, so that no star compares them: ps-sharded" in found.stdout) is measured
     sharded = [line.split()[-1] for line in found.stdout.splitlines()[6:8]]
@@ -77,17 +73,17 @@ def test_no_star_compares_an_ideal_algorithm_with_a_measured_library(machine: st
 
 
 def test_what_stands_in_the_table_is_what_a_run_takes() -> None:
-    import hwsim
-
-    row = json.loads(run(H100, "--bytes", "96MiB", "--json").stdout)["rows"][0]
+    row = json.loads(hwsim("collectives", H100, "--bytes", "96MiB", "--json").stdout)["rows"][0]
     body = {"hwsim": "workload/1", "program": [{"allreduce": {"among": "gpu*", "bytes": "96 MiB"}}]}
-    assert hwsim.simulate(H100, body).timeline.makespan == pytest.approx(row["time_s"], abs=2e-15)
+    assert api.simulate(H100, body).timeline.makespan == pytest.approx(row["time_s"], abs=2e-15)
 
 
 def test_devices_and_settings_can_be_said() -> None:
-    two = json.loads(run(H100, "--among", "gpu0..1", "--bytes", "1GiB", "--json").stdout)
+    two = json.loads(hwsim("collectives", H100, "--among", "gpu0..1", "--bytes", "1GiB", "--json").stdout)
     assert two["devices"] == ["gpu0", "gpu1"]
-    plain = json.loads(run(H100, "--bytes", "1GiB", "--set", "machine.collectives={start: 1 ms}", "--json").stdout)
+    plain = json.loads(
+        hwsim("collectives", H100, "--bytes", "1GiB", "--set", "machine.collectives={start: 1 ms}", "--json").stdout
+    )
     assert plain["library"] == "overheads"
     assert plain["rows"][0]["time_s"] > 1e-3
 
@@ -109,17 +105,16 @@ def test_devices_and_settings_can_be_said() -> None:
     ],
 )
 def test_mistakes_are_said_with_exit_code_2(arguments: tuple[str, ...], message: str) -> None:
-    found = run(FOUR, *arguments)
-    assert found.exit_code == 2
+    found = hwsim("collectives", FOUR, *arguments, code=2)
     assert message in found.stderr + found.stdout
 
 
 def test_the_figure_is_written_and_always_the_same(tmp_path: Path) -> None:
     table = (H100, "--bytes", "1MiB..1GiB:x8", "--algorithm", "auto,ring,nvls")
     for name in ("a.png", "b.png"):
-        assert run(*table, "--plot", str(tmp_path / name)).exit_code == 0
+        hwsim("collectives", *table, "--plot", str(tmp_path / name))
     assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
-    assert run(FOUR, "--bytes", "1MB", "--plot", str(tmp_path / "c.svg")).exit_code == 0
+    hwsim("collectives", FOUR, "--bytes", "1MB", "--plot", str(tmp_path / "c.svg"))
     assert b"busbw" in (tmp_path / "c.svg").read_bytes()
 
 

@@ -103,8 +103,7 @@ def test_a_recording_beside_itself_differs_in_nothing_and_swapped_in_the_opposit
 def traced(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The trace of a run of ten steps, in the form of PyTorch's profiler."""
     path = tmp_path_factory.mktemp("trace") / "own.json.gz"
-    made = hwsim("simulate", *LENET, "--trace", str(path), "--quiet")
-    assert made.exit_code == 0, made.output
+    hwsim("simulate", *LENET, "--trace", str(path), "--quiet")
     return path
 
 
@@ -119,31 +118,27 @@ def test_a_run_beside_its_own_trace_differs_in_nothing_but_launches(traced: Path
     assert {pair.name for pair in both.families} == {"convolutions", "pooling", "matrix products", "optimizer"}
 
 
-def test_the_command_takes_a_run_a_written_run_and_two_traces(traced: Path, tmp_path: Path) -> None:
+def test_the_command_takes_a_run_and_two_traces(traced: Path, tmp_path: Path) -> None:
     said = hwsim("compare", *LENET, traced, "--plot", tmp_path / "a.png")
-    assert said.exit_code == 0, said.output
     assert "recorded 1.43 ms a step, simulated 1.43 ms a step (+0.0 %)" in said.stdout
     assert (tmp_path / "a.png").stat().st_size > 10_000
     document = json.loads(hwsim("compare", *LENET, traced, "--json").stdout)
     assert document["hwsim"] == "compare-trace/1"
     assert sum(document["first"]["path_fs"].values()) == document["first"]["makespan_fs"]
-    (tmp_path / "run.json").write_text(hwsim("simulate", *LENET, "--json", "--ops").stdout, "utf-8")
-    written = hwsim("compare", tmp_path / "run.json", traced)
-    assert written.exit_code == 0, written.output
-    assert "what idle GPUs wait for" in written.stdout
     (tmp_path / "ranks").mkdir()
     for number in range(2):
         (tmp_path / "ranks" / f"{number}.json.gz").write_bytes(traced.read_bytes())
-    assert hwsim("compare", traced, tmp_path / "ranks").exit_code in (0, 2)  # two files of one rank are refused, or taken as two
+    assert hwsim("compare", traced, tmp_path / "ranks", code=None).exit_code in (
+        0,
+        2,
+    )  # two files of one rank are refused, or taken as two
     two = hwsim("compare", traced, traced)
-    assert two.exit_code == 0, two.output
     assert "A 1.43 ms a step, B 1.43 ms a step (+0.0 %)" in two.stdout
 
 
 def test_an_import_is_compared_with_its_own_recording(traced: Path, tmp_path: Path) -> None:
     step = tmp_path / "step.npz"
-    made = hwsim("import", "kineto", str(traced), "-o", str(step), "--gpu-times", "2")
-    assert made.exit_code == 0, made.output
+    hwsim("import", "kineto", str(traced), "-o", str(step), "--gpu-times", "2")
     document = json.loads(hwsim("compare", step, traced, "--json").stdout)
     rows = {row["place"]: row for row in document["gpu"]}
     assert rows["kernels"]["second_s"] == pytest.approx(2 * rows["kernels"]["first_s"])
@@ -153,8 +148,7 @@ def test_an_import_is_compared_with_its_own_recording(traced: Path, tmp_path: Pa
 def test_a_prediction_is_compared_with_its_interval(tmp_path: Path) -> None:
     """Written and read again, a prediction has the errors of its formulas, so that it can say how sure it is."""
     files = sorted((library_root() / "workloads" / "profiles" / "mlp").iterdir())
-    made = hwsim("import", "kineto", *files, "--machine", "dgx-a100", "-o", tmp_path / "step.npz")
-    assert made.exit_code == 0, made.output
+    hwsim("import", "kineto", *files, "--machine", "dgx-a100", "-o", tmp_path / "step.npz")
     document = json.loads(hwsim("compare", tmp_path / "step.npz", *files, "--json").stdout)
     assert document["inside_interval"] is True
     assert document["second"]["interval"]["low_s"] < document["second"]["makespan_s"]
@@ -185,8 +179,7 @@ def test_mistakes_say_what_is_accepted(traced: Path, tmp_path: Path, arguments: 
         "CUT": tmp_path / "CUT.json",
         "BARE": tmp_path / "BARE.json",
     }
-    done = hwsim("compare", *(files.get(each, each) for each in arguments))
-    assert done.exit_code == 2
+    done = hwsim("compare", *(files.get(each, each) for each in arguments), code=2)
     assert said in done.output
 
 

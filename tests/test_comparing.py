@@ -25,6 +25,7 @@ from hwsim.spec import SpecError, read_text, tree_of
 from hwsim.studies.measures import Measure
 from hwsim.workload import sources
 from tests.command import hwsim
+from tests.present import present
 from tests.service_cases import MACHINE as IDEAL
 from tests.service_cases import busy, workload
 
@@ -203,8 +204,7 @@ def machines() -> Comparison:
 
 
 def test_a_waterfall_leads_from_one_run_to_the_other(machines: Comparison) -> None:
-    steps = machines.steps
-    assert steps is not None
+    steps = present(machines.steps)
     assert steps.first == machines.first.makespan_fs
     assert steps.last == machines.second.makespan_fs
     assert steps.first + sum(step.share for step in steps.steps) == steps.last
@@ -214,10 +214,8 @@ def test_a_waterfall_leads_from_one_run_to_the_other(machines: Comparison) -> No
 
 def test_swapped_machines_have_opposite_shares(machines: Comparison) -> None:
     back = compare(("dgx-h100", "dgx-a100"), ("bert-large", "bert-large"))
-    assert machines.steps is not None
-    assert back.steps is not None
-    assert {step.change.name: -step.share for step in back.steps.steps} == {
-        step.change.name: step.share for step in machines.steps.steps
+    assert {step.change.name: -step.share for step in present(back.steps).steps} == {
+        step.change.name: step.share for step in present(machines.steps).steps
     }
     assert machines.over is not None
     assert back.over is not None
@@ -279,8 +277,7 @@ def test_what_is_known_less_well_is_said() -> None:
     same = compare(("dgx-a100", "dgx-a100"), ("bert-large", "bert-large"), attribute=False)
     assert [warning.code for warning in same.warnings] == []
     assert "both have the same time" in str(same)
-    sure = same.second.interval
-    assert sure is not None
+    sure = present(same.second.interval)
     unknown = replace(same.second, machine="another", interval=replace(sure, case="outside"))
     [warning] = of_sides(same.first, unknown).warnings
     assert warning.code == "unlike-provenance"
@@ -304,26 +301,22 @@ def test_a_difference_that_provenance_alone_makes_is_no_evidence() -> None:
 def test_the_range_holds_what_is_said_if_both_are_known_alike() -> None:
     both = compare(("dgx-h100", "dgx-h200"), ("bert-large", "bert-large"), attribute=False)
     plain = of_sides(both.first, both.second, alike=as_it_is)
-    assert plain.over is not None
     assert both.over is not None
     assert both.alike is not None
-    assert both.over.half == pytest.approx(plain.over.half + abs(math.log(both.over.value / both.alike)))
+    assert both.over.half == pytest.approx(present(plain.over).half + abs(math.log(both.over.value / both.alike)))
     bandwidth = compare(
         ("dgx-h100",) * 2, ("bert-large",) * 2, set_b={"machine.gpu.memory.bandwidth": "4.8 TB/s"}, attribute=False
     )
     assert bandwidth.is_unlike  # nobody measured a chip with such a memory, by what is said
-    assert bandwidth.over is not None
-    assert both.alike == pytest.approx(bandwidth.over.value, rel=0.02)  # the same chip with other memory
+    assert both.alike == pytest.approx(present(bandwidth.over).value, rel=0.02)  # the same chip with other memory
 
 
 def test_runs_of_different_work_are_compared_per_unit_of_it() -> None:
     both = compare(("p3dn.24xlarge",) * 2, ("d2l/multi-gpu-resnet18",) * 2, set_a={"gpus": 2}, set_b={"gpus": 4})
-    assert both.measure is not None
-    assert both.measure.column == "samples_per_s"
+    assert present(both.measure).column == "samples_per_s"
     assert both.unit == "samples"
     assert both.amounts[1] == 2 * both.amounts[0]
-    assert both.steps is not None
-    assert [step.change.name for step in both.steps.steps] == ["gpus"]
+    assert [step.change.name for step in present(both.steps).steps] == ["gpus"]
     assert {pair.name for pair in both.ops if pair.first and pair.second} >= {"forward", "backward"} or both.ops
 
 
@@ -331,9 +324,8 @@ def test_runs_of_different_work_are_compared_per_unit_of_it() -> None:
 def test_any_measure_of_a_sweep_is_attributed_exactly(by: str) -> None:
     both = compare(("dgx-a100", "dgx-a100"), ("bert-large", "bert-large"), by=by, set_b={"machine.gpu.use": "h100-sxm"})
     assert both.steps is not None
-    assert both.values is not None
     assert both.steps.first + sum(step.share for step in both.steps.steps) == both.steps.last
-    assert both.steps.last * both.steps.unit == pytest.approx(both.values[1], rel=1e-10)
+    assert both.steps.last * both.steps.unit == pytest.approx(present(both.values)[1], rel=1e-10)
 
 
 def test_the_price_of_a_machine_is_a_change_of_its_own() -> None:
@@ -345,10 +337,8 @@ def test_the_price_of_a_machine_is_a_change_of_its_own() -> None:
     shares = {step.change.name: step.share for step in both.steps.steps}
     assert shares["price of the machine"] > 0 > shares["gpu + link gpu*-nvs"]
     assert both.steps.first + sum(shares.values()) == both.steps.last
-    assert both.over is not None
-    time = compare(("dgx-a100", "dgx-h100"), ("bert-large", "bert-large"), attribute=False).over
-    assert time is not None
-    assert both.over.half > time.half  # prices are unsure, too
+    time = present(compare(("dgx-a100", "dgx-h100"), ("bert-large", "bert-large"), attribute=False).over)
+    assert present(both.over).half > time.half  # prices are unsure, too
 
 
 def test_a_service_is_compared_by_what_is_asked_for() -> None:
@@ -412,8 +402,7 @@ def test_a_run_and_measurements(tmp_path: Path) -> None:
 def test_mistakes_of_a_table_have_their_place(tmp_path: Path, content: str, message: str) -> None:
     table = tmp_path / "m.csv"
     table.write_text(content, encoding="utf-8")
-    done = hwsim("compare", "d2l-laptop", "d2l/async-loop", table)
-    assert done.exit_code == 2
+    done = hwsim("compare", "d2l-laptop", "d2l/async-loop", table, code=2)
     assert message in done.stderr
 
 
@@ -432,8 +421,7 @@ def test_mistakes_of_a_table_have_their_place(tmp_path: Path, content: str, mess
     ],
 )
 def test_mistakes_of_the_command_say_what_is_accepted(arguments: list[str], message: str) -> None:
-    done = hwsim("compare", *arguments)
-    assert done.exit_code == 2
+    done = hwsim("compare", *arguments, code=2)
     assert message in done.stderr
 
 
@@ -443,13 +431,12 @@ def test_a_document_that_is_no_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match="this run has no 'machine'"):
         of_document({"hwsim": "result/1", "makespan_fs": 1, "limited_by": [], "makespan_s": 1e-15}, "a.json")
     (tmp_path / "a.json").write_text('{"hwsim": "sweep/1"}', encoding="utf-8")
-    assert hwsim("compare", tmp_path / "a.json", tmp_path / "a.json").exit_code == 2
+    hwsim("compare", tmp_path / "a.json", tmp_path / "a.json", code=2)
 
 
 def test_a_figure_of_the_waterfall(tmp_path: Path) -> None:
     path = tmp_path / "w.svg"
     done = hwsim("compare", "d2l-laptop", "d2l/async-loop", "--set-b", "blocking=true", "--plot", path, "--json")
-    assert done.exit_code == 0
     assert json.loads(done.stdout)["waterfall"]["steps"][0]["name"] == "blocking"
     assert path.read_text(encoding="utf-8").startswith("<?xml")
 

@@ -13,12 +13,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from hypothesis import given, settings
 
 import hatch_build as built
 from hwsim import cli, ticks
-from hwsim.cli import main
 from hwsim.engine import core, fast, inorder, simulate
 from hwsim.engine.compile import compile_flat
 from hwsim.engine.fast import plays
@@ -27,6 +25,7 @@ from hwsim.engine.inorder import longest_path
 from hwsim.families.services.actors import rows, station_rows
 from hwsim.graph.flat import flatten
 from hwsim.graph.opgraph import OpGraph
+from tests.command import hwsim
 from tests.engine_graphs import graph_of
 from tests.strategies import graphs, make_block
 from tests.test_inorder import columns, without_arbitration
@@ -181,14 +180,13 @@ def test_names_of_columns_are_those_of_the_library() -> None:
 
 @pytest.mark.usefixtures("found_anew")
 def test_doctor_says_whether_it_is_there_and_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert ("compiled core: loaded" in CliRunner().invoke(main, ["doctor"]).output) == core.is_there()
+    assert ("compiled core: loaded" in hwsim("doctor").output) == core.is_there()
     core.found.cache_clear()
     monkeypatch.setattr(core, "HOME", tmp_path)
-    said = CliRunner().invoke(main, ["doctor"])
-    assert said.exit_code == 0
+    said = hwsim("doctor")
     assert "compiled core: none" in said.output
     assert "hint: install a C++ compiler" in said.output
-    told = json.loads(CliRunner().invoke(main, ["doctor", "--json"]).output)
+    told = json.loads(hwsim("doctor", "--json").output)
     assert (told["compiled_core"], told["compiled_core_missing"]) == (False, core.found())
 
 
@@ -197,6 +195,5 @@ def test_doctor_says_whether_it_is_there_and_what_to_do(tmp_path: Path, monkeypa
 def test_a_long_run_without_it_says_so(long: float, is_said: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(core, "HOME", tmp_path)
     monkeypatch.setattr(cli, "LONG", long)
-    said = CliRunner().invoke(main, ["simulate", "d2l-laptop", "d2l/async-loop"])
-    assert said.exit_code == 0
+    said = hwsim("simulate", "d2l-laptop", "d2l/async-loop")
     assert said.stderr.count("see `hwsim doctor`") == is_said

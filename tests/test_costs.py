@@ -8,12 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hwsim import api
-from hwsim.cli import main
 from hwsim.costs import (
     Amount,
     Energy,
@@ -34,6 +32,8 @@ from hwsim.costs.power import BEND, BESIDES
 from hwsim.results.result import Result
 from hwsim.ticks import FEMTO
 from hwsim.units import DAY, YEAR
+from tests.command import hwsim
+from tests.present import present
 from tests.test_train_checks import CLUSTER, training
 
 PARTS = """
@@ -56,21 +56,7 @@ others: {cable: 100 USD}
 
 
 def energy(machine: Any, workload: Any, site: Site | None = None, **options: Any) -> Energy:
-    found = energy_of(api.simulate(machine, workload, expect=False, **options), site)
-    assert found is not None
-    return found
-
-
-def hwsim(*arguments: object) -> str:
-    done = CliRunner().invoke(main, [str(each) for each in arguments])
-    assert done.exit_code == 0, done.output
-    return done.output
-
-
-def refused(*arguments: object) -> str:
-    done = CliRunner().invoke(main, [str(each) for each in arguments])
-    assert done.exit_code == 2
-    return done.output
+    return present(energy_of(api.simulate(machine, workload, expect=False, **options), site))
 
 
 # ---- energy: closed forms, and another way to the same number
@@ -78,8 +64,7 @@ def refused(*arguments: object) -> str:
 
 def test_energy_of_a_closed_form() -> None:
     run = api.simulate(MACHINE, WORKLOAD)
-    found = energy_of(run)
-    assert found is not None
+    found = present(energy_of(run))
     assert found.complete
     gpus = 50.0 * 2 * run.makespan_s + 350.0 + 200.0  # a second of each kernel
     assert found.joules.value == pytest.approx(gpus * (1 + BESIDES) + 20.0 * run.makespan_s, rel=1e-9)
@@ -87,8 +72,7 @@ def test_energy_of_a_closed_form() -> None:
 
 def by_ops(run: Result) -> float:
     """Joules above idle of the GPUs, op by op, of ops that do not overlap on a GPU."""
-    assert run.built is not None
-    graph, layout = run.timeline.flat.graph, run.built.layout
+    graph, layout = run.timeline.flat.graph, present(run.built).layout
     joules = 0.0
     for op in range(len(run.timeline)):
         number = int(run.timeline.flat.cost[op])
@@ -124,8 +108,7 @@ def test_energy_is_that_of_the_ops_and_obeys_its_laws(
         for gpu, flop, moved in kernels
     ]
     run = api.simulate(machine, {"hwsim": "workload/1", "program": ops}, interval=False)
-    found, power = energy_of(run), power_of(api.load_machine(machine))
-    assert found is not None
+    found, power = present(energy_of(run)), power_of(api.load_machine(machine))
     seconds = run.makespan_s
     assert found.joules.value == pytest.approx(power.idle.value * seconds + (1 + BESIDES) * by_ops(run), rel=1e-9)
     assert math.fsum(each.joules for each in found.items) == pytest.approx(found.joules.value, rel=1e-12)
@@ -139,12 +122,10 @@ def test_energy_is_that_of_the_ops_and_obeys_its_laws(
 def test_energy_of_shares_lies_between_idle_and_loaded(full: float, memory: float, seconds: float) -> None:
     machine = api.load_machine(MACHINE)
     power = power_of(machine)
-    found = energy_at(machine, seconds, {"gpu": full, "gpu.memory": memory, "cpu": full})
-    assert found is not None
+    found = present(energy_at(machine, seconds, {"gpu": full, "gpu.memory": memory, "cpu": full}))
     assert power.idle.value * seconds <= found.joules.value * (1 + 1e-12)
     assert found.joules.value <= power.loaded.value * seconds * (1 + 1e-12)
-    more = energy_at(machine, seconds, {"gpu": min(1.0, full + 0.1), "gpu.memory": memory, "cpu": full})
-    assert more is not None
+    more = present(energy_at(machine, seconds, {"gpu": min(1.0, full + 0.1), "gpu.memory": memory, "cpu": full}))
     assert more.joules.value >= found.joules.value * (1 - 1e-12)
 
 
@@ -152,18 +133,14 @@ def test_a_machine_at_rest_and_at_work_draws_what_its_parts_say() -> None:
     machine = api.load_machine(MACHINE)
     power = power_of(machine)
     assert (power.idle.value, power.loaded.value) == (20 + 100 * 1.25, 100 + 800 * 1.25)
-    idle, loaded = energy_at(machine, 10.0, {}), energy_at(machine, 10.0, {"gpu": 1.0, "cpu": 1.0})
-    assert idle is not None
-    assert loaded is not None
+    idle, loaded = present(energy_at(machine, 10.0, {})), present(energy_at(machine, 10.0, {"gpu": 1.0, "cpu": 1.0}))
     assert idle.joules.value == pytest.approx(power.idle.value * 10)
     assert loaded.joules.value == pytest.approx(power.loaded.value * 10)
 
 
 def test_a_cpu_at_half_load_draws_less_than_the_middle() -> None:
     machine = api.load_machine(MACHINE.replace("count: 2", "count: 1"))
-    half, none = energy_at(machine, 1.0, {"cpu": 0.5}), energy_at(machine, 1.0, {})
-    assert half is not None
-    assert none is not None
+    half, none = present(energy_at(machine, 1.0, {"cpu": 0.5})), present(energy_at(machine, 1.0, {}))
     assert half.joules.value - none.joules.value == pytest.approx(80 * 0.5 * (1 - BEND / 2))
     assert pytest.approx(1.12, abs=0.02) == (20 + 40) / (20 + 80 * 0.5 * (1 - BEND / 2))  # SPECpower since 2021
 
@@ -270,8 +247,7 @@ def test_gpus_of_two_kinds_draw_each_their_own() -> None:
     )
     machine = f"hwsim: machine/1\nparts:{parts}links:\n  - {{between: [cpu, [gpu*, old]], kind: pcie, gen: 4, lanes: 16}}\n"
     run = api.simulate(machine, WORKLOAD.replace("device: gpu0, bytes", "device: old, bytes"))
-    found = energy_of(run)
-    assert found is not None
+    found = present(energy_of(run))
     by_name = {each.name: each.joules for each in found.items}
     assert by_name["gpu*"] == pytest.approx(100 * run.makespan_s + 350)
     assert by_name["old"] == pytest.approx(50 * run.makespan_s + 200)
@@ -281,16 +257,14 @@ def test_cooling_and_carbon_are_of_the_site() -> None:
     plug, meter = energy(MACHINE, WORKLOAD), energy(MACHINE, WORKLOAD, load_prices(PRICES).site)
     assert meter.joules.value == pytest.approx(1.2 * plug.joules.value)
     assert math.fsum(each.joules for each in meter.items) == pytest.approx(meter.joules.value)
-    assert meter.carbon is not None
-    assert meter.carbon.value == pytest.approx(meter.joules.value / 3.6e6 * 0.4)
+    assert present(meter.carbon).value == pytest.approx(meter.joules.value / 3.6e6 * 0.4)
     assert plug.carbon is None
 
 
 def test_a_node_in_training_draws_what_was_measured() -> None:
     """76 % of its 10.2 kW in the mean of trainings, 8.4 kW at the most (arXiv:2506.14551, arXiv:2412.08602)."""
     machine = api.load_machine("dgx-h100")
-    found = energy_at(machine, 1.0, {"gpu": 0.85, "gpu.memory": 0.08, "cpu": 0.1})
-    assert found is not None
+    found = present(energy_at(machine, 1.0, {"gpu": 0.85, "gpu.memory": 0.08, "cpu": 0.1}))
     assert found.measured
     assert found.plug.low <= 7752 <= found.plug.high
 
@@ -301,8 +275,7 @@ def test_a_node_in_training_draws_what_was_measured() -> None:
 def bought(seconds: float, **options: Any) -> tuple[Priced, Energy, Any]:
     machine = api.load_machine(MACHINE)
     prices = load_prices(PRICES)
-    spent = energy_at(machine, seconds, {"gpu": 1.0, "cpu": 1.0}, prices.site)
-    assert spent is not None
+    spent = present(energy_at(machine, seconds, {"gpu": 1.0, "cpu": 1.0}, prices.site))
     priced = price_of(machine, prices)
     return priced, spent, cost_of(priced, seconds, spent, prices, **options)
 
@@ -315,8 +288,7 @@ def test_what_is_bought_costs_wear_room_and_energy(seconds: float, nodes: int) -
     assert items["machines"] == pytest.approx(nodes * 22000 * seconds / (4 * YEAR), rel=1e-9)
     assert items["hosting"] == pytest.approx(nodes * 150 / 1000 * spent.loaded * seconds / (YEAR / 12), rel=1e-9)
     assert items["energy"] == pytest.approx(nodes * spent.joules.value / 3.6e6 * 0.10, rel=1e-9)
-    assert cost.total is not None
-    assert cost.total.value == pytest.approx(math.fsum(items.values()), rel=1e-12)
+    assert present(cost.total).value == pytest.approx(math.fsum(items.values()), rel=1e-12)
 
 
 def test_a_residual_and_a_lifetime_are_of_the_list() -> None:
@@ -330,23 +302,20 @@ def test_a_residual_and_a_lifetime_are_of_the_list() -> None:
 def test_whole_terms_of_a_rent_are_paid(days: float, paid: float) -> None:
     machine = api.load_machine(MACHINE.replace("on_demand: 2 USD/h", "reserved: {value: 1 USD/h, term: 14 day}"))
     cost = cost_of(price_of(machine, Prices()), days * DAY, rent="reserved")
-    assert cost.total is not None
-    assert cost.total.value == pytest.approx(2 * paid * 24)
+    assert present(cost.total).value == pytest.approx(2 * paid * 24)
     assert [cost.paid, cost.seconds] == pytest.approx([paid * DAY, days * DAY])
 
 
 def test_hours_that_are_billed_in_whole() -> None:
     machine = api.load_machine(MACHINE.replace("on_demand: 2 USD/h", "on_demand: {value: 2 USD/h, billed: 1 h}"))
     cost = cost_of(price_of(machine, Prices()), 3601, rent="on_demand")
-    assert cost.total is not None
-    assert cost.total.value == pytest.approx(8)
+    assert present(cost.total).value == pytest.approx(8)
 
 
 def test_a_site_without_a_pue_has_a_usual_one() -> None:
     prices = load_prices(PRICES.replace(", pue: 1.2", ""))
     machine = api.load_machine(MACHINE)
-    spent = energy_at(machine, 3600, {})
-    assert spent is not None
+    spent = present(energy_at(machine, 3600, {}))
     item = next(each for each in cost_of(price_of(machine, prices), 3600, spent, prices).items if "energy" in each.name)
     assert item.name == "energy with a usual PUE 1.3"
     assert item.amount.value == pytest.approx(1.3 * spent.plug.value / 3.6e6 * 0.1)
@@ -382,26 +351,26 @@ def files(tmp_path: Path) -> Path:
 
 def test_simulate_says_cost_if_it_is_asked_for(files: Path) -> None:
     both = files / "m.yaml", files / "w.yaml"
-    assert "unknown, as these have no price: cpu" in hwsim("simulate", *both)  # its file has prices
+    assert "unknown, as these have no price: cpu" in hwsim("simulate", *both).output  # its file has prices
     (files / "bare.yaml").write_text(MACHINE.replace(", price: {purchase: 10000 USD, on_demand: 2 USD/h}", ""))
-    assert "energy" not in hwsim("simulate", files / "bare.yaml", files / "w.yaml")
-    printed = hwsim("simulate", *both, "--prices", files / "p.yaml")
+    assert "energy" not in hwsim("simulate", files / "bare.yaml", files / "w.yaml").output
+    printed = hwsim("simulate", *both, "--prices", files / "p.yaml").output
     assert "energy       1.17 kJ at the meter (PUE 1.2)" in printed
     assert "cost         bought: " in printed
-    rented = hwsim("simulate", *both, "--prices", files / "p.yaml", "--rent", "on-demand")
+    rented = hwsim("simulate", *both, "--prices", files / "p.yaml", "--rent", "on-demand").output
     assert "4 USD an hour, 35 k USD a year" in rented
-    assert "CO2" in hwsim("simulate", *both, "--site", "pue=1.1,grid=50 g/kWh")
+    assert "CO2" in hwsim("simulate", *both, "--site", "pue=1.1,grid=50 g/kWh").output
 
 
 def test_energy_is_always_in_the_document(files: Path) -> None:
     both = files / "m.yaml", files / "w.yaml"
     (files / "bare.yaml").write_text(MACHINE.replace(", price: {purchase: 10000 USD, on_demand: 2 USD/h}", ""))
-    assert json.loads(hwsim("simulate", files / "bare.yaml", files / "w.yaml", "--json"))["cost"] is None
-    plain = json.loads(hwsim("simulate", *both, "--json"))
+    assert json.loads(hwsim("simulate", files / "bare.yaml", files / "w.yaml", "--json").output)["cost"] is None
+    plain = json.loads(hwsim("simulate", *both, "--json").output)
     assert plain["cost"]["missing"] == ["cpu"]
     assert plain["energy"]["joules"]["value"] == pytest.approx(energy(MACHINE, WORKLOAD).joules.value)
     assert math.fsum(each["joules"] for each in plain["energy"]["parts"]) == pytest.approx(plain["energy"]["joules"]["value"])
-    priced = json.loads(hwsim("simulate", *both, "--json", "--prices", files / "p.yaml"))
+    priced = json.loads(hwsim("simulate", *both, "--json", "--prices", files / "p.yaml").output)
     assert priced["cost"]["total_usd"]["value"] == pytest.approx(
         math.fsum(each["usd"]["value"] for each in priced["cost"]["items"])
     )
@@ -410,11 +379,11 @@ def test_energy_is_always_in_the_document(files: Path) -> None:
 
 def test_rows_of_a_sweep_are_compared_by_energy_and_cost(files: Path) -> None:
     swept = "sweep", files / "m.yaml", files / "w.yaml", "--vary", "machine.gpu.power.loaded=400 W,800 W"
-    assert "978 J" in hwsim(*swept, "--by", "energy")
-    cheap, dear = json.loads(hwsim(*swept, "--by", "cost", "--json", "--prices", files / "p.yaml", "--workers", 1))["rows"]
+    assert "978 J" in hwsim(*swept, "--by", "energy").output
+    cheap, dear = json.loads(hwsim(*swept, "--by", "cost", "--json", "--prices", files / "p.yaml", "--workers", 1).output)["rows"]
     assert cheap["measures"]["cost_usd"] < dear["measures"]["cost_usd"]
-    assert "it takes a price of every part: --prices" in refused(*swept, "--by", "cost")
-    assert "it takes the carbon of a grid" in refused(*swept, "--by", "carbon")
+    assert "it takes a price of every part: --prices" in hwsim(*swept, "--by", "cost", code=2).output
+    assert "it takes the carbon of a grid" in hwsim(*swept, "--by", "carbon", code=2).output
 
 
 def test_a_training_costs_what_its_tokens_cost(files: Path) -> None:
@@ -433,8 +402,8 @@ def test_a_training_costs_what_its_tokens_cost(files: Path) -> None:
         "on-demand",
     )
     (files / "p.yaml").write_text("hwsim: prices/1\nmachines: {dgx-h100: {on_demand: 24 USD/h}}\n")
-    one = json.loads(hwsim(*estimated, "--prices", files / "p.yaml"))
-    two = json.loads(hwsim(*estimated, "--prices", files / "p.yaml", "--nodes", 2))
+    one = json.loads(hwsim(*estimated, "--prices", files / "p.yaml").output)
+    two = json.loads(hwsim(*estimated, "--prices", files / "p.yaml", "--nodes", 2).output)
     assert one["cost"]["total_usd"]["value"] == pytest.approx(24 * one["training"]["seconds"] / 3600)
     assert one["each"][0]["cost_usd"]["value"] * 1e6 == pytest.approx(one["cost"]["total_usd"]["value"])
     assert two["cost"]["total_usd"]["value"] == pytest.approx(2 * 24 * two["training"]["seconds"] / 3600)
@@ -446,8 +415,7 @@ def test_a_training_of_a_run_has_the_bill_of_all_of_it() -> None:
     workload["train"]["tokens"] = 1e12
     paying = Paying(load_prices("hwsim: prices/1\nparts: {h100-sxm: {on_demand: 3 USD/h}}\nmachines: {}\n"), "on_demand")
     bill = bill_of(api.simulate(CLUSTER, workload, paying=paying))
-    assert bill.whole is not None
-    seconds, spent, cost = bill.whole
+    seconds, spent, cost = present(bill.whole)
     assert cost is not None
     assert spent is not None
     assert bill.energy is not None
@@ -468,4 +436,4 @@ def test_a_training_of_a_run_has_the_bill_of_all_of_it() -> None:
     ],
 )
 def test_options_that_say_nothing_are_refused(files: Path, options: tuple[str, ...], said: str) -> None:
-    assert said in " ".join(refused("simulate", files / "m.yaml", files / "w.yaml", *options).split())
+    assert said in " ".join(hwsim("simulate", files / "m.yaml", files / "w.yaml", *options, code=2).output.split())

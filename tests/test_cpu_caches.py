@@ -17,6 +17,7 @@ from hwsim.devices.cores import Core, Instructions, Numa
 from hwsim.devices.cpu_access import access_latency
 from hwsim.devices.roofline import LocalMemory
 from published.parts import part
+from tests.present import present
 
 NAME = "cpu"
 KIB, MIB = 1024.0, 1024.0**2
@@ -52,8 +53,7 @@ def test_a_working_set_is_served_by_the_level_that_holds_it() -> None:
 
 
 def test_levels_that_transfer_at_the_same_time_take_the_longest_and_others_the_sum() -> None:
-    caches = CPU.caches
-    assert caches is not None
+    caches = present(CPU.caches)
     both = replace(CPU, caches=replace(caches, overlap=True))
     size = Work(reads=1e12, working_set=512 * KIB, cores=1)
     assert alone(both, both.compute(NAME, size)) == pytest.approx(1e12 / 64e9)
@@ -118,8 +118,7 @@ def test_an_access_takes_the_latency_of_the_level_that_holds_it() -> None:
 
 
 def test_an_access_in_order_waits_for_the_one_before_and_others_wait_together() -> None:
-    caches = CPU.caches
-    assert caches is not None
+    caches = present(CPU.caches)
     in_order = replace(CPU, caches=replace(caches, in_flight=1))
     assert access_latency(in_order, 1e12, chains=2) == pytest.approx(2 * access_latency(in_order, 1e12))
     assert access_latency(CPU, 1e12, chains=2) < 1.01 * access_latency(CPU, 1e12)
@@ -132,8 +131,7 @@ def test_two_side_by_side_wait_for_the_slower_of_them() -> None:
 
 
 def test_pages_beyond_the_reach_of_the_tlb_cost_a_walk() -> None:
-    caches = CPU.caches
-    assert caches is not None
+    caches = present(CPU.caches)
     tlb = Tlb(entries=256, miss=3e-9, walk=2e-9)
     walking = replace(CPU, caches=replace(caches, tlbs={"L1": tlb}))
     more = access_latency(walking, 16 * MIB) - access_latency(CPU, 16 * MIB)
@@ -153,8 +151,7 @@ def test_a_broadwell_server_takes_what_the_table_of_latencies_says(size: int, re
 def test_a_broadwell_core_at_its_nominal_clock_has_the_caches_of_the_table(size: float, seconds: float) -> None:
     cpu = part(Cpu, "xeon-e5-2690v4")
     nominal = replace(cpu, core=None)
-    caches = nominal.caches
-    assert caches is not None
+    caches = present(nominal.caches)
     level = next(each for each in caches.levels.values() if each.size >= size)
     assert level.time(cpu.clock or 1.0) == pytest.approx(seconds, rel=0.2)
 
@@ -215,8 +212,7 @@ def test_no_access_touches_less_than_its_bytes_or_more_than_every_line_it_lies_i
 
 def test_a_memory_with_few_banks_limits_random_accesses() -> None:
     cpu = part(Cpu, "i7-6700k")
-    dram = cpu.memory.dram
-    assert dram is not None
+    dram = present(cpu.memory.dram)
     assert dram.channels == 2
     cost = cpu.access(NAME, Accesses(count=1e9, pattern="random"))
     assert any(term.label == "random access" for term in cost.why)

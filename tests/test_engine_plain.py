@@ -5,13 +5,12 @@ from __future__ import annotations
 from json import loads
 
 import pytest
-from click.testing import CliRunner
 
 from hwsim import api
-from hwsim.cli import main
 from hwsim.engine import Which
 from hwsim.spec import find, names, read
 from hwsim.views.summary import document as json
+from tests.command import hwsim
 
 LARGE = {"imagenet-epoch", "llama3-8b-serving", "resnet50-dp", "scale/tp8-dp", "d2l/hybridize", "d2l/queue-memory"}
 PAIRS = [
@@ -49,6 +48,5 @@ def test_simpy_alone_says_what_the_fast_engines_say(machine: str, workload: str)
 @pytest.mark.parametrize("option", ["--engine=simpy"])
 def test_the_command_line_offers_it(option: str) -> None:
     pair = ["simulate", "d2l-laptop", "d2l/async-loop", "--set", "n=50"]
-    plain, usual = (CliRunner().invoke(main, [*pair, *options]) for options in (option.split(), option.split()[:-1]))
-    assert plain.exit_code == usual.exit_code == 0
+    plain, usual = (hwsim(*pair, *options) for options in (option.split(), option.split()[:-1]))
     assert plain.output == usual.output

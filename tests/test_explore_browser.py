@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from hwsim.formats import format_quantity, format_share
+from tests.present import present
 
 SLOT = "machine.links.slot.bandwidth"
 COLOURS = "Array.from(document.querySelectorAll('#families li'), one => one.textContent + one.firstChild.style.background).join()"
@@ -29,14 +30,12 @@ class Server:
         """The address that it prints."""
         command = [sys.executable, "-X", "utf8", "-m", "hwsim", "explore", "d2l-gpu-workstation", "d2l/copy-overlap", "--no-open"]
         self._running = subprocess.Popen(command, stdout=subprocess.PIPE, encoding="utf-8")
-        assert self._running.stdout is not None
-        return self._running.stdout.readline().strip()
+        return present(self._running.stdout).readline().strip()
 
     def stop(self) -> None:
         self._running.terminate()
         self._running.wait(20)
-        assert self._running.stdout is not None
-        self._running.stdout.close()
+        present(self._running.stdout).close()
 
 
 @pytest.fixture(scope="module")
@@ -150,8 +149,7 @@ def drags(reader: Reader) -> None:
     page.mouse.up()
     reader.rests()
     assert slot.get_attribute("aria-valuetext") == page.inner_text(f"output[for='s-{SLOT}']")
-    took = re.fullmatch(r"(\d+) ms", reader.time())
-    assert took is not None
+    took = present(re.fullmatch(r"(\d+) ms", reader.time()))
     assert int(took[1]) > 300, "ten copies at a fifth of the rate"
     assert page.evaluate(COLOURS) == before, "an op keeps its colour"
     assert "as slow" in page.inner_text("#difference")

@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 import hwsim
-from hwsim.cli import main
 from hwsim.exporters.tools import TOOLS, files
 from hwsim.importers.formats import read
 from hwsim.importers.recording import Recording, What
 from hwsim.views.trace.run import Run, run_of
+from tests import command
 
 FOUR = "d2l-4gpu-pcie"
 WORK = frozenset({What.OP, What.KERNEL, What.COPY})
@@ -142,15 +141,13 @@ def test_streams_are_control_dependencies_and_other_waits_data_of_chakra(tmp_pat
 
 def test_the_command_says_what_a_tool_has_no_words_for(tmp_path: Path) -> None:
     arguments = ["export", "kineto", "d2l-gpu-workstation", "d2l/data-loading", "-o", str(tmp_path / "out")]
-    done = CliRunner().invoke(main, arguments)
-    assert done.exit_code == 0
+    done = command.hwsim(*arguments)
     assert done.stdout.splitlines()[0] == f"wrote 1 file to {tmp_path / 'out'}: rank0.json.gz"
     assert "x waits between host threads: " in done.stdout
-    document = json.loads(CliRunner().invoke(main, [*arguments, "--json"]).stdout)
+    document = json.loads(command.hwsim(*arguments, "--json").stdout)
     assert document["hwsim"] == "export/1"
     assert [left["name"] for left in document["unsaid"]] == ["waits between host threads"]
-    refused = CliRunner().invoke(main, [*arguments[:-1], str(tmp_path / "no" / "out")])
-    assert refused.exit_code == 2
+    refused = command.hwsim(*arguments[:-1], tmp_path / "no" / "out", code=2)
     assert "there is no folder" in refused.stderr
 
 

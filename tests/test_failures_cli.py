@@ -6,23 +6,16 @@ import json
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from hwsim.cli import main
+from tests.command import hwsim
 
 ESTIMATE = ["estimate", "p5.48xlarge", "llama-3-70b", "--nodes", "448", "--tp", "4", "--pp", "4", "--global-batch", "2016"]
 FAILS = [*ESTIMATE, "--tokens", "15e12", "--failures", "meta-llama-3", "--storage", "500 GB/s"]
 
 
-def said(*words: str, status: int = 0) -> str:
-    run = CliRunner().invoke(main, list(words))
-    assert run.exit_code == status, run.output
-    return run.output
-
-
 def test_an_estimate_with_failures() -> None:
     """70.6 G parameters x 14 B over 500 GB/s; published: 6.4 M GPU-hours on H100, 5.2 M without failures."""
-    document = json.loads(said(*FAILS, "--json"))
+    document = json.loads(hwsim(*FAILS, "--json").output)
     saved, left = document["checkpoints"], document["failures"]
     assert saved["bytes"] == pytest.approx(70.55e9 * 14, rel=1e-3)
     assert saved["write_s"] == pytest.approx(saved["bytes"] / 500e9)
@@ -38,7 +31,9 @@ def test_an_estimate_with_failures() -> None:
 
 def test_storage_that_is_faster_than_the_cards_does_not_help() -> None:
     """448 nodes x 8 cards of 400 Gb/s are 179 TB/s."""
-    times = [json.loads(said(*FAILS[:-1], rate, "--json"))["checkpoints"]["write_s"] for rate in ("500 TB/s", "5000 TB/s")]
+    times = [
+        json.loads(hwsim(*FAILS[:-1], rate, "--json").output)["checkpoints"]["write_s"] for rate in ("500 TB/s", "5000 TB/s")
+    ]
     assert times[0] == times[1] > 0.005
 
 
@@ -55,13 +50,13 @@ def test_storage_that_is_faster_than_the_cards_does_not_help() -> None:
     ],
 )
 def test_what_is_asked_for_in_half(words: list[str], message: str) -> None:
-    assert message in said(*words, status=2)
+    assert message in hwsim(*words, code=2).output
 
 
 def test_a_file_of_rates_is_checked_and_shown(tmp_path: Path) -> None:
     file = tmp_path / "ours.yaml"
     file.write_text("hwsim: failures/1\nparts: {gpu: {mtbf: 1 h, failures: 3}}\n", encoding="utf-8")
-    assert "either an `mtbf` or counted failures" in said("check", str(file), status=2)
-    assert "meta-llama-3: ok" in said("check", "meta-llama-3")
-    assert "268" in said("show", "meta-llama-3")
-    assert "failures" in json.loads(said("schema", "failures"))["title"]
+    assert "either an `mtbf` or counted failures" in hwsim("check", str(file), code=2).output
+    assert "meta-llama-3: ok" in hwsim("check", "meta-llama-3").output
+    assert "268" in hwsim("show", "meta-llama-3").output
+    assert "failures" in json.loads(hwsim("schema", "failures").output)["title"]

@@ -21,6 +21,7 @@ from hwsim.graph.flat import flatten
 from hwsim.graph.opgraph import OpGraph, Pool
 from hwsim.results.timeline import Timeline
 from tests.engine_graphs import graph_of, transfers
+from tests.present import present
 from tests.strategies import graphs, make_block, networks
 from tests.stretching import stretched
 from tests.test_inorder import columns
@@ -72,8 +73,7 @@ def test_times_that_no_span_of_a_calendar_suits(times: str) -> None:
     }[times]
     graph = random_graph(ops)
     graph = replace(graph, blocks=(replace(graph.blocks[0], time=drawn.astype(np.int64)),))
-    found = compiled(graph)
-    assert found is not None
+    found = present(compiled(graph))
     assert plain(found) == plain(python(graph))
 
 
@@ -102,8 +102,7 @@ def test_an_interrupt_is_heard_while_compiled_code_plays(monkeypatch: pytest.Mon
 @CASES
 @given(networks(), PATIENCE)
 def test_what_happens_on_one_link_is_felt_on_all_that_depend_on_it(graph: OpGraph, patience: int) -> None:
-    found = compiled(graph, patience)
-    assert found is not None
+    found = present(compiled(graph, patience))
     assert plain(found) == plain(python(graph))
 
 
@@ -124,8 +123,7 @@ def test_hundreds_of_flows_between_a_few_hosts(seed: int) -> None:
         costs=kinds,
         capacities=links,
     )
-    found = compiled(graph)
-    assert found is not None
+    found = present(compiled(graph))
     assert found.solves > flows / 2
     assert plain(found) == plain(python(graph))
 
@@ -133,8 +131,7 @@ def test_hundreds_of_flows_between_a_few_hosts(seed: int) -> None:
 @CASES
 @given(networks())
 def test_what_ops_received_while_they_ran_is_what_their_paces_say(graph: OpGraph) -> None:
-    found, expected = compiled(graph), python(graph)
-    assert found is not None
+    found, expected = present(compiled(graph)), python(graph)
     for op, received in found.received.items():
         of_paces = expected.service(int(expected.flow_class[op]), received.begun, int(expected.end[op]))
         assert (received.service, received.pace) == of_paces
@@ -149,16 +146,14 @@ def test_thousands_of_ops_on_pools_that_all_end_at_once(servers: int) -> None:
         graph.labels,
         pools=tuple(type(pool)(pool.name, servers) for pool in graph.pools),
     )
-    found = compiled(tied)
-    assert found is not None
+    found = present(compiled(tied))
     assert found.granted.max() > 0
     assert plain(found) == plain(python(tied))
 
 
 def test_ops_that_never_end_are_the_same_ones() -> None:
     circle = graph_of(make_block([-1] * 4, time=[1, 2, 3, 4], edges=[(0, 1, 0), (1, 2, 0), (2, 1, 0), (2, 3, 0)]))
-    found = compiled(circle)
-    assert found is not None
+    found = present(compiled(circle))
     assert found.end.tolist() == python(circle).end.tolist() == [1, -1, -1, -1]
     assert found.start.tolist() == python(circle).start.tolist()
 

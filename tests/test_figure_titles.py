@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from hwsim.cli import main
+from tests.command import hwsim
 
 LOOP = ["d2l-laptop", "d2l/async-loop"]
 FIGURES = [
@@ -25,8 +24,7 @@ FIGURES = [
 @pytest.mark.parametrize(("words", "said"), FIGURES, ids=lambda each: each[0] if isinstance(each, list) else "")
 def test_a_figure_says_what_was_set(words: list[str], said: str, tmp_path: Path) -> None:
     figure = tmp_path / "figure.svg"
-    done = CliRunner().invoke(main, [*words, str(figure)])
-    assert done.exit_code == 0, done.output
+    hwsim(*words, figure)
     drawn = figure.read_text(encoding="utf-8")
     assert f"set {'machine.' if 'machine.' in ' '.join(words) else ''}" in drawn
     assert said in drawn

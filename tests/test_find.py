@@ -9,12 +9,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hwsim
-from hwsim.cli import main as main_command
 from hwsim.results.batches import Known
 from hwsim.results.expect import Verdict
 from hwsim.spec import SpecError, tree_of
@@ -23,6 +21,8 @@ from hwsim.studies.found import Found
 from hwsim.studies.states import State
 from hwsim.units import parse
 from hwsim.workload import sources
+from tests import command
+from tests.present import present
 
 PROGRAM = """hwsim: workload/1
 name: a copy
@@ -224,24 +224,19 @@ def test_the_command_prints_one_answer(tmp_path: Any) -> None:
     path = tmp_path / "copy.yaml"
     path.write_text(PROGRAM)
 
-    def run(*arguments: str) -> Any:
-        return CliRunner().invoke(main_command, ["simulate", MACHINE, str(path), *arguments])
-
-    text = run("--find", "times")
-    assert (text.exit_code, text.stderr) == (0, "")
+    asked = ("simulate", MACHINE, path, "--find")
+    text = command.hwsim(*asked, "times")
+    assert text.stderr == ""
     assert "  times     15 is the largest that holds" in text.stdout.replace("at 15", "at 15")
-    found = json.loads(run("--find", "times", "--json").stdout)
+    found = json.loads(command.hwsim(*asked, "times", "--json").stdout)
     assert (found["hwsim"], found["value"], found["next"], found["settings"]) == ("find/1", 15, 16, {"times": 15})
     assert [each["status"] for each in found["tried"]] == ["held"] * sum(each["value"] <= 15 for each in found["tried"]) + [
         "violated"
     ] * sum(each["value"] > 15 for each in found["tried"])
-    none = run("--find", "times", "--set", "pause=200 ms")
-    assert none.exit_code == 3
-    assert "none holds: not even 1" in none.stdout
-    assert run("--find", "tims").exit_code == 2
-    both = run("--find", "times", "--no-fold")
-    assert both.exit_code == 2
-    assert "--find goes with --set, --json and --quiet alone" in both.stderr
+    assert "none holds: not even 1" in command.hwsim(*asked, "times", "--set", "pause=200 ms", code=3).stdout
+    command.hwsim(*asked, "tims", code=2)
+    refused = command.hwsim(*asked, "times", "--no-fold", code=2)
+    assert "--find goes with --set, --json and --quiet alone" in refused.stderr
 
 
 def test_a_real_service_is_found_and_holds_there() -> None:
@@ -259,10 +254,7 @@ def test_a_real_service_is_found_and_holds_there() -> None:
 def test_the_value_is_within_its_own_range(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(finding, "_crossing", lambda curve: 950.0)
     found = searched(monkeypatch, Queue(known=0.2), set={"workload.infer.requests": 5000})
-    assert found.low is not None
-    assert found.high is not None
-    assert found.value is not None
-    assert found.low <= found.value <= found.high
+    assert present(found.low) <= present(found.value) <= present(found.high)
 
 
 def test_what_was_not_tried_is_said_where_more_may_be_easier() -> None:

@@ -3,31 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import hwsim
 from hwsim.api import Run, prepare
-from hwsim.cli import main
-from hwsim.communication.algorithms import Algorithm
-from hwsim.communication.algorithms.halving_doubling import HalvingDoubling
-from hwsim.communication.algorithms.hierarchical import Hierarchical
-from hwsim.communication.algorithms.ring import Ring
-from hwsim.communication.plan import Group, Operation
-from hwsim.communication.rounds import Round
-from hwsim.communication.steps import ExplicitSend, _Order, explicit
 from hwsim.demand import Cost
 from hwsim.graph.fold import Fold, quotient
 from hwsim.results.differences import differences
-from hwsim.spec import SpecError
+from tests import command
+from tests.present import present
 
 Spec = dict[str, Any]
 
@@ -254,20 +245,6 @@ def test_reports_of_a_folded_run_count_all_ranks() -> None:
     json.dumps(one)
 
 
-# ---- step by step
-
-
-@pytest.mark.parametrize("algorithm", ["ring", "halving-doubling", "hierarchical"])
-def test_a_collective_send_by_send_is_folded_to_one_send_of_each_class(algorithm: str) -> None:
-    send = {"allreduce": {"among": "node*.gpu*", "bytes": "10 MB", "algorithm": algorithm, "steps": "explicit"}}
-    alone = {"hwsim": "workload/1", "program": [send]}
-    for workload in (alone, program(send, each="node*.gpu*")):
-        folded, whole = both(cluster(8, 4), workload)
-        assert not list(differences(folded.timeline, whole.timeline))
-        assert folded.ops.total == whole.ops.total
-        assert 4 * len(folded.timeline) <= len(whole.timeline)
-
-
 STAR = """\
 hwsim: machine/1
 class: ideal
@@ -279,18 +256,6 @@ parts:
   switch: {{kind: switch}}
 links: [{{name: ports, between: [switch, gpu*], kind: direct, bandwidth: 12.5 GB/s, latency: 1 us}}]
 """
-
-
-def test_two_million_sends_are_as_quick_as_two_thousand() -> None:
-    star = STAR.format(ranks=1024)
-    send = {"allreduce": {"among": "gpu*", "bytes": "100 MB", "algorithm": "ring", "steps": "explicit"}}
-    run = hwsim.simulate(star, {"hwsim": "workload/1", "program": [send]})
-    assert run.timeline.makespan_fs == 2046 * 9_812_500_000  # 1024 ranks, 2 us and 97,656.25 bytes a step
-    assert run.to_json()["op_count"] == 2046 * 1024 + 1
-    assert len(run.timeline) < 2100
-    refused = "2,095,104 sends one by one take about 3.14 GB of memory; the limit is 2,000,000"
-    with pytest.raises(SpecError, match=refused):
-        hwsim.simulate(star, {"hwsim": "workload/1", "program": [{"repeat": {"times": 2, "do": [send]}}]}, fold="never")
 
 
 @pytest.mark.slow
@@ -305,45 +270,6 @@ def test_a_thousand_ranks_folded_are_a_thousand_ranks(algorithm: str, ranks: int
         assert not list(differences(folded.timeline, whole.timeline))
 
 
-@pytest.mark.parametrize("operation", ["all-reduce", "reduce-scatter", "all-gather"])
-@pytest.mark.parametrize("algorithm", [Ring(), Ring(both=True), HalvingDoubling(), Hierarchical()])
-@pytest.mark.parametrize("group", [Group(2), Group(5), Group(8), Group(6, (3, 3)), Group(12, (4, 4, 4))])
-@pytest.mark.parametrize("pieces", [1, 3])
-def test_sends_of_steps_that_repeat_wait_for_what_those_of_the_plan_wait_for(
-    algorithm: Algorithm, operation: Operation, group: Group, pieces: int
-) -> None:
-    rounds = algorithm.repeated_steps(operation, group)
-    assert rounds is not None
-    plan = sorted(enumerate(explicit(algorithm.plan(operation, group), 1e6, pieces=pieces)), key=way)
-    other = sorted(enumerate(unrolled(rounds, 1e6, pieces)), key=way)
-    number = {one: two for (one, _), (two, _) in zip(plan, other, strict=True)}
-    before, mine = behind(plan), behind(other)
-    for (one, send), (two, found) in zip(plan, other, strict=True):
-        assert (send.step, send.source, send.target, send.reduce) == (found.step, found.source, found.target, found.reduce)
-        assert send.size == pytest.approx(found.size)
-        assert {number[each] for each in before[one]} == mine[two]
-
-
-def unrolled(rounds: Sequence[Round], size: float, pieces: int) -> Iterator[ExplicitSend]:
-    order = _Order(pieces)
-    for step, stage in enumerate(each for each in rounds for _ in range(each.times)):
-        for source, target, share in stage.pairs:
-            yield from order.message(step, source, target, share * size, stage.reduce)
-        order.end_step()
-
-
-def way(row: tuple[int, ExplicitSend]) -> tuple[int, int, int, int]:
-    return row[1].step, row[1].source, row[1].target, row[0]
-
-
-def behind(rows: list[tuple[int, ExplicitSend]]) -> dict[int, set[int]]:
-    """All that each send waits for, directly or not."""
-    found: dict[int, set[int]] = {}
-    for one, send in sorted(rows):
-        found[one] = set().union(*({each, *found[each]} for each in send.after))
-    return found
-
-
 # ---- the command line, files
 
 
@@ -355,48 +281,40 @@ def files(tmp_path: Path) -> tuple[str, str]:
     return str(machine), str(workload)
 
 
-def hwsim_simulate(*words: str) -> Result:
-    return CliRunner().invoke(main, ["simulate", *words])
-
-
 def test_fold_check_says_that_all_ops_are_the_same(files: tuple[str, str]) -> None:
-    found = hwsim_simulate(*files, "--fold-check", "-q")
-    assert found.exit_code == 0
+    found = command.hwsim("simulate", *files, "--fold-check", "-q")
     assert "of 64 ranks are those of the" in found.stderr
 
 
 def test_fold_check_exits_with_3_where_an_op_differs(files: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hwsim.results.differences.differences", lambda *_: iter(["op 3 of gpu5 is late"]))
-    found = hwsim_simulate(*files, "--fold-check", "-q")
-    assert found.exit_code == 3
+    found = command.hwsim("simulate", *files, "--fold-check", "-q", code=3)
     assert "fold check: op 3 of gpu5 is late" in found.stderr
 
 
 def test_any_rank_s_ops_can_be_asked_for(files: tuple[str, str]) -> None:
-    rows = json.loads(hwsim_simulate(*files, "--json", "--ops", "--rank", "37").stdout)["ops"]
+    rows = json.loads(command.hwsim("simulate", *files, "--json", "--ops", "--rank", "37").stdout)["ops"]
     assert {row["device"] for row in rows} == {"gpu37"}
     assert rows == [
         {**row, "op": mine["op"]}
         for mine, row in zip(
             rows,
-            json.loads(hwsim_simulate(*files, "--json", "--ops", "--rank", "37", "--no-fold").stdout)["ops"],
+            json.loads(command.hwsim("simulate", *files, "--json", "--ops", "--rank", "37", "--no-fold").stdout)["ops"],
             strict=True,
         )
     ]
-    assert "0 to 63" in hwsim_simulate(*files, "--json", "--ops", "--rank", "64").stderr
+    assert "0 to 63" in command.hwsim("simulate", *files, "--json", "--ops", "--rank", "64", code=2).stderr
 
 
 def test_a_summary_says_which_ranks_were_simulated(files: tuple[str, str]) -> None:
-    assert "64 in 1 classes: gpu0 + 63 alike" in hwsim_simulate(*files).stdout
-    assert "alike" not in hwsim_simulate(*files, "--no-fold").stdout
+    assert "64 in 1 classes: gpu0 + 63 alike" in command.hwsim("simulate", *files).stdout
+    assert "alike" not in command.hwsim("simulate", *files, "--no-fold").stdout
 
 
 def test_a_folded_graph_goes_through_a_file(tmp_path: Path) -> None:
     graph = prepare(STAR.format(ranks=64), program(*STEP[::2])).graph
     read = hwsim.load_graph(hwsim.save_graph(graph, tmp_path / "graph.npz"))
-    assert graph.alike is not None
-    assert read.alike is not None
-    assert read.alike.classes() == graph.alike.classes() == (("gpu0", 64),)
+    assert present(read.alike).classes() == present(graph.alike).classes() == (("gpu0", 64),)
     assert read.costs == graph.costs
 
 

@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from click.testing import CliRunner
 
-from hwsim.cli import main
 from hwsim.spec import find, names, read
+from tests.command import hwsim
 
 GOLDEN: Final = Path(__file__).parent / "golden" / "freeze.json"
 SLOW: Final = frozenset(
@@ -87,7 +86,7 @@ def rounded(value: Any) -> Any:
 
 def answer(words: tuple[str, ...]) -> str:
     """A hash of what a command prints."""
-    run = CliRunner().invoke(main, list(words), prog_name="hwsim")
+    run = hwsim(*words, code=None)
     assert run.exit_code in (0, 3), run.output
     text = run.stdout
     shown = json.dumps(rounded(json.loads(text)), sort_keys=True) if text.startswith("{") else text

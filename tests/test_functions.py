@@ -18,6 +18,8 @@ import yaml
 import hwsim
 from hwsim.cli import COMMANDS, main
 from hwsim.results.invariants import document
+from tests import command
+from tests.present import present
 
 ON_THE_COMMAND_LINE: Final = {"doctor", "import"}  # a word of Python: `import_run`
 LOOP: Final = ("d2l-laptop", "d2l/async-loop")
@@ -154,10 +156,9 @@ def test_numbers_of_a_table_are_those_of_the_document() -> None:
 
 
 def test_an_estimate_says_what_the_command_says(root: Path) -> None:
-    from click.testing import CliRunner
 
     words = ["estimate", "dgx-a100", "llama-2-7b", "--tp", "8", "--global-batch", "32", "--sequence", "4096"]
-    said = CliRunner().invoke(main, words).stdout
+    said = command.hwsim(*words).stdout
     assert str(hwsim.estimate("dgx-a100", "llama-2-7b", tp=8, global_batch=32, sequence=4096)) == said
 
 
@@ -209,23 +210,20 @@ def test_a_cluster_of_an_estimate_takes_what_is_set() -> None:
 
 
 def test_what_a_workload_expects_is_left_out_for_who_predicts(root: Path) -> None:
-    from click.testing import CliRunner
 
     shown = hwsim.show("d2l/copy-overlap", expect=False)
     assert hwsim.show("d2l/copy-overlap").replace(shown.rpartition("let:")[0], "") != shown
     assert "expect:" not in shown
     assert "let:" in shown
-    assert CliRunner().invoke(main, ["show", "d2l/copy-overlap", "--no-expect"]).output == shown
+    assert command.hwsim("show", "d2l/copy-overlap", "--no-expect").output == shown
 
 
 def test_rows_are_compared_by_any_name_of_expect() -> None:
     vary = {"workload.for": ["2 s"]}
     run = hwsim.simulate("web-server", "services/cache", set={"workload.for": "2 s"})
-    assert run.services is not None
-    [answers, *_] = run.services.answers
+    [answers, *_] = present(run.services).answers
     table = hwsim.sweep("web-server", "services/cache", vary, by=f"{answers.name}.latency_p95", workers=1)
-    assert answers.latency is not None
-    assert table.ranking.values == (answers.latency.at(0.95).value,)
+    assert table.ranking.values == (present(answers.latency).at(0.95).value,)
     assert f"{answers.name}.latency_p95" in str(table)
 
 
@@ -240,7 +238,6 @@ def test_a_script_is_recorded_and_runs_as_a_workload(tmp_path: Path) -> None:
 
 def test_a_profile_is_imported_as_the_command_does(tmp_path: Path) -> None:
     pytest.importorskip("pandas")
-    from click.testing import CliRunner
 
     event = {"ph": "X", "pid": 1, "tid": 1, "name": "cudaLaunchKernel", "cat": "cuda_runtime", "args": {"correlation": 1}}
     kernel = {**event, "tid": 7, "name": "gemm", "cat": "kernel", "args": {"device": 0, "stream": 7, "correlation": 1}}
@@ -248,11 +245,10 @@ def test_a_profile_is_imported_as_the_command_does(tmp_path: Path) -> None:
     (tmp_path / "p.json").write_text(json.dumps({"traceEvents": events, "deviceProperties": [{"id": 0, "name": "GPU"}]}))
     found = hwsim.import_run("kineto", tmp_path / "p.json", gpu_times={"gemm": 2})
     words = ["import", "kineto", str(tmp_path / "p.json"), "--gpu-times", "gemm=2"]
-    assert CliRunner().invoke(main, words).output == str(found)
-    assert CliRunner().invoke(main, [*words, "--json"]).output == document(found.to_json())
+    assert command.hwsim(*words).output == str(found)
+    assert command.hwsim(*words, "--json").output == document(found.to_json())
     assert len(found.to_pandas()) == 1
-    step = hwsim.load_graph(found.save(tmp_path / "step.npz"))
-    assert step is not None
+    present(hwsim.load_graph(found.save(tmp_path / "step.npz")))
     with pytest.raises(hwsim.SpecError, match="did you mean 'kineto'"):
         hwsim.import_run("kinto", tmp_path / "p.json")
     with pytest.raises(hwsim.SpecError, match="durations of a machine are needed"):

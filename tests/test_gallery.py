@@ -6,10 +6,9 @@ import re
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from hwsim.cli import main
 from hwsim.views import FIGURES, SCENES, VIEWS
+from tests.command import hwsim
 
 PICTURE = re.compile(r"!\[[^\]]*\]\(([^)]+)\)")
 COMMAND = re.compile(r"^hwsim (\w+) .* (\S+)$", re.MULTILINE)
@@ -31,9 +30,8 @@ def test_every_kind_is_there(page: str) -> None:
 
 def test_an_interval_of_services_is_refused_in_words(tmp_path: Path) -> None:
     words = ["simulate", "web-server", "services/cache", "-q", "--plot", "interval", str(tmp_path / "a.svg")]
-    done = CliRunner().invoke(main, words)
-    assert (done.exit_code, list(tmp_path.iterdir())) == (2, [])
-    assert "see the summary" in done.output
+    assert "see the summary" in hwsim(*words, code=2).output
+    assert not list(tmp_path.iterdir())
 
 
 def test_every_picture_is_drawn_by_a_command_and_is_there(page: str, root: Path) -> None:

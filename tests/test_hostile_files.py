@@ -15,32 +15,25 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 from hypothesis import given
 from hypothesis import strategies as st
 
 import hwsim
-from hwsim.cli import main
 from hwsim.graph.files import npz
 from hwsim.results.invariants import BrokenInvariant, printed
 from hwsim.spec import SpecError, read
 from hwsim.spec.packed import read_json
 from hwsim.workload.unheeded import OF_A_CALL
+from tests import command
 
 LOOP = "hwsim: workload/1\nprogram: [{busy: {device: cpu, time: 1 ms}}]\n"
-
-
-def called(*arguments: str | Path) -> Result:
-    return CliRunner().invoke(main, [str(each) for each in arguments], prog_name="hwsim")
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names here")
 def test_what_is_no_file_is_called_what_it_is(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for name, thing in ((tmp_path / "pipe", "a pipe"), (tmp_path, "a folder"), (Path(os.devnull), "a device or a socket")):
-        done = called("simulate", "d2l-laptop", f"{name}")
-        assert done.exit_code == 2
-        assert f"'{name}' is {thing}, not a file" in done.stderr
+        assert f"'{name}' is {thing}, not a file" in command.hwsim("simulate", "d2l-laptop", name, code=2).stderr
 
 
 def test_closed_standard_input_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from hwsim.cli import main
+from tests.command import hwsim
 
 TOOLS = {
     "aiperf": "aiperf", "babelstream": "babelstream", "fio": "fio", "hf": "huggingface", "ib": "ib-write-bw", "iperf3": "iperf3",
@@ -25,5 +24,4 @@ REFUSED = {
 def test_a_file_is_read_or_refused_in_words(prefix: str, reference_data: Path) -> None:
     for path in sorted((reference_data / "cases" / "logs").glob(f"{prefix}[_.]*")):
         file = path / "config.json" if path.is_dir() else path
-        done = CliRunner().invoke(main, ["import", TOOLS[prefix], str(file)])
-        assert done.exit_code == (2 if path.stem in REFUSED else 0), (path.name, done.output)
+        hwsim("import", TOOLS[prefix], file, code=2 if path.stem in REFUSED else 0)

@@ -169,22 +169,17 @@ def test_a_mistake_has_its_place(keys: dict[str, Any], said: str, tmp_path: Path
 # ---- the command ----
 
 
-def run(*arguments: str) -> Any:
-    return hwsim(*arguments)
-
-
 def test_the_command_writes_a_model_and_says_what_it_left_out(tmp_path: Path) -> None:
     keys = {**PARAMETERS["deepseek-v3"][0], "rope_theta": 10000, "strange_key": 3}
     path, out = put(tmp_path, keys), tmp_path / "model.yaml"
-    found = run("import", "huggingface", str(path), "-o", str(out))
-    assert found.exit_code == 0, found.output
+    found = hwsim("import", "huggingface", str(path), "-o", str(out))
     assert "671,026,404,352" in found.stdout
     text = out.read_text()
     assert "top_k: 8  # num_experts_per_tok" in text
     assert "# not known here, and not heeded: strange_key" in text
     assert "rope_theta" in text
     assert load_transformer(str(out)) == model_of(path)
-    document = json.loads(run("import", "huggingface", str(path), "--json").stdout)
+    document = json.loads(hwsim("import", "huggingface", str(path), "--json").stdout)
     assert (document["hwsim"], document["parameters"]) == ("imported-model/1", 671_026_404_352)
     assert document["not_heeded"] == ["strange_key"]
 
@@ -196,12 +191,10 @@ def test_a_workload_and_an_estimate_name_a_config_itself(tmp_path: Path) -> None
         "hwsim: workload/1\ninfer: {model: small.json, device: gpu0, requests: 2, prompt: 64, output: 4, arrivals: all at once}\n"
     )
     assert api.simulate("dgx-h100", str(workload)).serving
-    found = run("estimate", "dgx-h100", str(tmp_path / "small.json"), "--global-batch", "64")
-    assert found.exit_code == 0, found.output
+    found = hwsim("estimate", "dgx-h100", str(tmp_path / "small.json"), "--global-batch", "64")
     assert "8 GPUs" in found.stdout
-    shown = run("show", str(tmp_path / "small.json"))
+    shown = hwsim("show", str(tmp_path / "small.json"))
     assert "layers: 4" in shown.stdout
     (tmp_path / "small.json").write_text(json.dumps({**LLAMA, "hidden_size": "x"}))
-    wrong = run("estimate", "dgx-h100", str(tmp_path / "small.json"), "--global-batch", "64")
-    assert wrong.exit_code == 2
+    wrong = hwsim("estimate", "dgx-h100", str(tmp_path / "small.json"), "--global-batch", "64", code=2)
     assert "small.json:1:" in wrong.output

@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
-from hwsim.cli import main
 from hwsim.importers.chakra_nodes import Kind, Trace, attribute, node, pack
 from tests.calibrate_logs import FOLDER, LOGS, PARTS
+from tests.command import hwsim
 from tests.traces import dumps, kineto, run, write_nsys
 
 MARKER = "\x1b]0;x\x07\u202e\x9b"
@@ -62,7 +61,7 @@ def distinct(document: Any) -> Iterator[Any]:
 def check(folder: Path, *arguments: str, output: str = "") -> None:
     """Nothing raw in what a command prints or writes."""
     for more in ((), ("--json",), *([("-o", str(folder / output))] if output else [])):
-        done = CliRunner().invoke(main, [*arguments, *more])
+        done = hwsim(*arguments, *more, code=None)
         assert done.exception is None or isinstance(done.exception, SystemExit), (arguments, done.exception)
         written = (folder / output).read_bytes() if more[:1] == ("-o",) and (folder / output).exists() else b""
         for name, data in (("stdout", done.stdout_bytes), ("stderr", done.stderr_bytes), (output, written)):

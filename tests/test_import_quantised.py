@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
-from hwsim.cli import main
 from hwsim.models import load_transformer
 from hwsim.models.memory import serving_memory
 from hwsim.spec import SpecError
+from tests.command import hwsim
 from tests.config_values import of
 
 LLAMA = of("llama", 4, 512, 8, 2, 1024, 1000)
@@ -83,9 +82,7 @@ def test_the_file_alone_is_no_model(tmp_path: Path) -> None:
     checkpoint(tmp_path, LLAMA, quant_algo="FP8")
     alone = str(tmp_path / "hf_quant_config.json")
     for command in (["import", "huggingface", alone], ["estimate", "dgx-h100", alone, "--infer", "decode"]):
-        result = CliRunner().invoke(main, command)
-        assert result.exit_code == 2
-        assert "it goes with config.json" in result.output
+        assert "it goes with config.json" in hwsim(*command, code=2).output
     (tmp_path / "hf_quant_config.json").write_text("{}")
     with pytest.raises(SpecError, match="'quantization' is missing"):
         load_transformer(str(tmp_path / "config.json"))
@@ -103,7 +100,7 @@ def test_an_estimate_is_of_the_checkpoint_and_says_so(tmp_path: Path) -> None:
     ):
         said = {"quant_algo": algorithm, "kv_cache_quant_algo": "FP8", "exclude_modules": ["lm_head"]} if algorithm else {}
         path = checkpoint(tmp_path, LLAMA, **said)
-        result = CliRunner().invoke(main, ["estimate", "dgx-h100", path, *asked, *dtype])
+        result = hwsim("estimate", "dgx-h100", path, *asked, *dtype)
         numbers[name] = json.loads(result.stdout)
     memory = {name: each["memory"]["total"] for name, each in numbers.items()}
     assert memory["nvfp4"] < memory["fp8"] < memory["bf16"]

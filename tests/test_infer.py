@@ -15,6 +15,7 @@ from hwsim.models import Cluster, Framework, Transformer, cluster_of, load_frame
 from hwsim.models.inference import serve
 from hwsim.models.memory import cache_room
 from hwsim.models.server import PLAIN, Room, ServerKeys
+from tests.present import present
 
 SMALL = {"layers": 4, "hidden": 1024, "heads": 8, "vocab": 32000, "sequence": 8192, "positions": "rotary", "bias": False}
 
@@ -58,20 +59,16 @@ def test_a_request_alone_takes_what_the_estimate_says(model: str, tp: int, promp
     infer: dict[str, Any] = {"device": "gpu*", "parallel": {"tp": tp, "dp": 1}, "prompt": prompt, "output": output, "requests": 1}
     found = served(model=model, server={}, **infer)
     first, token = estimated(model, tp, 1, prompt, output)
-    assert found.first_token is not None
-    assert found.each_token is not None
-    assert found.first_token.mean == pytest.approx(first, rel=0.01)
-    assert found.each_token.mean == pytest.approx(token, rel=0.01)
+    assert present(found.first_token).mean == pytest.approx(first, rel=0.01)
+    assert present(found.each_token).mean == pytest.approx(token, rel=0.01)
     assert found.latency.mean == pytest.approx(first + (output - 1) * token, rel=0.01)
 
 
 def test_requests_alike_that_come_together_are_a_batch_of_the_estimate() -> None:
     found = served(model="llama-3-8b", device="gpu0", prompt=500, output=100, requests=16, server={})
     first, token = estimated("llama-3-8b", 1, 16, 500, 100)
-    assert found.first_token is not None
-    assert found.each_token is not None
-    assert found.first_token.max == pytest.approx(first, rel=0.01)
-    assert found.each_token.max == pytest.approx(token, rel=0.01)
+    assert present(found.first_token).max == pytest.approx(first, rel=0.01)
+    assert present(found.each_token).max == pytest.approx(token, rel=0.01)
 
 
 def test_a_prompt_in_chunks_takes_longer_than_whole_and_reads_as_much() -> None:
@@ -100,8 +97,7 @@ def test_below_capacity_as_many_leave_as_come_and_above_it_as_many_as_can() -> N
 
 def test_the_cache_holds_what_is_left_of_the_memory_in_blocks() -> None:
     model = load_transformer("llama-3-8b")
-    size = cluster().gpu.memory.size
-    assert size is not None
+    size = present(cluster().gpu.memory.size)
     found = served(model="llama-3-8b", requests=1, memory="80 %", block=32)
     keys = ServerKeys(memory=Room(part=0.8)).over(load_framework("vllm").server.over(PLAIN).on(size, "hopper"))
     memory, tokens = cache_room(model, 1, size, "bf16", keys)
@@ -114,8 +110,7 @@ def test_the_cache_holds_what_is_left_of_the_memory_in_blocks() -> None:
 def test_a_full_cache_puts_requests_off_and_every_token_is_written_all_the_same() -> None:
     keys: dict[str, Any] = {"model": "llama-3-8b", "prompt": 200, "output": 400, "requests": 60, "memory": "26.6 %"}
     tight, roomy = served(**keys), served(**{**keys, "memory": "90 %"})
-    assert tight.cache_tokens is not None
-    assert tight.cache_tokens < 60 * 600
+    assert present(tight.cache_tokens) < 60 * 600
     assert tight.put_off > 0
     assert tight.read_again > 0
     assert roomy.put_off == 0

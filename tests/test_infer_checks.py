@@ -6,15 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
 import hwsim
-from hwsim.cli import main
 from hwsim.families.serving.running import Models
 from hwsim.families.serving.workload.plan import ServicePlan
 from hwsim.prepare import prepare
 from hwsim.spec import SpecError
 from hwsim.views.summary.say import summary
+from tests import command
 
 MODEL = {"layers": 4, "hidden": 1024, "heads": 8, "vocab": 32000, "sequence": 8192, "positions": "rotary", "bias": False}
 
@@ -25,10 +24,6 @@ def simulated(**keys: Any) -> hwsim.Run:
 
 def service(**keys: Any) -> dict[str, Any]:
     return {"model": MODEL, "requests": 5, "output": 3, **keys}
-
-
-def cli(*arguments: object) -> Result:
-    return CliRunner().invoke(main, [str(each) for each in arguments])
 
 
 def mistake_of(source: Any) -> Any:
@@ -158,8 +153,7 @@ def test_a_large_training_beside_a_cache_ends_with_exit_code_three(tmp_path: Pat
         "  chat: {device: gpu2..5, infer: {model: llama-3-8b, parallel: {tp: 2}, requests: 3, output: 3}}\n",
         encoding="utf-8",
     )
-    found = cli("simulate", "dgx-h100", path, "--quiet")
-    assert found.exit_code == 3
+    found = command.hwsim("simulate", "dgx-h100", path, "--quiet", code=3)
     for device in ("gpu2", "gpu3"):
         assert f"out of memory: {device} needs 127 GB at 0 s and has 85.5 GB" in found.output
     assert "gpu0 needs" not in found.output
@@ -187,7 +181,7 @@ def test_a_distribution_beyond_the_model_is_refused_where_it_stands(tmp_path: Pa
     assert found.message == "9,000 + 10 tokens, the least that is drawn, are more than the 8,192 that the model reads"
     assert found.place.line == 5
     assert found.hint is not None
-    assert cli("check", path).exit_code == 2
+    command.hwsim("check", path, code=2)
 
 
 def test_answers_beyond_the_model_are_refused() -> None:
@@ -214,10 +208,9 @@ def test_a_line_of_a_trace_beyond_the_model_is_a_mistake_with_its_number(tmp_pat
 
 
 def test_an_estimate_of_a_prompt_beyond_the_model_says_so() -> None:
-    found = cli("estimate", "dgx-h100", "llama-3-8b", "--infer", "decode", "--prompt", 9000)
-    assert found.exit_code == 2
+    found = command.hwsim("estimate", "dgx-h100", "llama-3-8b", "--infer", "decode", "--prompt", 9000, code=2)
     assert found.output == "9,000 + 128 tokens are more than the 8,192 that llama-3-8b reads\n"
-    assert cli("estimate", "dgx-h100", "llama-3-8b", "--infer", "prefill", "--prompt", 8192).exit_code == 0
+    command.hwsim("estimate", "dgx-h100", "llama-3-8b", "--infer", "prefill", "--prompt", 8192)
 
 
 # ---- keys that would do nothing ----
@@ -245,8 +238,7 @@ def test_chunks_of_a_static_batch_are_a_mistake_where_they_stand(tmp_path: Path)
 def test_check_finds_what_is_wrong_in_a_service_of_a_job(tmp_path: Path, keys: str, said: str) -> None:
     path = tmp_path / "jobs.yaml"
     path.write_text(f"hwsim: workload/1\njobs:\n  chat: {{infer: {{{keys}}}}}\n", encoding="utf-8")
-    found = cli("check", path)
-    assert found.exit_code == 2
+    found = command.hwsim("check", path, code=2)
     assert said in found.output
 
 

@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 from hwsim.api import ExpectationFailed, load_machine, simulate
-from hwsim.cli import main
 from hwsim.families.serving.results.statistics import ServiceStatistics
 from hwsim.models import load_framework, load_transformer, one_pass
 from hwsim.models.cluster import cluster_of
 from hwsim.spec import SpecError
+from tests.command import hwsim
 from tests.model_cases import prefill
 from tests.test_infer import FREE, SMALL, node, served
 
@@ -54,8 +53,7 @@ def test_what_is_wrong_is_one_line_with_its_place(keys: dict[str, Any], said: st
 def test_a_model_that_does_not_fit_is_a_mistake_of_the_command_line(tmp_path: Path) -> None:
     file = tmp_path / "chat.yaml"
     file.write_text("hwsim: workload/1\ninfer:\n  model: llama-3-405b\n  parallel: {tp: 8}\n", encoding="utf-8")
-    found = CliRunner().invoke(main, ["simulate", "dgx-h100", str(file)])
-    assert found.exit_code == 2
+    found = hwsim("simulate", "dgx-h100", file, code=2)
     assert "chat.yaml:3:10: llama-3-405b does not fit by" in found.output
     assert "on gpu0" in found.output
 
@@ -149,29 +147,24 @@ def test_summary_json_and_figure_tell_of_the_service(tmp_path: Path) -> None:
         "hwsim: workload/1\ninfer: {model: llama-3-8b, device: gpu0, arrivals: {poisson: 20 1/s}, requests: 30, output: 5}\n",
         encoding="utf-8",
     )
-    told = CliRunner().invoke(main, ["simulate", "dgx-h100", str(file), "--plot", "serving", str(tmp_path / "chat.svg")])
-    assert told.exit_code == 0, told.output
+    told = hwsim("simulate", "dgx-h100", file, "--plot", "serving", tmp_path / "chat.svg")
     for title in ("served", "first token", "each token", "request", "queue", "KV cache"):
         assert f"\n  {title} " in told.output
     assert "arrivals" in told.output
     assert (tmp_path / "chat.svg").read_bytes().startswith(b"<?xml")
-    document = json.loads(CliRunner().invoke(main, ["simulate", "dgx-h100", str(file), "--json", "--ops"]).output)
+    document = json.loads(hwsim("simulate", "dgx-h100", file, "--json", "--ops").output)
     [service] = document["serving"]
     assert service["requests"] == len(service["rows"]) == 30
     assert service["ttft"]["p99_s"] >= service["ttft"]["p50_s"] > 0
     assert service["course"][-1]["running"] == 0
-    refused = CliRunner().invoke(
-        main, ["simulate", "d2l-4gpu-pcie", "d2l/allreduce-160mb", "--plot", "serving", str(tmp_path / "a.svg")]
-    )
-    assert refused.exit_code == 2
+    refused = hwsim("simulate", "d2l-4gpu-pcie", "d2l/allreduce-160mb", "--plot", "serving", tmp_path / "a.svg", code=2)
     assert "no service" in refused.output
 
 
 def test_a_run_is_explained_and_simulated_again(tmp_path: Path) -> None:
     file = tmp_path / "chat.yaml"
     file.write_text("hwsim: workload/1\ninfer: {model: llama-3-8b, device: gpu0, requests: 4, output: 5}\n", encoding="utf-8")
-    told = CliRunner().invoke(main, ["explain", "dgx-h100", str(file)])
-    assert told.exit_code == 0, told.output
+    told = hwsim("explain", "dgx-h100", file)
     assert "kernels of tokens on gpu0 (memory)" in told.output
 
 

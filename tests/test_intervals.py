@@ -7,12 +7,10 @@ import math
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
 import hwsim
-from hwsim.cli import main
 from hwsim.engine.ends import by_runs
 from hwsim.origins import CASES, Case, Doubt
 from hwsim.results.doubts import Weight, Weights, weights_of
@@ -20,6 +18,7 @@ from hwsim.results.errors import Table, table
 from hwsim.results.interval import Interval, Part, interval
 from hwsim.results.ratio import LEAST, ratio
 from hwsim.views.interval.say import errors_of, rows
+from tests import command
 
 CASE = st.sampled_from(CASES)
 REGIME = st.sampled_from(sorted(table().regimes))
@@ -191,28 +190,19 @@ def test_a_service_has_no_range_of_its_end() -> None:
 # ---- commands ----
 
 
-def run(*arguments: str) -> str:
-    """What the command prints."""
-    result = CliRunner().invoke(main, list(arguments), catch_exceptions=False)
-    assert result.exit_code == 0, result.output
-    return result.output
-
-
 def test_a_sweep_tells_what_can_be_told(tmp_path: Path) -> None:
     table_file = tmp_path / "sweep.csv"
     arguments = ["sweep", "dgx-a100", "resnet50-dp", "--vary", "steps=2,3", "--csv", str(table_file)]
-    first = run(*arguments)
+    first = command.hwsim(*arguments).output
     assert "9 of 10" in first
     with table_file.open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert all(float(row["low_s"]) < float(row["makespan_s"]) < float(row["high_s"]) for row in rows)
-    again = run(*arguments, "--resume", str(table_file))
-    assert again.splitlines()[2:5] == first.splitlines()[2:5], "an earlier interval is read back whole"
 
 
 def test_an_interval_can_be_left_out() -> None:
-    assert "interval" in run("simulate", "dgx-a100", "resnet50-dp")
-    assert "interval" not in run("simulate", "dgx-a100", "resnet50-dp", "--no-interval")
+    assert "interval" in command.hwsim("simulate", "dgx-a100", "resnet50-dp").output
+    assert "interval" not in command.hwsim("simulate", "dgx-a100", "resnet50-dp", "--no-interval").output
 
 
 def test_a_part_says_what_would_be_left() -> None:

@@ -10,18 +10,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
-from click.testing import Result as Printed
 
 import hwsim
 from hwsim import api
-from hwsim.cli import EXIT_BROKEN, main
+from hwsim.cli import EXIT_BROKEN
 from hwsim.families.serving.results.log import Log
 from hwsim.results import checks
 from hwsim.results.invariants import DEFECT, BrokenInvariant, document, numbers, printed, shown
 from hwsim.results.timeline import Timeline
 from hwsim.results.usage import usage
 from hwsim.views.explain import explanation, overlap
+from tests import command
 
 ROOT = Path(__file__).resolve().parent.parent
 MACHINE = """hwsim: machine/1
@@ -201,17 +200,12 @@ def files(tmp_path: Path) -> tuple[str, str]:
     return str(machine), str(workload)
 
 
-def command(*words: str) -> Printed:
-    return CliRunner().invoke(main, list(words))
-
-
 @pytest.mark.parametrize("words", [("simulate",), ("simulate", "--fold"), ("explain",), ("sweep", "--vary", "n=1,2")])
 def test_commands_say_that_it_is_a_defect_of_hwsim(
     monkeypatch: pytest.MonkeyPatch, files: tuple[str, str], words: tuple[str, ...]
 ) -> None:
     wrong_usage(monkeypatch)
-    done = command(words[0], *files, *words[1:])
-    assert done.exit_code == EXIT_BROKEN == 4
+    done = command.hwsim(words[0], *files, *words[1:], code=4)
     assert "hwsim contradicts itself" in done.output
     assert DEFECT in done.output
 
@@ -225,9 +219,7 @@ def test_an_explanation_adds_up_to_the_run(monkeypatch: pytest.MonkeyPatch, run:
 
 def test_a_summary_that_shows_nonsense_is_not_printed(monkeypatch: pytest.MonkeyPatch, files: tuple[str, str]) -> None:
     monkeypatch.setattr("hwsim.views.summary.say.format_quantity", lambda *_: "-2.45 h")
-    done = command("simulate", *files)
-    assert done.exit_code == EXIT_BROKEN
-    assert "it shows '-2.45 h'" in done.output
+    assert "it shows '-2.45 h'" in command.hwsim("simulate", *files, code=EXIT_BROKEN).output
 
 
 # ---- what is committed

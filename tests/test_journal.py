@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import random
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -134,59 +129,3 @@ def test_a_study_goes_on_with_what_it_has(tmp_path: Path, monkeypatch: pytest.Mo
     assert ran == [4, 5, 6, 7, 8, 9]
     assert found == whole
     assert found.to_csv() == whole.to_csv()
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="kill -9")
-@pytest.mark.parametrize(("points", "kills"), [(300, 3), pytest.param(600, 10, marks=pytest.mark.slow)])
-def test_a_study_that_is_killed_again_and_again_writes_the_same_rows(points: int, kills: int, tmp_path: Path) -> None:
-    """kill -9 with processes at work, each time once some more points are done; torn lines are added."""
-    texts = []
-    for name in ("whole", "killed"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "s.yaml").write_text(STUDY.replace("POINTS", str(points)))
-    command = [sys.executable, "-m", "hwsim", "study", "s.yaml", "--workers", "2"]
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
-    quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "env": environment}
-    subprocess.run(command, cwd=tmp_path / "whole", check=True, **quiet)
-    journal = tmp_path / "killed" / "rows.journal.jsonl"
-    children: set[int] = set()
-    for kill in range(1, kills + 1):
-        running = subprocess.Popen(command, cwd=tmp_path / "killed", start_new_session=True, **quiet)
-        until = time.monotonic() + 60
-        while running.poll() is None and time.monotonic() < until:
-            if journal.exists() and journal.read_bytes().count(b"\n") > kill * points // (kills + 2):
-                break
-            time.sleep(0.005)
-        children |= _session(running.pid)
-        running.send_signal(signal.SIGKILL)
-        running.wait()
-        if kill % 2:
-            with journal.open("ab") as torn:
-                torn.write(b'{"n": 5, "makespan_s"')
-    subprocess.run(command, cwd=tmp_path / "killed", check=True, **quiet)
-    texts = [(tmp_path / name / "rows.csv").read_bytes() for name in ("whole", "killed")]
-    assert texts[0] == texts[1]
-    assert journal.read_bytes().count(b"\n") == points + 1
-    until = time.monotonic() + 60
-    while any(map(_is_there, children)) and time.monotonic() < until:
-        time.sleep(0.05)
-    assert not [pid for pid in children if _is_there(pid)], "children outlive their parent"
-
-
-def _session(leader: int) -> set[int]:
-    """Processes of a session that this one began; none where the system does not tell."""
-    found = set()
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            if os.getsid(int(folder.name)) == leader:
-                found.add(int(folder.name))
-        except OSError:
-            continue
-    return found - {leader}
-
-
-def _is_there(pid: int) -> bool:
-    try:
-        return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text()
-    except OSError:
-        return False

@@ -86,18 +86,3 @@ def test_a_name_means_another_file_in_another_folder(tmp_path: Path, monkeypatch
         times.append(decoding(Path("small.yaml")))
     assert times[0] == times[2]
     assert times[1] > 1.5 * times[0]
-
-
-def test_a_mistake_that_is_mended_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    path = tmp_path / "small.yaml"
-    write(path, -1)
-    with pytest.raises(hwsim.SpecError, match="layers"):
-        decoding(path)
-    write(path, 12, OLD + 1)
-    good = decoding(path)
-    write(path, -1, OLD + 2)
-    with pytest.raises(hwsim.SpecError, match="layers"):
-        decoding(path)
-    write(path, 12, OLD + 3)
-    assert decoding(path) == good

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from hwsim import api
 from hwsim.spec import names
-from hwsim.views.kit.view import Heading
-from hwsim.views.latency.draw import figure
 from hwsim.views.latency.find import KEYS, Missing, Row
 from hwsim.views.latency.find import find as latencies
 from tests.command import hwsim
@@ -93,18 +90,6 @@ def test_a_faster_part_makes_some_row_faster_and_none_slower(path: str, value: s
     assert any(after[key] < before[key] for key in before), path
 
 
-def test_what_limits_no_row_changes_none_much() -> None:
-    before, after = rows(TEXT), rows(TEXT, machine__parts__cpu__memory__bandwidth="150 GB/s")
-    assert after == pytest.approx(before, rel=1e-3)
-    assert all(after[key] <= before[key] * (1 + 1e-9) for key in before)
-
-
-def test_each_row_follows_its_own_part() -> None:
-    before, after = rows(TEXT), rows(TEXT, machine__parts__cpu__core__mispredict="32")
-    assert [key for key in before if after[key] != before[key]] == ["mispredict"]
-    assert after["mispredict"] == pytest.approx(2 * before["mispredict"])
-
-
 def test_caches_serve_a_part_of_a_small_set_and_the_rest_is_memory() -> None:
     found = rows(TEXT)
     l3, held = 42 / 2.6e9, 35 / 64
@@ -123,28 +108,14 @@ def test_a_machine_of_one_disk_has_the_rows_of_that_disk(tmp_path: Path) -> None
 def test_the_text_and_the_json_have_the_same_rows() -> None:
     printed = hwsim("latency", TEXT)
     found = json.loads(hwsim("latency", TEXT, "--json").stdout)
-    assert printed.exit_code == 0
     assert all(row["name"] in printed.stdout for row in found["rows"])
     assert not any(row["name"] in printed.stdout for row in found["left_out"])
     every = hwsim("latency", TEXT, "--all").stdout
     assert all(row["name"] in every and row["reason"] in every for row in found["left_out"])
 
 
-def test_the_json_keeps_its_keys() -> None:
-    found: dict[str, Any] = json.loads(hwsim("latency", "workstation", "--json").stdout)
-    assert set(found) == {"hwsim", "machine", "rows", "left_out", "warnings"}
-    assert found["hwsim"] == "latency/1"
-    for row in found["rows"]:
-        assert set(row) == {"key", "name", "table", "time_s", "text_s", "ratio", "uses_text", "part", "from", "why"}
-        for line in row["why"]:
-            assert set(line) == {"label", "formula", "inputs", "time_s"}
-    for row in found["left_out"]:
-        assert set(row) == {"key", "name", "table", "text_s", "reason"}
-
-
 def test_a_row_is_explained_with_the_sources_of_its_numbers() -> None:
     done = hwsim("latency", TEXT, "--explain", "mispredict")
-    assert done.exit_code == 0
     assert "16" in done.stdout
     assert "core.mispredict: d2l 13.4" in done.stdout
     assert "not on this machine" in hwsim("latency", TEXT, "--explain", "wifi-4kb").stdout
@@ -161,8 +132,7 @@ def test_a_row_is_explained_with_the_sources_of_its_numbers() -> None:
     ],
 )
 def test_mistakes_are_exit_2_and_say_what_to_write(arguments: tuple[str, ...], said: str) -> None:
-    done = hwsim("latency", *arguments)
-    assert done.exit_code == 2
+    done = hwsim("latency", *arguments, code=2)
     assert said in done.stderr
     assert done.stdout == ""
 
@@ -170,7 +140,6 @@ def test_mistakes_are_exit_2_and_say_what_to_write(arguments: tuple[str, ...], s
 def test_the_machine_may_be_standard_input() -> None:
     text = "hwsim: machine/1\nclass: ideal\nparts: {disk: {kind: disk, use: d2l-hdd}}\n"
     done = hwsim("latency", "-", stdin=text)
-    assert done.exit_code == 0
     assert done.stdout.startswith("latency numbers  on  machine\n")
 
 
@@ -178,15 +147,5 @@ def test_a_machine_that_says_nothing_has_no_rows_and_no_figure(tmp_path: Path) -
     path = tmp_path / "one.yaml"
     path.write_text("hwsim: machine/1\nclass: ideal\nparts: {psw: {kind: switch}}\n")
     done = hwsim("latency", path)
-    assert done.exit_code == 0
     assert "--all says what is missing" in done.stdout
-    assert hwsim("latency", path, "--plot", tmp_path / "a.png").exit_code == 2
-
-
-@pytest.mark.parametrize("suffix", [".svg"])  # the others: tests/test_roofline.py
-def test_the_figure_is_written_and_is_the_same_twice(tmp_path: Path, suffix: str) -> None:
-    path = tmp_path / f"rows{suffix}"
-    assert hwsim("latency", TEXT, "--plot", path).exit_code == 0
-    assert path.stat().st_size > 5_000
-    machine = api.load_machine(TEXT)
-    assert list(figure(latencies(machine), Heading(machine.name), suffix)) == [path.read_bytes()]
+    hwsim("latency", path, "--plot", tmp_path / "a.png", code=2)

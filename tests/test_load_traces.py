@@ -106,8 +106,13 @@ def test_paths_start_from_the_workload_and_lines_may_be_fewer(tmp_path: Path) ->
         ('{"timestamp": true, "input_length": 1, "output_length": 1}\n[1]\n', "line [12] "),
         ('{"timestamp": 0, "input_length": 1, "output_length": 1, "hash_ids": [99999999999999999999]}\n', "line 1 "),
         ("{" * 5000 + "\n", "line 1 "),
+        ("arrival,prompt,output\n0,100,10\n1,100.5,10\n", "line 3 "),  # half a token
+        ("arrival,prompt,output\n0,100,10\n2023-11-16 18:17:03,100,10\n", "line 3 "),
+        ("TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:17:03,100,10\n5,100,10\n", "line 3 "),
+        *(('{"timestamp": 0, "input_length": 5, "output_length": 5}\n{"timestamp": %s}\n' % ("9" * many), "line 2 ")
+          for many in (400, 5000)),
     ],
-)
+)  # fmt: skip
 def test_what_is_no_trace_is_said_with_its_line(tmp_path: Path, text: str | bytes, said: str) -> None:
     with pytest.raises(SpecError, match=said):
         read_trace(written(tmp_path, text), NOWHERE, tokens=True)
@@ -148,18 +153,3 @@ def test_published_traces_are_read_as_they_are(reference_data: Path) -> None:
     assert (len(azure), len(mooncake)) == (19_366, 12_031)
     assert azure.arrival[-1] / FEMTO == pytest.approx(3501.7, abs=0.1)
     assert bool((np.diff(mooncake.arrival) >= 0).all())
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "arrival,prompt,output\n0,100,10\n1,100.5,10\n",
-        "arrival,prompt,output\n0,100,10\n2023-11-16 18:17:03,100,10\n",
-        "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:17:03,100,10\n5,100,10\n",
-        *('{"timestamp": 0, "input_length": 5, "output_length": 5}\n{"timestamp": %s}\n' % ("9" * many) for many in (400, 5000)),
-    ],
-    ids=["half a token", "a date among seconds", "seconds among dates", "400 digits", "5,000 digits"],
-)  # fmt: skip
-def test_a_line_that_may_mean_two_things_is_refused(text: str, tmp_path: Path) -> None:
-    with pytest.raises(SpecError, match=r"line [23] of the trace .* is no request"):
-        read_trace(written(tmp_path, text), NOWHERE, tokens=True)

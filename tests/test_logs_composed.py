@@ -8,17 +8,16 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hwsim.cli import main
 from hwsim.functions.files import check_tree
 from hwsim.spec import SpecError, read_text
 from hwsim_calibrate.logs import TOOLS, Ask, Log, Result, fit_logs, parts_of
 from hwsim_calibrate.logs.base import base_of
 from hwsim_calibrate.logs.knee import knee_of
 from tests.calibrate_logs import FOLDER, LOGS, MODELS, PARTS
+from tests.command import hwsim
 
 PREFIXES: Final = (  # of mpirun, srun -l, kubectl logs --prefix, MPICH, torchrun, journalctl, pdsh, docker; one inside of another
     "[prterun-node1-77@1,0]<stdout>: ", "[default0]:", "Aug 01 10:00:00 node1 bench[77]: ", "[2026-08-01 10:00:00] ", "    ",
@@ -153,14 +152,12 @@ def test_tests_without_a_title_are_named_by_the_user() -> None:
 def test_parts_of_one_log_are_files_beside_each_other(tmp_path: Path) -> None:
     log, output = tmp_path / "log", tmp_path / "part.yaml"
     log.write_text(nccl("all_reduce", 8, 20e-6) + nccl("alltoall", 8, 40e-6))
-    shown = CliRunner().invoke(main, ["import", "nccl-tests", str(log), "-o", str(output)])
-    assert shown.exit_code == 0, shown.output
+    hwsim("import", "nccl-tests", log, "-o", output)
     for name in ("all-reduce", "all-to-all"):
-        assert CliRunner().invoke(main, ["check", str(tmp_path / f"part-{name}.yaml")]).exit_code == 0
+        hwsim("check", tmp_path / f"part-{name}.yaml")
     assert not output.exists()
-    assert CliRunner().invoke(main, ["import", "nccl-tests", str(log)]).output.count("---\nhwsim: part/1") == 2
-    asked = CliRunner().invoke(main, ["import", "nccl-tests", str(log), "--json"])
-    assert asked.exit_code == 2
+    assert hwsim("import", "nccl-tests", log).output.count("---\nhwsim: part/1") == 2
+    asked = hwsim("import", "nccl-tests", log, "--json", code=2)
     assert "--collective all-reduce or all-to-all" in asked.output
 
 

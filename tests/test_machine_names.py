@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from hwsim.api import load_machine
 from hwsim.formats import natural
-from hwsim.machine import Machine, UnknownName, build
-from hwsim.spec import Mistakes, read_text
+from hwsim.machine import Machine, UnknownName
 
 CPU = "kind: cpu, cores: 2, flop: {fp32: 1 GFLOP/s}, memory: {bandwidth: 1 GB/s}"
 GPU = "kind: gpu, flop: {fp32: 1 TFLOP/s}, memory: {bandwidth: 1 TB/s}"
@@ -14,11 +14,7 @@ NODE = f"kind: machine, parts: {{cpu: {{{CPU}, count: 2}}, gpu: {{{GPU}, count: 
 
 
 def machine(parts: str) -> Machine:
-    mistakes = Mistakes()
-    built = build(read_text("hwsim: machine/1\nclass: ideal\nparts:\n" + parts), mistakes)
-    mistakes.raise_if_any()
-    assert built is not None
-    return built
+    return load_machine("hwsim: machine/1\nclass: ideal\nparts:\n" + parts)
 
 
 @pytest.fixture(scope="module")

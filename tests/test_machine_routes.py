@@ -8,36 +8,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hwsim.devices import Work
-from hwsim.machine import Machine, NoRoute, UnknownName, build
-from hwsim.spec import Mistakes, find, read, read_text
+from hwsim.api import load_machine
+from hwsim.machine import Machine, NoRoute, UnknownName
 
 CPU = "kind: cpu, cores: 2, flop: {fp32: 1 GFLOP/s}, memory: {bandwidth: 100 GB/s, latency: 100 ns}"
 GPU = "kind: gpu, flop: {fp32: 1 TFLOP/s}, memory: {bandwidth: 1 TB/s}"
 
 
 def machine(text: str) -> Machine:
-    mistakes = Mistakes()
-    built = build(read_text("hwsim: machine/1\nclass: ideal\n" + text), mistakes)
-    mistakes.raise_if_any()
-    assert built is not None
-    return built
-
-
-def library(name: str) -> Machine:
-    built = build(read(find("machine", name)), Mistakes())
-    assert built is not None
-    return built
+    return load_machine("hwsim: machine/1\nclass: ideal\n" + text)
 
 
 @pytest.fixture(scope="module")
 def p3() -> Machine:
-    return library("p3.16xlarge")
+    return load_machine("p3.16xlarge")
 
 
 @pytest.fixture(scope="module")
 def server() -> Machine:
-    return library("d2l-4gpu-pcie")
+    return load_machine("d2l-4gpu-pcie")
 
 
 def path(of: Machine, a: str, b: str) -> str:
@@ -216,15 +205,3 @@ def test_what_says_it_forwards_is_passed_through() -> None:
     parts = f"parts: {{tpu: {{{GPU}, count: 4, forwards: true}}}}\n"
     text = parts + "links: [{topology: ring, of: tpu*, kind: direct, bandwidth: 50 GB/s}]\n"
     assert path(machine(text), "tpu0", "tpu2") == "tpu0 tpu1 tpu2"
-
-
-def test_the_timings_of_automatic_parallelism_are_repeated() -> None:
-    """d2l 13.3: 10 products on the CPU 0.6551 s, on the GPU 0.1657 s, 10 copies of the results 0.0961 s."""
-    of = library("d2l-gpu-workstation")
-    rates = of.rates()
-    for name, seconds in {"cpu": 0.6551, "gpu": 0.1657}.items():
-        model = of.device(name).model
-        assert hasattr(model, "compute")
-        cost = model.compute(name, Work(flop=2 * 2000**3, reads=3 * 16e6, dtype="fp32", mix="matmul"))
-        assert 10 * cost.demand.alone(rates) == pytest.approx(seconds, rel=1e-3)
-    assert 10 * of.transfer("gpu", "cpu", 16e6).demand.alone(rates) == pytest.approx(0.0961, rel=1e-3)

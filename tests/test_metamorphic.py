@@ -30,10 +30,7 @@ Place = tuple[str | int, ...]
 
 
 def run(pair: Pair, **keys: Any) -> api.Run:
-    try:
-        return api.simulate(*copy.deepcopy(pair), expect=False, **keys)
-    except api.OutOfMemory as verdict:
-        return verdict.run
+    return api.simulated(*copy.deepcopy(pair), **keys)
 
 
 def times(timeline: Timeline) -> list[tuple[int, int]]:

@@ -15,7 +15,7 @@ from hwsim.devices.convolution import Convolution
 from hwsim.devices.convolving import CONVOLVING, units_of
 from hwsim.devices.gpu_convolution import lengthened
 from hwsim.models.architectures.cnn import Cnn
-from hwsim.models.architectures.entries import Basic, Bottleneck, Branches, Conv, Entry, Linear, Pool
+from hwsim.models.architectures.entries import Basic, Bottleneck, Branches, Conv, Entry, Pool
 from hwsim.models.architectures.unit_layers import activation_bytes, layers_of, optimizer
 from hwsim.models.architectures.units import WrongNetwork
 from hwsim.models.framework import Software
@@ -207,13 +207,6 @@ def test_layers_that_do_not_fit_together_are_told(layers: tuple[Entry, ...], wor
     with pytest.raises(WrongNetwork, match=words):
         network.chain()
     assert [key for key, _, _ in network.problems()] == ["layers"]
-
-
-def test_an_entry_has_one_key() -> None:
-    with pytest.raises(ValueError, match="one key"):
-        Entry(conv=Conv(channels=4, kernel=(3,)), linear=Linear(units=2))
-    with pytest.raises(ValueError, match="one key"):
-        Entry()
 
 
 @pytest.mark.parametrize(

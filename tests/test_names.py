@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import ast
 import json
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from click.testing import CliRunner
-from hypothesis import HealthCheck, Phase, given, settings
-from hypothesis import strategies as st
 
 import hwsim
-from hwsim.cli import main
+from tests import command
 
 MACHINE: Final = """\
 hwsim: machine/1
@@ -53,6 +49,9 @@ program:
         - allreduce: {among: GPU*, bytes: 100 MB}
   - wait: all
 """
+DOWN: Final = """
+events: [{at: 1 ms, part: DISK, down: 20 ms}, {at: 30 ms, part: GPU1, speed: 50 %}]
+"""
 TRAIN: Final = "hwsim: workload/1\ntrain: {model: bert-base, global_batch: 32, sequence: 128, steps: 2, device: GPU*}\n"
 SERVE: Final = """\
 hwsim: workload/1
@@ -79,6 +78,8 @@ COMMANDS: Final = (
     ("simulate m.yaml w.yaml --json --ops", PROGRAM),
     ("simulate m.yaml w.yaml --json --ops --prices library", TRAIN),
     ("simulate m.yaml w.yaml --json", SERVE),
+    ("simulate m.yaml w.yaml --json", PROGRAM + DOWN),
+    ("simulate m.yaml w.yaml --json", TRAIN.replace(", device: GPU*", "")),
     ("explain m.yaml w.yaml --json", PROGRAM),
     ("explain m.yaml w.yaml --json", TRAIN),
     ("sensitivity m.yaml w.yaml --json", PROGRAM),
@@ -117,11 +118,11 @@ def numbers(value: Any) -> Iterator[float]:
             yield from numbers(each)
 
 
-def told(folder: Path, command: str, monkeypatch: pytest.MonkeyPatch) -> list[float]:
+def told(folder: Path, words: str, monkeypatch: pytest.MonkeyPatch) -> list[float]:
     monkeypatch.chdir(folder)
-    done = CliRunner().invoke(main, command.split(), prog_name="hwsim")
+    done = command.hwsim(*words.split(), code=None)
     assert done.exit_code in (0, 3), done.output
-    if "--json" not in command:
+    if "--json" not in words:
         return []
     document, _ = json.JSONDecoder().raw_decode(done.stdout)
     return sorted(numbers(document))
@@ -148,7 +149,7 @@ def test_a_written_run_compares_with_a_profile_whatever_its_parts_are_called(
         folder = tmp_path / str(at)
         written(folder, names, TRAIN)
         told(folder, "export kineto m.yaml w.yaml -o out", monkeypatch)
-        run = CliRunner().invoke(main, ["simulate", "m.yaml", "w.yaml", "--json", "--ops"])
+        run = command.hwsim("simulate", "m.yaml", "w.yaml", "--json", "--ops")
         (folder / "run.json").write_text(run.stdout, encoding="utf-8")
         found.append(told(folder, "compare run.json out --json", monkeypatch))
     assert all(each == pytest.approx(found[0], rel=1e-9) for each in found[1:])
@@ -163,7 +164,7 @@ CUTS: Final = ("partition", "rpartition", "split", "rsplit", "find", "rfind", "i
 ENDS: Final = ("startswith", "endswith", "removeprefix", "removesuffix", "strip", "lstrip", "rstrip")
 LEGIT: Final = {  # files and packages that cut texts at such signs, and why no kind of a capacity or device is told by that
     "cli/": "what a user types: files, options, paths of keys",
-    "comparing/recorded/": "names of kernels and files of recordings; a written run has the names of its causes alone",
+    "comparing/recorded/": "names of kernels and files of recordings",
     "comparing/sides.py": "paths of a document's keys",
     "costs/pricing.py": "files of the library",
     "demand.py": "a fold lists the capacities of one kind by name; the kind is the record's",
@@ -255,82 +256,6 @@ def test_no_decision_is_made_by_a_name() -> None:
 )  # fmt: skip
 def test_the_rule_finds_such_a_decision(line: str) -> None:
     assert list(told_by_names(ast.parse(line)))
-
-
-@pytest.mark.parametrize(
-    "line", ['name.rpartition(".")[0]', '":" not in name', 'name.startswith(f"{device}.")', 'name.split("->")',
-             'name.removesuffix(f".{kind}")', 're.split("<?->", name)', 'f":{name}->" in capacity and "->" in capacity']
-)  # fmt: skip
-def test_the_rule_finds_a_cut(line: str) -> None:
-    assert list(cuts(ast.parse(line)))
-
-
-# ---- the same by any names
-
-
-PARTS: Final = ("CPU", "GPU", "PSW", "NVS", "DISK", "NIC", "UPLINK", "SLOTS", "FAST", "DRIVE", "CARD")
-ODD: Final = ("wire", "memory", "gpu", "cpu", "compute", "link", "nic", "tx", "cores-", "media", "disk", "both", "way", "z-")
-DOWN: Final = """
-events: [{at: 1 ms, part: DISK, down: 20 ms}, {at: 30 ms, part: GPU1, speed: 50 %}]
-"""
-ANYWHERE: Final = {
-    "a program": PROGRAM,
-    "a program while parts are down": PROGRAM + DOWN,
-    "a training on all GPUs": TRAIN.replace(", device: GPU*", ""),
-    "a service on all GPUs": SERVE,
-}
-
-
-@st.composite
-def called_anew(draw: st.DrawFn) -> dict[str, str]:
-    """Other names for all parts and links; each ends with a letter of its own, so that they differ."""
-    words = st.lists(st.sampled_from(ODD), min_size=1, max_size=3).map("".join)
-    return {name: f"{draw(words)}{letter}" for name, letter in zip(PARTS, "abcdefghijk", strict=True)}
-
-
-def facts(
-    folder: Path, names: Mapping[str, str], workload: str, gpus: int
-) -> tuple[float, dict[tuple[str, ...], Any], list[float]]:
-    """Makespan, use of each capacity by its name in `MACHINE`, and the times of what limits the run."""
-    written(folder, names, workload)
-    run = hwsim.simulate(str(folder / "m.yaml"), str(folder / "w.yaml"), set={"machine.parts." + names["GPU"] + ".count": gpus})
-
-    def plain(capacity: str) -> str:
-        for name in sorted(PARTS, key=lambda name: -len(names[name])):
-            capacity = re.sub(rf"(?<![\w-]){re.escape(names[name])}(?=\d*(?!\w|-\w))", name, capacity)
-        return capacity
-
-    used = {
-        tuple(sorted(re.split(":|<->|--", plain(each.capacity)))): (each.busy_s, each.utilisation, each.moved)
-        for each in run.usage
-    }
-    return run.makespan_s, used, sorted(share.time_fs for share in run.limited_by)
-
-
-@pytest.mark.parametrize("what", ANYWHERE)
-@given(names=called_anew(), gpus=st.sampled_from([2, 4]))
-@settings(
-    max_examples=5, deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate], suppress_health_check=list(HealthCheck)
-)
-def test_a_machine_by_any_names_is_as_fast(what: str, names: dict[str, str], gpus: int, tmp_path_factory: Any) -> None:
-    plain, anew = (
-        facts(tmp_path_factory.mktemp("names"), each, ANYWHERE[what], gpus) for each in ({name: name for name in PARTS}, names)
-    )
-    assert anew[0] == pytest.approx(plain[0], rel=1e-12)
-    assert anew[1].keys() == plain[1].keys()
-    for capacity, numbers_of in plain[1].items():
-        assert anew[1][capacity] == pytest.approx(numbers_of, rel=1e-9), capacity
-    assert anew[2] == pytest.approx(plain[2], rel=1e-9)
-
-
-@pytest.mark.parametrize("workload", [TRAIN.replace("device: GPU*", "steps: 2").replace("steps: 2, steps: 2", "steps: 2"), SERVE])
-def test_models_run_on_all_gpus_whatever_they_are_called(workload: str, tmp_path: Path) -> None:
-    found = []
-    for at, names in enumerate(({}, {"GPU": "accel", "CPU": "gpu"}, {"GPU": "accel"})):
-        written(tmp_path / str(at), names, workload)
-        run = hwsim.simulate(str(tmp_path / str(at) / "m.yaml"), str(tmp_path / str(at) / "w.yaml"))
-        found.append(run.makespan_s)
-    assert found == pytest.approx([found[0]] * 3, rel=1e-12)
 
 
 def test_a_machine_without_gpus_is_said(tmp_path: Path) -> None:

@@ -11,18 +11,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from numpy.typing import NDArray
 
 import hwsim
 from hwsim import api
-from hwsim.cli import main
 from hwsim.engine import simulate
 from hwsim.graph.files import COLUMNS, load_graph, save_graph
-from hwsim.graph.flat import flatten
 from hwsim.graph.opgraph import OpGraph, Queue
 from hwsim.spec import SpecError, reading
+from tests import command
 from tests.engine_graphs import graph_of
 from tests.strategies import graphs, make_block
 
@@ -69,11 +67,9 @@ def test_errors_of_formulas_come_back_from_a_file(tmp_path: Path) -> None:
 
 def test_the_command_line_takes_a_graph_for_a_workload(tmp_path: Path) -> None:
     path = save_graph(api.prepare("d2l-laptop", "d2l/async-loop").graph, tmp_path / "loop.npz")
-    ran = CliRunner().invoke(main, ["simulate", "d2l-laptop", str(path)])
-    assert ran.exit_code == 0, ran.output
+    ran = command.hwsim("simulate", "d2l-laptop", path)
     assert "30.0 ms" in ran.output
-    refused = CliRunner().invoke(main, ["simulate", "d2l-laptop", str(path), "--set", "n=3"])
-    assert refused.exit_code == 2
+    refused = command.hwsim("simulate", "d2l-laptop", path, "--set", "n=3", code=2)
     assert "nothing can be set" in refused.output
 
 
@@ -86,16 +82,6 @@ def test_a_graph_made_for_another_machine_is_refused_by_name(tmp_path: Path) -> 
 def chain(ops: int) -> OpGraph:
     edges = [(op, op + 1, 0) for op in range(ops - 1)]
     return graph_of(make_block([-1] * ops, time=[1000] * ops, queue=[0] * ops, edges=edges), queues=[Queue("q", "d")])
-
-
-def test_a_graph_takes_at_most_64_bytes_an_op_in_its_file_loaded_and_flat(tmp_path: Path) -> None:
-    ops = 20_000
-    loaded = load_graph(save_graph(chain(ops), tmp_path / "chain.npz"))
-    (block,) = loaded.blocks
-    flat = flatten(loaded)
-    in_memory = sum(getattr(block, column).nbytes for column in (*COLUMNS, "edges"))
-    when_flat = sum(getattr(flat, name).nbytes for name in flat.__slots__ if name != "graph")
-    assert max((tmp_path / "chain.npz").stat().st_size, in_memory, when_flat) <= 64 * ops
 
 
 # ---------------------------------------------------------------- files that are none

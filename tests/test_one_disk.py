@@ -6,6 +6,7 @@ from functools import cache
 from typing import Any, Final
 
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,28 +17,15 @@ from hwsim.machine import Handling, Machine
 from hwsim.workload.checkpoint import saving
 from hwsim.workload.programs import scope_of
 
-SSD: Final = {
-    "read": "7 GB/s",
-    "write": "1.4 GB/s",
-    "latency": "80 us",
-    "cache": {"size": "2 GB", "write": "6.9 GB/s", "latency": "20 us"},
-}
-DISKS: Final[dict[str, dict[str, Any]]] = {
-    "ssd": {"kind": "ssd", **SSD},
-    "flash": {"kind": "ssd", "use": "nvme-670p"},
-    "hdd": {"kind": "hdd", "use": "barracuda-7200"},
-    "disk": {"kind": "disk", "read": "1 GB/s", "write": "500 MB/s", "latency": "1 ms", "write_latency": "2 ms"},
-    "volume": {
-        "kind": "volume",
-        "iops": "3 kIOPS",
-        "bandwidth": "125 MB/s",
-        "byte_credits": "10 GB",
-        "burst_bandwidth": "1 GB/s",
-        "latency": "1 ms",
-    },
-    "filesystem": {"kind": "filesystem", "bandwidth": "10 GB/s", "client": "3 GB/s", "stream": "1 GB/s", "latency": "1 ms"},
-    "raid": {"kind": "raid", "level": 5, "members": 4, "ssd": SSD},
-}
+DISKS: Final[dict[str, dict[str, Any]]] = yaml.safe_load("""
+ssd: {kind: ssd, read: 7 GB/s, write: 1.4 GB/s, latency: 80 us, cache: {size: 2 GB, write: 6.9 GB/s, latency: 20 us}}
+flash: {kind: ssd, use: nvme-670p}
+hdd: {kind: hdd, use: barracuda-7200}
+disk: {kind: disk, read: 1 GB/s, write: 500 MB/s, latency: 1 ms, write_latency: 2 ms}
+volume: {kind: volume, iops: 3 kIOPS, bandwidth: 125 MB/s, byte_credits: 10 GB, burst_bandwidth: 1 GB/s, latency: 1 ms}
+filesystem: {kind: filesystem, bandwidth: 10 GB/s, client: 3 GB/s, stream: 1 GB/s, latency: 1 ms}
+raid: {kind: raid, level: 5, members: 4, ssd: {read: 7 GB/s, write: 1.4 GB/s, latency: 80 us}}
+""")
 NODES: Final = 70  # transfers of more pairs than this are looked up among pairs alike
 CPU: Final = {"kind": "cpu", "cores": 4, "flop": {"fp32": "1 TFLOP/s"}, "memory": {"size": "64 GiB", "bandwidth": "100 GB/s"}}
 BUS: Final = {"between": ["cpu", "disk"], "kind": "direct", "bandwidth": "20 GB/s", "latency": "1 us"}

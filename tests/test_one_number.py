@@ -8,16 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 import hwsim
-from hwsim.cli import main
-
-
-def hwsim_of(*arguments: str | Path) -> str:
-    done = CliRunner().invoke(main, [str(each) for each in arguments], prog_name="hwsim")
-    assert done.exit_code == 0, done.stderr
-    return done.stdout
+from tests import command
 
 
 @pytest.mark.parametrize(
@@ -35,14 +28,14 @@ def test_every_way_gives_the_same_time(machine: str, workload: str, path: str, v
     pair, rows = (machine, workload), tmp_path / "s.csv"
     run = hwsim.simulate(*pair, set={path: value}, expect=False)
     study = {"hwsim": "study/1", "machine": machine, "workload": workload, "points": {"grid": {path: [value]}}}
-    compared = json.loads(hwsim_of("compare", *pair, workload, "--set", f"{path}={value}", "--json"))
-    hwsim_of("sweep", *pair, "--vary", f"{path}={value}", "--workers", "1", "-o", rows)
+    compared = json.loads(command.hwsim("compare", *pair, workload, "--set", f"{path}={value}", "--json").stdout)
+    command.hwsim("sweep", *pair, "--vary", f"{path}={value}", "--workers", "1", "-o", rows)
     with rows.open(encoding="utf-8", newline="") as file:
         written = float(next(csv.DictReader(file))["makespan_s"])
     found = {
-        "simulate --json": json.loads(hwsim_of("simulate", *pair, "--set", f"{path}={value}", "--no-expect", "--json"))[
-            "makespan_s"
-        ],
+        "simulate --json": json.loads(
+            command.hwsim("simulate", *pair, "--set", f"{path}={value}", "--no-expect", "--json").stdout
+        )["makespan_s"],
         "session": hwsim.Session(*pair).run(set={path: value}).makespan_s,
         "sweep": hwsim.sweep(*pair, {path: [value]}, workers=1).rows[0].makespan_s,
         "sweep -o": written,

@@ -11,7 +11,6 @@ from hwsim import api as hwsim
 from hwsim.communication import timing
 from hwsim.devices import Nic
 from hwsim.machine import TOPOLOGIES, Link, Machine
-from tests.eager_net import drawn_of, eager_routes
 
 FABRICS = {  # name of the case -> what stands in a `links:` entry
     "fat-tree, one leaf a rail": "topology: fat-tree, leaf_ports: 4, rails: 4",
@@ -62,7 +61,6 @@ def is_card(machine: Machine, name: str) -> bool:
 
 def own(machine: Machine, name: str) -> set[str]:
     cards = machine._routes._cards
-    assert cards is not None
     return set(cards.own(name))
 
 
@@ -103,17 +101,6 @@ def test_so_it_does_over_several_cards_each_and_over_shared_ones(fabric: str, gp
 def test_the_way_back_is_the_way_there(fabric: str) -> None:
     machine = cluster(FABRICS[fabric])
     assert all(stops(machine.route(a, b)) == stops(machine.route(b, a))[::-1] for a, b in pairs(machine))
-
-
-@pytest.mark.parametrize("fabric", FABRICS)
-def test_ways_in_columns_and_ways_by_a_search_are_the_same(fabric: str) -> None:
-    machine = cluster(FABRICS[fabric])
-    eager = eager_routes(machine)
-    found = pairs(machine)[::3]
-    draws = machine.draws([a for a, _ in found], [b for _, b in found], 1e6)
-    for at, (a, b) in enumerate(found):
-        assert drawn_of(machine, draws, at) == pytest.approx(dict(machine.transfer(a, b, 1e6).demand.amounts))
-        assert machine.route(a, b) == eager.route(a, b).links
 
 
 @pytest.mark.parametrize("fabric", sorted(set(FABRICS) - {"line"}))  # its ends have one neighbour

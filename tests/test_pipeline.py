@@ -6,6 +6,7 @@ import random
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,21 +17,15 @@ from hwsim.spec import SpecError
 
 FEMTO = 10**15
 US = 10**9
-MACHINE: dict[str, Any] = {
-    "hwsim": "machine/1",
-    "class": "ideal",
-    "parts": {
-        "cpu": {
-            "kind": "cpu",
-            "cores": 64,
-            "flop": {"fp32": "1 TFLOP/s"},
-            "memory": {"bandwidth": "100 GB/s", "size": "64 GB"},
-        },
-        "gpu": {"kind": "gpu", "use": "d2l-gpu", "count": 4},
-        "disk": {"kind": "filesystem", "bandwidth": "1 GB/s"},
-    },
-    "links": [{"name": "slots", "between": ["cpu", "gpu*"], "kind": "pcie", "bandwidth": "16 GB/s"}],
-}
+MACHINE: dict[str, Any] = yaml.safe_load("""
+hwsim: machine/1
+class: ideal
+parts:
+  cpu: {kind: cpu, cores: 64, flop: {fp32: 1 TFLOP/s}, memory: {bandwidth: 100 GB/s, size: 64 GB}}
+  gpu: {kind: gpu, use: d2l-gpu, count: 4}
+  disk: {kind: filesystem, bandwidth: 1 GB/s}
+links: [{name: slots, between: [cpu, gpu*], kind: pcie, bandwidth: 16 GB/s}]
+""")
 
 
 def workload(stages: list[Any], **keys: Any) -> dict[str, Any]:
@@ -83,6 +78,21 @@ def test_several_ops_of_a_stage_follow_one_another() -> None:
     inner = {"name": "worker", "do": both}
     assert fs([inner, busy("train", 3)], batches=50) == (50 * 12 + 3) * US
     assert fs([{**inner, "at_once": 2}, busy("train", 3)], batches=50, ahead=4) == (25 * 12 + 2 * 3) * US
+
+
+@pytest.mark.parametrize(("items", "cores", "rounds"), [(64, 64, 8), (64, 4, 16), (9, 64, 2)])
+def test_workers_share_the_cores_there_are(items: int, cores: int, rounds: int) -> None:
+    few = {**MACHINE, "parts": {**MACHINE["parts"], "cpu": {**MACHINE["parts"]["cpu"], "cores": cores}}}
+    eight = {"busy": {"device": "cpu", "time": "6 ms", "times": items, "workers": 8}}
+    assert hwsim.simulate(few, workload([eight], batches=1)).makespan_s == pytest.approx(rounds * 6e-3)
+
+
+def test_a_stage_of_all_gpus_exchanges_each_batch() -> None:
+    """Four batches of 5 ms, each with 160 MB summed in 15 ms by a ring of four GPUs."""
+    sums = {"allreduce": {"among": "gpu*", "bytes": "160 MB", "algorithm": "ring"}}
+    stage = {"do": [{"busy": {"device": "$self", "time": "5 ms"}}, sums]}
+    told = hwsim.simulate("d2l-4gpu-pcie", workload([stage], each="gpu*", batches=4))
+    assert told.makespan_s == pytest.approx(4 * 0.020, rel=0.01)
 
 
 # ---- laws

@@ -15,7 +15,6 @@ from hwsim.api import simulate
 from hwsim.models import ParallelPlan, cluster_of, load_framework, load_transformer
 from hwsim.models.search import Search
 from hwsim.planning import plan
-from hwsim.planning.axes import Axis, between
 from hwsim.prepare import load_machine
 from hwsim.spec import SpecError
 from tests.planning_cases import CLUSTER, CORE, LOOP, TRAINING, asked, looped
@@ -88,7 +87,6 @@ def test_a_simulated_best_is_that_of_simulating_all() -> None:
         except SpecError:
             continue
         times[nodes, batch] = run.trainings[0].step_s / batch
-    assert answer.best is not None
     found = answer.best.value("tokens_per_s")
     assert found is not None
     assert (
@@ -115,26 +113,10 @@ def test_what_does_not_fit_says_by_how_much() -> None:
         simulate=0,
     )
     assert answer.best is None
-    assert answer.nearest is not None
     reason = answer.nearest.reasons[0]
     assert reason.constraint == "memory"
     assert "10% kept free" in reason.text
     assert "over" in reason.text
-
-
-def test_more_failures_take_longer() -> None:
-    days = []
-    for failures in ("none", "meta-llama-3"):
-        answer = asked(
-            vary={"let.nodes": [2]}, minimise="training", simulate=0, failures=failures, require=["training p90 at most 1 year"]
-        )
-        assert answer.best is not None
-        days.append((answer.best.value("training"), answer.best.value("training p90")))
-    ideal, mean, late = days[0][0], days[1][0], days[1][1]
-    assert ideal is not None
-    assert mean is not None
-    assert late is not None
-    assert ideal < mean < late
 
 
 # ---- ranges
@@ -143,8 +125,6 @@ def test_more_failures_take_longer() -> None:
 def test_ranges_are_looked_at_again_around_the_best() -> None:
     answer = asked(vary={"let.nodes": "1..60"}, require=["training at most 9 day"], minimise="nodes", simulate=0)
     every = asked(vary={"let.nodes": list(range(1, 61))}, require=["training at most 9 day"], minimise="nodes", simulate=0)
-    assert answer.best is not None
-    assert every.best is not None
     assert answer.best.point.values == every.best.point.values
     assert answer.points < every.points
 
@@ -153,7 +133,6 @@ def test_a_batch_may_differ_so_that_it_divides() -> None:
     vary = {"let.nodes": [3], "workload.train.parallel": "auto"}
     within = asked(vary={**vary, "workload.train.global_batch": {"sequences": 64, "within": "10 %"}}, minimise="step", simulate=0)
     exact = asked(vary={**vary, "workload.train.global_batch": {"sequences": 64}}, minimise="step", simulate=0)
-    assert within.best is not None
     assert abs(within.best.settings["workload.train.global_batch"] - 64) <= 6  # type: ignore[operator]
     assert exact.plans < within.plans
 
@@ -166,18 +145,11 @@ def test_a_value_may_be_a_mapping() -> None:
     assert "parallel" in str(answer)
 
 
-def test_numbers_between() -> None:
-    axis = Axis("let.nodes", (1, 100), "range")
-    assert between([1, 10, 100], axis, [10]) == (5, 55)
-    assert between([1, 2, 3], axis, [2]) == ()
-
-
 # ---- runs of other workloads
 
 
 def test_any_workload_is_simulated() -> None:
     answer = looped({"wait": ["20 us", "0 us", "40 us"]}, require="time at most 100 us", minimise="time")
-    assert answer.best is not None
     assert answer.best.point.values == (("wait", "0 us"),)
     assert answer.simulations == 3
     assert [each.reasons[0].constraint for each in answer.rejected] == ["time"]
@@ -185,7 +157,6 @@ def test_any_workload_is_simulated() -> None:
 
 def test_a_lexicographic_objective_goes_on_with_the_next() -> None:
     answer = looped({"wait": ["20 us", "0 us", "40 us"]}, minimise=["nodes", "time"])
-    assert answer.best is not None
     assert answer.best.point.values == (("wait", "0 us"),)
 
 
@@ -199,7 +170,6 @@ def test_several_workloads_each_hold_their_own() -> None:
         "vary": {"quick.let.wait": ["0 us", "20 us"]}, "require": ["quick.time at most 50 us", "slow.time at most 1 s"],
         "minimise": {"quick.time": 1, "slow.time": 2},
     })  # fmt: skip
-    assert answer.best is not None
     assert dict(answer.best.point.values) == {"quick.let.wait": "0 us"}
     assert [each.reasons[0].constraint for each in answer.rejected] == ["quick.time"]
 
@@ -214,7 +184,6 @@ def test_no_point_vanishes_where_one_of_two_workloads_has_no_closed_form() -> No
     })  # fmt: skip
     assert len(answer.options) + len(answer.rejected) + len(answer.untried) == answer.points == 6
     assert len(answer.rejected) == 4
-    assert answer.best is not None
     assert dict(answer.best.point.values)["loop.let.wait"] == "0 us"
 
 
@@ -232,13 +201,6 @@ def test_no_point_vanishes_where_one_of_two_workloads_has_no_closed_form() -> No
 def test_the_least_time_of_unlike_work_is_no_answer(changed: Mapping[str, Any], said: str) -> None:
     with pytest.raises(SpecError, match=said):
         asked(**changed)
-
-
-def test_an_objective_that_nothing_tells_is_a_reason() -> None:
-    answer = looped({"n": [2, 4]}, maximise="mfu")
-    assert answer.best is None
-    assert [each.reasons[0].constraint for each in answer.rejected] == ["MFU"] * 2
-    assert "nothing tells it" in str(answer)
 
 
 # ---- what an answer does not claim

@@ -4,22 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-import signal
-import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
-from hwsim.api import simulate
-from hwsim.cli import main
 from hwsim.planning import Answer, plan
-from hwsim.planning.options import Option
-from hwsim.planning.searching import Searching
 from hwsim.spec import SpecError
+from tests.command import hwsim
 from tests.planning_cases import CORE, LOOP, asked, looped
 
 # ---- journal
@@ -42,61 +35,6 @@ def looped_with(vary: Mapping[str, Any], journal: Path) -> Answer:
     return plan({"machine": yaml.safe_dump(CORE), "workload": LOOP, "vary": dict(vary), "minimise": "time"}, journal=journal)
 
 
-def test_a_plan_that_is_ended_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = looped_with({"wait": ["0 us", "20 us", "40 us"]}, tmp_path / "whole")
-    played, count = Searching._played, 0
-
-    def ended(self: Searching, *given: Any, **more: Any) -> Option:
-        nonlocal count
-        count += 1
-        if count == 3:
-            raise KeyboardInterrupt
-        return played(self, *given, **more)
-
-    monkeypatch.setattr(Searching, "_played", ended)
-    with pytest.raises(KeyboardInterrupt):
-        looped_with({"wait": ["0 us", "20 us", "40 us"]}, tmp_path / "j")
-    monkeypatch.undo()
-    assert looped_with({"wait": ["0 us", "20 us", "40 us"]}, tmp_path / "j").to_json() == whole.to_json()
-
-
-KILLED = """
-import os, signal, sys, tests.test_planning_journal as test
-from hwsim.planning.searching import Searching
-
-played, left = Searching._played, [2]
-
-def killed(self, *given, **more):
-    if not left[0]:
-        os.kill(os.getpid(), signal.SIGKILL)
-    left[0] -= 1
-    return played(self, *given, **more)
-
-Searching._played = killed
-test.looped_with({"wait": ["0 us", "20 us", "40 us"]}, test.Path(sys.argv[1]))
-"""
-
-
-def test_a_plan_that_is_killed_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    journal, root = tmp_path / "j", Path(__file__).resolve().parent.parent
-    done = subprocess.run([sys.executable, "-c", KILLED, str(journal)], cwd=root, check=False, capture_output=True)
-    assert done.returncode == -signal.SIGKILL
-    kept = journal.read_bytes()
-    simulated: list[object] = []
-    import hwsim.planning.running as running
-
-    def counted(*given: Any, **more: Any) -> Any:
-        simulated.append(given)
-        return simulate(*given, **more)
-
-    monkeypatch.setattr(running, "simulate", counted)
-    answer = looped_with({"wait": ["0 us", "20 us", "40 us"]}, journal)
-    assert journal.read_bytes().startswith(kept)
-    assert len(simulated) == 1  # two of three were kept
-    monkeypatch.undo()
-    assert answer.to_json() == looped_with({"wait": ["0 us", "20 us", "40 us"]}, tmp_path / "whole").to_json()
-
-
 # ---- mistakes
 
 
@@ -108,15 +46,12 @@ def test_a_plan_that_is_killed_goes_on(tmp_path: Path, monkeypatch: pytest.Monke
         ({"require": ["time below 3 s"]}, "is no requirement"),
         ({"require": ["time at most 1 s", "time at least 2 s"]}, "contradict each other"),
         ({"require": ["time p90 at most 1 s"]}, "has no percentiles"),
-        ({"vary": {"n": "9..2"}}, "from the larger to the smaller"),
-        ({"vary": {"n": []}}, "no values"),
         ({"vary": {"m": [1]}}, "no parameter 'm'"),
         ({"vary": {"replicas": [0]}}, "from 1 on"),
         ({"minimise": None}, "what is the best?"),
         ({"maximise": "time"}, "not both"),
         ({"minimise": "tokens_per_s"}, "more tokens/s is better"),
         ({"set": {"n": 3}, "vary": {"n": [1]}}, "both set and varied"),
-        ({"machine": "no-such-machine"}, "no-such-machine"),
         ({"slack": "-1"}, "cannot be negative"),
         ({"require": ["memory at most -5 %"]}, "memory cannot be at most -5 %"),
         ({"set": {"nn": 3}}, "no parameter 'nn'"),
@@ -149,9 +84,8 @@ def test_a_part_without_a_price_is_named() -> None:
     ("given", "said"), [("n=[1,2", "this is not YAML"), ("nn=3", "no parameter 'nn'"), ("n=", "value is missing")]
 )
 def test_a_mistake_of_a_flag_has_the_place_of_that_flag(given: str, said: str) -> None:
-    done = CliRunner().invoke(main, ["plan", "d2l-laptop", "d2l/async-loop", "--vary", "blocking=true,false", "--set", given,
-                                     "--minimise", "time"])  # fmt: skip
-    assert done.exit_code == 2
+    asked = ("plan", "d2l-laptop", "d2l/async-loop", "--vary", "blocking=true,false", "--minimise", "time")
+    done = hwsim(*asked, "--set", given, code=2)
     assert re.search(r"^--set\b.*" + said, done.stderr, re.MULTILINE)
     assert "--vary" not in done.stderr
 

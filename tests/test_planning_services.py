@@ -68,7 +68,6 @@ def test_clients_are_shared_by_machines() -> None:
 def test_as_many_machines_are_taken_as_keep_up() -> None:
     """One fewer does not, as a run of its share says."""
     answer = asked(CHAT, set={"workload.let.rate": "300 1/s"}, vary={"replicas": "1..16"}, require=["ttft_p95 at most 1 h"])
-    assert answer.best is not None
     count = answer.best.point.replicas
 
     def overloaded(replicas: int) -> bool:
@@ -83,7 +82,6 @@ def test_as_many_machines_are_taken_as_keep_up() -> None:
 def test_a_short_run_is_made_longer_and_its_range_is_that_of_measured_services() -> None:
     """The run that the answer names has the same times; errors of other requests and of services are in the range."""
     answer = asked(CHAT, require=["ttft_p95 at most 1 s", "tpot_p95 at most 1 s"])
-    assert answer.best is not None
     (note,) = answer.best.notes
     count = int(note.split()[2].replace(",", ""))
     assert count > 20
@@ -91,7 +89,6 @@ def test_a_short_run_is_made_longer_and_its_range_is_that_of_measured_services()
     halves = sure_of(service)
     for measure, spread in (("ttft", service.first_token), ("tpot", service.each_token)):
         amount = answer.best.numbers[f"{measure}_p95"]
-        assert spread is not None
         assert amount.value == spread.p95
         assert amount.low <= spread.p95 * halves[measure].low * 1.000001
         assert amount.high >= spread.p95 * halves[measure].high * 0.999999

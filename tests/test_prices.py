@@ -16,14 +16,14 @@ from hwsim.costs import (
 )
 from hwsim.costs.listed import is_as_listed
 from hwsim.spec import SpecError
-from tests.test_costs import MACHINE, PRICES, refused
+from tests.command import hwsim
+from tests.test_costs import MACHINE, PRICES
 from tests.test_train_checks import CLUSTER
 
 
 def test_a_part_without_a_price_is_named_never_0() -> None:
     machine = api.load_machine(MACHINE)
     priced = price_of(machine, load_prices(PRICES.replace("cpu: 2000 USD", "")))
-    assert priced.purchase is not None
     assert priced.purchase.value == 20000
     assert priced.missing == ("cpu",)
     cost = cost_of(priced, 3600.0, energy_at(machine, 3600.0, {}), load_prices(PRICES))
@@ -69,8 +69,6 @@ def test_a_node_with_other_network_cards_costs_what_they_cost_more() -> None:
         price_of(api.load_machine("hwsim: machine/1\nuse: dgx-h100\n" + parts))
         for parts in ("", "parts: {nic: {use: connectx-8-xdr800}}\n")
     )
-    assert node.purchase is not None
-    assert other.purchase is not None
     assert not other.missing
     assert other.purchase.value - node.purchase.value == pytest.approx(8 * (2500 - 1700))
     assert other.purchase.high > node.purchase.high
@@ -102,7 +100,6 @@ def test_of_several_offers_the_middle_one_decides_with_the_range_of_all() -> Non
 def test_prices_of_bytes_are_for_what_a_part_holds() -> None:
     text = "hwsim: machine/1\nparts:\n  disk: {kind: disk, count: 3, read: 100 MB/s, size: 16 TB}\n"
     priced = price_of(api.load_machine(text), load_prices("hwsim: prices/1\nparts: {disk: {purchase: 0.015 USD/GB}}\n"))
-    assert priced.purchase is not None
     assert priced.purchase.value == pytest.approx(3 * 240)
     none = price_of(
         api.load_machine(text.replace(", size: 16 TB", "")), load_prices("hwsim: prices/1\nparts: {disk: 0.015 USD/GB}\n")
@@ -112,7 +109,6 @@ def test_prices_of_bytes_are_for_what_a_part_holds() -> None:
 
 def test_a_rent_of_gpus_has_the_node_in_it() -> None:
     cost = cost_of(price_of(api.load_machine(MACHINE)), 7200.0, rent="on_demand")
-    assert cost.total is not None
     assert cost.total.value == pytest.approx(8.0)
     bare = price_of(api.load_machine(MACHINE.replace(", on_demand: 2 USD/h", "")), Prices())
     assert set(bare.lacking("on_demand")) == {"cpu", "gpu*"}
@@ -147,7 +143,6 @@ def test_old_prices_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
     ("line", "place", "said"),
     [
         ("parts: {a: {purchase: 3 USD/h}}", "2:23", "'3 USD/h' is a price per time, but an amount of money is needed"),
-        ("parts: {a: {on_demand: 3 USD}}", "2:24", "'3 USD' is an amount of money, but a price per time is needed"),
         ("parts: {a: 5}", "2:12", "5 has no unit"),
         ("parts: {a: -5 USD}", "2:12", "cannot be negative"),
         ("parts: {a: {purchase: {value: 5 USD, low: 6 USD}}}", "2:43", "on the wrong side"),
@@ -159,16 +154,14 @@ def test_old_prices_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
         ("date: soon", "2:7", "'soon' is not a date"),
         ("site: {pue: 0.9}", "2:13", "a PUE below 1"),
         ("site: {grid: 400 W}", "2:14", "'400 W' is a power, but a carbon intensity is needed"),
-        ("site: {electricity: 0.1 USD/h}", "2:21", "is a price per time, but a price of energy is needed"),
         ("site: nowhere", "2:7", "there is no site 'nowhere'"),
         ("others: {rope: 3 USD}", "2:10", "no part of an answer is called 'rope'"),
-        ("currency: EUR", "2:11", "'EUR' is not 'USD'"),
         ("lifetime: 0 year", "2:11", "must be more than 0"),
     ],
 )
 def test_mistakes_have_their_place(tmp_path: Path, line: str, place: str, said: str) -> None:
     (tmp_path / "p.yaml").write_text(f"hwsim: prices/1\n{line}\n")
-    printed = refused("check", tmp_path / "p.yaml")
+    printed = hwsim("check", tmp_path / "p.yaml", code=2).output
     assert f"p.yaml:{place}: " in printed
     assert said in printed
 
@@ -185,7 +178,7 @@ def test_mistakes_have_their_place(tmp_path: Path, line: str, place: str, said: 
 def test_power_that_contradicts_itself(tmp_path: Path, power: str, place: str, said: str) -> None:
     text = "hwsim: machine/1\nname: m\nparts:\n  disk: {kind: disk, read: 100 MB/s, size: 16 TB, latency: 10 ms, power: "
     (tmp_path / "m.yaml").write_text(text + power + "}\n")
-    printed = refused("check", tmp_path / "m.yaml")
+    printed = hwsim("check", tmp_path / "m.yaml", code=2).output
     assert f"m.yaml:{place}: " in printed
     assert said in printed
 

@@ -39,7 +39,6 @@ def op(**keys: object) -> tuple[float, dict[str, float]]:
     """Seconds of an op in a graph on an H100, and of each of its lines."""
     machine = api.load_machine("hwsim: machine/1\nparts: {it: {kind: gpu, use: h100-sxm}}\n")
     cost = Matmul(device="it", m=64, n=4096, k=4096, **keys).lower(Scope(machine, starts="graph")).cost  # type: ignore[arg-type]
-    assert cost is not None
     return cost.demand.alone(machine.rates()), {term.label: term.seconds for term in cost.why}
 
 
@@ -103,7 +102,6 @@ def test_lines_of_a_product_say_whose_error_they_share(shape: tuple[int, int, in
     machine = api.load_machine("hwsim: machine/1\nparts: {it: {kind: gpu, use: h100-sxm}}\n")
     m, n, k = shape
     cost = Matmul(device="it", m=m, n=n, k=k, dtype="bf16").lower(Scope(machine)).cost
-    assert cost is not None
     doubts = [doubt for term in cost.why for doubt in term.doubts]
     assert {(doubt.regime, doubt.case) for doubt in doubts} == {(f"product/{regime}", "known")}
     assert len({doubt.key for doubt in doubts}) == 1

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from published import coverage, errors, left_out, ratios
-from published.intervals import LEVELS, Columns, columns, factors, half_widths, held, parts, weighted_quantile
+from published.intervals import LEVELS, columns, factors, half_widths, held, parts, weighted_quantile
 from published.residual import Residual
 
 CASES = errors.CASES
@@ -267,9 +267,3 @@ def test_the_file_is_what_the_rows_make_it(residuals: list[Residual], file: dict
         for case, line in cases.items():
             kept = file["regimes"][name][case]["half"]["90"]
             assert line["half"]["90"] == pytest.approx(kept, rel=0.1), f"{name} {case}: run `python -m published --errors`"
-
-
-def test_columns_can_be_cut() -> None:
-    rows = columns(drawn(units=2, each=3))
-    assert isinstance(rows[rows.unit == 0], Columns)
-    assert len(rows[rows.unit == 0]) == 3

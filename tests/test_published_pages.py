@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import yaml
 
-from published import accounts, coverage, intervals_page, parts, scores_of, shipping, summary
+from published import accounts, intervals_page, parts, scores_of, shipping, summary
 from published.parts import table
 from published.report import line, page
 from published.residual import Residual
@@ -116,12 +116,6 @@ def test_a_reason_stands_where_somebody_looked() -> None:
     assert "| furthest off | group | predicted | measured | ratio | why |" in text
     assert "split over k" in text
     assert "20 % of 30 % (mean \\|error\\|)" in text
-
-
-def test_the_picture_of_coverage_is_the_same_for_the_same_rows(found: list[Residual]) -> None:
-    covers = coverage.covers(coverage.judged(found))
-    assert intervals_page.draw(covers) == intervals_page.draw(covers)
-    assert intervals_page.draw(covers).startswith(b"\x89PNG")
 
 
 def test_the_page_of_intervals_says_how_wide_and_how_right(found: list[Residual], tmp_path: Path) -> None:

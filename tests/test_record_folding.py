@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hwsim
-from hwsim.cli import main
 from hwsim_calibrate.recording.folding import PLAYED, Folded, fold
 from hwsim_calibrate.recording.nodes import Leaf, Node
 from hwsim_calibrate.recording.script import Recording, record_script
@@ -196,24 +195,3 @@ def test_loops_that_are_left_after_a_number_of_rounds_are_written_out_at_once(
         folded = fold(found.steps)
         holds(folded, found.steps)
         assert folded.looked <= 3 * len(found.steps)
-
-
-def test_the_command_line_shows_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from click.testing import CliRunner
-
-    from hwsim_calibrate.recording import writing
-
-    told: list[object] = []
-    document = writing.document
-
-    def listening(found: Recording, *, loops: bool, tell: object) -> object:
-        told.append(tell)
-        return document(found, loops=loops)
-
-    monkeypatch.setattr(writing, "document", listening)
-    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
-    path = tmp_path / "block.py"
-    path.write_text(SHARED.format(turns=3), encoding="utf-8")
-    done = CliRunner().invoke(main, ["record", str(path), "-o", str(tmp_path / "block.yaml"), "--runs", "1"])
-    assert done.exit_code == 0
-    assert len(told) == 1

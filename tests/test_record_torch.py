@@ -6,12 +6,12 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 import hwsim
 from hwsim.importers.recording import Facts
 from hwsim_calibrate.recording.tape import NoOp
 from hwsim_calibrate.recording.torch_calls import facts_of, free, statement_of
+from tests import command
 
 STEP = Path(__file__).parent / "data" / "recorded" / "mlp.yaml"
 WITH_TORCH = pytest.mark.skipif(find_spec("torch") is None, reason="PyTorch is not installed")
@@ -59,7 +59,6 @@ def test_a_recording_of_numpy_runs_on_a_gpu(tmp_path: Path) -> None:
 
 @WITH_TORCH
 def test_a_script_is_recorded_with_its_gradients_and_optimizer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from hwsim.cli import main
 
     monkeypatch.chdir(tmp_path)
     Path("train.py").write_text(
@@ -67,8 +66,7 @@ def test_a_script_is_recorded_with_its_gradients_and_optimizer(tmp_path: Path, m
         "x = torch.from_numpy(np.ones((5, 8), np.float32))\nfor _ in range(6):\n    opt.zero_grad()\n"
         "    net(x).relu().sum().backward()\n    opt.step()\n"
     )
-    done = CliRunner().invoke(main, ["record", "train.py", "--runs", "2"])
-    assert done.exit_code == 0, done.stderr
+    command.hwsim("record", "train.py", "--runs", "2")
     text = Path("train.yaml").read_text()
     assert all(word in text for word in ("addmm@", "threshold_backward@", "mm@", "repeat:", "PyTorch"))
     assert hwsim.simulate("laptop", "train.yaml").makespan_s > 0

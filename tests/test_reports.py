@@ -15,21 +15,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hwsim import api
 from hwsim.demand import Capacity, Cost, Demand, Requests
 from hwsim.engine import simulate
-from hwsim.formats import format_quantity
 from hwsim.graph.builder import GraphBuilder
 from hwsim.results.critical import families, limited_by
 from hwsim.results.expect import Verdict
 from hwsim.results.result import Result
 from hwsim.results.usage import usage
 from hwsim.spec import Warning
-from hwsim.ticks import FEMTO
 from hwsim.views import FIGURES, VIEWS, view
 from hwsim.views.gantt import draw as gantt
 from hwsim.views.kit.lanes import lanes
-from hwsim.views.kit.lines import BAR, bar, titled
+from hwsim.views.kit.lines import titled
 from hwsim.views.kit.writing import write
 from hwsim.views.report import of_run
 from hwsim.views.summary import document as as_json
@@ -179,35 +176,7 @@ def test_causes_of_a_family_are_added_up() -> None:
     assert families(shares) == [("gpu*.compute", 3, pytest.approx(0.6)), ("latency on cpu", 2, 0.4)]
 
 
-@given(st.floats(0, 1))
-def test_bars_have_one_width(fraction: float) -> None:
-    assert len(bar(fraction)) == BAR
-
-
-def test_many_capacities_are_counted_not_listed() -> None:
-    builder = GraphBuilder([Capacity(f"part{'abcdefghijklmnopqrstuvwxyz'[n]}.x", 1.0) for n in range(26)])
-    for n in range(26):
-        builder.op("x", device="d", cost=Cost(Demand(amounts=((f"part{'abcdefghijklmnopqrstuvwxyz'[n]}.x", 1e-3 * (n + 1)),))))
-    timeline = simulate(builder.build())
-    text = summary.summary(Result("m", "w", timeline, usage(timeline)))
-    assert "and 10 more, utilisation at most 38 %" in text
-
-
 # ---- JSON
-
-
-def test_the_json_document_has_the_published_keys() -> None:
-    found = json.loads(as_json.document(result()))
-    assert set(found) == {
-        "hwsim", "machine", "workload", "makespan_s", "makespan_fs", "issued_s", "op_count", "limited_by", "capacities", "expect",
-        "set", "memory", "warnings", "requests", "jobs", "events", "latency_curves", "collectives", "pipelines", "serving",
-        "trainings", "fold", "interval", "issued_interval", "energy", "cost", "each", "work",
-    }  # fmt: skip
-    assert found["hwsim"] == "result/1"
-    assert found["makespan_fs"] == round(found["makespan_s"] * FEMTO)
-    assert set(found["capacities"][0]) == {"name", "busy_s", "moved", "unit", "rate", "utilisation"}
-    assert set(found["limited_by"][0]) == {"cause", "kind", "time_s", "share"}
-    assert sum(row["share"] for row in found["limited_by"]) == pytest.approx(1)
 
 
 def test_ops_are_in_the_document_only_when_asked_for() -> None:
@@ -411,13 +380,3 @@ def test_a_number_and_its_per_cent_sign_stand_on_one_line(words: int) -> None:
     lines = titled("limited by", ", ".join(["a" * words, *(f"part{number} 0.{number} %" for number in range(10, 40))]))
     assert not any(line.lstrip().startswith("%") for line in lines)
     assert max(map(len, lines)) <= 100
-
-
-def test_the_rate_of_a_row_is_all_its_bytes_by_all_its_time() -> None:
-    copies = [
-        {"copy": {"from": "cpu", "to": "gpu", "bytes": "320 MB", "writes": "x"}},
-        {"copy": {"from": "gpu", "to": "cpu", "bytes": "160 MB", "reads": "x"}},
-    ]
-    run = api.simulate("d2l-gpu-workstation", {"hwsim": "workload/1", "program": copies})
-    [row] = each_op(run.timeline)
-    assert (row.times, row.rate) == (2, format_quantity(480e6 / (2 * row.mean_s), "B/s"))

@@ -9,20 +9,21 @@ from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hwsim import api
-from hwsim.cli import main
 from hwsim.demand import Capacity, Cost, Demand, Requests
 from hwsim.devices.dram import D2L, Dram
 from hwsim.engine import simulate
-from hwsim.families.requests import SIMULATIONS, Play, Players, Served, columns, poisson, requests_of, serve, statistics
+from hwsim.families.requests import SIMULATIONS
 from hwsim.families.requests.dram import DramSimulation, address, addresses, places
+from hwsim.families.requests.play import Players
+from hwsim.families.requests.requests import Play, Served, columns, poisson, requests_of, serve, statistics
 from hwsim.graph.builder import GraphBuilder
 from hwsim.graph.opgraph import Ints
 from hwsim.spec import SpecError
+from tests.command import hwsim
 
 NO_REFRESH = replace(D2L, tRTP=7.5e-9)
 
@@ -316,11 +317,6 @@ def test_a_part_is_played_when_asked_or_when_it_says_so() -> None:
     assert asked.makespan_s == pytest.approx(formula.makespan_s, rel=0.05)
 
 
-def test_the_same_run_gives_the_same_bytes() -> None:
-    one, other = (json.dumps(api.simulate(MACHINE, workload(), requests="mem").to_json(ops=True)) for _ in range(2))
-    assert one == other
-
-
 @pytest.mark.parametrize(
     ("requests", "keys", "message"),
     [
@@ -347,15 +343,13 @@ def test_the_command_line_tells_and_draws(tmp_path: Path) -> None:
     (tmp_path / "w.yaml").write_text(f"hwsim: workload/1\nprogram: [{{access: {json.dumps(ACCESS)}}}]\n")
     figure = tmp_path / "latency.png"
     files = ["simulate", str(tmp_path / "m.yaml"), str(tmp_path / "w.yaml")]
-    told = CliRunner().invoke(main, [*files, "--requests", "mem", "--plot", "latency", str(figure)])
-    assert told.exit_code == 0, told.output
+    told = hwsim(*files, "--requests", "mem", "--plot", "latency", figure)
     assert "4,000 one by one" in told.output
     assert "the closed form says" in told.output
     assert figure.read_bytes().startswith(b"\x89PNG")
-    as_json = json.loads(CliRunner().invoke(main, [*files, "--requests", "mem", "--json"]).output)
+    as_json = json.loads(hwsim(*files, "--requests", "mem", "--json").output)
     assert as_json["requests"][0]["counters"]["accesses"] == 4000
-    refused = CliRunner().invoke(main, [*files, "--plot", "latency", str(figure)])
-    assert refused.exit_code == 2
+    refused = hwsim(*files, "--plot", "latency", figure, code=2)
     assert "name one with --requests" in refused.output
 
 

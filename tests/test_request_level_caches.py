@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from hwsim.devices.cache import Caches, Level, Tlb
 from hwsim.devices.cores import Coherence
-from hwsim.families.requests import Served, columns, poisson, serve
 from hwsim.families.requests.caches import CacheSimulation
+from hwsim.families.requests.requests import Served, columns, poisson, serve
 
 L1 = Level(size=32 * 1024.0, latency=1e-9, ways=8)
 L2 = Level(size=256 * 1024.0, latency=4e-9, ways=4)

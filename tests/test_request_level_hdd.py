@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from hwsim.devices.arm import Seek
 from hwsim.devices.hdd import Hdd
-from hwsim.families.requests import CannotPlay, Served, columns, poisson, serve
 from hwsim.families.requests.hdd import HddSimulation, Policy, hdd_play
 from hwsim.families.requests.load import steady_rate
+from hwsim.families.requests.requests import CannotPlay, Served, columns, poisson, serve
 
 DISK = Hdd(
     rpm=7200,

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from hwsim.devices.flash import Flash
 from hwsim.devices.ssd import Ssd
-from hwsim.families.requests import CannotPlay, Served, columns, poisson, serve
 from hwsim.families.requests.flash_map import PlaneMap, used
 from hwsim.families.requests.load import steady_rate
+from hwsim.families.requests.requests import CannotPlay, Served, columns, poisson, serve
 from hwsim.families.requests.ssd import SsdSimulation, ssd_play
 
 FLASH = Flash(

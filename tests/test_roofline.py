@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from itertools import pairwise
 from pathlib import Path
@@ -119,34 +118,7 @@ def test_one_format_only() -> None:
         rooflines(GPU, dtype="fp4")
 
 
-def test_the_numbers_are_the_datasheets() -> None:
-    (gpu,) = rooflines(GPU, device="gpu3")
-    assert {each.key: each.peak for each in gpu.compute}["fp16"] == 125e12
-    assert gpu.bandwidth == 900e9
-    (cpu,) = rooflines(GPU, device="cpu")
-    (socket,) = rooflines(GPU, device="cpu1")
-    assert cpu.bandwidth == pytest.approx(2 * socket.bandwidth)
-    assert cpu.compute[0].peak == pytest.approx(2 * socket.compute[0].peak)
-
-
 # ---- the command
-
-
-def test_the_json_keeps_its_keys(layer: Path) -> None:
-    found = json.loads(hwsim("roofline", "p3.16xlarge", layer, "--json", "--links").stdout)
-    assert found["hwsim"] == "roofline/1"
-    assert set(found) == {"hwsim", "machine", "workload", "devices", "warnings"}
-    for device in found["devices"]:
-        assert set(device) == {"device", "alike", "memory", "compute", "ops", "without_arithmetic"}
-        for each in device["memory"]:
-            assert set(each) == {"name", "peak_b_per_s", "sustained_b_per_s", "source"}
-        for each in device["compute"]:
-            assert set(each) == {"name", "peak_flop_per_s", "sustained_flop_per_s", "source", "ridge_flop_per_byte"}
-        for each in device["ops"]:
-            assert set(each) == {
-                "name", "kind", "count", "flop", "bytes", "time_s", "intensity_flop_per_byte", "attained_flop_per_s",
-                "roof_flop_per_s", "bound_by",
-            }  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -163,8 +135,7 @@ def test_the_json_keeps_its_keys(layer: Path) -> None:
     ],
 )
 def test_mistakes_are_exit_2_and_say_what_to_write(arguments: tuple[str, ...], said: str) -> None:
-    done = hwsim("roofline", *arguments)
-    assert done.exit_code == 2
+    done = hwsim("roofline", *arguments, code=2)
     assert said in done.stderr
     assert done.stdout == ""
 
@@ -172,8 +143,7 @@ def test_mistakes_are_exit_2_and_say_what_to_write(arguments: tuple[str, ...], s
 def test_a_machine_where_nothing_computes_is_exit_2(tmp_path: Path) -> None:
     path = tmp_path / "disk.yaml"
     path.write_text("hwsim: machine/1\nclass: ideal\nparts: {disk: {kind: disk, use: d2l-hdd}}\n")
-    done = hwsim("roofline", path)
-    assert done.exit_code == 2
+    done = hwsim("roofline", path, code=2)
     assert "nothing on this machine computes" in done.stderr
     assert "hint: a roofline needs a cpu or a gpu" in done.stderr
 
@@ -181,8 +151,8 @@ def test_a_machine_where_nothing_computes_is_exit_2(tmp_path: Path) -> None:
 @pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
 def test_the_figure_is_written_and_is_the_same_twice(tmp_path: Path, layer: Path, suffix: str) -> None:
     path, again = tmp_path / f"a{suffix}", tmp_path / f"b{suffix}"
-    assert hwsim("roofline", "p3.16xlarge", layer, "--plot", path).exit_code == 0
-    assert hwsim("roofline", "p3.16xlarge", layer, "--plot", again).exit_code == 0
+    hwsim("roofline", "p3.16xlarge", layer, "--plot", path)
+    hwsim("roofline", "p3.16xlarge", layer, "--plot", again)
     assert path.read_bytes() == again.read_bytes()
     assert path.stat().st_size > 5_000
 

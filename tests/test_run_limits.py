@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 import hwsim
-from hwsim.cli import main
 from hwsim.engine import core
 from hwsim.spec import SpecError, limits
 from hwsim.spec.limits import LIMITS, REQUESTS, refuse_beyond
+from tests import command
 
 PIPELINE = {
     "hwsim": "workload/1",
@@ -82,5 +81,5 @@ def test_one_option_lifts_all_limits(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("HWSIM_LIMITS", "")
     (tmp_path / "w.yaml").write_text(json.dumps(PIPELINE))
     arguments = ["simulate", "d2l-laptop", str(tmp_path / "w.yaml"), "--set", "workload.pipeline.epochs=2", "-q"]
-    assert CliRunner().invoke(main, arguments).exit_code == 2
-    assert CliRunner().invoke(main, ["--no-limits", *arguments]).exit_code == 0
+    command.hwsim(*arguments, code=2)
+    command.hwsim("--no-limits", *arguments)

@@ -12,45 +12,26 @@ from hwsim import api
 from hwsim.engine import simulate
 from hwsim.functions.files import check
 from hwsim.graph.opgraph import OpGraph
-from hwsim.machine import Machine
 from hwsim.results.usage import usage
-from hwsim.spec import Mistakes, SpecError, find, names, read, resolve, sources, tree_of
-from hwsim.workload import lower, read_workload
+from hwsim.spec import Mistakes, SpecError, find, names, read, resolve, sources
 
 US = 10**9  # fs
-MACHINE = api.load_machine(
-    {
-        "hwsim": "machine/1",
-        "class": "ideal",
-        "parts": {
-            "cpu": {
-                "kind": "cpu",
-                "cores": 64,
-                "flop": {"fp32": "1 TFLOP/s"},
-                "memory": {"size": "16 GB", "bandwidth": "40 GB/s"},
-            },
-            "gpu": {
-                "kind": "gpu",
-                "flop": {"fp32": "1000 TFLOP/s"},
-                "launch": "5 us",
-                "memory": {"size": "16 GB", "bandwidth": "1 TB/s"},
-            },
-            "d": {"kind": "switch", "count": 2},
-        },
-        "links": [{"between": ["cpu", "gpu"], "kind": "direct", "bandwidth": "10 GB/s", "latency": "1 us"}],
-    }
-)
+MACHINE = api.load_machine("""
+hwsim: machine/1
+class: ideal
+parts:
+  cpu: {kind: cpu, cores: 64, flop: {fp32: 1 TFLOP/s}, memory: {size: 16 GB, bandwidth: 40 GB/s}}
+  gpu: {kind: gpu, flop: {fp32: 1000 TFLOP/s}, launch: 5 us, memory: {size: 16 GB, bandwidth: 1 TB/s}}
+  d: {kind: switch, count: 2}
+links: [{between: [cpu, gpu], kind: direct, bandwidth: 10 GB/s, latency: 1 us}]
+""")
 few = st.integers(1, 6)
 some_us = st.integers(1, 50)
 
 
-def lowered(program: object, runtime: dict[str, Any] | None, machine: Machine = MACHINE) -> OpGraph:
+def lowered(program: object, runtime: dict[str, Any] | None) -> OpGraph:
     tree = {"hwsim": "workload/1", "program": program, **({} if runtime is None else {"runtime": runtime})}
-    mistakes = Mistakes()
-    workload = read_workload(tree_of(tree), mistakes)
-    mistakes.raise_if_any()
-    assert workload is not None
-    return lower(workload, machine, mistakes)
+    return api.prepare(MACHINE, tree).graph
 
 
 def makespan(program: object, runtime: dict[str, Any] | None) -> int:
@@ -325,12 +306,6 @@ def test_mxnet_repeats_the_timings_it_is_fitted_to(blocking: bool) -> None:
         "d2l-laptop", {"hwsim": "workload/1", "runtime": {"use": "mxnet"}, "program": [loop(1000, add), {"wait": "all"}]}
     )
     assert run.makespan_s == pytest.approx(0.0455 if blocking else 0.0420, rel=0.002)
-
-
-def test_hybridizing_repeats_the_timings_it_is_fitted_to() -> None:
-    assert api.simulate("d2l-laptop", "d2l/hybridize").makespan_s == pytest.approx(0.5037, rel=0.002)
-    compiled = api.simulate("d2l-laptop", "d2l/hybridize", set={"workload.runtime.use": "mxnet-hybrid"})
-    assert compiled.makespan_s == pytest.approx(0.1873, rel=0.002)
 
 
 def test_cuda_graphs_repeat_the_timings_they_are_fitted_to() -> None:

@@ -14,27 +14,15 @@ from hwsim.spec.paths import apply_set
 from hwsim.ticks import femtoseconds
 from hwsim.workload import Runtime
 
-MACHINE = api.load_machine(
-    {
-        "hwsim": "machine/1",
-        "class": "ideal",
-        "parts": {
-            "cpu": {
-                "kind": "cpu",
-                "cores": 4,
-                "flop": {"fp32": "1 TFLOP/s"},
-                "memory": {"size": "16 GB", "bandwidth": "40 GB/s"},
-            },
-            "gpu": {
-                "kind": "gpu",
-                "flop": {"fp32": "10 TFLOP/s"},
-                "launch": {"stream": "2.6 us", "graph": "1.3 us"},
-                "memory": {"size": "16 GB", "bandwidth": "1 TB/s"},
-            },
-        },
-        "links": [{"between": ["cpu", "gpu"], "kind": "direct", "bandwidth": "10 GB/s"}],
-    }
-)
+MACHINE = api.load_machine("""
+hwsim: machine/1
+class: ideal
+parts:
+  cpu: {kind: cpu, cores: 4, flop: {fp32: 1 TFLOP/s}, memory: {size: 16 GB, bandwidth: 40 GB/s}}
+  gpu:
+    {kind: gpu, flop: {fp32: 10 TFLOP/s}, launch: {stream: 2.6 us, graph: 1.3 us}, memory: {size: 16 GB, bandwidth: 1 TB/s}}
+links: [{between: [cpu, gpu], kind: direct, bandwidth: 10 GB/s}]
+""")
 PAIRS = [(read(find("runtime", name)).text("use"), name) for name in names("runtime") if read(find("runtime", name)).get("call")]
 PAIRS = [(eager or "", compiled) for eager, compiled in PAIRS]  # cuda-graph has both: "" issues its kernels one by one
 
@@ -59,11 +47,9 @@ def network(kinds: list[bool], count: float, device: str) -> list[dict[str, Any]
 
 
 def run(runtime: dict[str, Any], body: list[dict[str, Any]], times: int) -> api.Run:
+    """Whether or not so many arrays of an eager runtime fit: how large they are is what is compared."""
     program = [{"repeat": {"times": times, "do": [{"call": {"name": "net", "do": body}}]}}, {"wait": "all"}]
-    try:
-        return api.simulate(MACHINE, {"hwsim": "workload/1", "runtime": runtime, "program": program})
-    except api.OutOfMemory as verdict:  # so many arrays of an eager runtime; how large they are is what is compared
-        return verdict.run
+    return api.simulated(MACHINE, {"hwsim": "workload/1", "runtime": runtime, "program": program})
 
 
 def fs(run: api.Run) -> int:
@@ -117,18 +103,6 @@ def test_a_compiled_body_holds_what_it_makes_until_its_last_use() -> None:
     assert peak["cuda-graph"] == 3 * 4_000_000  # two of the chain, and the result of the call before
 
 
-@pytest.mark.parametrize("machine", ["p3.16xlarge", "dgx-a100", "dgx-h100"])
-def test_a_small_network_on_a_gpu_is_bound_by_python_unless_a_graph_starts_it(machine: str) -> None:
-    def simulated(runtime: str) -> api.Run:
-        return api.simulate(machine, "d2l/hybridize", set={"device": "gpu0", "workload.runtime.use": runtime}, expect=False)
-
-    eager, graph = simulated("pytorch-eager"), simulated("cuda-graph")
-    assert eager.makespan_s == pytest.approx(1000 * 5 * 15.46e-6, rel=0.01)  # dispatch, and nothing else
-    assert str(eager.limited_by[0].cause).startswith("dispatch")
-    assert not str(graph.limited_by[0].cause).startswith("dispatch")
-    assert 2 < eager.makespan_s / graph.makespan_s < 10
-
-
 def test_torchscript_is_a_little_faster_and_tf_function_more_than_twice_as_the_notebooks_print() -> None:
     printed = {"pytorch-eager": 0.0939, "torchscript": 0.0903, "tf-eager": 0.6138, "tf-function": 0.2578}
     for name, seconds in printed.items():
@@ -140,13 +114,12 @@ def test_another_runtime_replaces_the_numbers_of_the_file_and_says_so() -> None:
     file = tree_of({"hwsim": "workload/1", "runtime": {"use": "mxnet", "dispatch": "75 us"}, "program": []})
     nothing = tree_of({"hwsim": "machine/1"})
     _, changed, note = apply_set(nothing, file, "workload.runtime.use", "numpy")
-    assert changed.get("runtime").plain() == {"use": "numpy"}  # type: ignore[union-attr]
-    assert note is not None
+    assert changed.get("runtime").plain() == {"use": "numpy"}
     assert "dispatch: 75 us" in note.text
     assert apply_set(nothing, file, "workload.runtime.use", "mxnet").workload.plain() == file.plain()
     _, chosen, _ = apply_set(nothing, file, "workload.runtime.dispatch", "9 us")
     _, both, note = apply_set(nothing, chosen, "workload.runtime.use", "numpy")
-    assert both.get("runtime").plain() == {"use": "numpy", "dispatch": "9 us"}  # type: ignore[union-attr]
+    assert both.get("runtime").plain() == {"use": "numpy", "dispatch": "9 us"}
     assert note is None
 
 

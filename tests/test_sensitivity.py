@@ -44,17 +44,6 @@ def test_every_bar_holds_the_answer_and_numbers_without_effect_have_none(weights
         assert [bar.name for bar in bars if bar.swing > 1e-9] == lone
 
 
-def test_a_part_that_moves_nothing_costs_two_runs() -> None:
-    called: list[int] = []
-
-    def evaluate(group: Sequence[Term], end: End) -> float:
-        called.append(len(group))
-        return 1.0
-
-    assert tornado(1.0, terms(*(f"nic.{n}" for n in range(40))), evaluate) == ()
-    assert called == [40, 40]
-
-
 def test_an_end_that_the_files_refuse_is_the_answer_itself() -> None:
     [bar] = tornado(1.0, terms("a.x"), lambda _, end: None if end == "high" else 0.5)
     assert (bar.low, bar.high, bar.refused) == (0.5, 1.0, "high")
@@ -182,7 +171,6 @@ def test_two_machines_and_their_choice(tmp_path: Path) -> None:
     done = hwsim(
         "sensitivity", "d2l-laptop", "d2l/queue-memory", "--against", "d2l-quad-core", "--json", "--plot", tmp_path / "t.svg"
     )
-    assert done.exit_code == 0, done.stderr
     found = json.loads(done.stdout)
     assert found["hwsim"] == "sensitivity/1"
     assert found["answer"] == pytest.approx(9.3368079186162 / 28.0254624092307)
@@ -202,8 +190,7 @@ def test_two_machines_and_their_choice(tmp_path: Path) -> None:
     ],
 )
 def test_mistakes_say_what_is_accepted(arguments: list[str], message: str) -> None:
-    done = hwsim("sensitivity", *arguments)
-    assert done.exit_code == 2
+    done = hwsim("sensitivity", *arguments, code=2)
     assert message in done.stderr
 
 

@@ -9,12 +9,9 @@ import pytest
 
 import hwsim
 from hwsim.engine import Driver
-from hwsim.engine.fluid import _merged
 from hwsim.families.services.actors.running import played
-from hwsim.families.services.workload.program import Ask
 from hwsim.prepare import prepare
-from hwsim.results.timeline import PaceChange, Timeline
-from hwsim.workload.load.numbers import mixed
+from hwsim.results.timeline import Timeline
 from tests.service_cases import MACHINE, busy, program_of, workload
 
 
@@ -43,7 +40,6 @@ def test_what_is_not_kept_has_the_same_answers_as_ops(monkeypatch: pytest.Monkey
     kept = simulated(1500)
     assert len(found.timeline) == 5  # the job's, and the service's from its first request to its last answer
     assert len(kept.timeline) > 3000
-    assert found.services is not None and kept.services is not None  # noqa: PT018
     assert found.services.answers == kept.services.answers
     assert found.makespan_s == pytest.approx(kept.makespan_s, abs=1e-12)
     assert [job.end_s for job in found.jobs] == pytest.approx([job.end_s for job in kept.jobs], abs=1e-12)
@@ -101,17 +97,6 @@ def test_memory_does_not_grow_with_the_requests(monkeypatch: pytest.MonkeyPatch)
     assert large < small + 1000  # where every work was an op, some twenty entries a request
 
 
-def test_paces_put_together_give_as_much() -> None:
-    changes = [PaceChange(0, 7, 1), PaceChange(3, 2, 0), PaceChange(10, 8, 0), PaceChange(11, 4, 1)]
-    both = _merged(changes, 20)
-    assert both[0].start == 0
-    assert len(both) == 2
-    ends = [both[1].start, 20]
-    assert sum(each.pace * (end - each.start) for each, end in zip(both, ends, strict=True)) == 7 * 3 + 2 * 7 + 8 + 4 * 9
-    assert {each.bound for each in both} == {1}  # for 12 of 20
-    assert _merged(changes[:1], 5) == changes[:1]
-
-
 FEEDBACK: dict[str, Any] = {
     "web": {"device": "cpu", "arrivals": {"poisson": "60 1/s"}, "request": [{"ask": "first"}]},
     "first": {"device": "cpu", "request": [
@@ -134,16 +119,6 @@ def test_a_request_that_comes_again_draws_anew() -> None:
     assert first.entered / 4000 == pytest.approx(2.5, rel=0.05)  # a share of 60 % comes again each time
     for notes in play.notes:
         assert notes.stay == notes.area
-
-
-def test_visits_of_one_request_have_numbers_of_their_own() -> None:
-    program = program_of(prepare(MACHINE, workload(FEEDBACK, requests=1)))
-    [key] = [step.key for step in program.services[2].steps if isinstance(step, Ask)]
-    seen, visit = {0}, 0
-    for number in range(400):
-        visit = mixed(mixed(visit, key), number % 2)
-        assert visit not in seen
-        seen.add(visit)
 
 
 @pytest.mark.parametrize("clients", [1, 3])

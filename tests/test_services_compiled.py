@@ -18,7 +18,7 @@ from hwsim.families.services.actors.stations import NEVER
 from hwsim.families.services.workload.program import Ask, End, Load, Number, Program, Serve, ServiceProgram, Station, Step
 from hwsim.workload.load.arrivals import ArrivalKeys
 from hwsim.workload.load.draws import Exponential
-from tests.service_programs import CORES, DISK, LINK, MS, WORKS, one_service, programs, served
+from tests.service_programs import CORES, DISK, MS, WORKS, one_service, programs, served
 
 pytestmark = pytest.mark.skipif(not core.is_there(), reason=f"nothing to compare Python with: {core.found()}")
 
@@ -111,25 +111,6 @@ def test_whom_another_asks_may_ask_a_third() -> None:
             notes.flush()
             assert (notes.timeouts, notes.wasted, notes.here, notes.answers.count) == (0, 0, 0, 100)
         assert play.notes[0].stay == 100 * 4 * MS
-
-
-def test_a_run_of_three_works_equals_python_and_little_s_law_holds_exactly() -> None:
-    demands = {"compute": CORES, "seek": DISK, "send": LINK}
-    costs = [served(name, at) for at, name in enumerate(demands)]
-    stations = [
-        Station("fifo" if name == "seek" else "shared", (capacity,), (WORKS[name][0],)) for name, capacity in demands.items()
-    ]
-    steps = [Serve(at, Number(draw=at)) for at in range(3)]
-    program = one_service(
-        steps, stations, costs, [Exponential(1.0)] * 3, arrivals=ArrivalKeys(poisson=1400.0), requests=30_000, seed=3
-    )
-    plain, compiled = Play(program), CompiledPlay(program)
-    for play in (plain, compiled):
-        play.until(NEVER)
-        [notes] = play.notes
-        assert notes.stay == notes.area  # all have left: what each stayed is what there was of them over time
-        assert notes.area == sum(station.area for station in play.stations)  # integers
-    assert noted(plain) == noted(compiled)
 
 
 def test_memory_does_not_grow_with_requests() -> None:

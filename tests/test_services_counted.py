@@ -31,7 +31,6 @@ def test_an_outage_counts_early_as_late(what: Mapping[str, str], share: float, s
     """Of 20 s it takes 2: a tenth of the requests waits 1 s in the mean, and those who come while the rest catch up."""
     lasting = {"for": "2 s"} if "speed" in what else {"down": "2 s"}
     found = run({"s": SHOP}, seed=seed, requests=2000, events=[{**what, "at": f"{20 * share} s", **lasting}])["s"]
-    assert found.latency is not None
     assert found.latency.count == found.came == 2000
     assert found.latency.most >= (1.9 if "speed" not in what else 1.5)
     assert 0.06 < found.latency.mean.value < 0.25
@@ -50,7 +49,6 @@ def test_a_crowd_counts_at_the_beginning_as_at_the_end(tmp_path: Path) -> None:
         came = {"trace": str(tmp_path / f"{name}.csv")}
         service = {"device": "one", "arrivals": came, "request": [busy("1 ms", "one")]}
         found = run({"s": service}, {"machine.one.serves": "fifo"}, requests=8000)["s"].latency
-        assert found is not None
         assert found.mean.value == pytest.approx((3000 * 1.0 + 5000 * 1e-3) / 8000, rel=0.01)
         assert found.most == pytest.approx(2.0, rel=0.01)
 
@@ -60,9 +58,7 @@ def test_a_warm_up_is_left_out_and_said(fast: str, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("HWSIM_FAST", fast)
     service = {"device": "cpu", "arrivals": {"every": "10 ms"}, "request": [busy("1 ms")], "warm_up": "1 s"}
     simulated = hwsim.simulate(MACHINE, workload({"s": service}, requests=800), expect=False)
-    assert simulated.services is not None
     [found] = simulated.services.answers
-    assert found.latency is not None
     assert (found.served, found.latency.count, found.latency.dropped) == (800, 700, 100)
     assert "without the first 100 answers (12 %), of the warm-up" in " ".join(str(simulated).split())
     assert simulated.to_json()["services"][0]["latency"]["warm_up_part"] == 0.125
@@ -111,15 +107,8 @@ def test_what_contradicts_little_or_loses_requests_is_a_defect() -> None:
     {"at": "1 s", "part": "gpu0", "speed": "50 %"}]}])  # fmt: skip
 def test_a_model_s_steady_state_is_not_waited_for_where_there_is_none(what: dict[str, Any]) -> None:
     arrivals = what.get("arrivals", {"poisson": "20 1/s"})
-    model = {
-        "model": "gpt2",
-        "dtype": "fp16",
-        "prompt": 20,
-        "output": 4,
-        "requests": 40,
-        "warm_up": "until steady",
-        "arrivals": arrivals,
-    }
+    model = {"model": "gpt2", "dtype": "fp16", "prompt": 20, "output": 4, "requests": 40, "arrivals": arrivals}
+    model["warm_up"] = "until steady"
     events = {"events": what["events"]} if "events" in what else {}
     with pytest.raises(hwsim.SpecError, match="no steady state to wait for"):
         hwsim.simulate("d2l-4gpu-pcie", {"hwsim": "workload/1", "infer": model, **events}, expect=False)

@@ -24,7 +24,6 @@ def told(machine: File, workload: File, **keys: Any) -> Told | str:
         found = hwsim.simulate(machine, workload, expect=False, **keys).services
     except hwsim.SpecError as error:
         return str(error)
-    assert found is not None
     return {each.name: tuple(of_answers(each)) for each in found.answers}
 
 

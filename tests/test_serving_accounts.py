@@ -13,8 +13,6 @@ from hwsim.families.serving.actors.run import Run, Sequence
 from hwsim.families.serving.results.accounting import PARTS, Meters, Refusal, Stay
 from hwsim.families.serving.results.piles import Pile
 
-SMALL = {"kind": "transformer", "layers": 4, "hidden": 1024, "heads": 16, "vocab": 8000, "sequence": 8192}
-
 
 @given(
     values=st.lists(st.integers(1, 10**15), min_size=1, max_size=60),

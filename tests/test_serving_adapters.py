@@ -11,7 +11,7 @@ from hwsim.families.serving.workload.adapters import Adapters
 from hwsim.spec import SpecError
 from hwsim.workload.load.draws import Draws, Uniform
 from hwsim.workload.load.numbers import stream
-from tests.test_serving_routers import served
+from tests.served import served
 
 MANY = {"count": 40, "rank": 16}
 SOME = {**MANY, "skew": 1.0, "slots": 3}
@@ -52,7 +52,6 @@ def test_a_single_request_waits_for_one_adapter_and_different_ones_cost_more() -
 def test_no_more_adapters_are_in_use_than_there_are_places_for() -> None:
     found = served(arrivals="all at once", adapters=SOME, requests=60, server={"host": {"out": "0 s"}})
     use = found.adapters
-    assert use is not None
     assert use.taken == 60
     assert 3 < use.loads < 60
     assert 20 < use.waited < 60
@@ -68,7 +67,6 @@ def test_an_adapter_is_loaded_once_for_those_who_follow_and_takes_its_bytes_over
     alike = {"count": 2, "rank": 16, "skew": 60.0}  # all requests have the first
     there, absent = served(**keys, adapters=alike), served(**keys, adapters={**alike, "slots": 1})
     late = [after.first_token_s - before.first_token_s for before, after in zip(there.rows, absent.rows, strict=True)]
-    assert absent.adapters is not None
     assert absent.adapters.loads == 1
     assert late == pytest.approx([absent.adapters.load_s, 0.0], abs=1e-12)
     assert absent.adapters.load_s == pytest.approx(83_886_080 / 55.6e9, rel=0.02)  # PCIe 5 x16

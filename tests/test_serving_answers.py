@@ -1,33 +1,23 @@
-"""What a service says of itself: percentiles and their ranges, no steady state, samples of many requests, words."""
+"""What a service says of itself: percentiles and their ranges, rates of one that goes on, no steady state, samples, words."""
 
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 from hwsim.api import ExpectationFailed, simulate
-from hwsim.cli import main
 from hwsim.families.serving.results import log
-from hwsim.families.serving.results.statistics import ServiceStatistics
+from hwsim.planning import plan
+from tests.command import hwsim
+from tests.served import asked as asked_of_small
+from tests.served import served as of_small
 
-SMALL = {"kind": "transformer", "layers": 4, "hidden": 1024, "heads": 16, "vocab": 8000, "sequence": 8192}
-
-
-def workload(**keys: Any) -> dict[str, Any]:
-    infer = {
-        "model": SMALL, "device": "gpu0", "requests": 200, "prompt": {"lognormal": {"median": 300, "sigma": 0.9}},
-        "output": {"uniform": [1, 60]}, "arrivals": {"poisson": "300 1/s"}, **keys,
-    }  # fmt: skip
-    return {"hwsim": "workload/1", "infer": infer}
-
-
-def served(**keys: Any) -> ServiceStatistics:
-    [found] = simulate("dgx-h100", workload(**keys), expect=False).serving
-    return found
+ASKED: dict[str, Any] = {"requests": 200, "arrivals": {"poisson": "300 1/s"}}
+workload, served = partial(asked_of_small, **ASKED), partial(of_small, **ASKED)
 
 
 def test_a_sample_of_many_requests_says_the_same_as_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,14 +54,13 @@ def test_without_a_steady_state_no_time_holds_and_none_is_shown(tmp_path: Path) 
     assert found.overloaded
     assert found.grows_per_s == pytest.approx(1e5, rel=0.1)  # nearly all that come
     (tmp_path / "a.yaml").write_text(json.dumps(asked), encoding="utf-8")
-    told = CliRunner().invoke(main, ["simulate", "dgx-h100", str(tmp_path / "a.yaml")]).output
+    told = hwsim("simulate", "dgx-h100", tmp_path / "a.yaml").output
     assert "no steady state" in told
     assert "first token  p50" not in told
     asked["expect"] = {"machine": "dgx-a100", "ttft_p50": "at most 1 h"}
     (tmp_path / "b.yaml").write_text(json.dumps(asked), encoding="utf-8")
     for more in ([], ["--no-expect"], ["--set", "workload.infer.seed=2"]):  # none is checked, and the document has no infinity
-        said = CliRunner().invoke(main, ["simulate", "dgx-h100", str(tmp_path / "b.yaml"), "--json", *more])
-        assert said.exit_code == 0, said.output
+        said = hwsim("simulate", "dgx-h100", tmp_path / "b.yaml", "--json", *more)
         [verdict] = json.loads(said.stdout)["expect"]
         assert (verdict["status"], verdict["value"]) == ("skipped", None)
 
@@ -94,15 +83,6 @@ def test_percentiles_have_the_range_of_other_draws_where_the_run_is_long_enough(
         assert all(row.low_s <= row.value_s <= (row.high_s or row.value_s) for row in run.sampling)
 
 
-def test_a_figure_of_services_is_refused_in_words(tmp_path: Path) -> None:
-    (tmp_path / "a.yaml").write_text(json.dumps(workload(requests=5)), encoding="utf-8")
-    asked = ["simulate", "dgx-h100", str(tmp_path / "a.yaml"), "--plot", "services", str(tmp_path / "a.svg")]
-    told = CliRunner().invoke(main, asked)
-    assert told.exit_code == 2
-    assert "the workload has no `services:`" in told.output
-    assert "--plot serving" in told.output
-
-
 @pytest.mark.parametrize("seed", [1, 3])
 @pytest.mark.parametrize("requests", [400, 800])
 def test_more_than_the_capacity_is_overload_however_the_number_there_bends(seed: int, requests: int) -> None:
@@ -116,3 +96,43 @@ def test_more_than_the_capacity_is_overload_however_the_number_there_bends(seed:
     assert found.overloaded
     asked["infer"] = {**infer, "arrivals": {"poisson": "20 1/s"}}
     assert not simulate("dgx-h100", asked, expect=False, interval=False).serving[0].overloaded
+
+
+def test_a_service_that_keeps_up_answers_as_many_as_come() -> None:
+    """However few requests a run has: the time in which the last of them are written is no part of a rate."""
+    rates = []
+    for requests in (40, 400):
+        run = simulate("dgx-h100", "llama3-8b-serving", set={"workload.infer.requests": requests}, expect=False)
+        rates.append(run.serving[0].settled_per_s)
+        assert run.serving[0].settled_tokens_per_s == pytest.approx(250 * rates[-1], rel=0.01)
+    assert rates == pytest.approx([60, 60])
+    crowded = simulate(
+        "dgx-h100", "llama3-8b-serving", set={"rate": "4000 1/s", "workload.infer.requests": 1000}, expect=False
+    ).serving[0]
+    assert crowded.overloaded
+    assert crowded.settled_per_s < 0.5 * crowded.offered_per_s
+
+
+def chat(arrivals: dict[str, Any], **keys: Any) -> dict[str, Any]:
+    infer = {"model": "llama-3-8b", "device": "gpu0", "prompt": 100, "output": 50, "requests": 25, "arrivals": arrivals, **keys}
+    return {"hwsim": "workload/1", "infer": infer}
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_tokens_that_are_paid_for_are_those_that_come_for_ever(seed: int) -> None:
+    """Few requests happen to come faster or slower than the file says; a million tokens are priced at the rate of the file."""
+    asked = {"machine": "dgx-h100", "workload": chat({"poisson": "20 1/s"}, seed=seed), "minimise": "cost per million tokens",
+             "rent": "on_demand", "period": "1 day"}  # fmt: skip
+    best = plan(asked).best
+    tokens = 20 * 50 * 86400
+    assert best.numbers["tokens_per_s"].value == pytest.approx(20 * 50)
+    assert best.numbers["cost per million tokens"].value == pytest.approx(best.numbers["cost"].value / tokens * 1e6)
+
+
+def test_what_no_file_states_is_what_came() -> None:
+    day = simulate("dgx-h100", chat({"day": {"mean": "20 1/s", "peak": "40 1/s"}})).serving[0]
+    talk = simulate("dgx-h100", chat({"poisson": "2 1/s"}, sessions={"turns": 5})).serving[0]
+    for service in (day, talk):
+        assert service.stated_per_s is None
+        assert service.settled_per_s == service.offered_per_s
+    assert day.settled_per_s < 5  # by night

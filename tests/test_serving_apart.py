@@ -8,11 +8,11 @@ import pytest
 
 import hwsim
 from hwsim.api import load_machine
-from hwsim.families.serving.actors.apart import passed
+from hwsim.families.serving.actors.lanes import passed
 from hwsim.families.serving.results.accounting import NETWORK
 from hwsim.spec import SpecError
 from hwsim.ticks import FEMTO
-from tests.test_serving_routers import served
+from tests.served import served
 
 APART: dict[str, Any] = {"device": None, "split": {"prefill": {"device": "gpu0"}, "decode": {"device": "gpu1"}}}
 UNEVEN: dict[str, Any] = {

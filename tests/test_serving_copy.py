@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -59,7 +60,7 @@ class Watched(Copy):
             self.growth.need(length) - self.growth.need(each.read) for length, each in zip(lengths, answering, strict=True)
         )
         wanted = self.growth.wanted(1) if run is not None and run.parts and run.answers else 0
-        holding = [*busy.values(), *self.returning.loading, *self.loaded]
+        holding = [*busy.values(), *self.loading, *self.loaded]
         pieces = {key for each in holding for key in each.keys}
         held = sum(self.pool.held(key) for key in pieces) + sum(each.own for each in holding) + grown + wanted
         assert self.pool.blocks - self.pool.free == held
@@ -159,31 +160,28 @@ def test_what_was_used_longest_ago_is_forgotten_first() -> None:
     assert [bool(each) for each in found["cached"]] == [False, False, False, True, True, False, True, True, False]
 
 
-def test_answers_come_first_and_one_prompt_at_a_time_is_read_in_part() -> None:
-    copy = Copy(0, Settings(budget=64), 1000, Log(1))
-    for number, prompt in enumerate((100, 100, 40)):
+def decisions(lengths: tuple[int, ...], told: Callable[[Run], Any], **keys: Any) -> list[Any]:
+    """What is told of each run of requests that are there at once."""
+    copy = Copy(0, Settings(budget=64, **keys), 1000, Log(1))
+    for number, prompt in enumerate(lengths):
         copy.log.came(0, number, 0, prompt, 5)
         copy.add(Sequence.of(number, Request(0, prompt, 5), 0))
     pace, now, seen = Linear(skip=False), 0, []
     while (run := copy.next(now)) is not None:
-        seen.append((run.answers, [(each.number, tokens) for each, tokens in run.parts]))
+        seen.append(told(run))
         pace.set(run)
         now = run.end
         copy.done(run, now)
+    return seen
+
+
+def test_answers_come_first_and_one_prompt_at_a_time_is_read_in_part() -> None:
+    seen = decisions((100, 100, 40), lambda run: (run.answers, [(each.number, tokens) for each, tokens in run.parts]))
     assert seen[:5] == [(0, [(0, 64)]), (0, [(0, 36), (1, 28)]), (1, [(1, 63)]), (1, [(1, 9), (2, 40)]), (3, [])]
 
 
 def test_sglang_reads_all_prompts_before_answers_go_on() -> None:
-    copy = Copy(0, Settings(prompts="before", budget=64), 1000, Log(1))
-    for number, prompt in enumerate((100, 100)):
-        copy.log.came(0, number, 0, prompt, 5)
-        copy.add(Sequence.of(number, Request(0, prompt, 5), 0))
-    pace, now, seen = Linear(skip=False), 0, []
-    while (run := copy.next(now)) is not None:
-        seen.append((run.answers, run.tokens))
-        pace.set(run)
-        now = run.end
-        copy.done(run, now)
+    seen = decisions((100, 100), lambda run: (run.answers, run.tokens), prompts="before")
     assert seen == [(0, 64), (0, 64), (0, 64), (0, 8), (2, 0), (2, 0), (2, 0), (2, 0)]
 
 

@@ -11,26 +11,14 @@ import pytest
 import hwsim
 from hwsim.families.serving.actors.router import router_of
 from hwsim.families.serving.results.statistics import ServiceStatistics
+from tests.served import served
 
-SMALL = {"kind": "transformer", "layers": 4, "hidden": 1024, "heads": 16, "vocab": 8000, "sequence": 8192}
 ALIKE: dict[str, Any] = {
     "shared": {"tokens": 900, "groups": 9, "skew": 1},
     "arrivals": {"poisson": "2500 1/s"},
     "device": "gpu0..2",
 }
 SCORES = {"prefix": 2, "queue": 1, "room": 1}
-
-
-def served(engine: Any = "auto", machine: str = "dgx-h100", events: Any = None, **keys: Any) -> ServiceStatistics:
-    infer = {
-        "model": SMALL, "device": "gpu0", "requests": 120, "prompt": {"lognormal": {"median": 300, "sigma": 0.9}},
-        "output": {"uniform": [1, 60]}, **keys,
-    }  # fmt: skip
-    workload: dict[str, Any] = {"hwsim": "workload/1", "infer": infer}
-    if events:
-        workload["events"] = events
-    [found] = hwsim.simulate(machine, workload, engine=engine, expect=False).serving
-    return found
 
 
 @pytest.mark.parametrize("router", ["least", "waiting", "round robin", SCORES])

@@ -50,7 +50,7 @@ def play(rows: list[Request], keys: dict[str, Any], blocks: int, sizes: tuple[in
     pace: list[Any] = [Linear(skip=skip)] * copies
     lanes: list[Any] = [Slow() for _ in made]
     end = Alone(made, pace, found, Source(rows), log, lanes=lanes).play()
-    assert all(copy.pool.free == blocks and not copy.requests and not copy.returning.loading for copy in made)
+    assert all(copy.pool.free == blocks and not copy.requests and not copy.loading for copy in made)
     columns = log.finish()
     names = ("number", "copy", "begin", "first", "end", "cached", "arrival", *PARTS)
     rows_of = {name: columns[name].tolist() for name in names}

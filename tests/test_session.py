@@ -74,7 +74,6 @@ def test_every_slider_sets_a_number(machine: str, workload: str) -> None:
 def test_values_of_a_slider_are_written_in_its_unit(number: float, unit: str) -> None:
     text = f"{number:.4g} {unit}".strip()
     one = made("a", "a", "machine", text)
-    assert one is not None
     assert one.text == one.values[one.at] == text
     assert one.unit == unit
     assert all(each.partition(" ")[2] == unit and float(each.partition(" ")[0]) >= 0 for each in one.values)

@@ -86,14 +86,6 @@ def test_no_page_links_to_a_page_beside_the_site() -> None:
     assert seen > 200
 
 
-def test_headings_have_the_anchors_of_the_site(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    page.write_text(
-        "# A page: `x`!\n## `train: {a: ...}`, b\n## Again\n### Again\n#### Deep\n```sh\n# no heading\n```\n", "utf-8"
-    )
-    assert anchors(page) == {"a-page-x", "train-a--b", "again", "again-1"}
-
-
 def test_the_reference_has_every_schema_and_every_kind_of_file() -> None:
     shown = {cls for cls, _ in headings()}
     assert {name for name, cls in ROOTS.items() if cls not in shown} == set()

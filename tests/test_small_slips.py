@@ -8,10 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 import hwsim
-from hwsim.cli import main
+from hwsim.api import load_machine
 from hwsim.communication.choosing import _hardware
 from hwsim.communication.flows import Task
 from hwsim.communication.plan import Group
@@ -25,15 +24,15 @@ from hwsim.devices.kernels import Corrections, Kernels, ProductTime
 from hwsim.devices.roofline import CannotCompute, LocalMemory
 from hwsim.devices.storage import Asked
 from hwsim.devices.work import Call, Product
-from hwsim.machine import build
 from hwsim.models import ParallelPlan, Transformer, load_framework
 from hwsim.models.architectures.unit_layers import _linear
 from hwsim.models.library import read_model
 from hwsim.models.plan import Sharding, lay
 from hwsim.models.stages import adding_of
-from hwsim.spec import Mistakes, SpecError, find, read, read_text
+from hwsim.spec import SpecError, read_text
 from hwsim.workload.events import Event, _spans
 from hwsim.workload.thread import _same_past
+from tests import command
 
 
 def test_writes_take_more_of_one_core_than_reads_where_the_domain_says_so() -> None:
@@ -49,9 +48,7 @@ def test_a_region_without_a_byte_is_refused() -> None:
 
 @pytest.mark.parametrize(("pair", "there"), [(Group(2), True), (Group(8), True), (Group(2, (1, 1)), False)])
 def test_the_switch_adds_for_two_gpus_of_a_node_but_not_for_one_of_each(pair: Group, there: bool) -> None:
-    mistakes = Mistakes()
-    machine = build(read(find("machine", "dgx-h100")), mistakes)
-    assert machine is not None
+    machine = load_machine("dgx-h100")
     assert _hardware(machine, "gpu0", pair).nvls is there
 
 
@@ -121,14 +118,12 @@ def test_a_name_that_is_waited_for_in_vain_is_shown_where_it_stands(tmp_path: Pa
         hwsim.simulate("d2l-laptop", text)
     file = tmp_path / "workload.yaml"
     file.write_text(text, encoding="utf-8")
-    said = CliRunner().invoke(main, ["check", str(file)])
+    said = command.hwsim("check", file, code=2)
     assert ":4:11: there is no op or value called 'nope'" in said.output
 
 
 def test_only_the_first_send_of_a_collective_says_what_was_chosen() -> None:
-    mistakes = Mistakes()
-    machine = build(read(find("machine", "dgx-h100")), mistakes)
-    assert machine is not None
+    machine = load_machine("dgx-h100")
     costs = [each.cost for each in sent(Task(machine, "all-reduce", ["gpu0", "gpu1", "gpu2"], 1e6), None)]
     assert costs[0].choice is not None
     assert all(cost.choice is None for cost in costs[1:])
@@ -152,19 +147,8 @@ def test_a_measured_product_takes_its_arithmetic_and_its_operands() -> None:
 def test_gradients_are_added_up_once_a_micro_batch() -> None:
     found = {}
     for batch in ("32", "64"):
-        words = [
-            "estimate",
-            "dgx-a100",
-            "gpt2-xl",
-            "--global-batch",
-            batch,
-            "--microbatch",
-            "1",
-            "--framework",
-            "megatron-deepspeed",
-            "--json",
-        ]
-        found[batch] = json.loads(CliRunner().invoke(main, words).stdout)["shares_s"]["accumulate"]
+        words = f"estimate dgx-a100 gpt2-xl --global-batch {batch} --microbatch 1 --framework megatron-deepspeed --json".split()
+        found[batch] = json.loads(command.hwsim(*words).stdout)["shares_s"]["accumulate"]
     assert found["64"] == pytest.approx(2 * found["32"])
     assert 0 < found["64"] < 0.1  # of a step of 0.6 s
 
@@ -197,7 +181,4 @@ def test_a_gpu_with_two_slots_is_as_fast_as_the_wider_one() -> None:
       - {name: wide, between: [cpu, gpu], kind: pcie, bandwidth: 15.75 GB/s}
       - {name: narrow, between: [gpu, far], kind: pcie, bandwidth: 4 GB/s}
     """
-    mistakes = Mistakes()
-    machine = build(read_text(text), mistakes)
-    assert machine is not None
-    assert _hardware(machine, "gpu", Group(2)).inside == pytest.approx(PCIE)
+    assert _hardware(load_machine(text), "gpu", Group(2)).inside == pytest.approx(PCIE)

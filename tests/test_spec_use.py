@@ -124,7 +124,6 @@ def test_names_lead_to_files(library: Path) -> None:
         ("cpu", "gpu-a", "there is no cpu 'gpu-a' in the library", "'gpu-a' is a gpu"),
         ("gpu", "node-a", "there is no gpu 'node-a' in the library", "'node-a' is a machine"),
         ("machine", "none.yaml", "there is no file 'none.yaml'", None),
-        ("machine", "../none/of/it", "there is no file '../none/of/it'", None),
         ("machine", "a/../../x", "there is no machine 'a/../../x' in the library", "known: cluster, node-a"),
         ("machine", "", "a machine is called by name, not ''", None),
         ("machine", "a\0b", "a machine is called by name, not 'a b'", None),
@@ -294,7 +293,6 @@ def test_parts_inside_a_used_machine_are_reached(library: Path) -> None:
 def test_let_goes_to_both_files_and_says_so(library: Path) -> None:
     machine, workload, note = changed("let.nodes", 3)
     assert (machine["parts"]["node"]["count"], workload["let"]["nodes"]) == (3, 3)
-    assert note is not None
     assert note.text == "'let.nodes' is set in both the machine and the workload"
     assert changed("let.algorithm", "x")[2] is None
 
@@ -347,6 +345,5 @@ def test_values_that_are_none_are_mistakes(library: Path, value: str) -> None:
 
 def test_used_gives_the_file_as_it_is_written(library: Path) -> None:
     found = used(read_text("{use: node-a}"), "machine")
-    assert found is not None
     assert found.plain()["let"] == {"gpus": 4}
     assert used(read_text("{a: 1}"), "machine") is None

@@ -33,10 +33,8 @@ from hwsim.units import BANDWIDTH, COUNT, RATE, TIME, Bytes, Dimension, Ratio, S
         ("at least 400 1/s", 400, math.inf, RATE),
         ("9 ms .. 11 ms", 0.009, 0.011, TIME),
         ("1..3", 1, 3, COUNT),
-        ("95 % +- 1 %", 0.94, 0.96, COUNT),
         ("at  least 16 GB/s", 16e9, math.inf, BANDWIDTH),
         (8, 8, 8, COUNT),
-        ("100 +- 5 %", 95, 105, COUNT),
     ],
 )
 def test_expectations_are_bounds(text: str | int, low: float, high: float, dimension: Dimension) -> None:
@@ -77,10 +75,8 @@ def test_what_is_no_expectation_is_said(text: object, message: str) -> None:
         ("16..100:x2", (16, 32, 64)),
         ("0..32:+8", (0, 8, 16, 24, 32)),
         ("1 MB..8 MB:x2", (1e6, 2e6, 4e6, 8e6)),
-        ("10 %..30 %:+10 %", (0.1, 0.2, 0.3)),
         ("7..7", (7,)),
         ("1..2:x1.5", (1.0, 1.5)),
-        ("1 GB/s .. 3 GB/s:+1 GB/s", (1e9, 2e9, 3e9)),
     ],
 )
 def test_ranges_are_values(text: str, values: tuple[float, ...]) -> None:

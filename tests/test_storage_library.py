@@ -15,7 +15,7 @@ from hwsim.devices.arm import Seek
 from hwsim.devices.flash import Endurance
 from hwsim.devices.hdd import Hdd
 from hwsim.devices.raid import Raid
-from hwsim.devices.storage import Access, Asked, Direction
+from hwsim.devices.storage import Asked, Direction
 from hwsim.devices.volume import Volume
 from hwsim.spec import names
 from tests.test_devices import NAME
@@ -31,16 +31,6 @@ def took(name: str, direction: Direction = "read", **asked: Any) -> float:
     model, machine = library(name)
     cost: Cost = model.serve("it", direction, Asked(**asked))
     return cost.demand.alone(machine.rates())
-
-
-def test_a_hard_disk_does_about_a_hundred_random_reads_a_second() -> None:
-    assert 1 / took("d2l-hdd", size=0, times=1, access="random") == pytest.approx(100)
-    assert 1 / took("hdd-7200rpm", size=4096, times=1, access="random") == pytest.approx(100, rel=0.2)
-    assert took("hdd-7200rpm", size=4096, times=1000, access="random", depth=16) < 0.6 * took(
-        "hdd-7200rpm", size=4096, times=1000, access="random"
-    )
-    faster = [took(f"hdd-{name}rpm", size=4096, times=100, access="random") for name in ("7200", "10000", "15000")]
-    assert faster == sorted(faster, reverse=True)
 
 
 def test_short_stroking_and_the_cache_of_a_hard_disk_show_in_a_region() -> None:
@@ -63,28 +53,6 @@ def test_a_platter_gives_rate_and_size_of_its_disk() -> None:
     assert disk.rate(0.0) == pytest.approx(2 * math.pi * 0.046 * 10e6 * 120)
     assert disk.rate(1.0) == pytest.approx(disk.rate(0.0) * 21 / 46)
     assert disk.holds == pytest.approx(16 * 400_000 * math.pi * (0.046 + 0.021) * 10e6)
-
-
-@pytest.mark.parametrize(
-    ("name", "direction", "size", "access", "text"),
-    [
-        ("nvme-p3608", "write", 4096, "random", 30e-6),
-        ("nvme-p3608", "read", 1e6, "sequential", 208e-6),
-        ("ssd-s3510", "read", 1e6, "sequential", 2e-3),
-        ("hdd-7200rpm", "read", 4096, "random", 10e-3),
-        ("d2l-ssd", "read", 4096, "random", 120e-6),
-        ("d2l-hdd", "read", 4096, "random", 10e-3),
-    ],
-)
-def test_the_tables_of_latencies_are_met_within_a_fifth(
-    name: str, direction: Direction, size: float, access: Access, text: float
-) -> None:
-    assert took(name, direction, size=size, times=1, access=access) == pytest.approx(text, rel=0.2)
-
-
-def test_small_writes_to_a_qlc_drive_cost_as_much_as_64_kib() -> None:
-    small, large = (took("nvme-p5316", "write", size=size, times=10_000, access="random", depth=64) for size in (4096, 65536))
-    assert small == pytest.approx(large, rel=0.05)
 
 
 def test_a_cache_takes_writes_until_it_is_full() -> None:

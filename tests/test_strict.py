@@ -5,12 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from hwsim.cli import main
 from hwsim.functions.files import refuse_invented
 from hwsim.spec import SpecError
 from hwsim.spec.library import library_root, names
+from tests.command import hwsim
 
 BOUGHT = """
 hwsim: machine/1
@@ -90,7 +89,6 @@ def test_machines_of_the_library_are_of_the_library(name: str) -> None:
 def test_check_says_where(tmp_path: Path) -> None:
     file = tmp_path / "mine.yaml"
     file.write_text(BOUGHT.replace("count: 2}", "count: 2, sms: 500}"))
-    assert CliRunner().invoke(main, ["check", str(file)]).exit_code == 0
-    refused = CliRunner().invoke(main, ["check", "--strict-library", str(file)])
-    assert refused.exit_code == 2
+    hwsim("check", file)
+    refused = hwsim("check", "--strict-library", file, code=2)
     assert "mine.yaml:6:" in refused.stderr

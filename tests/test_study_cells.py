@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
@@ -56,13 +55,3 @@ def test_tables_hold_numbers_whose_unit_stands_above_them() -> None:
     lines = list(csv.DictReader(io.StringIO(study.to_csv())))
     assert list(lines[0])[:4] == list(headings)
     assert [lines[0][name] for name in headings] == ["1", "3.25e-06", "a", "20000000000.0"]
-
-
-def test_rows_go_on_from_a_table_with_units(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    study = found()
-    (tmp_path / "rows.csv").write_text(study.to_csv(), encoding="utf-8")
-    import hwsim.studies.point as point
-
-    monkeypatch.setattr(point, "simulate", None)  # nothing is run again
-    vary: Mapping[str, Sequence[object] | str] = dict(study.vary)
-    assert sweep(MACHINE, WORKLOAD, vary, workers=1, resume=tmp_path / "rows.csv").to_csv() == study.to_csv()

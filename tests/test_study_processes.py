@@ -6,10 +6,8 @@ import itertools
 import multiprocessing
 import os
 import signal
-import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,13 +19,6 @@ from hwsim.studies.point import Outcome
 from hwsim.studies.sweeping import sweep
 
 POINTS = [*range(1, 40), -1]  # the last is a mistake
-KILLED = """
-from multiprocessing import active_children
-from hwsim.studies.sweeping import sweep
-def listed(done, of):
-    print(*[child.pid for child in active_children()], flush=True)
-sweep("d2l-laptop", "d2l/async-loop", {"n": range(100, 4000)}, workers=3, progress=listed)
-"""  # prints the numbers of its processes at every point
 
 
 @contextmanager
@@ -53,20 +44,6 @@ def test_rows_are_the_same_one_by_one_forked_and_from_a_server(monkeypatch: pyte
         assert pool._context().get_start_method() == "forkserver"
         assert sweep("d2l-laptop", "d2l/async-loop", {"n": POINTS}, workers=2).rows == alone.rows
     assert [bool(row.error) for row in alone.rows] == [n < 0 for n in POINTS]
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="processes are forked, and found in /proc")
-def test_forked_processes_end_with_the_one_that_is_killed() -> None:
-    with subprocess.Popen([sys.executable, "-c", KILLED], stdout=subprocess.PIPE) as study:
-        assert study.stdout is not None
-        listed = study.stdout.readline()  # a point is done: all processes have been started
-        study.send_signal(signal.SIGKILL)
-    children = [int(number) for number in listed.split()]
-    assert len(children) == 3
-    until = time.monotonic() + 20
-    while any(map(_runs, children)) and time.monotonic() < until:
-        time.sleep(0.05)
-    assert [number for number in children if _runs(number)] == []
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="processes are forked, and found in /proc")

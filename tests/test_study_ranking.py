@@ -6,21 +6,18 @@ import json
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hwsim.cli import main
 from hwsim.results.interval import Interval
 from hwsim.results.work import Work
-from hwsim.spec import SpecError
-from hwsim.studies.csv_file import earlier_points
 from hwsim.studies.curves import curves
 from hwsim.studies.measures import measure
 from hwsim.studies.point import Outcome, read_source, run_point
 from hwsim.studies.ranking import differing
 from hwsim.studies.sweeping import sweep
 from hwsim.studies.table import Sweep
+from tests.command import hwsim
 
 MACHINE = """\
 hwsim: machine/1
@@ -36,7 +33,6 @@ hwsim: workload/1
 let: {flop: 10 GFLOP, dtype: fp32}
 program: {each: gpu*, do: [{compute: {flop: $flop, bytes: 1 MB, dtype: $dtype}}]}
 """
-COPY = "hwsim: workload/1\nlet: {size: 1 GB}\nprogram: [{copy: {from: cpu, to: gpu0, bytes: $size}}]\n"
 TRAINING = (
     "hwsim: workload/1\nlet: {batch: 64}\ntrain: {model: d2l-resnet-18, gpus: 2, global_batch: $batch, steps: 2, dtype: fp32}\n"
 )
@@ -70,13 +66,6 @@ def test_rows_of_equal_pace_are_alike_whatever_the_rounding() -> None:
     assert "highest FLOP/s: n=1 with 20 TFLOP/s, and 6 alike" in str(sweep(MACHINE, loop, {"n": "1..7"}, workers=1))
 
 
-def test_larger_copies_are_not_slower() -> None:
-    found = sweep(MACHINE, COPY, {"size": ["1 GB", "2 GB"]}, workers=1)
-    assert found.ranking.measure is not None
-    assert found.ranking.measure.title == "B/s"
-    assert found.speed_ups == pytest.approx((1, 1), rel=1e-3)
-
-
 BUSY = """\
 hwsim: workload/1
 let: {n: 4, t: 30 us, workers: 1}
@@ -103,21 +92,17 @@ def test_no_row_is_the_fastest_where_busy_states_different_times(points: list[tu
         assert " times as fast" not in curves(found).title
 
 
-def test_the_same_work_has_a_fastest_row() -> None:
-    assert "fastest" in str(sweep("d2l-laptop", "d2l/async-loop", {"blocking": [True, False]}, workers=1))
-
-
 def test_a_rate_that_arrivals_set_compares_nothing() -> None:
     """Both machines answer all that comes: one of them ends a little earlier, and is no faster for that."""
     asked = ("--by", "tokens/s", "--set", "workload.infer.requests=60")
     for words in (("sweep", "dgx-a100", "llama3-8b-serving", "--vary", "rate=5 1/s,10 1/s", *asked),
                   ("compare", "dgx-a100", "dgx-h100", "llama3-8b-serving", *asked)):  # fmt: skip
-        said = " ".join(CliRunner().invoke(main, words).output.split())
+        said = " ".join(hwsim(*words).output.split())
         assert "tokens/s is set by the requests that come: --by ttft_p95" in said
         assert "times as fast" not in said
         assert "highest" not in said
-    refused = CliRunner().invoke(main, ["sensitivity", "dgx-a100", "llama3-8b-serving", *asked])
-    assert (refused.exit_code, "is set by the requests that come" in refused.output) == (2, True)
+    refused = hwsim("sensitivity", "dgx-a100", "llama3-8b-serving", *asked, code=2)
+    assert "is set by the requests that come" in refused.output
 
 
 def test_a_larger_batch_of_a_training_is_compared_by_samples_a_second() -> None:
@@ -177,59 +162,30 @@ def test_work_differs_if_and_only_if_an_amount_does(found: list[float]) -> None:
         ("capacities.gpu0.compute.utilisation", "%", "highest capacities.gpu0.compute.utilisation: batch="),
     ],
 )
-def test_any_number_of_the_result_can_be_named(by: str, unit: str, best: str, tmp_path: Path) -> None:
+def test_any_number_of_the_result_can_be_named(by: str, unit: str, best: str) -> None:
     found = sweep(MACHINE, TRAINING, {"batch": [32, 256]}, by=by)
     if not best:
         assert found.ranking.measure is None
         return
-    assert found.ranking.measure is not None
     assert found.ranking.measure.unit == unit
     assert None not in found.ranking.values
     assert best in str(found)
-    table = tmp_path / "rows.csv"
-    table.write_text(found.to_csv(), encoding="utf-8")
-    assert len(earlier_points(table)) == 2
-    assert sweep(MACHINE, TRAINING, {"batch": [32, 256]}, by=by, resume=table) == found
 
 
 def test_a_number_that_a_result_does_not_have_is_refused_with_those_it_has() -> None:
-    said = CliRunner().invoke(main, ["sweep", "d2l-laptop", "d2l/async-loop", "--vary", "n=10,20", "--by", "tokens/s"])
-    assert said.exit_code == 2
+    said = hwsim("sweep", "d2l-laptop", "d2l/async-loop", "--vary", "n=10,20", "--by", "tokens/s", code=2)
     assert "the result has no number 'tokens/s'" in said.output
     assert "there are time" in said.output
 
 
-def test_an_earlier_study_without_the_number_is_run_again(tmp_path: Path) -> None:
-    table = tmp_path / "rows.csv"
-    table.write_text(sweep(MACHINE, EACH, {"dtype": ["fp32"]}).to_csv(), encoding="utf-8")
-    again = sweep(MACHINE, EACH, {"dtype": ["fp32"]}, by="busy:gpu0.compute", resume=table)
-    assert again.ranking.values[0] is not None
-
-
 def test_json_and_figure_say_the_measure(tmp_path: Path) -> None:
-    command = [
-        "sweep",
-        "d2l-laptop",
-        "d2l/async-loop",
-        "--vary",
-        "n=10,20",
-        "--set",
-        "blocking=true",
-        "--by",
-        "op_count",
-        "--json",
-    ]
-    said = CliRunner().invoke(main, [*command, "--plot", str(tmp_path / "figure.svg")])
+    command = "sweep d2l-laptop d2l/async-loop --vary n=10,20 --set blocking=true --by op_count --json --plot"
+    said = hwsim(*command.split(), tmp_path / "figure.svg")
     document, _ = json.JSONDecoder().raw_decode(said.output[said.output.index("{") :])  # what was written is said after it
     assert document["by"] == {"measure": "op_count", "title": "op_count", "best": "lowest", "why": "as asked for"}
     drawn = (tmp_path / "figure.svg").read_text(encoding="utf-8")
     assert "op_count" in drawn
     assert "set blocking=true" in drawn
-
-
-def test_a_negative_answer_for_a_file_is_still_a_mistake() -> None:
-    with pytest.raises(SpecError):
-        sweep(MACHINE, "hwsim: workload/1\nprogram: [", {"n": [1]}, by="time")
 
 
 @settings(max_examples=100, deadline=None)

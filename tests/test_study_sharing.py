@@ -136,7 +136,6 @@ def test_what_a_change_leaves_alone_is_not_done_again() -> None:
         with shared(shelf):
             runs.append(simulate(both[0].tree, both[1].tree, set=changed, expect=False))
     graphs = [run.simulated.flat.graph for run in runs]
-    assert graphs[1].blocks[0].edges is graphs[0].blocks[0].edges, "the ops are written once"
     assert runs[2].simulated.start is runs[0].simulated.start, "a run is played once"
     assert is_same(graphs[2], graphs[0])
     assert not is_same(graphs[1], graphs[0])
@@ -180,7 +179,6 @@ def test_prices_alone_run_nothing_again(monkeypatch: pytest.MonkeyPatch) -> None
     assert len(runs) == 1
     assert found[1] == run_point(*both, dear)
     assert found[0] == found[2]
-    assert found[0].fingerprint != found[1].fingerprint
 
 
 def test_a_defect_in_one_point_is_a_row(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,14 +48,11 @@ def test_exchanges_that_nobody_measured_make_a_step_unsure(tmp_path: Path) -> No
 def test_what_is_not_known_of_a_device_is_common_to_its_kernels() -> None:
     known = table().errors("infer/decode", "known")
     outside = table().errors("infer/decode", "outside")
-    assert known is not None
-    assert outside is not None
     assert outside.shared**2 >= outside.sigma**2 - known.scatter**2 - 1e-3
 
 
 def test_wider_errors_keep_their_scatter() -> None:
     errors = table().errors("infer/prefill", "known")
-    assert errors is not None
     wide = errors.widened(2.0)
     assert wide.scatter == errors.scatter
     assert wide.sigma == pytest.approx(2.0 * errors.sigma)
@@ -73,7 +70,6 @@ def test_replicas_share_the_requests_of_a_program(tmp_path: Path) -> None:
     question = {"hwsim": "plan/1", "machine": "web-server", "workload": str(shop), "vary": {"replicas": "1..8"},
                 "require": ["latency_p99 at most 20 ms"], "minimise": "power"}  # fmt: skip
     answer = plan(question)
-    assert answer.best is not None
     assert answer.best.point.replicas == 2  # 32 cores do 32,000 a second
     assert answer.best.numbers["latency_p99"].value < 0.02
 

@@ -11,18 +11,17 @@ from typing import Any, Final
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from hypothesis import assume, given, reject, settings
 from hypothesis import strategies as st
 
 from hwsim import api, ticks
-from hwsim.cli import main
 from hwsim.engine import Deadlock, simulate
 from hwsim.graph.files import save_graph
 from hwsim.graph.opgraph import OpGraph
 from hwsim.results.timeline import Timeline
 from hwsim.spec import SpecError
 from hwsim.views.explain.explanation import Explanation, explain
+from tests.command import hwsim
 from tests.strategies import graphs, networks
 from tests.stretching import assert_in_proportion, stretched, sums
 
@@ -168,7 +167,6 @@ def test_sums_agree_at_any_length(graph: OpGraph, power: int) -> None:
 # ---- front doors and commands ----
 
 HOUR = 3600 * ticks.FEMTO
-YEAR = 365 * 86400.0
 
 
 def workload(**keys: Any) -> dict[str, Any]:
@@ -195,20 +193,6 @@ def test_a_long_loop_takes_as_long_as_its_iterations(times: int, each: str, hour
     found = api.simulate("d2l-laptop", loop(times, busy("cpu", each)))
     assert found.timeline.makespan_fs == round(hours * 3600) * ticks.FEMTO
     assert {each.capacity: each.busy_fs for each in found.usage}["cpu.cores"] == found.timeline.makespan_fs
-
-
-@pytest.mark.parametrize("hours", [2.0, 2.57, 4.0, 1000.0])
-def test_explain_adds_up_long_ops(hours: float) -> None:
-    ops = [busy(device, f"{hours} h") for device in ("gpu0", "gpu1")]
-    run = api.simulate("d2l-4gpu-pcie", workload(program=[*ops, {"wait": "all"}]))
-    [each] = [each for each in explained(run).activities if each.sort == "busy"]
-    assert (each.busy_fs, each.work_fs, each.path_fs) == (hours * HOUR, 2 * hours * HOUR, hours * HOUR)
-
-
-def test_work_added_up_over_devices_may_be_longer_than_the_run() -> None:
-    run = api.simulate("d2l-4gpu-pcie", workload(program={"each": "gpu*", "do": [{"busy": {"time": "3000 s"}}]}))
-    [each] = [each for each in explained(run).activities if each.sort == "busy"]
-    assert (each.busy_fs, each.work_fs) == (3000 * ticks.FEMTO, 12_000 * ticks.FEMTO)
 
 
 def test_a_job_starts_late(tmp_path: Path) -> None:
@@ -285,8 +269,7 @@ def test_a_time_too_long_is_refused_at_its_line(tmp_path: Path, machine: str, op
     path = tmp_path / "long.yaml"
     path.write_text(TOO_LONG.replace("OP", op), encoding="utf-8")
     verb, *options = command.split()
-    found = CliRunner().invoke(main, [verb, machine, str(path), *options])
-    assert found.exit_code == 2
+    found = hwsim(verb, machine, path, *options, code=2)
     assert re.match(rf"{re.escape(str(path))}:4:\d+: {re.escape(said)}", found.output)
     assert "Traceback" not in found.output
 
@@ -331,17 +314,6 @@ def test_every_front_door_is_sound_beyond_the_limit(name: str) -> None:
     run = api.simulate(machine, workload(**keys))
     assert run.timeline.makespan_fs > ticks.LARGEST
     assert_sound(run)
-
-
-def test_a_training_of_steps_that_take_days() -> None:
-    low = api.prepare("dgx-h100", workload(train={"model": SMALL, "global_batch": 64, "tokens": 1e15}))
-    base, longer = (api.simulate(low.machine, stretched(low.graph, power), expect=False) for power in (0, 28))
-    [short], [long] = base.trainings, longer.trainings
-    assert_sound(longer)
-    assert long.step_s == pytest.approx(2**28 * short.step_s, rel=1e-9)
-    assert long.days == pytest.approx(2**28 * short.days, rel=1e-9)
-    for one, other in zip(short.stages, long.stages, strict=True):
-        assert (one.computing, one.exposed, one.bubble) == pytest.approx((other.computing, other.exposed, other.bubble), abs=1e-9)
 
 
 def library_pairs() -> list[tuple[str, str]]:

@@ -7,6 +7,7 @@ import math
 from typing import Any, Final
 
 import pytest
+import yaml
 
 from hwsim import api
 from hwsim.failures import renewal
@@ -16,40 +17,29 @@ from hwsim.spec import SpecError
 from hwsim.views import FIGURES
 
 MODEL: Final = {"kind": "transformer", "layers": 8, "hidden": 2048, "heads": 16, "ffn": 8192, "vocab": 32000, "sequence": 2048}
-MACHINE: Final[dict[str, Any]] = {
-    "hwsim": "machine/1",
-    "name": "nodes",
-    "class": "ideal",
-    "parts": {
-        "node": {
-            "kind": "machine",
-            "count": 2,
-            "parts": {
-                "cpu": {
-                    "kind": "cpu", "cores": 32, "flop": {"fp32": "1 TFLOP/s"},
-                    "memory": {"bandwidth": "200 GB/s", "size": "512 GB"},
-                },
-                "gpu": {
-                    "kind": "gpu", "count": 4, "flop": {"bf16": "300 TFLOP/s", "fp32": "20 TFLOP/s"},
-                    "memory": {"bandwidth": "1500 GB/s", "size": "80 GB"},
-                },
-                "nvs": {"kind": "switch"},
-                "nic": {"kind": "nic", "bandwidth": "10 GB/s"},
-            },
-            "links": [
-                {"name": "inner", "between": ["gpu*", "nvs"], "kind": "direct", "bandwidth": "200 GB/s"},
-                {"name": "slots", "between": ["cpu", "gpu*"], "kind": "direct", "bandwidth": "20 GB/s"},
-                {"name": "card", "between": ["cpu", "nic"], "kind": "direct", "bandwidth": "40 GB/s"},
-            ],
-        },
-        "leaf": {"kind": "switch"},
-        "store": {"kind": "filesystem", "bandwidth": "4 GB/s"},
-    },
-    "links": [
-        {"name": "fabric", "between": ["node*.nic", "leaf"], "kind": "direct", "bandwidth": "10 GB/s"},
-        {"name": "storage", "between": ["leaf", "store"], "kind": "direct", "bandwidth": "100 GB/s"},
-    ],
-}  # fmt: skip
+MACHINE: Final[dict[str, Any]] = yaml.safe_load("""
+hwsim: machine/1
+name: nodes
+class: ideal
+parts:
+  node:
+    kind: machine
+    count: 2
+    parts:
+      cpu: {kind: cpu, cores: 32, flop: {fp32: 1 TFLOP/s}, memory: {bandwidth: 200 GB/s, size: 512 GB}}
+      gpu: {kind: gpu, count: 4, flop: {bf16: 300 TFLOP/s, fp32: 20 TFLOP/s}, memory: {bandwidth: 1500 GB/s, size: 80 GB}}
+      nvs: {kind: switch}
+      nic: {kind: nic, bandwidth: 10 GB/s}
+    links:
+      - {name: inner, between: [gpu*, nvs], kind: direct, bandwidth: 200 GB/s}
+      - {name: slots, between: [cpu, gpu*], kind: direct, bandwidth: 20 GB/s}
+      - {name: card, between: [cpu, nic], kind: direct, bandwidth: 40 GB/s}
+  leaf: {kind: switch}
+  store: {kind: filesystem, bandwidth: 4 GB/s}
+links:
+  - {name: fabric, between: [node*.nic, leaf], kind: direct, bandwidth: 10 GB/s}
+  - {name: storage, between: [leaf, store], kind: direct, bandwidth: 100 GB/s}
+""")
 
 
 def machine(**store: Any) -> dict[str, Any]:
@@ -106,7 +96,6 @@ def test_checkpoints_among_the_steps_take_their_time(parallel: dict[str, Any]) -
     written = [label for label in runs[1].timeline.flat.graph.labels if label.name == "checkpoint"]
     assert len(written) == 1
     saved = runs[1].trainings[0].saved
-    assert saved is not None
     assert saved.steps == 2
     assert runs[1].makespan_s == pytest.approx(runs[0].makespan_s + 3 * saved.stop_s, rel=0.05)
     assert runs[1].trainings[0].saving_days == 0.0  # its length is not given
@@ -156,7 +145,6 @@ def test_days_with_failures_are_those_of_the_formula() -> None:
     """A failure every 11.8 h; 7.5 GB in 1.9 s."""
     training = trained({"every": "auto"}, tokens=1e12, failures=RATES)
     left, saved = training.failing, training.saved
-    assert left is not None and saved is not None  # noqa: PT018
     assert left.job.mtbf_s / 3600 == pytest.approx(1 / (8 / 100 + 2 / 400))
     expected = renewal(left.job.mtbf_s, saved.every_s, saved.stop_s, left.goodput.down_s)
     assert left.goodput.share == pytest.approx(expected, rel=1e-4)
@@ -172,7 +160,6 @@ def test_days_with_failures_are_those_of_the_formula() -> None:
 
 def test_the_interval_is_whole_steps() -> None:
     training = trained({"every": "auto"}, tokens=1e12, failures=RATES)
-    assert training.saved is not None
     assert training.saved.every_s == training.saved.steps * training.step_s
     assert saved({"every": "10 min"}, tokens=1e12, failures=RATES).every_s == pytest.approx(600.0, rel=0.01)
 
@@ -181,7 +168,6 @@ def test_copies_in_memory_leave_more() -> None:
     saved = {"every": "auto", "bytes": "400 GB"}
     memory = {"survives": "90 %", "write": "1 s", "load": "1 s"}
     without, with_copies = (trained({**saved, **more}, tokens=1e12, failures=RATES).failing for more in ({}, {"memory": memory}))
-    assert without is not None and with_copies is not None  # noqa: PT018
     assert with_copies.goodput.share > without.goodput.share
     assert 0 < with_copies.goodput.near_every_s < with_copies.goodput.every_s
 
@@ -311,7 +297,6 @@ def test_a_write_beside_a_job_that_reads_is_as_the_writes_of_its_nodes_one_by_on
         for job in (train, {"program": writes})
     )
     beside = trained.trainings[0].saved
-    assert beside is not None
     assert beside.write_s == pytest.approx(seconds, rel=1e-3)
     assert max(row.end_s for row in written.ops if row.name == "part") == pytest.approx(seconds, rel=1e-3)
 
@@ -328,7 +313,6 @@ def test_a_figure_has_a_bar_for_each_loss_and_the_longest_is_in_its_title() -> N
              "checkpoint": {"every": "auto"}}  # fmt: skip
     run = api.simulate(machine(), {"hwsim": "workload/1", "name": "a training", "train": train})
     failing = run.trainings[0].failing
-    assert failing is not None
     lost, causes = (sorted(each, key=lambda name: -each[name]) for each in (failing.goodput.lost, failing.goodput.by_cause))
     drawn = b"".join(FIGURES["failures"](run, ".svg")).decode()
     places = [[drawn.index(name) for name in names] for names in (lost, causes)]

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
 
 import hwsim
-from hwsim.cli import main
+from hwsim.api import simulated
 from hwsim.results.differences import replicas_differ
 from hwsim.spec import SpecError
 from hwsim.views.summary.each import each_op
 from hwsim.views.summary.say import summary
+from tests import command
 
 MODEL = {"layers": 4, "hidden": 1024, "heads": 8, "vocab": 32000, "sequence": 1024, "positions": "rotary", "bias": False}
 SMALL = "{layers: 4, hidden: 1024, heads: 8, vocab: 32000, sequence: 1024, positions: rotary, bias: false}"
@@ -36,21 +35,10 @@ def training(**keys: Any) -> dict[str, Any]:
     return {"hwsim": "workload/1", "train": {"model": MODEL, "global_batch": 16, **keys}}
 
 
-def cli(*arguments: object) -> Result:
-    return CliRunner().invoke(main, [str(each) for each in arguments])
-
-
 def written(folder: Path, text: str, name: str = "train.yaml") -> Path:
     path = folder / name
     path.write_text(text, encoding="utf-8")
     return path
-
-
-def run_of(machine: Any, workload: Any, **keys: Any) -> hwsim.Run:
-    try:
-        return hwsim.simulate(machine, workload, **keys)
-    except hwsim.OutOfMemory as failed:
-        return failed.run
 
 
 # ---- what needs no machine is found without one ----
@@ -72,8 +60,7 @@ def run_of(machine: Any, workload: Any, **keys: Any) -> hwsim.Run:
     ],
 )
 def test_check_finds_what_is_wrong_in_a_training(tmp_path: Path, keys: str, said: list[str]) -> None:
-    found = cli("check", written(tmp_path, f"hwsim: workload/1\ntrain:\n  {keys}\n"))
-    assert found.exit_code == 2
+    found = command.hwsim("check", written(tmp_path, f"hwsim: workload/1\ntrain:\n  {keys}\n"), code=2)
     for each in said:
         assert f"train.yaml:{each}" in found.output, found.output
 
@@ -96,21 +83,18 @@ def test_a_key_that_would_do_nothing_is_a_mistake_where_it_stands(tmp_path: Path
         hwsim.simulate("dgx-h100", written(tmp_path, text))
     [mistake] = caught.value.mistakes
     assert said in mistake.message
-    assert mistake.place is not None
     assert (mistake.place.line, mistake.place.column) == (5, 3)
 
 
 def test_a_machine_without_gpus_is_said_where_the_training_stands(tmp_path: Path) -> None:
     text = f"hwsim: workload/1\nname: small\ntrain:\n  model: {SMALL}\n  global_batch: 16\n"
-    found = cli("simulate", "d2l-laptop", written(tmp_path, text))
-    assert found.exit_code == 2
+    found = command.hwsim("simulate", "d2l-laptop", written(tmp_path, text), code=2)
     assert "train.yaml:3:1: no device is named: a model is trained on GPUs, and laptop of the d2l text has none" in found.output
     assert "cpu*" not in found.output
 
 
 def test_what_does_not_fit_is_said_in_one_unit() -> None:
-    found = cli("estimate", "dgx-h100", "llama-3-70b", "--tp", "8", "--global-batch", "64")
-    assert found.exit_code == 3
+    found = command.hwsim("estimate", "dgx-h100", "llama-3-70b", "--tp", "8", "--global-batch", "64", code=3)
     assert "186 GB of 85.5 GB, on a GPU of stage 0: does not fit by 100 GB" in found.output
 
 
@@ -138,27 +122,25 @@ def test_another_run_is_not_that_of_all_copies() -> None:
 def test_fold_check_compares_the_copies_of_a_training(tmp_path: Path) -> None:
     machine = written(tmp_path, CLUSTER, "two.yaml")
     workload = written(tmp_path, f"hwsim: workload/1\ntrain: {{model: {SMALL}, global_batch: 32, sharding: zero-3}}\n")
-    found = cli("simulate", machine, workload, "--fold-check", "--quiet")
-    assert found.exit_code == 0
+    found = command.hwsim("simulate", machine, workload, "--fold-check", "--quiet")
     assert "ops of 16 replicas are those of the" in found.output
 
 
 def test_fold_check_of_what_is_not_folded_ends_with_a_word(tmp_path: Path) -> None:
     workload = written(tmp_path, f"hwsim: workload/1\ntrain: {{model: {SMALL}, global_batch: 32, parallel: {{tp: 8}}}}\n")
-    found = cli("simulate", "dgx-h100", workload, "--fold-check", "--quiet")
+    found = command.hwsim("simulate", "dgx-h100", workload, "--fold-check", "--quiet")
     assert "fold check: nothing is folded\n" in found.output
 
 
 def test_ranks_of_a_training_cannot_be_asked_for_and_it_says_why(tmp_path: Path) -> None:
     workload = written(tmp_path, f"hwsim: workload/1\ntrain: {{model: {SMALL}, global_batch: 32}}\n")
-    found = cli("simulate", "dgx-h100", workload, "--json", "--ops", "--rank", 9)
-    assert found.exit_code == 2
+    found = command.hwsim("simulate", "dgx-h100", workload, "--json", "--ops", "--rank", 9, code=2)
     assert "a training has no ranks" in found.output
 
 
 def test_the_rate_of_an_op_is_the_same_folded_or_not(tmp_path: Path) -> None:
     workload = written(tmp_path, LARGE)
-    few, many = (run_of("scale/rail-fat-tree", workload, set=RAILS, fold=fold) for fold in ("always", "never"))
+    few, many = (simulated("scale/rail-fat-tree", workload, set=RAILS, fold=fold) for fold in ("always", "never"))
     rows = [{each.name: each for each in each_op(run.timeline)} for run in (few, many)]
     for name, rate in (("send activations", "36.3 GB/s"), ("send gradients back", "34.1 GB/s")):  # some beside gradients
         assert rows[0][name].rate == rows[1][name].rate == rate
@@ -197,17 +179,3 @@ def test_what_a_training_is_worth_by_hand(gpus: int, tp: int) -> None:
     late = {"learn": {"start": "2 s", "train": train}}
     later = hwsim.simulate("dgx-h100", {"hwsim": "workload/1", "jobs": late}, interval=False).trainings[0]
     assert (later.first_s, later.step_s, later.mfu) == pytest.approx((plain.first_s, plain.step_s, plain.mfu), rel=1e-9)
-
-
-def test_a_training_beside_a_service_has_its_step(tmp_path: Path) -> None:
-    alone = hwsim.simulate("dgx-h100", training(gpus=4, parallel={"tp": 4})).trainings[0]
-    learn = {"device": "gpu0..3", "train": training(parallel={"tp": 4})["train"]}
-    chat = {"device": "gpu4", "infer": {"model": MODEL, "requests": 3, "output": 3}}
-    run = hwsim.simulate("dgx-h100", {"hwsim": "workload/1", "jobs": {"learn": learn, "chat": chat}})
-    [found] = run.trainings
-    assert found.name == "learn"
-    assert found.step_s == pytest.approx(alone.step_s, rel=1e-6)
-    assert found.mfu == pytest.approx(alone.mfu, rel=1e-6)
-    assert found.exposed == pytest.approx(alone.exposed, rel=1e-6)
-    document = json.loads(json.dumps(run.to_json()))
-    assert [each["name"] for each in document["trainings"]] == ["learn"]

@@ -8,15 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 import hwsim
 from hwsim.api import load_machine
-from hwsim.cli.estimate import command
 from hwsim.families.training.results import Training
 from hwsim.machine import Machine
 from hwsim.models import ParallelPlan, Transformer, cluster_of, estimate, load_framework
 from hwsim.spec import SpecError
+from tests import command
 
 SMALL: dict[str, Any] = {"layers": 8, "hidden": 2048, "heads": 16, "vocab": 32000, "sequence": 1024, "ffn": 8192}
 FAST, SLOW, OLD = "h100-sxm", "a100-sxm-80gb", "v100-sxm2-32gb"
@@ -135,8 +134,7 @@ def test_what_computes_nothing_is_refused_wherever_it_stands(both: Machine) -> N
 def test_an_estimate_of_mixed_gpus_is_refused_with_what_to_do(tmp_path: Path) -> None:
     file = tmp_path / "both.yaml"
     file.write_text(BOTH)
-    said = CliRunner().invoke(command, [str(file), "gpt2-xl", "--global-batch", "32"])
-    assert said.exit_code == 2
+    said = command.hwsim("estimate", file, "gpt2-xl", "--global-batch", "32", code=2)
     assert "not all of one kind: h0.gpu0 is another than a0.gpu0" in said.output
     assert "hwsim simulate" in said.output
 

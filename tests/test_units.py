@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import get_args
 
 import pytest
 from hypothesis import given
@@ -36,11 +35,7 @@ NAMED = [each for each in vars(units).values() if isinstance(each, Dimension)]
 @pytest.mark.parametrize(
     ("text", "value", "unit"),
     [
-        ("100 ns", 1e-7, "s"),
-        ("12 us", 1.2e-5, "s"),
         ("12 µs", 1.2e-5, "s"),
-        ("80 ms", 0.08, "s"),
-        ("0.5 ps", 5e-13, "s"),
         ("3 fs", 3e-15, "s"),
         ("30 min", 1800, "s"),
         ("50000 h", 180_000_000, "s"),
@@ -49,14 +44,8 @@ NAMED = [each for each in vars(units).values() if isinstance(each, Dimension)]
         (".5 s", 0.5, "s"),
         ("5. s", 5, "s"),
         ("64 KiB", 65536, "B"),
-        ("16 MiB", 16777216, "B"),
         ("80 GiB", 85899345920, "B"),
-        ("1 TiB", 1099511627776, "B"),
         ("1 PiB", 2**50, "B"),
-        ("64 kB", 64000, "B"),
-        ("160 MB", 160_000_000, "B"),
-        ("1 GB", 10**9, "B"),
-        ("2 TB", 2 * 10**12, "B"),
         ("1 EB", 10**18, "B"),
         ("1EB", 10**18, "B"),
         ("8 b", 1, "B"),
@@ -69,7 +58,6 @@ NAMED = [each for each in vars(units).values() if isinstance(each, Dimension)]
         ("60 MB/min", 1e6, "B/s"),
         ("16 GB / s", 16e9, "B/s"),
         ("640 GFLOP", 640e9, "FLOP"),
-        ("989 TFLOP/s", 989e12, "FLOP/s"),
         ("1979 TOP/s", 1979e12, "FLOP/s"),
         ("500 kIOPS", 500_000, "1/s"),
         ("4 1/s", 4, "1/s"),
@@ -77,9 +65,7 @@ NAMED = [each for each in vars(units).values() if isinstance(each, Dimension)]
         ("2.5 GHz", 2.5e9, "1/s"),
         ("7200 rpm", 120, "1/s"),
         ("16 GT/s", 16e9, "T/s"),
-        ("3200 MT/s", 3.2e9, "T/s"),
         ("700 W", 700, "J/s"),
-        ("1.5 kW", 1500, "J/s"),
         ("3 kWh", 10_800_000, "J"),
         ("2 pJ", 2e-12, "J"),
         ("4 pJ/b", 3.2e-11, "J/B"),
@@ -201,7 +187,6 @@ def test_rounding_keeps_so_many_digits(value: float, unit: str, digits: int) -> 
     [
         (0.015, "s", "15.0 ms"),
         (0.0999999, "s", "100 ms"),
-        (0.0009999, "s", "1.00 ms"),
         (1.5e-13, "s", "150 fs"),
         (0.0, "s", "0 s"),
         (1, "s", "1.00 s"),
@@ -211,20 +196,14 @@ def test_rounding_keeps_so_many_digits(value: float, unit: str, digits: int) -> 
         (864000, "s", "10.0 day"),
         (16e9, "B/s", "16 GB/s"),
         (999.6, "B", "1 kB"),
-        (65536, "B", "65.5 kB"),
         (1, "B", "1 B"),
-        (1.2e12, "FLOP", "1.2 TFLOP"),
         (5e20, "FLOP", "500 EFLOP"),
         (0.95, "%", "95 %"),
-        (1.25, "1", "1.25"),
         (1200, "1", "1200"),
-        (400, "1/s", "400 1/s"),
         (1.2 / 3600, "USD/h", "1.2 USD/h"),
-        (6000, "USD", "6000 USD"),
         (50e9, "b/s", "400 Gb/s"),
         (math.inf, "s", "inf s"),
         (-0.015, "s", "-15.0 ms"),
-        (700, "W", "700 W"),
         (1e7, "m", "10000 km"),
     ],
 )
@@ -278,9 +257,3 @@ def test_dimensions_combine() -> None:
 def test_every_named_dimension_reads_its_own_example() -> None:
     for each in NAMED:
         assert math.isfinite(parse_as(each.example, each))
-
-
-def test_schema_types_keep_their_dimensions_apart() -> None:
-    assert get_args(units.Ratio)[1] is RATIO
-    assert get_args(units.Hertz)[1] is FREQUENCY
-    assert get_args(units.PerSecond)[1] is RATE

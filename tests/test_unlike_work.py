@@ -25,33 +25,20 @@ from hwsim.studies.ranking import differing
 
 MACHINE = "dgx-h100"
 TRAIN = {"model": "d2l-resnet-18", "gpus": 2, "global_batch": "$batch", "steps": "$steps", "dtype": "fp32"}
-WORKLOADS: dict[str, dict[str, Any]] = {
-    "bytes": {"let": {"n": 1}, "program": [{"copy": {"from": "cpu0", "to": "gpu0", "bytes": "$n * 1 GB"}}, {"wait": "all"}]},
-    "times": {"let": {"n": 1}, "program": [{"repeat": {"times": "$n", "do": [{"busy": {"device": "cpu0", "time": "1 ms"}}]}}]},
-    "flop": {
-        "let": {"n": 1},
-        "program": [{"matmul": {"device": "gpu0", "m": "$n * 1024", "n": 1024, "k": 1024, "dtype": "bf16"}}],
-    },
-    "steps": {"let": {"n": 1}, "train": {**TRAIN, "global_batch": 64, "steps": "$n * 2"}},
-    "batch": {"let": {"n": 1}, "train": {**TRAIN, "global_batch": "$n * 64", "steps": 2}},
-    "requests": {"let": {"n": 1}, "infer": {"model": "llama-3-8b", "requests": "$n * 4", "prompt": 100, "output": 10}},
-    "tokens": {"let": {"n": 1}, "infer": {"model": "llama-3-8b", "requests": 8, "prompt": 100, "output": "$n * 10"}},
-    "arrivals": {
-        "let": {"n": 1},
-        "infer": {
-            "model": "llama-3-8b",
-            "arrivals": {"poisson": "10 1/s"},
-            "requests": "$n * 4",
-            "prompt": 100,
-            "output": 10,
-        },
-    },
-    "asked": {
-        "let": {"n": 1},
-        "services": {"shop": {"device": "cpu0", "arrivals": {"poisson": "$n * 10 1/s"}, "request": [{"busy": {"time": "1 ms"}}]}},
-        "requests": 40,
-    },
+SERVED: dict[str, Any] = {"model": "llama-3-8b", "prompt": 100, "output": 10}
+SHOP = {"device": "cpu0", "arrivals": {"poisson": "$n * 10 1/s"}, "request": [{"busy": {"time": "1 ms"}}]}
+VARIED: dict[str, dict[str, Any]] = {
+    "bytes": {"program": [{"copy": {"from": "cpu0", "to": "gpu0", "bytes": "$n * 1 GB"}}, {"wait": "all"}]},
+    "times": {"program": [{"repeat": {"times": "$n", "do": [{"busy": {"device": "cpu0", "time": "1 ms"}}]}}]},
+    "flop": {"program": [{"matmul": {"device": "gpu0", "m": "$n * 1024", "n": 1024, "k": 1024, "dtype": "bf16"}}]},
+    "steps": {"train": {**TRAIN, "global_batch": 64, "steps": "$n * 2"}},
+    "batch": {"train": {**TRAIN, "global_batch": "$n * 64", "steps": 2}},
+    "requests": {"infer": {**SERVED, "requests": "$n * 4"}},
+    "tokens": {"infer": {**SERVED, "requests": 8, "output": "$n * 10"}},
+    "arrivals": {"infer": {**SERVED, "arrivals": {"poisson": "10 1/s"}, "requests": "$n * 4"}},
+    "asked": {"services": {"shop": SHOP}, "requests": 40},
 }
+WORKLOADS = {name: {"let": {"n": 1}, **keys} for name, keys in VARIED.items()}
 CLAIMS = ("times as fast", "fastest", "lowest time", "for sure", "95 % sure")
 
 
@@ -78,7 +65,6 @@ def test_the_refusal_has_its_place() -> None:
     with pytest.raises(SpecError, match="different amounts of work") as refused:
         plan(read_question(question))
     place = refused.value.mistakes[0].place
-    assert place is not None
     assert (place.line, place.column) == (5, 11)
 
 
@@ -86,15 +72,7 @@ def test_the_same_work_in_less_time_is_faster() -> None:
     workload = {"hwsim": "workload/1", "let": {"n": 1}, "program": WORKLOADS["bytes"]["program"]}
     links = {"machine.links.uplink.lanes": [8, 16]}
     answer = plan({"machine": MACHINE, "workload": workload, "vary": links, "minimise": "time"})
-    assert answer.best is not None
     assert dict(answer.best.point.values) == {"machine.links.uplink.lanes": 16}
-
-
-def test_two_machines_at_the_same_arrivals_are_no_faster_by_when_the_last_request_ends() -> None:
-    few = {"workload.infer.requests": 40}
-    both = compare(("dgx-a100", "dgx-h100"), ("llama3-8b-serving",) * 2, set=few, by="time", attribute=False)
-    assert "times as fast" not in str(both)
-    assert "--by ttft_p95" in both.why
 
 
 def test_whole_trainings_of_other_lengths_and_rents_of_other_runs_are_unlike() -> None:
@@ -133,7 +111,6 @@ def test_layouts_that_serve_all_at_once_are_told_apart_by_no_less_than_such_serv
     answer = plan(question)
     assert "worse for sure" not in str(answer)
     if minimise != "energy":
-        assert answer.best is not None
         assert answer.best.numbers["tokens_per_s"].half > 0.1
         assert answer.best.numbers[minimise].half > answer.best.numbers["cost"].half
 

@@ -6,21 +6,18 @@ import re
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hwsim.cli import main
 from hwsim.demand import Choice
 from hwsim.formats import format_change, format_share
 from hwsim.spec import did_you_mean
 from hwsim.studies.sweeping import sweep
+from tests.command import hwsim
 
 
 def ran(*words: str, code: int = 0) -> str:
-    said = CliRunner().invoke(main, list(words))
-    assert said.exit_code == code, said.output
-    return " ".join(said.output.split())
+    return " ".join(hwsim(*words, code=code).output.split())
 
 
 @given(st.floats(-1, 1e6))
@@ -88,10 +85,6 @@ def test_a_reason_begins_with_what_is_wrong_and_is_not_cut() -> None:
     text = str(sweep("dgx-h100", "llama3-8b-serving", {"rate": [10]}, workers=1))
     assert "failed: 10 has no unit: a rate is needed" in text
     assert "such as '10 1/s' (at llama3-8b-serving.yaml:12:23)" in " ".join(text.split())
-
-
-def test_the_time_of_several_steps_says_so() -> None:
-    assert re.search(r"time 1\d\d ms for 3 steps", ran("simulate", "p3.16xlarge", "d2l/multi-gpu-resnet18", "--no-expect"))
 
 
 def test_an_axis_of_sizes_keeps_their_units(tmp_path: Path) -> None:

@@ -1,14 +1,17 @@
-"""Mistakes in workload files: all at once, each with its place and a hint."""
+"""Mistakes in workload files, all at once with place and hint; what `hwsim check` says without a machine, what a run warns of."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+import hwsim
+from hwsim.api import prepare
 from hwsim.engine import simulate
 from hwsim.graph.opgraph import OpGraph
-from hwsim.machine import Machine, build
-from hwsim.spec import Mistakes, SpecError, read_text
-from hwsim.workload import NeverArrives, lower, read_workload
+from hwsim.spec import Mistakes, SpecError, find, names, read, read_text
+from hwsim.workload import check_statements, read_workload, suspicions
 
 MACHINE = """
 hwsim: machine/1
@@ -19,20 +22,8 @@ parts:
 """
 
 
-def machine() -> Machine:
-    mistakes = Mistakes()
-    found = build(read_text(MACHINE), mistakes)
-    mistakes.raise_if_any()
-    assert found is not None
-    return found
-
-
 def load(text: str) -> OpGraph:
-    mistakes = Mistakes()
-    workload = read_workload(read_text(f"hwsim: workload/1\n{text}", "w.yaml"), mistakes)
-    mistakes.raise_if_any()
-    assert workload is not None
-    return lower(workload, machine(), mistakes)
+    return prepare(MACHINE, read_text(f"hwsim: workload/1\n{text}", "w.yaml")).graph
 
 
 OP = "busy: {name: a, device: cpu, time: 1 s, updates: x}"
@@ -45,8 +36,6 @@ OP = "busy: {name: a, device: cpu, time: 1 s, updates: x}"
         ("name: nothing", "hwsim", "this one has none of them", ""),
         ("program: [{matmull: {m: 1}}]", "matmull", "no op or statement 'matmull'", "did you mean 'matmul'"),
         ("program: [{each: gpu*, do: []}]", "{each", "a statement is one key", "a program for each device is `program"),
-        ("program: [{each: {count: 4}}]", "each", "no op or statement 'each'", "a program for each device is `program"),
-        ("program: [{wate: all}]", "wate", "no op or statement 'wate'", "did you mean 'wait'"),
         ("program: [wait]", "wait", "a statement is a mapping", ""),
         (f"program: [{{{OP}, wait: all}}]", "{busy", "not 'busy', 'wait' together", "begin each statement"),
         ("program: [{busy: {device: cpu, time: 1 s, quue: x}}]", "quue", "unknown key 'quue'", "did you mean 'queue'"),
@@ -64,14 +53,11 @@ OP = "busy: {name: a, device: cpu, time: 1 s, updates: x}"
             "no repeat holds both",
             "",
         ),
-        ("program: [{busy: {device: cpu, time: 1 s, after: c}}]", "c}", "no op called 'c'", "known: busy"),
         (f"program: [{{repeat: {{times: -1, do: [{{{OP}}}]}}}}]", "-1", "-1 cannot be negative", ""),
         (f"program: [{{repeat: {{times: 1.5, do: [{{{OP}}}]}}}}]", "1.5", "1.5 is not a whole number", ""),
         (f"program: [{{repeat: {{do: [{{{OP}}}]}}}}]", "{do", "'times' is missing", ""),
         ("program: {each: [], do: []}", "[], do", "names nothing", "such as each"),
-        ("program: {each: gpux*, do: []}", "gpux", "gpux", "did you mean 'gpu"),
         ("program: [{busy: {device: $self, time: 1 s}}]", "$self", "only under `each`", ""),
-        ("runtime: {dispach: 1 us}\nprogram: []", "dispach", "unknown key 'dispach'", "did you mean 'dispatch'"),
         ("runtime: {queue_depth: 0}\nprogram: []", "0}", "0", ""),
     ],
 )
@@ -80,7 +66,6 @@ def test_a_mistake_has_a_place_and_a_hint(text: str, caret: str, message: str, h
         load(text)
     [mistake] = caught.value.mistakes
     place = mistake.place
-    assert place is not None
     assert f"hwsim: workload/1\n{text}".splitlines()[place.line - 1][place.column - 1 :].startswith(caret)
     assert (mistake.hint or "").startswith(hint)
 
@@ -114,18 +99,17 @@ programs:
   p: [{{barrier: sync}}, {{barrier: sync}}]
   q: [{{repeat: {{times: {times}, do: [{{barrier: sync}}]}}}}]
 """
-    with pytest.raises(NeverArrives, match=f"program '{missing}' comes to the barrier 'sync'") as caught:
+    with pytest.raises(SpecError, match=f"program '{missing}' comes to the barrier 'sync'") as caught:
         load(text)
     assert [str(each.place) for each in caught.value.mistakes] == [f"w.yaml:{'5:42' if missing == 'q' else '4:17'}"]
 
 
 def test_crossed_barriers_are_named_with_their_programs_and_a_line() -> None:
-    with pytest.raises(NeverArrives) as caught:
+    with pytest.raises(SpecError) as caught:
         load("programs:\n  p: [{barrier: m}, {barrier: n}]\n  q: [{barrier: n}, {barrier: m}]")
     [mistake] = caught.value.mistakes
     assert "'q' comes to 'n' before 'm'" in mistake.message
     assert "'p' comes to 'm' before 'n'" in mistake.message
-    assert mistake.place is not None
     assert mistake.place.line in (3, 4)
 
 
@@ -133,7 +117,7 @@ def test_crossed_barriers_are_named_with_their_programs_and_a_line() -> None:
 def test_three_programs_whose_barriers_make_a_circle_are_all_named(times: int) -> None:
     loops = [f"{who}: [{{repeat: {{times: {times}, do: [{{barrier: {one}}}, {{barrier: {two}}}]}}}}]"
              for who, one, two in (("p", "x", "y"), ("q", "y", "z"), ("r", "z", "x"))]  # fmt: skip
-    with pytest.raises(NeverArrives, match="crossed barriers") as caught:
+    with pytest.raises(SpecError, match="crossed barriers") as caught:
         load("programs:\n  " + "\n  ".join(loops))
     assert all(f"'{each}'" in str(caught.value) for each in ("p", "q", "r", "x", "y", "z"))
 
@@ -142,3 +126,105 @@ def test_barriers_in_one_order_finish_whatever_stands_between_them() -> None:
     busy = "{busy: {device: cpu, time: 1 s}}"
     first, second = f"{{barrier: m}}, {busy}, {{barrier: n}}, {{barrier: m}}", "{barrier: m}, {barrier: n}, {barrier: m}"
     assert simulate(load(f"programs:\n  p: [{first}]\n  q: [{second}]")).makespan_fs == 10**15
+
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def said(text: str) -> list[str]:
+    mistakes = Mistakes()
+    workload = read_workload(read("hwsim: workload/1\n" + text), mistakes)
+    assert workload is not None
+    check_statements(workload, mistakes)
+    try:
+        mistakes.raise_if_any()
+    except SpecError as error:
+        return [each.message for each in error.mistakes]
+    return []
+
+
+def warned(text: str) -> tuple[str, ...]:
+    workload = read_workload(read("hwsim: workload/1\n" + text), Mistakes())
+    assert workload is not None
+    return tuple(each.text for each in suspicions(workload))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("program: [{mathmul: {m: 2}}]", "there is no op or statement 'mathmul'"),
+        ("program: [{repeat: {times: 2, do: [{busy: {time: 3 MB}}]}}]", "'3 MB' is a size, but a time is needed here"),
+        ("program: [{busy: {time: 1 s}}, {wait: nothing}]", "there is no op or value called 'nothing'"),
+        ("program: [{busy: {time: 1 s, after: ghost}}]", "there is no op called 'ghost'"),
+        ("pipeline: {batches: 2, stages: [{bsy: {}}]}", "there is no op 'bsy'"),
+        ("program: {each: gpu*, do: [{send: {to: gpu0, bytes: 1 s}}]}", "'1 s' is a time, but a size is needed here"),
+    ],
+)
+def test_a_mistake_is_found_without_a_machine(text: str, message: str) -> None:
+    assert message in said(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "said_by_both"),
+    [
+        ("program: [{busy: {device: gpu0, time: 1 s}}, {wait: nothing}]", "there is no op or value called 'nothing'"),
+        ("program: [{busy: {device: gpu0, time: 1 s, after: ghost}}]", "there is no op called 'ghost'"),
+        ("program: [{bsy: {device: gpu0, time: 1 s}}]", "there is no op or statement 'bsy'"),
+        ("pipeline: {batches: 2, stages: [{bsy: {}}]}", "there is no op 'bsy'"),
+    ],
+)
+def test_an_unknown_name_is_told_in_the_same_words_with_a_machine_and_without(text: str, said_by_both: str) -> None:
+    assert said_by_both in said(text)
+    with pytest.raises(SpecError) as error:
+        prepare("d2l-4gpu-pcie", f"hwsim: workload/1\n{text}\n")
+    assert said_by_both in str(error.value)
+
+
+@pytest.mark.parametrize(("dtype", "meant"), [("float16", "fp16"), ("float32", "fp32"), ("int", "int8"), ("bfloat16", "bf16")])
+def test_what_other_tools_call_a_type_is_understood_enough_for_a_hint(dtype: str, meant: str) -> None:
+    with pytest.raises(SpecError, match=f"did you mean '{meant}'") as error:
+        prepare(
+            "d2l-4gpu-pcie",
+            {"hwsim": "workload/1", "program": [{"matmul": {"device": "gpu0", "m": 1, "n": 1, "k": 1, "dtype": dtype}}]},
+        )
+    assert "int4" not in (error.value.mistakes[0].hint or "")
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "workloads" / "d2l").glob("*.yaml")), ids=lambda path: path.stem)
+def test_the_library_has_no_mistakes_and_gives_no_cause_for_suspicion(path: Path) -> None:
+    mistakes = Mistakes()
+    workload = read_workload(read(path), mistakes)
+    assert workload is not None
+    check_statements(workload, mistakes)
+    mistakes.raise_if_any()
+    assert suspicions(workload) == ()
+
+
+PROGRAMS = [name for name in names("workload") if {"program", "programs"} & set(dict(read(find("workload", name)).items()))]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_every_workload_of_the_library_keeps_its_promise(name: str) -> None:
+    promised = read(find("workload", name)).get("expect")
+    assert [each.status for each in hwsim.simulate(str(promised.text("machine")), name).verdicts] == ["met"]
+
+
+def test_a_value_under_nearly_another_s_name_is_suspicious() -> None:
+    (warning,) = warned("program:\n  - busy: {time: 1 s, writes: batch}\n  - busy: {time: 1 s, reads: bathc}")
+    assert "nothing makes 'bathc', which is read; did you mean 'batch'?" in warning
+
+
+def test_a_value_from_outside_is_not() -> None:
+    assert warned("program: [{busy: {time: 1 s, reads: weights, writes: y}}]") == ()
+
+
+def test_a_barrier_where_nobody_else_comes_is_suspicious() -> None:
+    assert warned("programs: {a: [{barrier: step}], b: [{barrier: stpe}]}") == (
+        "only program 'a' names the barrier 'step'",
+        "only program 'b' names the barrier 'stpe'",
+    )
+
+
+def test_more_ops_than_fit_are_refused_before_they_fill_the_memory() -> None:
+    with pytest.raises(SpecError, match="ops would take about"):
+        hwsim.simulate("d2l-laptop", "d2l/async-loop", set={"n": 10**9})

@@ -17,8 +17,8 @@ from typing import Final
 
 from hwsim.devices import Memory
 from hwsim.devices.dram import Dram
-from hwsim.families.requests import columns, serve
 from hwsim.families.requests.dram import DramSimulation, addresses
+from hwsim.families.requests.requests import columns, serve
 from published.parts import part, table
 from published.score import Miss, Score, mean_error, scored
 

@@ -24,10 +24,10 @@ from typing import Final, Literal
 from hwsim.devices.hdd import Hdd
 from hwsim.devices.ssd import Ssd
 from hwsim.devices.storage import Asked, Direction
-from hwsim.families.requests import columns, serve
 from hwsim.families.requests.flash_map import used
 from hwsim.families.requests.hdd import HddSimulation, Policy
 from hwsim.families.requests.load import steady_rate
+from hwsim.families.requests.requests import columns, serve
 from hwsim.families.requests.ssd import SsdSimulation
 from published.parts import part, table
 from published.score import Miss, Score, scored

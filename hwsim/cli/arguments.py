@@ -145,7 +145,7 @@ def refuse_unwritable(
     if path is not None and not path.absolute().parent.is_dir():
         raise click.BadParameter(f"there is no folder '{path.parent}'", param_hint=option)
     if path is not None and suffixes and not path.name.lower().endswith(suffixes):
-        accepted = f"{', '.join(suffixes[:-1])} or {suffixes[-1]}"
+        accepted = " or ".join(filter(None, (", ".join(suffixes[:-1]), suffixes[-1])))
         raise click.BadParameter(f"a {thing} is written as {accepted}, not as '{path.name}'", param_hint=option)
     if path is not None and any(_is_same(path, each) for each in _arguments()):
         raise click.BadParameter(f"'{path}' is read by this command: write another file", param_hint=option)

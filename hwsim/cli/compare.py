@@ -21,7 +21,7 @@ TABLES: Final = (".csv", ".json", ".json.gz", ".gz")
 FORMS: Final = (
     "MACHINE MACHINE WORKLOAD", "MACHINE WORKLOAD WORKLOAD", "MACHINE MACHINE WORKLOAD WORKLOAD", "RUN.json RUN.json",
     "RUN.json TABLE", "MACHINE WORKLOAD TABLE", "MACHINE WORKLOAD with --set-a or --set-b",
-    "MACHINE WORKLOAD [MEASURED], a workload of `hwsim record`", "MACHINE WORKLOAD TRACE", "RUN.json TRACE", "TRACE TRACE",
+    "MACHINE WORKLOAD [MEASURED], a workload of `hwsim record`", "MACHINE WORKLOAD TRACE", "TRACE TRACE",
     "STEP.npz TRACE, with a step that `hwsim import` wrote",
 )  # fmt: skip
 Kind = Literal["machine", "workload", "run", "table", "trace", "step"]

@@ -7,7 +7,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast
@@ -97,15 +97,24 @@ def ended_by_signals() -> Iterator[None]:
             signal.signal(number, handler)
 
 
+def _written(study: Sweep, journal: Path | None, path: Path) -> Path:
+    from hwsim.views.kit.writing import write
+
+    written = write(path, [study.to_csv().encode()])
+    if journal is not None and len(study.rows) == study.points:
+        journal.unlink(missing_ok=True)
+    return written
+
+
 def finish(
     study: Sweep,
     wanted: Wanted,
     *,
     stopped: int,
     rows: Path | None,
-    write: Callable[[Path], Path],
     go_on: str,
     most: int = 0,
+    journal: Path | None = None,
 ) -> None:
     """Write the rows, print the table or the JSON, write figures, and end with the exit code that says how it went.
 
@@ -113,13 +122,14 @@ def finish(
         stopped: the exit status of an interrupted study, else 0.
         go_on: how to go on after an interruption; "" if there is no way.
         most: rows that are printed; 0: all.
+        journal: a file that is removed once all rows are written.
     """
     from hwsim.studies.grid import written
     from hwsim.studies.text import text
 
     all_failed = len(study.failed) == len(study.rows)
     try:  # the rows first: figures of them can be drawn again
-        write_files([(rows, write)])
+        write_files([(rows, partial(_written, study, journal))])
     finally:  # what a full disk does not take is at least shown
         if wanted.as_json:
             click.echo(document(study.to_json()), nl=False)

@@ -22,7 +22,7 @@ FEW: Final = 20  # rows that are printed where a file has all of them
 @click.command("study")
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False, allow_dash=True))
 @settings_option
-@click.option("-o", "--rows", type=FILE, metavar="FILE", help="Write the rows as .csv or .jsonl (default: `rows:` of FILE).")
+@click.option("-o", "--rows", type=FILE, metavar="FILE", help="Write the rows as .csv (default: `rows:` of FILE).")
 @click.option("--journal", type=FILE, metavar="FILE",
               help="Save finished points in FILE (default: beside the rows or FILE, .journal.jsonl).")  # fmt: skip
 @study_options
@@ -42,15 +42,12 @@ def command(
     """
     from hwsim.cli.errors import in_words
     from hwsim.studies.file import load_study
-    from hwsim.studies.rows import refuse_missing, write_rows
     from hwsim.studies.sweeping import study
 
     with in_words():
         parsed = load_study(str(file) if str(file) == "-" else file)
         rows = rows or parsed.rows
-        if rows is not None:
-            refuse_unwritable(rows, "--rows", suffixes=())
-            refuse_missing(rows)
+        refuse_unwritable(rows, "--rows", "table", (".csv",))
         parsed = replace(parsed, settings={**parsed.settings, **settings})
         journal = journal or parsed.journal or _beside(rows, file)
         refuse_unwritable(journal, "--journal", suffixes=())
@@ -65,7 +62,6 @@ def command(
         wanted,
         stopped=stopped,
         rows=None if stopped else rows,
-        write=partial(write_rows, table),
         go_on="" if journal is None else "the same command goes on",
         most=FEW if rows is not None else 0,
     )

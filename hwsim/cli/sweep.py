@@ -14,7 +14,6 @@ from hwsim.cli.studies import Wanted, carried_out, finish, study_options
 
 if TYPE_CHECKING:
     from hwsim.costs import Paying
-    from hwsim.studies.table import Sweep
 
 
 SUFFIX: Final = ".journal.jsonl"
@@ -28,8 +27,6 @@ SUFFIX: Final = ".journal.jsonl"
 @click.option("--by", default="", metavar="MEASURE",
               help="Quantity to compare: time, samples/s, tokens/s, ttft_p95, mfu, peak_memory, energy, cost, busy:CAPACITY, or "
               "a path into `simulate --json` (default: time, or throughput if the work differs).")  # fmt: skip
-@click.option("--resume", type=click.Path(path_type=Path, dir_okay=False, exists=True), metavar="FILE",
-              help="CSV of an earlier sweep: reuse its points if the files have not changed.")  # fmt: skip
 @study_options
 @paying_options
 def command(
@@ -39,7 +36,6 @@ def command(
     settings: dict[str, str],
     csv_file: Path | None,
     by: str,
-    resume: Path | None,
     wanted: Wanted,
     paying: Paying | None,
 ) -> None:
@@ -55,26 +51,16 @@ def command(
 
     with in_words():
         varied = _varied(vary)
-    run = partial(sweep, machine, workload, varied, set=settings, resume=resume, journal=journal, by=by, paying=paying)
+    run = partial(sweep, machine, workload, varied, set=settings, journal=journal, by=by, paying=paying)
     table, stopped = carried_out(run, wanted)
     finish(
         table,
         wanted,
         stopped=stopped,
         rows=csv_file,
-        write=partial(_write, table, journal),
-        go_on="" if csv_file is None else f"the same command with --resume {csv_file} runs the rest",
+        go_on="" if journal is None else "the same command goes on",
+        journal=journal,
     )
-
-
-def _write(table: Sweep, journal: Path | None, path: Path) -> Path:
-    """Write the rows; the journal that kept them until then is removed."""
-    from hwsim.views.kit.writing import write
-
-    written = write(path, [table.to_csv().encode()])
-    if journal is not None:
-        journal.unlink(missing_ok=True)
-    return written
 
 
 def _varied(texts: tuple[str, ...]) -> dict[str, tuple[object, ...]]:

@@ -27,7 +27,6 @@ def compared(given: Sequence[Given], settings: Mapping[str, str], no_form: Calla
     from hwsim.api import simulated
     from hwsim.comparing.recorded import sides
     from hwsim.comparing.recorded.against import against
-    from hwsim.comparing.recorded.written import of_document
 
     traces, steps = ([each for each in given if each.kind == kind] for kind in ("trace", "step"))
     rest = [each for each in given if each.kind not in ("trace", "step")]
@@ -37,10 +36,7 @@ def compared(given: Sequence[Given], settings: Mapping[str, str], no_form: Calla
         first, run = _recorded(traces), simulated(files["machine"], files["workload"], set=settings)
         return against(first, sides.of_run(run, sides.turns_of(run, first)))
     if settings:
-        raise click.UsageError("--set changes a machine or a workload; recordings and runs that were written are as they are")
-    if kinds == ["run"] and traces and not steps:
-        first = _recorded(traces)
-        return against(first, of_document(files["run"], rest[0].name, has_marks=first.steps > 1))
+        raise click.UsageError("--set changes a machine or a workload; a recording is as it is")
     if kinds in ([], ["machine"]) and len(steps) == 1 and traces:
         count, graph = sides.saved(steps[0].content)
         run = simulated(files.get("machine", sides.NOWHERE), graph)

@@ -23,7 +23,7 @@ from hwsim.results.cause import binding
 from hwsim.results.coverage import MEASURED, mark_of
 from hwsim.spec import Mistakes, Place, Warning, did_you_mean
 from hwsim.spec.packed import read_json
-from hwsim.studies.csv_file import printable
+from hwsim.spec.tree import unprintable
 from hwsim.units import TIME, UnitError, parse_as
 from hwsim.views.bars import draw
 from hwsim.views.bars.draw import Bar, Bars
@@ -197,7 +197,7 @@ def _of_csv(path: Path, mistakes: Mistakes) -> Iterator[tuple[dict[str, Any], Pl
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             table = csv.reader(file, strict=True)
-            lines = printable(table)
+            lines = _printable(table)
             header = [name.strip().casefold() for name in next(lines, [])]
             if not set(header) & set(NAMES) or not set(header) & {*EACH, *TOTAL}:
                 mistakes.add(Place(str(path), 1, 1), f"no table of measurements: its columns are {', '.join(header) or 'none'}",
@@ -213,6 +213,14 @@ def _of_csv(path: Path, mistakes: Mistakes) -> Iterator[tuple[dict[str, Any], Pl
                 yield {name: cell.strip() for name, cell in zip(header, line, strict=True) if cell.strip()}, place
     except (csv.Error, UnicodeDecodeError) as error:
         mistakes.add(Place(str(path), 0, 0), f"it cannot be read as CSV ({error})")
+
+
+def _printable(lines: Iterable[list[str]]) -> Iterator[list[str]]:
+    """Rows of a CSV; raises csv.Error at a text that would command a terminal."""
+    for line in lines:
+        if (bad := unprintable("".join(line))) is not None:
+            raise csv.Error(f"the control character U+{ord(bad):04X} does not belong in a text")
+        yield line
 
 
 def _of_json(path: Path, mistakes: Mistakes) -> Iterator[tuple[dict[str, Any], Place]]:

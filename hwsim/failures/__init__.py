@@ -13,9 +13,8 @@ from __future__ import annotations
 
 from hwsim.failures.file import Failures, Part, Restart, Spares, Spread, failures_schema, load_failures, read_failures
 from hwsim.failures.formulas import best, daly, erlang_b, renewal, spares_for, two_levels, young
-from hwsim.failures.goodput import Goodput, Near, NoProgress, goodput
+from hwsim.failures.goodput import Goodput, Near, NoProgress, Saves, goodput
 from hwsim.failures.job import Cause, Job, job_of
-from hwsim.failures.saves import Saves
 from hwsim.failures.simulation import Simulated, simulate_failures
 
 __all__ = [

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import field, replace
+from dataclasses import field
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -90,15 +90,6 @@ def block(
         edges=np.asarray(edges, np.int64).reshape(-1, 3),
         times=times,
     )
-
-
-class Written(NamedTuple):
-    """The content of a builder without pools and buffers; the costs of its bodies are numbers that the writer gave."""
-
-    labels: tuple[Label, ...]
-    queues: tuple[Queue, ...]
-    bodies: tuple[Block, ...]
-    ties: tuple[tuple[int, int, int, int, int], ...]
 
 
 @dataclass(slots=True)
@@ -207,31 +198,6 @@ class GraphBuilder:
     def offer(self, capacities: Iterable[Capacity]) -> None:
         """The capacities of the graph, if they were not known before."""
         self._capacities = tuple(capacities)
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether nothing has been added."""
-        return not (self._bodies or self.label_count() or self._queues or self._pools or self._costs)
-
-    def written(self) -> Written:
-        """All that was added, its costs by the indices that they were added with."""
-        bodies = tuple(body if isinstance(body, Block) else body.block() for body in self._bodies)
-        return Written(tuple(self._labels), tuple(self._queues), bodies, tuple(self._ties))
-
-    def write_again(self, written: Written, costs: Sequence[Cost]) -> None:
-        """Add to an empty builder what was added to another, with other costs: those at the indices that were used there.
-
-        They come into the table in the order in which the ops ask for them, as they do when they are added one by one.
-        """
-        self._labels = {label: number for number, label in enumerate(written.labels)}
-        self._queues, self._ties = list(written.queues), list(written.ties)
-        for body in written.bodies:
-            first = np.sort(np.unique(body.cost, return_index=True)[1])
-            index = np.full(len(costs) + 1, -1, np.int64)
-            for slot in body.cost[first].tolist():
-                if slot >= 0:
-                    index[slot] = self.cost(costs[slot])
-            self.add(replace(body, cost=index[body.cost]))
 
     def op(
         self,

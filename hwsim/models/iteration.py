@@ -19,7 +19,6 @@ Times are tabled (`hwsim.models.kernel_tables`). An iteration of answers is a li
 from __future__ import annotations
 
 import functools
-from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
@@ -31,6 +30,7 @@ from hwsim.models.inference import passed, served
 from hwsim.models.kernel_tables import NOTHING, ByContext, ByPrompt, ByRows, Counted, OneByOne, Taken
 from hwsim.models.kernel_times import KernelTimes
 from hwsim.models.layer import Operation, kernels
+from hwsim.models.server import padded
 
 SQUARE: Final = 4.0  # bytes of a sum of squares
 
@@ -188,8 +188,7 @@ class Iterations:
 
     def padded(self, rows: int) -> int:
         """The tokens that kernels are started for: of the smallest graph that has room; as many as there are beyond all."""
-        at = bisect_left(self.graphs, rows)
-        return self.graphs[at] if at < len(self.graphs) and rows > 0 else rows
+        return padded(rows, self.graphs) if rows else 0
 
     def _slice(self, sequences: int, tokens: int, context: int) -> Slice:
         part = served(sequences, tokens, context, self.tp, self.dtype, self.times.framework.attention, self.times.gpu,

@@ -11,38 +11,14 @@ from typing import Any, Final
 from hwsim.records import dataclass
 from hwsim.spec.mistakes import Place, one_line
 
-CODES: Final = {
-    "accesses-in-the-mean": "accesses of a service to a hard disk take their mean: its percentiles are too short",
-    "class-guessed": "a part does not say its class; what it leaves out was filled in from one that its name or peaks tell",
-    "clients-in-step": "all clients of a model begin together and do the same: they stay in step, a crowd that no drawn load has",
-    "collectives-apart": "several programs issue the same collective among the same devices: each of them moves all bytes",
-    "disk-overfull": "more bytes are written to a disk than it holds; it never becomes full here",
-    "faster-apart": "ops on a disk take less time than one op of all their bytes, as each finds caches and credits as new",
-    "idle-workers": "a stage of a pipeline has more workers than `ahead` ever lets work",
-    "lone-barrier": "only one program names a barrier, so it waits for nobody else",
-    "name-ends-in-digit": "a part with a `count` has a name that ends in a digit: gpu1 becomes gpu10, gpu11, ...",
-    "never-asked": "no request comes to a service: it has no `arrivals` and nothing asks it, or the run ends before the first",
-    "no-effect": "a key is given that changes nothing on this machine, or next to the other keys",
-    "not-calibrated": "more than 5 % of the time of the ops is by formulas, on a machine whose calls were measured",
-    "not-folded": "identical ranks were to be simulated once, and all of them were simulated",
-    "not-measured": "keys of a library call are given for a device whose calls were not measured; plain traffic is used",
-    "nothing-makes-it": "a value is read that no op makes, and its name is nearly the name of one that is made",
-    "overloaded": "more requests come to a service than it answers: those there grow as long as the run goes on",
-    "part-of-a-day": "a run ends before its day, its trace or the ramp of its clients does: what it says is of that part alone",
-    "power-over-budget": "the parts of a machine draw more power than its `supply` gives",
-    "requests-cut": "prompts or answers were cut to the tokens that the model reads",
-    "runtime-replaced": "`--set workload.runtime.use` chose another runtime; numbers that the file sets for its own are left out",
-    "services-stuck": "services wait for each other: some of their requests are never answered",
-    "set-in-both": "`--set let.NAME` changed a parameter of the machine and of the workload",
-    "slower-than-slot": "a card has an older PCI Express than the link it is on, which runs as fast as the card",
-    "stall-loses-nothing": "a part is down in a run with checkpoints: it stalls and goes on, and no work is lost",
-    "still-filling": "a service still filled when its last request came: with more requests its times are longer",
-    "timeout-too-short": "a `timeout` is shorter than what the service takes alone in the mean",
-    "tokens-gathered": "groups that share experts gather all tokens over NICs, as servers without a dispatch to experts do",
-    "unlike-provenance": "parts are compared of which some were measured, and others are filled in from their class",
-    "wider-format": "the GPU has no such number format: products are timed in the next wider one, which a framework may refuse",
-    "working-set-too-large": "a working set is larger than the memory that holds it; nothing is swapped here",
-}  # code -> what it says; docs/warnings.md has the same table
+CODES: Final = (
+    "accesses-in-the-mean", "class-guessed", "clients-in-step", "collectives-apart", "disk-overfull", "faster-apart",
+    "idle-workers", "lone-barrier", "name-ends-in-digit", "never-asked", "no-effect", "not-calibrated", "not-folded",
+    "not-measured", "nothing-makes-it", "overloaded", "part-of-a-day", "power-over-budget", "requests-cut",
+    "runtime-replaced", "services-stuck", "set-in-both", "slower-than-slot", "stall-loses-nothing", "still-filling",
+    "timeout-too-short", "tokens-gathered", "unlike-provenance", "wider-format", "working-set-too-large",
+)  # fmt: skip
+"""docs/warnings.md says what each means."""
 EXCEEDS: Final = frozenset({"disk-overfull", "overloaded", "power-over-budget", "services-stuck", "working-set-too-large"})
 """Codes of runs that use more of something than the machine has: such a machine cannot do what was simulated."""
 

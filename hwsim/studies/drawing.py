@@ -14,7 +14,7 @@ from statistics import NormalDist
 from typing import Any, Final
 
 from hwsim.records import dataclass
-from hwsim.spec import Mistakes, Tree, did_you_mean
+from hwsim.spec import Mistakes, Tree
 from hwsim.spec.ranges import is_range, parse_range
 from hwsim.studies.grid import scalar, with_unit
 from hwsim.units import COUNT, Dimension, Quantity, UnitError, parse, parse_as
@@ -83,9 +83,9 @@ class Choice:
 def distribution(tree: Tree, mistakes: Mistakes) -> Quantile | None:
     """The distribution that a file writes; None once its mistakes are noted.
 
-    8 GB/s..64 GB/s          evenly; with :log on a logarithmic scale; whole numbers where both ends are.
-    [a, b, c]                one of them
-    {uniform: [1 s, 2 s]}    {log: [1 s, 2 s]}    {choice: [a, b]}    {normal: {mean: 6 ms, sd: 1 ms, low: 1 ms}}
+    8 GB/s..64 GB/s                                evenly; with :log on a logarithmic scale; whole numbers where both ends are
+    [a, b, c]                                      one of them
+    {normal: {mean: 6 ms, sd: 1 ms, low: 1 ms}}    normal, cut at its ends
     """
     try:
         return _distribution(tree, mistakes)
@@ -105,19 +105,9 @@ def _distribution(tree: Tree, mistakes: Mistakes) -> Quantile | None:
         )
         return None
     ((kind, inside),) = tree.items()
-    match kind:
-        case "choice":
-            return _choice(inside, mistakes)
-        case "uniform" | "log":
-            ends = [str(each.plain()) for each in inside.elements()]
-            if len(ends) != (1 if is_range(inside.value) else 2):
-                mistakes.add(inside.place, f"{kind} takes the two ends", f"{{{kind}: [8 GB/s, 64 GB/s]}}")
-                return None
-            return _between("..".join(ends).removesuffix(":log") + (":log" if kind == "log" else ""), inside, mistakes)
-        case "normal":
-            return _normal(inside, mistakes)
-    kinds = ("uniform", "log", "normal", "choice")
-    mistakes.add(tree.key_place(kind), f"there is no distribution '{kind}'", did_you_mean(kind, kinds))
+    if kind == "normal":
+        return _normal(inside, mistakes)
+    mistakes.add(tree.key_place(kind), f"there is no distribution '{kind}'", "8 GB/s..64 GB/s, 1..64:log, [a, b] or normal")
     return None
 
 

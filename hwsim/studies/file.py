@@ -25,7 +25,6 @@ from hwsim.studies.drawing import Quantile, distribution, drawn
 from hwsim.studies.grid import MOST_POINTS, Points, grid, parse_values, scalar
 from hwsim.studies.measures import refuse_unknown
 from hwsim.studies.point import Content, changed
-from hwsim.studies.rows import SUFFIXES
 from hwsim.units import UnitError, parse
 from hwsim.workload.sources import Source, data_or_name
 
@@ -51,7 +50,7 @@ class StudyKeys:
         "what every row has besides the time; rows are compared by the first", default=(), one_or_many=True, example="[time, mfu]"
     )
     settings: Mapping[str, Tree] = field("paths and values that are the same at all points", key="set", default_factory=dict)
-    rows: str = field("the file of the rows: .csv or .jsonl", default="", example="rows.csv")
+    rows: str = field("the file of the rows, .csv", default="", example="rows.csv")
     journal: str = field(
         "the file that a study goes on from (default: the name of the file of the rows, with .journal)", default=""
     )
@@ -142,9 +141,8 @@ def load_study(source: Source) -> StudyFile:
         if path in settings and (among := tree.get("set")) is not None:
             mistakes.add(among.key_place(path), f"'{path}' is both set and varied")
     rows = folder / keys.rows if keys.rows else None
-    if rows is not None and rows.suffix not in SUFFIXES:
-        at = (tree.get("rows") or tree).place
-        mistakes.add(at, f"rows are written as {', '.join(SUFFIXES)}, not as '{rows.name}'")
+    if rows is not None and rows.suffix != ".csv":
+        mistakes.add((tree.get("rows") or tree).place, f"rows are written as .csv, not as '{rows.name}'")
     paying = _paying(keys, tree, folder, mistakes)
     mistakes.raise_if_any()
     if points is None or machine is None or workload is None:

@@ -25,7 +25,6 @@ from hwsim.results.work import Work, work_of
 from hwsim.spec import Mistakes, Place, SpecError, Tree, Warning, different, resolve
 from hwsim.spec.shelf import Shelf, by_entry, shared, shared_by
 from hwsim.studies.measures import TIME, NoSuchNumber, measure, measures, number
-from hwsim.version import __version__
 from hwsim.workload import sources
 
 if TYPE_CHECKING:
@@ -45,7 +44,6 @@ class Outcome:
         limited_by: the cause of most of that time.
         share: its part of the time.
         error: the reason for a failure, in one line.
-        fingerprint: hash of both files as they were run; empty if they could not be read.
         measures: further numbers of the run (see `hwsim.studies.measures`), with the one that was requested.
         warnings: warnings of the run, each with a code.
         work: amounts of work, the most specific unit first.
@@ -57,7 +55,6 @@ class Outcome:
     limited_by: str = ""
     share: float | None = None
     error: str = ""
-    fingerprint: str = ""
     measures: tuple[tuple[str, float], ...] = ()
     warnings: tuple[Warning, ...] = ()
     work: tuple[Work, ...] = ()
@@ -187,13 +184,6 @@ def changed(machine: Content, workload: Content, settings: Mapping[str, object])
     return machine.become(machine_tree), workload.become(workload_tree), tuple(warnings)
 
 
-def fingerprint_of(machine: Content, workload: Content) -> str:
-    """Hash of both contents and of the version of hwsim; empty if a file cannot be read."""
-    if not machine.digest or not workload.digest:
-        return ""
-    return sha256(f"{__version__} {machine.digest} {workload.digest}".encode()).hexdigest()[:16]
-
-
 def run_point(
     machine: Content,
     workload: Content,
@@ -221,30 +211,28 @@ def _shelf_of(study: str) -> Shelf:  # noqa: ARG001 (a shelf for each)
 def _run(
     machine: Content, workload: Content, settings: Mapping[str, object], wanted: Sequence[str], paying: Paying | None
 ) -> Outcome:
-    fingerprint = ""
     warnings: tuple[Warning, ...] = ()
     try:
         machine, workload, warnings = changed(machine, workload, settings)
-        fingerprint = fingerprint_of(machine, workload)
         run = _ran(machine, workload, paying)
     except SpecError as error:
-        return Outcome(error=_in_one_line(error), fingerprint=fingerprint, warnings=_small(warnings))
+        return Outcome(error=_in_one_line(error), warnings=_small(warnings))
     except Deadlock as error:
-        return Outcome(error=" ".join(str(error).split()), fingerprint=fingerprint, warnings=_small(warnings))
+        return Outcome(error=" ".join(str(error).split()), warnings=_small(warnings))
     except OutOfMemory as error:
         warnings = different(warnings, error.run.warnings)
-        return Outcome(error=" ".join(str(error).split()), fingerprint=fingerprint, warnings=_small(warnings))
+        return Outcome(error=" ".join(str(error).split()), warnings=_small(warnings))
     except BrokenInvariant as error:
-        return Outcome(error=f"{CONTRADICTS}: {error}; {DEFECT}", fingerprint=fingerprint, warnings=_small(warnings))
+        return Outcome(error=f"{CONTRADICTS}: {error}; {DEFECT}", warnings=_small(warnings))
     except (OSError, MemoryError) as error:
         return Outcome(error=str(error) or "out of memory", warnings=_small(warnings), lost=True)
     except Exception as error:  # noqa: BLE001  (one point of thousands: the others are not lost with it)
         text = " ".join(f"{type(error).__name__}: {error}".split())
-        return Outcome(error=f"{CONTRADICTS}: {text}; {DEFECT}", fingerprint=fingerprint, warnings=_small(warnings))
+        return Outcome(error=f"{CONTRADICTS}: {text}; {DEFECT}", warnings=_small(warnings))
     try:
         requested = _requested(run, wanted) if wanted else {}
     except NoSuchNumber as error:
-        return Outcome(error=f"{error} ({error.hint})", fingerprint=fingerprint, warnings=_small(warnings))
+        return Outcome(error=f"{error} ({error.hint})", warnings=_small(warnings))
     name, share = next(((name, share) for name, _, share in families(limited_by(run.simulated))), ("", None))
     if run.only_requests:
         name, share, _ = next((limit for each in facts_of(run) for limit in each.load(run)), (name, share, False))
@@ -255,7 +243,6 @@ def _run(
         name,
         share,
         "",
-        fingerprint,
         numbers,
         warnings,
         work_of(run),

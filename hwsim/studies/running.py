@@ -16,8 +16,7 @@ from hwsim.records import dataclass
 from hwsim.spec import Place, SpecError
 from hwsim.studies.grid import Points, written
 from hwsim.studies.journal import Journal
-from hwsim.studies.measures import TIME, measure
-from hwsim.studies.point import Content, Outcome, changed, fingerprint_of, run_point
+from hwsim.studies.point import Content, Outcome, run_point
 from hwsim.studies.pool import Values, run_all
 from hwsim.studies.provenance import known_alike
 from hwsim.studies.table import Sweep
@@ -61,11 +60,9 @@ class Study:
 
     def __call__(self, values: Values) -> Outcome:
         """Run one point."""
+        settings = {**self.settings, **dict(zip(self.points.paths, values, strict=True))}
         more = () if self.paying is None else (self.paying,)
-        return run_point(self.machine, self.workload, self._set(values), self.measures, self.token, *more)
-
-    def _set(self, values: Values) -> dict[str, object]:
-        return {**self.settings, **dict(zip(self.points.paths, values, strict=True))}
+        return run_point(self.machine, self.workload, settings, self.measures, self.token, *more)
 
     def head(self) -> dict[str, Any]:
         """The head of its journal, which no other study has."""
@@ -77,17 +74,6 @@ class Study:
         parts += [repr(self.paying)] if self.paying is not None else []
         parts += [*self.measures, *self.points.paths, *("\0".join(map(written, values)) for values in self.points)]
         return {"study": sha256("\n".join(parts).encode()).hexdigest()[:16], "points": len(self.points), "version": __version__}
-
-    def known(self, values: Values, earlier: Mapping[str, Outcome]) -> Outcome | None:
-        """The outcome of an earlier run of the same point, if it has all numbers that are wanted, at no prices of its own."""
-        if self.paying is not None:
-            return None
-        try:
-            outcome = earlier.get(fingerprint_of(*changed(self.machine, self.workload, self._set(values))[:2]))
-        except SpecError:
-            return None  # the error is reported when the point is run
-        columns = {measure(name).column for name in self.measures} - {TIME}
-        return outcome if outcome is not None and columns <= dict(outcome.measures).keys() else None
 
     def table(self, outcomes: Mapping[int, Outcome]) -> Sweep:
         """The rows in the order of the points."""
@@ -127,14 +113,12 @@ def run(
     executor: Executor | None = None,
     progress: Progress | None = None,
     journal: str | Path | None = None,
-    earlier: Mapping[str, Outcome] | None = None,
 ) -> Sweep:
     """Run the points that have not been run yet.
 
     Args:
         workers, executor: where; see `hwsim.studies.pool.run_all`.
         journal: a file that keeps what is finished; if it is there, the study goes on where it ended.
-        earlier: outcomes of other studies, by fingerprint.
 
     Raises:
         SpecError: the journal is of something else.
@@ -146,13 +130,7 @@ def run(
         try:
             if kept is not None:
                 outcomes |= _kept(kept, len(study.points))
-            waiting = {}
-            for number, values in enumerate(study.points):
-                before = study.known(values, earlier) if earlier and number not in outcomes else None
-                if before is not None:
-                    outcomes[number] = before
-                elif number not in outcomes:
-                    waiting[number] = values
+            waiting = {number: values for number, values in enumerate(study.points) if number not in outcomes}
             if progress is not None and outcomes:
                 progress(len(outcomes), len(study.points))
             with closing(run_all(study, waiting, workers=workers, executor=executor)) as finished:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from hwsim.api import Source
 from hwsim.spec import SpecError, Tree
-from hwsim.studies.csv_file import earlier_points
 from hwsim.studies.file import StudyFile, load_study
 from hwsim.studies.grid import grid
 from hwsim.studies.point import read_source
@@ -29,7 +28,6 @@ def sweep(
     workers: int | None = None,
     executor: Executor | None = None,
     progress: Progress | None = None,
-    resume: str | Path | None = None,
     journal: str | Path | None = None,
     by: str = "",
     paying: Paying | None = None,
@@ -48,7 +46,6 @@ def sweep(
         by: the number that rows are compared by: time, samples/s, ttft_p95, peak_memory, busy:gpu0.compute, or a path into the
             JSON of a result. Default: time, or work a second where the points do different amounts of work.
         paying: prices, a way to pay and a site, for `energy`, `carbon` and `cost` (`hwsim.costs.Paying`).
-        resume: a CSV file of an earlier sweep; a point in it whose machine and workload have not changed is not run again.
         journal: a file that keeps what is finished; the same sweep goes on from it.
 
     Raises:
@@ -66,8 +63,7 @@ def sweep(
     both = read_source("machine", machine), read_source("workload", workload)
     _refuse_none(workers)
     study = Study(*both, points, settings, (by,) if by else (), paying=paying)
-    earlier = earlier_points(resume) if resume is not None else None
-    return run(study, workers=workers, executor=executor, progress=progress, journal=journal, earlier=earlier)
+    return run(study, workers=workers, executor=executor, progress=progress, journal=journal)
 
 
 def study(

@@ -151,7 +151,6 @@ class Sweep(Drawn):
                 "share": row.share,
                 "warnings": [warning.as_dict() for warning in row.warnings],
                 "error": row.error,
-                "fingerprint": row.fingerprint,
             }
 
     def to_csv(self) -> str:

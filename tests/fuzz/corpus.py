@@ -98,14 +98,6 @@ def result() -> bytes:
 
 
 @cache
-def rows() -> bytes:
-    """The rows of a sweep."""
-    from hwsim.studies.sweeping import sweep
-
-    return sweep("d2l-laptop", "d2l/async-loop", {"n": [1, 2, 3]}).to_csv().encode()
-
-
-@cache
 def journal() -> bytes:
     """The journal of the same sweep, one point more."""
     from tempfile import TemporaryDirectory

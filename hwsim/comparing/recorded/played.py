@@ -196,13 +196,8 @@ def _called(label: Label) -> str:
     return label.name if label.kind in REPLAYED else label.name.partition(": ")[0] or label.kind
 
 
-def idle_unknown(spans: Spans, names: tuple[str, ...], makespan: int, gpus: frozenset[str]) -> tuple[Device, ...]:
-    """The GPUs of a run whose document does not say what they waited for."""
-    return _devices(spans, names, np.full(len(spans.name), -1), None, makespan, gpus)
-
-
 def _devices(
-    spans: Spans, names: tuple[str, ...], entry: Ints, idle: _Idle | None, makespan: int, gpus: frozenset[str]
+    spans: Spans, names: tuple[str, ...], entry: Ints, idle: _Idle, makespan: int, gpus: frozenset[str]
 ) -> tuple[Device, ...]:
     """GPUs that compute; of a run without any, hosts that do."""
     works = np.isin(spans.place, (Where.KERNELS, Where.TRANSFER))
@@ -264,7 +259,7 @@ class _Idle:
             spent[Where.OUTSIDE] += until - low
 
 
-def _of_device(spans: Spans, device: int, entry: Ints, idle: _Idle | None, makespan: int) -> Spent:
+def _of_device(spans: Spans, device: int, entry: Ints, idle: _Idle, makespan: int) -> Spent:
     """The places of a device's time. entry: the op that begins each span."""
     mine = np.flatnonzero((spans.device == device) & np.isin(spans.place, (Where.KERNELS, Where.TRANSFER)))
     spent = dict.fromkeys(Where, 0)
@@ -291,9 +286,6 @@ def _of_device(spans: Spans, device: int, entry: Ints, idle: _Idle | None, makes
     order = np.argsort(begin, kind="stable")
     next_op = np.searchsorted(begin[order], times[tails + 1])
     for low, high, place in zip(times[heads].tolist(), times[tails + 1].tolist(), next_op.tolist(), strict=True):
-        if idle is None:
-            spent[Where.OUTSIDE] += high - low
-            continue
         op = int(entry[mine[order[place]]]) if place < len(order) else idle.last
         idle.divided(low, high, op, spent)
     return spent

@@ -10,20 +10,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from hwsim.devices import Sockets
-from hwsim.families.requests.load import latency_curve
-from hwsim.families.requests.play import Players
-from hwsim.families.requests.requests import (
-    MOST_REQUESTS,
-    CannotPlay,
-    Play,
-    RequestSimulation,
-    Served,
-    columns,
-    poisson,
-    requests_of,
-    serve,
-    statistics,
-)
+from hwsim.families.requests.requests import CannotPlay, Play
 from hwsim.spec.kinds import Kinds
 
 # kind of device: function of (model, full name) that makes its simulation; raises CannotPlay if the model does not say enough
@@ -52,21 +39,3 @@ def play_of(kind: str, model: Any, name: str) -> Play:
         sockets = ", ".join(model.names)
         raise CannotPlay(f"{name} is several sockets ({sockets}), and one twin is one socket", "name one of them, in the op too")
     return SIMULATIONS[kind](model, name)
-
-
-__all__ = [
-    "MOST_REQUESTS",
-    "SIMULATIONS",
-    "CannotPlay",
-    "Play",
-    "Players",
-    "RequestSimulation",
-    "Served",
-    "columns",
-    "latency_curve",
-    "play_of",
-    "poisson",
-    "requests_of",
-    "serve",
-    "statistics",
-]

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from hwsim.families import requests as level
+from hwsim.families.requests import play_of
+from hwsim.families.requests.load import latency_curve
+from hwsim.families.requests.play import Players
+from hwsim.families.requests.requests import CannotPlay
 from hwsim.graph.opgraph import OpGraph, capacities_of
 from hwsim.machine import UnknownName
 from hwsim.playing import Manner, Played
@@ -24,20 +27,20 @@ def play(lowered: Lowered, manner: Manner, graph: OpGraph, simulate: Callable[..
     try:
         named = [name for pattern in manner.requests for name in machine.select(pattern)]
         parts = {name: machine.device(name) for name in [*machine.by_requests(), *named]}
-        simulations = {name: partial(level.play_of, part.kind, part.model, name) for name, part in parts.items()}
+        simulations = {name: partial(play_of, part.kind, part.model, name) for name, part in parts.items()}
         plays = {name: simulation() for name, simulation in simulations.items()}
         requested = {cost.requests.device: cost.requests for cost in reversed(lowered.graph.costs) if cost.requests}
         if idle := [name for name in named if name not in requested]:
-            raise level.CannotPlay(f"no op asks {idle[0]} for single requests", "the ops `access`, `copy`, `read` and `write` do")
+            raise CannotPlay(f"no op asks {idle[0]} for single requests", "the ops `access`, `copy`, `read` and `write` do")
         changing = capacities_of(lowered.changes)
         for name in sorted(parts.keys() & requested.keys()):
             if not changing.isdisjoint(each.name for each in parts[name].model.capacities(name)):
                 message = f"an event happens to {name}, whose requests are served one by one at its full speed"
-                raise level.CannotPlay(message, "leave it at `fidelity: formula`, or leave the event out")
-        players = level.Players(graph, plays)
+                raise CannotPlay(message, "leave it at `fidelity: formula`, or leave the event out")
+        players = Players(graph, plays)
         timeline = simulate(players.graph, server=players.server)
         loaded = sorted(parts.keys() & requested.keys()) if manner.latency else ()
-        curves = tuple(level.latency_curve(name, simulations[name], requested[name]) for name in loaded)
-    except (level.CannotPlay, UnknownName) as error:
+        curves = tuple(latency_curve(name, simulations[name], requested[name]) for name in loaded)
+    except (CannotPlay, UnknownName) as error:
         raise SpecError.of(None, str(error.args[0]), error.hint) from error
     return Played(timeline, requests=players.statistics(timeline), curves=curves)

@@ -49,10 +49,14 @@ class Infer(Door):
 
     def plan(self, workload: Workload, machine: Machine, mistakes: Mistakes, beside: Beside) -> Models | None:  # noqa: ARG002
         """The services of a workload and of its jobs."""
-        from hwsim.families.serving.workload import plan_services
+        from hwsim.families.serving.workload.placing import plan_service
         from hwsim.workload.load.arrivals import FIXED, UNSTEADY
 
-        plans = plan_services(workload, machine, mistakes)
+        trees = [("", 0.0, workload.infer)] if workload.infer is not None else []
+        jobs = sorted((workload.jobs or {}).items())
+        trees += [(name, job.start, job.on_devices(job.infer)) for name, job in jobs if job.infer is not None]
+        planned = [plan_service(tree, machine, mistakes, name=name, start=start) for name, start, tree in trees]
+        plans = tuple(plan for plan in planned if plan is not None)
         for plan in plans:
             arrivals = plan.keys.arrivals
             unsteady = workload.events or len(workload.jobs or ()) > 1 or (not isinstance(arrivals, str) and arrivals.changes)

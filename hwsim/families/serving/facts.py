@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import fsum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from hwsim.doors import Fact, Facts, Place, Shown
 from hwsim.families.serving.results.scaling import most_gpus
@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from hwsim.studies.states import State
     from hwsim.views.explain.measure import Measure
 
-MILLION = 1e6
+MILLION: Final = 1e6
+SHOWN: Final = ("ttft_p95", "tpot_p95", "tokens_per_s")
+FIXED: Final = 0.5  # part of the run: if it waits longer for arrivals, they decide when it ends
 
 
 def found(result: Result) -> Sequence[ServiceStatistics]:
@@ -86,10 +88,23 @@ class OfModels(Facts):
             yield from table(service)
 
     def measure(self, result: Result, like: Measure | None, arrivals: float) -> Measure | None:
-        """Of the first model."""
-        from hwsim.families.serving.measure import measure
+        """The time to the first token of the first model, or its tokens per second if all requests come at once.
 
-        return measure(found(result), like, arrivals, others=len(result.jobs) > len(found(result)))
+        None if something else decides when the run ends. like: of the model that it is of; arrivals: part of the run that waits
+        for requests to come.
+        """
+        from hwsim.views.explain.measure import Measure
+
+        services, others = {each.name: each for each in found(result)}, len(result.jobs) > len(found(result))
+        if not services or (others and like is None and arrivals < FIXED):
+            return None
+        service = services[like.service] if like is not None else next(iter(services.values()))
+        values = service.values()
+        at_once = service.offered_per_s <= 0 or service.overloaded
+        first = "ttft_p95" if "ttft_p95" in values else "latency_p95"
+        name = like.name if like is not None else "tokens_per_s" if at_once else first
+        shown = tuple((each, values[each]) for each in dict.fromkeys((*SHOWN, name)) if each in values)
+        return Measure(service.name, name, values[name], shown, service.wait.p95, concurrent=others)
 
     def measures(self, result: Result) -> Iterator[tuple[str, float]]:
         """Times of tokens, requests a second, and those that keep the goal."""

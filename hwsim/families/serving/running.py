@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from hwsim.doors import Open, Planned, Server, Told
-from hwsim.engine import Actor
+from hwsim.engine import Actor, Host, Waits
 from hwsim.families.serving.results.statistics import ServiceStatistics, expected_of
 from hwsim.families.serving.workload.plan import ServicePlan
 from hwsim.formats import format_count
@@ -21,7 +21,7 @@ from hwsim.results.unsteady import overloaded, refuse_empty
 from hwsim.spec import Warning
 
 if TYPE_CHECKING:
-    from hwsim.families.serving.actors import Service
+    from hwsim.families.serving.actors.service import Service
 
 FILLS: Final = "as they do while a service fills: too few to say whether it keeps up, and with more of them times are longer"
 STARTS: Final = "as they do while copies start: too few come after that to say whether it keeps up"
@@ -42,7 +42,7 @@ class Models(Planned):
 
     def begin(self, machine: Machine, slower: float) -> Serving:
         """The services of one run."""
-        from hwsim.families.serving.actors import Service
+        from hwsim.families.serving.actors.service import Service
 
         return Serving(tuple(Service(plan, machine, slower) for plan in self.plans))
 
@@ -59,10 +59,21 @@ class Serving(Open):
     services: tuple[Service, ...]
 
     def enter(self, graph: OpGraph, *, clocked: bool) -> tuple[OpGraph, Sequence[Actor]]:
-        """The graph with the ops of models that are alone on their devices, and actors of the others."""
-        from hwsim.families.serving.actors import played
+        """The graph with the ops of models that are alone on their devices, and actors of the others.
 
-        return played(self.services, graph, clocked=clocked)
+        clocked: all are actors, as something happens while they run.
+        """
+        actors: list[Actor] = []
+        for service in self.services:
+            drawn = {name for each in self.services if each is not service for name in each.demands()}
+            if clocked or not service.is_alone(graph.costs, drawn):
+                actors.append(service.actor)
+            elif len(self.services) == 1 and not graph.total:
+                made = service.graph(graph)
+                graph = replace(graph, blocks=made.blocks, labels=made.labels, costs=made.costs, queues=made.queues)
+            else:
+                actors.append(_submitting(service.graph(graph)))
+        return graph, actors
 
     def told(self) -> Served:
         """Statistics of each.
@@ -73,6 +84,13 @@ class Serving(Open):
         found = tuple(service.statistics() for service in self.services)
         refuse_empty(each.name for each in found if not each.requests)
         return Served(found)
+
+
+def _submitting(made: OpGraph) -> Actor:
+    def actor(driver: Host) -> Waits:
+        yield driver.submit(made)
+
+    return actor
 
 
 @dataclass(frozen=True)

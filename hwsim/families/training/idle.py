@@ -1,10 +1,10 @@
-"""Keys of a training that change nothing."""
+"""Warnings of keys of a training that change nothing next to its other keys."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hwsim.spec import SpecError, Tree, Warning
+from hwsim.spec import Mistakes, Tree, Warning
 from hwsim.workload.file import Workload
 from hwsim.workload.unheeded import no_effect
 
@@ -22,21 +22,12 @@ def idle_keys(workload: Workload) -> Iterator[Warning]:
 
 def _divided(train: Tree) -> str:
     """Sentence that the stages of a training come out even; "" if they do not, or it is not known."""
-    parallel, model = train.get("parallel"), train.get("model")
-    stages = parallel.get("pp") if parallel is not None and parallel.is_mapping else None
-    if parallel is not None and not parallel.is_mapping:
-        return ""  # a plan to be found may have any number of stages
-    pp = stages.value if stages is not None else 1
-    layers = model.get("layers") if model is not None and model.is_mapping else None
-    many = layers.value if layers is not None else None
-    if model is not None and isinstance(model.value, str):
-        from hwsim.models import load_transformer  # models are slow to import
+    from hwsim.families.training.workload.stated import stated  # models are slow to import
 
-        try:
-            many = getattr(load_transformer(model.value), "layers", None)
-        except SpecError:  # no transformer, or one with mistakes: the training itself says so
-            return ""
-    chunks = given.value if (given := train.get("chunks")) is not None else 1
-    if not isinstance(pp, int) or not isinstance(many, int) or not isinstance(chunks, int) or many % (pp * chunks):
+    known = stated(train, "bf16", Mistakes(), needs_batch=False)
+    if known is None or known.auto:  # a plan to be found may have any number of stages
         return ""
-    return f"{pp} divides {many} layers" if chunks == 1 else f"{pp} x {chunks} divides {many} layers"
+    pp, chunks, layers = known.plan.pp, known.plan.chunks, known.model.layers
+    if layers % (pp * chunks):
+        return ""
+    return f"{pp} divides {layers} layers" if chunks == 1 else f"{pp} x {chunks} divides {layers} layers"

@@ -16,24 +16,13 @@ from typing import Final
 
 from hwsim.importers.aten.arrays import ARRAYS, split_copy
 from hwsim.importers.aten.exchanges import exchange
-from hwsim.importers.aten.inputs import Inputs, Unknown, format_of, words
+from hwsim.importers.aten.inputs import Inputs, Unknown, format_of, named
 from hwsim.importers.aten.pointwise import POINTWISE, foreach
 from hwsim.importers.aten.products import PRODUCTS, Reader, Statement
 from hwsim.importers.recording import Facts
 from hwsim.records import dataclass
 
-# No work of a device, or none that depends on sizes: views, empty arrays, what only asks.
-FREE: Final = words(
-    "t view transpose transpose_ detach detach_ expand expand_as permute _unsafe_view select slice alias unbind split "
-    "as_strided as_strided_ unsqueeze unsqueeze_ squeeze squeeze_ reshape empty empty_like new_empty narrow chunk "
-    "split_with_sizes item size is_same_size set_ _reshape_alias new_empty_strided empty_strided lift_fresh resize_ view_as "
-    "_conj result_type is_nonzero numpy_T T mT movedim swapaxes diagonal unfold flatten unflatten tensor_split "
-    "_local_scalar_dense record_stream is_pinned contiguous_view resolve_conj resolve_neg _has_compatible_shallow_copy_type "
-    "requires_grad_ data sym_size sym_numel sym_stride stride numel dim is_floating_point is_complex can_cast ones_view "
-    "view_as_real view_as_complex real imag _nested_tensor_size pin_memory is_contiguous _assert_async prim::device "
-    "sym_storage_offset _version output_nr is_leaf _fw_primal _make_dual broadcast_tensors broadcast_to meshgrid unsafe_chunk "
-    "unsafe_split hsplit vsplit"
-)
+FREE: Final = named("free")
 KINDS: Final = {
     "matmul": "matrix products", "convolution": "convolutions", "attention": "attention", "rnn": "recurrent", "norm": "norms",
     "pool": "pooling", "embedding": "look-ups", "softmax": "softmax", "reduce": "reductions", "elementwise": "elementwise",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from hwsim.importers.aten.inputs import Inputs, Unknown, numel, words
+from hwsim.importers.aten.inputs import Inputs, Unknown, named, numel
 from hwsim.importers.aten.pointwise import elementwise
 from hwsim.importers.aten.products import Reader, Statement, moving, of_axis
 from hwsim.units import BYTES
@@ -246,17 +246,12 @@ ARRAYS: Final[Mapping[str, Reader]] = {
     "_embedding_bag_backward": _embedding_backward,
     "index": _index, "_unsafe_index": _index, "index_put_": _index_put, "_index_put_impl_": _index_put, "index_put": _index_put,
     "_unsafe_index_put": _index_put, "index_select": _select, "gather": _gather, "take": _gather,
-    **dict.fromkeys(words("scatter scatter_ scatter_add scatter_add_ index_add index_add_ scatter_reduce scatter_reduce_ "
-        "index_copy_"),
-                    _scatter),
+    **dict.fromkeys(named("scattered"), _scatter),
     "cat": _joined, "stack": _joined, "concat": _joined, "_chunk_cat": _joined, "hstack": _joined, "vstack": _joined,
-    **dict.fromkeys(words("select_backward slice_backward _unfold_backward diagonal_backward"), _unfold_gradient),
-    **dict.fromkeys(words("sum mean max min amax amin argmax argmin norm linalg_vector_norm var std var_mean std_mean any all "
-        "prod logsumexp nansum count_nonzero nonzero aminmax median histc bincount unique_dim _unique2 equal "
-        "allclose trace"),
-                    _reduce),
-    **dict.fromkeys(words("cumsum cumsum_ cumprod cummax _cummax_helper logcumsumexp"), _scan),
-    **dict.fromkeys(words("sort argsort msort"), _sort), "topk": _topk, "kthvalue": _topk,
+    **dict.fromkeys(named("put_into_zeros"), _unfold_gradient),
+    **dict.fromkeys(named("reduced"), _reduce),
+    **dict.fromkeys(named("scanned"), _scan),
+    **dict.fromkeys(named("sorted"), _sort), "topk": _topk, "kthvalue": _topk,
     "_thnn_fused_lstm_cell": _cell, "_thnn_fused_gru_cell": _cell,
 }  # fmt: skip
 

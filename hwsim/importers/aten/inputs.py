@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final
+
+import yaml
 
 from hwsim.importers.collectives import dtype_name
 from hwsim.importers.recording import Facts, Shape
 from hwsim.records import dataclass
 from hwsim.units import BYTES
 
+OPERATORS: Final[Mapping[str, Any]] = yaml.safe_load(Path(__file__).with_name("operators.yaml").read_text(encoding="utf-8"))
 _NUMBER: Final = re.compile(r"-?\d+(?:\.\d*)?(?:e[-+]?\d+)?", re.IGNORECASE)
 # numbers of `torch.dtype` as they stand among values (ScalarType of c10)
 CODES: Final = (
@@ -20,9 +24,9 @@ CODES: Final = (
 )  # fmt: skip
 
 
-def words(text: str) -> frozenset[str]:
-    """The words of a text."""
-    return frozenset(text.split())
+def named(group: str) -> frozenset[str]:
+    """The operators of a group of `operators.yaml`."""
+    return frozenset(OPERATORS[group].split())
 
 
 class Unknown(ValueError):

@@ -1,8 +1,4 @@
-"""Operators on each element of arrays, and on lists of arrays: FLOP per element by name.
-
-A function that the special units compute (exp, log, sin, a root, a division) counts as 8 operations: a multiprocessor gives 16
-of them in the time of 128 multiply-adds (CUDA C++ Programming Guide, table of arithmetic instructions).
-"""
+"""Operators on each element of arrays, and on lists of arrays: FLOP per element by name (`operators.yaml`)."""
 
 from __future__ import annotations
 
@@ -10,64 +6,15 @@ import math
 from collections.abc import Mapping
 from typing import Any, Final
 
-from hwsim.importers.aten.inputs import Inputs, Unknown, numel, words
+from hwsim.importers.aten.inputs import OPERATORS, Inputs, Unknown, named, numel
 from hwsim.importers.aten.products import Reader, Statement, computed, moving
 from hwsim.units import BYTES
 
-SPECIAL: Final = 8.0
-_EACH: Final[Mapping[float, str]] = {
-    0.0: (
-        "copy_ _to_copy clone contiguous copy to fill_ fill zero_ zeros_like ones_like full_like masked_fill masked_fill_ "
-        "where flip roll repeat tril tril_ triu triu_ constant_pad_nd pad reflection_pad2d replication_pad2d lift "
-        "new_full triu_indices tril_indices full ones zeros arange new_zeros new_ones scalar_tensor eye linspace "
-        "expand_copy permute_copy t_copy view_copy transpose_copy slice_copy pixel_shuffle channel_shuffle diag_embed "
-        "block_diag rot90 convert_element_type"
-    ),
-    1.0: (
-        "add add_ sub sub_ rsub mul mul_ neg neg_ abs abs_ relu relu_ relu6 hardtanh hardtanh_ clamp clamp_ clamp_min "
-        "clamp_min_ clamp_max clamp_max_ maximum minimum max.other min.other eq ne lt le gt ge eq_ ne_ lt_ le_ gt_ ge_ "
-        "logical_and logical_or logical_not logical_xor bitwise_and bitwise_or bitwise_not bitwise_xor bitwise_and_ "
-        "bitwise_or_ sign ceil floor round trunc isnan isinf isfinite nan_to_num nan_to_num_ threshold threshold_ "
-        "threshold_backward hardtanh_backward square dropout _masked_scale masked_scale native_dropout_backward "
-        "leaky_relu leaky_relu_ leaky_relu_backward __and__ __or__ masked_select __lshift__ __rshift__ floor_ round_ "
-        "ceil_ sgn"
-    ),
-    3.0: (
-        "addcmul addcmul_ lerp lerp_ add_relu mse_loss mse_loss_backward smooth_l1_loss l1_loss hardswish hardswish_ "
-        "hardsigmoid hardswish_backward hardsigmoid_backward tanh_backward sigmoid_backward smooth_l1_loss_backward "
-        "upsample_nearest2d upsample_nearest2d_backward"
-    ),
-    SPECIAL: (
-        "div div_ exp exp_ log log_ log2 log2_ log10 log1p log1p_ sqrt sqrt_ rsqrt rsqrt_ sin cos sin_ cos_ reciprocal "
-        "reciprocal_ floor_divide remainder fmod pow pow_ exp2 expm1 tan asin acos atan true_divide"
-    ),
-    SPECIAL + 3: (
-        "addcdiv addcdiv_ logit_backward xlogy huber_loss"
-    ),
-    2 * SPECIAL + 2: (
-        "sigmoid sigmoid_ tanh tanh_ erf erf_ logit softplus logsigmoid log_sigmoid_forward silu silu_ elu elu_ mish "
-        "softplus_backward elu_backward erfinv erfinv_ atan2 erfc log_sigmoid_backward logaddexp upsample_bilinear2d "
-        "upsample_bilinear2d_backward binary_cross_entropy binary_cross_entropy_backward selu celu"
-    ),
-    3 * SPECIAL: (
-        "gelu gelu_ silu_backward glu glu_backward binary_cross_entropy_with_logits mish_backward upsample_bicubic2d"
-    ),
-    5 * SPECIAL: (
-        "gelu_backward normal_ uniform_ bernoulli_ random_ exponential_ bernoulli native_dropout rand randn rand_like "
-        "randn_like randint randperm dropout_ fused_dropout _fused_dropout normal multinomial log_normal_ geometric_"
-    ),
-}  # fmt: skip
-# Arrays of the result's size that a function reads where the inputs' shapes do not say, and its result's format.
-_MADE_ALONE: Final = words(
-    "fill_ fill zero_ zeros_like ones_like full_like normal_ uniform_ bernoulli_ random_ exponential_ log_normal_ geometric_ "
-    "rand_like randn_like"
-)
-_NEW: Final = words(
-    "triu_indices tril_indices full ones zeros arange new_full new_zeros new_ones scalar_tensor eye linspace rand randn "
-    "randint randperm"
-)
-_TRUTHS: Final = words("eq ne lt le gt ge logical_and logical_or logical_not logical_xor isnan isinf isfinite")
-FLOP_EACH: Final[Mapping[str, float]] = {name: flop for flop, names in _EACH.items() for name in names.split()}
+SPECIAL: Final = 8.0  # FLOP of a function that the special units compute
+_MADE_ALONE, _NEW, _TRUTHS = named("made_alone"), named("new"), named("truths")
+FLOP_EACH: Final[Mapping[str, float]] = {
+    name: float(flop) for flop, names in OPERATORS["elementwise"].items() for name in names.split()
+}
 
 
 def pointwise(name: str, inputs: Inputs) -> Statement:

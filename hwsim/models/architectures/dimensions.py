@@ -57,8 +57,6 @@ class Dimensions:
                                   default=None)  # fmt: skip
     window: int | None = field("tokens that one sees at most, itself included (sliding window); all if left out", default=None,
                                minimum=1)  # fmt: skip
-    full_every: int | None = field("every so many layers sees all tokens, the others a window; none does if left out",
-                                   default=None, minimum=2)  # fmt: skip
     cache: Cached = field("what a server keeps of layers with a window: all tokens, or those of the window", default="all")
     runs: tuple[Run, ...] = field("layers that differ, in order, again and again until all have one", default=())
     patches: Patches | None = field("an image is cut into squares, in place of words (ViT)", default=None)
@@ -113,17 +111,8 @@ class Dimensions:
         return 2 if self.gated else 1
 
     @property
-    def windows(self) -> tuple[tuple[float, int], ...]:
-        """Windows of attention: (part of the layers, tokens that are seen at most; 0: any number).
-
-        >>> Dimensions(layers=48, hidden=64, heads=4, vocab=100, window=1024, full_every=6).windows
-        ((0.8333333333333334, 1024), (0.16666666666666666, 0))
-        """
+    def seen(self) -> int:
+        """Tokens that a token sees at most in attention; 0: any number."""
         if self.latent is not None and self.latent.indexer is not None:
-            return ((1.0, self.latent.indexer.chosen),)
-        if self.window is None:
-            return ((1.0, 0),)
-        if self.full_every is None:
-            return ((1.0, self.window),)
-        full = self.layers // self.full_every
-        return ((self.layers - full) / self.layers, self.window), (full / self.layers, 0)
+            return self.latent.indexer.chosen
+        return self.window or 0

@@ -78,10 +78,6 @@ class Transformer(Dimensions):
             yield "shared", "is beside experts, and there are none", "say it as `ffn`"
         if self.shared_gate and not self.shared:
             yield "shared_gate", "is of what is beside the experts, and there is nothing", "shared: 1408"
-        if self.full_every is not None and self.window is None:
-            yield "full_every", "says nothing without a window: every layer sees all tokens", "window: 4096"
-        if self.full_every is not None and self.full_every > self.layers:
-            yield "full_every", f"no layer of {self.layers} sees all tokens", "leave it out"
         if self.window is not None and not self.causal:
             yield "window", "is of tokens before the one that looks; here each sees those after it, too", "causal: true"
 
@@ -90,9 +86,6 @@ class Transformer(Dimensions):
         many = sum(run.layers for run in self.runs)  # integers
         if many > self.layers:
             yield "runs", f"have {many} layers, and the model {self.layers}", None
-            return
-        if self.full_every is not None:
-            yield "full_every", "says which layers see all tokens, and so do the runs", "a run with window: 0"
             return
         problems = dict[Problem, None]()
         for kind in self.kinds:
@@ -280,12 +273,8 @@ class Transformer(Dimensions):
             self.hidden * self.experts if self.experts > 1 else 0
         )
         linear += (self.gates + 1) * self.hidden * self.shared
-        scores = math.fsum(
-            share
-            * (self.queries + self.attended)
-            * (min(window, sequence) if 0 < window < sequence else sequence * (0.5 if causal and self.causal else 1.0))
-            for share, window in self.windows
-        )
+        seen = self.seen if 0 < self.seen < sequence else sequence * (0.5 if causal and self.causal else 1.0)
+        scores = (self.queries + self.attended) * seen
         indexer = None if self.latent is None else self.latent.indexer
         if indexer is not None:
             scores += indexer.heads * indexer.width * sequence * (0.5 if causal and self.causal else 1.0)
@@ -325,9 +314,7 @@ class Transformer(Dimensions):
         """(part of a token's bytes in the cache, most tokens of a sequence that it holds; 0: all) of each kind of layer."""
         total = self.kv_bytes()
         return tuple(
-            (kind.layers * kind.layer_cache(2.0) / total * share, window if self.cache == "window" else 0)
-            for kind in self.kinds
-            for share, window in kind.windows
+            (kind.layers * kind.layer_cache(2.0) / total, kind.seen if self.cache == "window" else 0) for kind in self.kinds
         )
 
     def cached(self, tokens: int) -> float:

@@ -85,8 +85,7 @@ def attention(model: Transformer, part: Slice) -> Iterator[Kernel]:
     heads = max(1, model.heads // t)
     scores = float(part.sequences * heads * part.tokens * part.context) / part.ring
     if part.attention == "flash":
-        for share, window in model.windows:
-            yield Kernel("attention", "attention", _fused(model, part, scores, window), share)
+        yield Kernel("attention", "attention", _fused(model, part, scores))
         return
     batch = part.sequences * heads
     yield product("scores", part.tokens, part.context, model.of_head, part, batch, "attention")
@@ -95,9 +94,9 @@ def attention(model: Transformer, part: Slice) -> Iterator[Kernel]:
     yield product("values", part.tokens, model.of_head, part.context, part, batch, "attention")
 
 
-def _fused(model: Transformer, part: Slice, scores: float, window: int) -> Work:
-    """Attention in one kernel; each token sees `window` tokens at most (0: any number)."""
-    t, w = part.tensor, part.width
+def _fused(model: Transformer, part: Slice, scores: float) -> Work:
+    """Attention in one kernel."""
+    t, w, window = part.tensor, part.width, model.seen
     call = Attended(
         sequences=part.sequences / part.ring,
         queries=part.tokens,
@@ -214,7 +213,7 @@ def _gradients(kernel: Kernel, part: Slice, model: Transformer) -> Iterator[Kern
         return
     elif kernel.flash:
         more = dataclasses.replace(work, flop=FLASH_BACKWARD * work.flop, reads=3 * work.reads, writes=3 * work.writes)
-        yield Kernel("d-attention", kernel.kind, more, kernel.times)
+        yield Kernel("d-attention", kernel.kind, more)
     elif work.experts is not None:  # of its input, and of its weights: as much again each
         if work.dtype != part.dtype and part.products:
             yield cast("cast-d-experts", work.experts.pairs * model.hidden, part)
@@ -343,7 +342,7 @@ def _with_exchanges(
         if part.ring > 1 and kernel.flash:
             keys = part.sequences * part.context * max((model.keys + model.values) / part.tensor, 2 * model.of_head) * part.width
             turns = 2.0 if kernel.name.startswith("d-") else 1.0
-            items.append(Exchange("keys and values", "all-gather", "cp", keys, exposed=0.5, times=turns * kernel.times))
+            items.append(Exchange("keys and values", "all-gather", "cp", keys, exposed=0.5, times=turns))
         items.append(kernel)
         if routes:
             items.append(dataclasses.replace(tokens, sent=part.imbalance))

@@ -32,6 +32,10 @@ def infer(**keys: Any) -> dict[str, Any]:
     return {"hwsim": "workload/1", "infer": {key: each for key, each in {**INFER, **keys}.items() if each is not None}}
 
 
+OWN: Final = dict.fromkeys(("batch", "prefill", "memory", "block", "batching"))  # what a server says itself
+APART: Final = dict.fromkeys(("prefill", "device", "parallel"))  # what the parts of a split say
+
+
 SCALE: Final[dict[str, Any]] = {
     "target": 4.0, "start": "20 ms", "by": "requests", "least": 1, "most": 3, "first": 2, "limit": 9, "every": "5 ms",
     "window": "300 ms", "delay": "20 ms",
@@ -161,11 +165,7 @@ EXAMPLES: Final = (
         infer(
             arrivals={"poisson": "4000 1/s"},
             requests=60,
-            batch=None,
-            prefill=None,
-            memory=None,
-            block=None,
-            batching=None,
+            **OWN,
             server={"look": 2},
             output={"uniform": [5, 60]},
         ),
@@ -179,11 +179,7 @@ EXAMPLES: Final = (
             model={**BIG, "experts": 4, "top_k": 2},
             arrivals={"poisson": "400 1/s"},
             requests=60,
-            batch=None,
-            prefill=None,
-            memory=None,
-            block=None,
-            batching=None,
+            **OWN,
             parallel={"tp": 1, "groups": 4, "dp": 1},
             output={"uniform": [50, 90]},
         ),
@@ -203,11 +199,7 @@ EXAMPLES: Final = (
         infer(
             arrivals={"poisson": "4000 1/s"},
             requests=60,
-            batch=None,
-            prefill=None,
-            memory=None,
-            block=None,
-            batching=None,
+            **OWN,
             server=None,
         ),
         framework={
@@ -276,9 +268,7 @@ EXAMPLES: Final = (
         "service of prompts read apart",
         gpus(4),
         infer(
-            prefill=None,
-            device=None,
-            parallel=None,
+            **APART,
             split={
                 "prefill": {"device": ["gpu0..1"], "parallel": {"tp": 1, "dp": "rest"}, "server": {"look": 1}},
                 "decode": {"device": ["gpu2..3"], "parallel": {"tp": 1, "dp": "rest"}, "server": {"look": 1}},
@@ -305,9 +295,7 @@ EXAMPLES: Final = (
         "service of experts, prompts read apart",
         gpus(8),
         infer(
-            prefill=None,
-            device=None,
-            parallel=None,
+            **APART,
             model={**BIG, "experts": 4, "top_k": 2},
             split={
                 "prefill": {"device": ["node0.gpu*"], "parallel": EXPERTS},
@@ -363,9 +351,7 @@ EXAMPLES: Final = (
         "service whose copies come and go, prompts read apart",
         gpus(8),
         infer(
-            prefill=None,
-            device=None,
-            parallel=None,
+            **APART,
             split={
                 "prefill": {"device": ["node0.gpu*"], "scale": SCALE},
                 "decode": {"device": ["node1.gpu*"], "scale": SCALE},
@@ -387,9 +373,7 @@ EXAMPLES: Final = (
         "service whose copies get their weights at a rate, prompts read apart",
         stored(8),
         infer(
-            prefill=None,
-            device=None,
-            parallel=None,
+            **APART,
             split={
                 part: {
                     "device": [f"{node}.gpu*"],

@@ -44,7 +44,7 @@ TRANSFORMER: Final[dict[str, Any]] = {
         "final_norm": True,
     "embedding_norm": True, "token_types": 2, "pooler": True, "causal": True, "dropout": True,
 }  # fmt: skip
-EXPERTS: Final = {**TRANSFORMER, "experts": 4, "top_k": 2, "window": 128, "full_every": 2}
+EXPERTS: Final = {**TRANSFORMER, "experts": 4, "top_k": 2, "window": 128}
 KINDS: Final = {  # heads of their own, and of each kind other ones
     **TRANSFORMER, "layers": 6, "norms": 4, "bias": ["q", "k", "v"], "qk_norm": "head", "sinks": True, "experts": 4, "top_k": 2,
     "shared": 512, "shared_gate": True, "shared_values": True,

@@ -23,7 +23,7 @@ from hwsim.workload.load.draws import Distribution
 from hwsim.workload.load.numbers import stream
 
 if TYPE_CHECKING:
-    from hwsim.families.services.actors import Running
+    from hwsim.families.services.actors.running import Running
     from hwsim.machine import Machine
 
 NONE: Final = -1
@@ -367,7 +367,7 @@ class Program(Planned):
 
     def begin(self, machine: Machine, slower: float) -> Running:
         """It in one run."""
-        from hwsim.families.services.actors import Running
+        from hwsim.families.services.actors.running import Running
 
         return Running(self, machine.capacities, slower)
 

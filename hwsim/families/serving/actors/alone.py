@@ -14,10 +14,10 @@ from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from hwsim.engine.issued import Issued, IssuedOp
+from hwsim.families.serving.actors.batch import Load
 from hwsim.families.serving.actors.copy import Copy
 from hwsim.families.serving.actors.costs import Costs, Registry
 from hwsim.families.serving.actors.pace import Pace
-from hwsim.families.serving.actors.returning import Load
 from hwsim.families.serving.actors.router import Least, Router
 from hwsim.families.serving.actors.run import Run, Sequence
 from hwsim.families.serving.actors.static import Static
@@ -270,21 +270,21 @@ class Alone:
 
     def _brings(self, copy: Copy, instant: int) -> None:
         """Pieces that requests of a copy wait for begin to come, one request after another."""
-        for load in copy.returning.loads:
+        for load in copy.loads:
             lane = self.lanes[copy.number]
             lane.until = max(lane.until, instant) + lane.time(load.counts)
             if self.written is not None and (op := self.written.loads(copy.number, lane, load.counts)) >= 0:
                 load.sequence.after = op, lane.until
             heapq.heappush(self._due, (lane.until, COME, copy.number, -1 - len(self._loads)))
             self._loads.append(load)
-        copy.returning.loads.clear()
+        copy.loads.clear()
 
     def _brought(self, number: int, load: Load, instant: int) -> None:
         copy, run = self.copies[number], self._runs[number]
         assert isinstance(copy, Copy)
         if run is not None:
             copy.catches_up(run, instant)
-        copy.returning.comes(load, instant)
+        copy.comes(load, instant)
         if run is None:
             self._awaits(number, instant)
         else:
@@ -314,7 +314,7 @@ class Alone:
         copy = self.copies[number]
         run = copy.next(instant)
         self._runs[number] = run
-        if self.lanes and isinstance(copy, Copy) and copy.returning.loads:
+        if self.lanes and isinstance(copy, Copy) and copy.loads:
             self._brings(copy, instant)
         if run is None:
             if (head := copy.head) is not None and head.at > instant:

@@ -29,9 +29,10 @@ from typing import TYPE_CHECKING, Any
 from hwsim.engine import Event, Host, IssuedOp, Waits
 from hwsim.families.serving.actors.clocked import Clocked
 from hwsim.families.serving.actors.copy import Copy
-from hwsim.families.serving.actors.lanes import Links, passed
+from hwsim.families.serving.actors.lanes import Links
 from hwsim.families.serving.actors.router import Least, Router
 from hwsim.families.serving.actors.run import Run, Sequence
+from hwsim.families.serving.actors.speculating import Speculating
 from hwsim.families.serving.results.accounting import ROOM
 from hwsim.families.serving.results.log import Late, Log
 from hwsim.graph.opgraph import Label, Queue
@@ -39,8 +40,6 @@ from hwsim.records import dataclass
 
 if TYPE_CHECKING:
     from hwsim.families.serving.actors.scaled import Scaled
-
-__all__ = ["Answering", "Apart", "Links", "OfPrompts", "Reading", "passed"]
 
 
 class OfPrompts(Log):
@@ -150,6 +149,10 @@ class Answering(Copy):
 
     def _nothing(self, instant: int, before: int) -> Run | None:
         return None if self.reserved else super()._nothing(instant, before)
+
+
+class Verifying(Answering, Speculating):
+    """A copy that writes answers and verifies guesses."""
 
 
 @dataclass

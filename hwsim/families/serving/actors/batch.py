@@ -4,37 +4,54 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import field
+from itertools import takewhile
+from typing import NamedTuple
 
 from hwsim.families.serving.actors.gathering import Groups
-from hwsim.families.serving.actors.prefixes import Cache, Pool
+from hwsim.families.serving.actors.prefixes import Cache, Found, Key, Pool
 from hwsim.families.serving.actors.promises import Promises
 from hwsim.families.serving.actors.replica import Replica
-from hwsim.families.serving.actors.returning import Returning
 from hwsim.families.serving.actors.run import Sequence
 from hwsim.families.serving.actors.slots import Slots
 from hwsim.families.serving.actors.tiers import Tiers
+from hwsim.families.serving.results.accounting import LOADING
 from hwsim.families.serving.workload.settings import ANY
 from hwsim.records import dataclass
+
+
+class Load(NamedTuple):
+    """Pieces of a prompt that a request waits for; counts: blocks of them from each tier."""
+
+    sequence: Sequence
+    pieces: tuple[tuple[Key, int], ...]
+    counts: tuple[int, ...]
 
 
 @dataclass(slots=True)
 class Batch(Replica):
     """The requests of a copy, and the blocks and places for adapters that they hold.
 
+    Requests whose prompts are in part below the GPUs wait for the pieces with room for all of their prompt, while others go on.
+    Then they stand in a line of their own and join before those that wait for a place. Who plays the copy says how long a load
+    takes.
+
     Args:
         lower: tiers below its GPUs. slots: for adapters.
-        loaded: requests whose pieces have come from a tier, which join before those that wait.
+        loads: loads that the last decision began, for who plays it. loading: requests that wait for one.
+        loaded: requests whose pieces have come, in the order in which they came.
         count: steps of decoding so far; context: tokens of all answers under way, their prompts included.
     """
 
-    loaded: deque[Sequence] = field(init=False)
+    loads: list[Load] = field(default_factory=list)
+    loading: list[Sequence] = field(default_factory=list)
+    loaded: deque[Sequence] = field(default_factory=deque)
     partial: list[Sequence] = field(default_factory=list)
     lower: Tiers | None = None
     slots: Slots | None = None
     pool: Pool = field(init=False)
     cache: Cache = field(init=False)
-    returning: Returning = field(init=False)
     answers: int = 0
     count: int = 0
     context: int = 0
@@ -49,8 +66,6 @@ class Batch(Replica):
         Replica.__post_init__(self)
         self.pool = Pool(ANY if self.blocks is None else self.blocks)
         self.cache = Cache(self.settings, self.pool, self.lower, self.settings.late)
-        self.returning = Returning(self.cache, self.lower, self.log)
-        self.loaded = self.returning.loaded
         self._promises = Promises(self.settings, self.growth.need)
         if self.settings.gather:
             self._groups = Groups(self.settings.groups, self.settings.gather)
@@ -58,7 +73,7 @@ class Batch(Replica):
     @property
     def requests(self) -> int:
         """Requests that wait or are worked on."""
-        return self.in_line + len(self.returning.loading) + len(self.partial) + self.answers
+        return self.in_line + len(self.loading) + len(self.partial) + self.answers
 
     @property
     def in_line(self) -> int:
@@ -70,7 +85,7 @@ class Batch(Replica):
         """The first to be seen of those that wait."""
         if not self.loaded:
             return self.waiting[0] if self.waiting else None
-        return self.returning.head(self.waiting)
+        return min((line[0] for line in (self.loaded, self.waiting) if line), key=lambda each: each.at)
 
     def first_at(self, instant: int) -> Sequence | None:
         """Return the first of a line that stands in it from this instant on."""
@@ -105,6 +120,39 @@ class Batch(Replica):
         if self._groups is not None:
             self._groups.add(sequence)
         Replica.add(self, sequence)
+
+    # ------------------------------------------------------------ requests whose pieces come back from its tiers
+
+    def first_line(self, door: int) -> deque[Sequence]:
+        """The line whose head is next: requests whose pieces were brought back have waited already."""
+        return self.loaded if self.loaded and self.loaded[0].at <= door else self.waiting
+
+    def after(self, door: int) -> Iterable[int]:
+        """Instants of requests of both lines that came after one, the last of each line first."""
+        for line in (self.waiting, self.loaded):
+            yield from (each.at for each in takewhile(lambda one: one.at > door, reversed(line)))
+
+    def _asks(self, sequence: Sequence, reused: Found, blocks: int, instant: int) -> None:
+        """A request waits for pieces of its prompt; blocks: of all of it, which it has from now on."""
+        assert self.lower is not None
+        counts = self.lower.brings(reused.below)
+        self.cache.begins(sequence, reused)
+        self.cache.grows(sequence, blocks)
+        self.loads.append(Load(sequence, reused.below, counts))
+        self.loading.append(sequence)
+        self.log.holds(instant, sequence.number, [count * self.settings.block for count in counts])
+
+    def comes(self, load: Load, instant: int) -> None:
+        """Pieces of a prompt have come: its request is seen again at this instant."""
+        sequence = load.sequence
+        self.cache.loaded(sequence, load.pieces)
+        sequence.read = sequence.cached = self.cache.spared(
+            sequence, sequence.hit + sum(count for _, count in load.pieces)
+        )  # integers
+        sequence.at = instant
+        self.loading.remove(sequence)
+        self.loaded.append(sequence)
+        self.log.frees(instant, sequence.number, LOADING)
 
     # ------------------------------------------------------------ requests that answer, stop, and lose their blocks
 

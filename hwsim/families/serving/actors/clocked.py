@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from hwsim.engine import Event, Host, IssuedOp, Waits
 from hwsim.families.serving.actors.alone import labels_of
+from hwsim.families.serving.actors.batch import Load
 from hwsim.families.serving.actors.copy import Copy
 from hwsim.families.serving.actors.costs import Costs
 from hwsim.families.serving.actors.pace import Pace
-from hwsim.families.serving.actors.returning import Load
 from hwsim.families.serving.actors.router import Router
 from hwsim.families.serving.actors.run import Sequence
 from hwsim.families.serving.actors.static import Static
@@ -161,9 +161,9 @@ class Clocked:
             first = copy.first_at(instant) if copy.is_idle and instant > ended_at else None
             run = copy.next(instant)
             if self.lanes and isinstance(copy, Copy):
-                for load in copy.returning.loads:
+                for load in copy.loads:
                     driver.env.process(self._brings(driver, copy, load, (load.sequence.after[0], *latest)))
-                copy.returning.loads.clear()
+                copy.loads.clear()
             if run is None:
                 self.came[number] = -1
                 idle = self.idle[number] = driver.env.event()
@@ -197,7 +197,7 @@ class Clocked:
         done.succeed()
         instant = int(driver.env.now)
         load.sequence.after = op, instant
-        copy.returning.comes(load, instant)
+        copy.comes(load, instant)
         self.wakes(driver, copy.number, instant, op)
 
     def ended(self, driver: Host, number: int, over: Many[Sequence], op: int) -> None:

@@ -79,7 +79,7 @@ class Copy(Batch):
             run.most = self._most() if mixes or self.put_off == before else 1  # who made room may join again
             if self.slots is not None and self.slots.is_due:
                 run.most = 1
-            line = self.returning.line(self.waiting, self.door) if self.loaded else self.waiting
+            line = self.first_line(self.door) if self.loaded else self.waiting
             self.is_open = (
                 answers + len(self.partial) < settings.sequences
                 and (self._closed or not (line and line[0].at <= self.door))
@@ -107,9 +107,9 @@ class Copy(Batch):
         """Another decision, if the last requests under way were put off; else no request has come yet."""
         if self.put_off > before:
             return self.next(instant)
-        if self.returning.loading:
+        if self.loading:
             return None
-        if (line := self.returning.line(self.waiting, self.door)) and line[0].at <= instant:
+        if (line := self.first_line(self.door)) and line[0].at <= instant:
             raise DoesNotFit(f"a request of {line[0].to_read:,} tokens does not fit into {self.pool.blocks:,} blocks")
         return None
 
@@ -173,7 +173,7 @@ class Copy(Batch):
     def _joined(self, parts: list[tuple[Sequence, int]], left: int, longest: int, wanted: int, instant: int) -> None:
         settings, promised = self.settings, 0
         need, cache, door = self.growth.need, self.cache, self.door
-        while (line := self.returning.line(self.waiting, door)) and (sequence := line[0]).at <= door:
+        while (line := self.first_line(door)) and (sequence := line[0]).at <= door:
             if self.answers + len(self.partial) >= settings.sequences:
                 return self._refuse("seats")
             if left <= 0:
@@ -204,7 +204,7 @@ class Copy(Batch):
             if self.slots is not None and not is_loaded:
                 self.slots.takes(sequence, instant)
             if reused.below:
-                self.returning.asks(sequence, reused, need(sequence.to_read), instant)
+                self._asks(sequence, reused, need(sequence.to_read), instant)
                 continue
             promised += min(sequence.output - sequence.written, settings.promise[3]) + rest - tokens
             if not is_loaded:
@@ -301,7 +301,7 @@ class Copy(Batch):
         settings = self.settings
         if self.answers + len(self.partial) < settings.sequences and settings.prompts != "alone":
             return run.begin, 0
-        first = min((at for at in self.returning.after(self.waiting, self.door) if at < end), default=end)
+        first = min((at for at in self.after(self.door) if at < end), default=end)
         number = run.sees(first, settings.ahead, settings.look)
         if number >= run.count:
             return run.begin, 0

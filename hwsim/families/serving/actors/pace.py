@@ -66,6 +66,7 @@ class Pace:
         tables: what other copies and other runs share with it.
         slower: times as long as expected that kernels take, for the ends of an interval.
         exchanged: fs of all exchanges of an iteration, by its tokens.
+        growth: tokens that an answer grows by in an iteration, in the mean: numerator, denominator.
     """
 
     plan: ServicePlan
@@ -74,6 +75,9 @@ class Pace:
     exchanged: Callable[[int], int] = _nothing
     _model: Iterations | None = field(init=False)
     _eager: Iterations | None = field(init=False)
+    _draft: Iterations | None = None  # of a model that guesses, this number of tokens one after another
+    _guessed: int = 0
+    growth: tuple[int, int] = (1, 1)
     _lines: dict[tuple[int, int], Line] = field(default_factory=dict)
     _around: dict[tuple[int, int, int], int] = field(default_factory=dict)
     _prompts: dict[tuple[int, ...], int] = field(default_factory=dict)
@@ -108,20 +112,20 @@ class Pace:
             run.first = run.host + run.kernels
             run.count = run.most = 1
             return
-        answers, context, line, beyond, low = run.answers, run.context, None, 0, -1
+        answers, context, line, beyond, low, (numerator, denominator) = run.answers, run.context, None, 0, -1, self.growth
         if answers:
             floor = context // answers
             step = 1 << max(0, floor.bit_length() - 1 - COARSE)
             low = floor // step * step
             line = self._lines.get((answers, low)) or self.line(answers, low, step)
-            beyond = context - answers * low
+            beyond = (context - answers * low) * denominator + run.part
         if run.parts:
             self._of_parts(run, 0 if line is None else line.slope * beyond // answers, line)
         elif line is not None:
             run.low = low
             start, _, slope, rows, _, _, host = line
-            run.kernels, run.slope, run.host = start + slope * beyond // answers, slope, host
-            alike = -((beyond - answers * step) // answers)
+            run.kernels, run.slope, run.host = start + slope * beyond // answers, slope * numerator, host
+            alike = -((beyond - answers * step * denominator) // (answers * numerator))
             if alike < run.most:
                 run.most = alike
             run.network, run.padded = self.sent.get(rows) or self.sends(rows, mixed=False)
@@ -130,16 +134,12 @@ class Pace:
 
     def _of_parts(self, run: Run, more: int, line: Line | None) -> None:
         """Time of an iteration with prompts."""
-        parts, mixed, known = run.parts, self.eager, self._prompts
-        many, read = len(parts), run.tokens
-        rows = passing = total = run.answers * mixed.tokens + read
+        mixed = self.eager
+        rows = passing = total = run.answers * mixed.tokens + run.tokens
         if mixed.groups > 1:
             rows = mixed.rows_of(run.read, run.answers)
             passing = mixed.passing(rows, total)
-        kernels = self._around.get((rows, run.ended, total)) or self.around(rows, run.ended, total)
-        for sequence, tokens in parts:
-            before = sequence.read
-            kernels += known.get((tokens, before, many)) or self.prompt(tokens, before, many)
+        kernels = self._mixed(run, rows, total)
         if line is not None:
             kernels += line.attention + more
             run.answered = line.start + more
@@ -148,6 +148,16 @@ class Pace:
         run.host = self._host(run)
         if self.plan.settings.kernel:
             run.host += self._late(run)
+
+    def _mixed(self, run: Run, rows: int, total: int) -> int:
+        """fs of the kernels of an iteration with prompts, but for the attention of its answers."""
+        parts, known = run.parts, self._prompts
+        many = len(parts)
+        kernels = self._around.get((rows, run.ended, total)) or self.around(rows, run.ended, total)
+        for sequence, tokens in parts:
+            before = sequence.read
+            kernels += known.get((tokens, before, many)) or self.prompt(tokens, before, many)
+        return kernels
 
     def taken(self, run: Run) -> Taken:
         """Seconds and amounts that the kernels of an iteration draw from a GPU."""
@@ -161,15 +171,19 @@ class Pace:
         return self._model.of((), run.answers, float(low), run.answers)
 
     def line(self, answers: int, low: int, step: int) -> Line:
-        """The line from a knot on."""
-        model = self._model
+        """The line from a knot on; its slope is of a part of a token."""
+        model, draft, many = self._model, self._draft, self._guessed
         assert model is not None
-        before, after = (ticks.femtoseconds(model.answers(answers, at).seconds * self.slower) for at in (low, low + step))
+        before, after = (model.answers(answers, at).seconds for at in (low, low + step))
         rows = model.rows_of((), answers)
-        around = ticks.femtoseconds(model.around(rows, answers, model.total_of((), answers)) * self.slower)
-        line = Line(
-            around + before, before, max(0, round((after - before) / step)), rows, low, step, self._host_of(answers, rows)
-        )
+        around = model.around(rows, answers * model.tokens, model.total_of((), answers))
+        if draft is not None:
+            early, late = (draft.answers(answers, at).seconds for at in (low, low + step))
+            before, after = before + many * early, after + many * late
+            around += many * draft.around(draft.rows_of((), answers), answers, draft.total_of((), answers))
+        attention, until, start = (ticks.femtoseconds(each * self.slower) for each in (before, after, around))
+        slope = max(0, round((until - attention) / (step * self.growth[1])))
+        line = Line(start + attention, attention, slope, rows, low, step, self._host_of(answers, rows))
         self._lines[answers, low] = line
         return line
 

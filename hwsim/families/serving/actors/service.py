@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hwsim import ticks
 from hwsim.demand import Cost
@@ -20,20 +20,18 @@ from hwsim.families.serving.actors.slots import Slots
 from hwsim.families.serving.actors.static import Static
 from hwsim.families.serving.actors.tiers import TIERS, Tier, Tiers
 from hwsim.families.serving.results.log import Log
-from hwsim.families.serving.results.statistics import Goal, ServiceStatistics, TierUse, statistics
+from hwsim.families.serving.results.statistics import AdapterUse, Goal, ServiceStatistics, TierUse, statistics
 from hwsim.families.serving.workload.plan import ServicePlan
 from hwsim.families.serving.workload.source import Source
 from hwsim.graph.opgraph import OpGraph
 from hwsim.machine import Machine
-from hwsim.origins import CASES, Case
 from hwsim.records import dataclass, without_collector
-from hwsim.results.interval import COUNTS
 from hwsim.ticks import FEMTO
 
 if TYPE_CHECKING:
     from hwsim.families.serving.actors.lanes import Lane
     from hwsim.families.serving.actors.scaled import Scaled
-    from hwsim.families.serving.results.adapters import AdapterUse
+    from hwsim.families.serving.workload.scaling import Scale
 
 
 @dataclass(slots=True)
@@ -49,37 +47,17 @@ class Service:
     slower: float = 1.0
     log: Log = field(init=False)
     copies: list[Copy | Static] = field(init=False)
-    _exchanges: list[Exchanges] = field(init=False)
-    _pace: list[Pace] = field(init=False)
+    _exchanges: list[Exchanges] = field(default_factory=list)
+    _pace: list[Pace] = field(default_factory=list)
     _lanes: Sequence[Lane] = ()
     _scaled: Scaled | None = None
     _prompts: Scaled | None = None  # of the copies that read prompts apart
 
     def __post_init__(self) -> None:
         plan = self.plan
-        self.log = Log(len(plan.batches), self.goal.limits_fs, self._warm_up)
-        if plan.prompts is not None:
-            self._apart(plan, plan.prompts)
-            return
-        guesses = plan.speculation
-        numbers = range(len(plan.batches))
-        if guesses is not None:
-            from hwsim.families.serving.actors.speculating import Speculating
-
-            self.copies = [
-                Speculating(number, plan.settings, plan.blocks, self.log, plan.held, guesses=guesses, lower=self._tiers())
-                for number in numbers
-            ]
-        elif plan.settings.padded:
-            self.copies = [Static(number, plan.settings, plan.blocks, self.log, plan.held) for number in numbers]
-        else:
-            self.copies = [
-                Copy(number, plan.settings, plan.blocks, self.log, plan.held, lower=self._tiers()) for number in numbers
-            ]
-        if plan.adapters is not None and plan.adapters.slots is not None:
-            for copy in self.copies:
-                assert isinstance(copy, Copy)
-                copy.slots = Slots(plan.adapters, plan.adapters.slots)
+        of_batch = [part for part in plan.parts for _ in part.batches]
+        self.log = Log(len(of_batch), Goal.of(plan.keys.slo).limits_fs, self._warm_up)
+        self.copies = [self._copy(number, part) for number, part in enumerate(of_batch)]
         if plan.offload is not None:
             from hwsim.families.serving.actors.lanes import Lane
 
@@ -89,14 +67,46 @@ class Service:
                 for host, gpus in zip(kept.hosts, plan.copies, strict=True)
             ]
         if plan.scale is not None:
-            from hwsim.families.serving.actors.scaled import Scaled
-
-            scaled = self._scaled = Scaled(plan.scale, self._router(), self.copies, plan.start)
-            self.log.begun, self.log.over = scaled.begins, scaled.ended
-        self._exchanges = [Exchanges(plan, self.machine, gpus, self.slower) for gpus in plan.batches]
+            self._scales(plan.scale)
         tables = self.machine.kept(Tables)
-        first = paced(plan)(plan, tables, self.slower, self._exchanges[0].seconds)
-        self._pace = [first if number == 0 else first.also(self._exchanges[number].seconds) for number in numbers]
+        for part in plan.parts:
+            pace = paced(part)(part, tables, self.slower)
+            exchanges = [Exchanges(part, self.machine, gpus, self.slower) for gpus in part.batches]
+            self._exchanges += exchanges
+            self._pace += [pace.also(each.seconds) for each in exchanges]
+
+    def _copy(self, number: int, part: ServicePlan) -> Copy | Static:
+        """A copy of the service, or of one of its parts where prompts are read apart."""
+        kind: Callable[..., Copy | Static] = Static if part.settings.padded else Copy
+        log, more = self.log, dict[str, Any]()
+        if self.plan.prompts is not None:
+            from hwsim.families.serving.actors.apart import Answering, OfPrompts, Reading, Verifying
+
+            kind, log = (Answering, log) if part is self.plan else (Reading, OfPrompts(log))
+        if part.speculation is not None:
+            from hwsim.families.serving.actors.speculating import Speculating
+
+            kind, more["guesses"] = Speculating if self.plan.prompts is None else Verifying, part.speculation
+        if part.offload is not None:
+            more["lower"] = Tiers(tuple(Tier(*each) for each in zip(TIERS, part.offload.blocks, strict=False)))
+        if part.adapters is not None and part.adapters.slots is not None:
+            more["slots"] = Slots(part.adapters, part.adapters.slots)
+        return kind(number, part.settings, part.blocks, log, part.held, **more)
+
+    def _scales(self, scale: Scale) -> None:
+        """Let the load start and stop copies, of a split those of each part."""
+        from hwsim.families.serving.actors.router import Least
+        from hwsim.families.serving.actors.scaled import Scaled
+
+        prompts, log, start = self.plan.prompts, self.log, self.plan.start
+        many = 0 if prompts is None else len(prompts.batches)
+        scaled = self._scaled = Scaled(scale, self._router(), self.copies[many:], start)
+        log.begun = scaled.begins
+        if prompts is None:
+            log.over = scaled.ended
+        elif prompts.scale is not None:
+            self._prompts = Scaled(prompts.scale, Least(), self.copies[:many], start)
+            log.begun = self._prompts.begins
 
     def _used(self) -> AdapterUse | None:
         """Use of the places for adapters of all copies; None where all adapters are on the GPUs."""
@@ -104,8 +114,6 @@ class Service:
         slots = [each for each in every if each is not None]
         if not slots:
             return None
-        from hwsim.families.serving.results.adapters import AdapterUse
-
         waits = [wait for each in slots for wait in each.waits]
         taken, loads = (sum(getattr(each, name) for each in slots) for name in ("taken", "loads"))  # integers
         adapters = slots[0].adapters
@@ -113,52 +121,11 @@ class Service:
         load, waited, longest = (time / FEMTO for time in times)
         return AdapterUse(adapters.count, slots[0].places, taken, loads, load, len(waits), waited, longest)
 
-    def _tiers(self) -> Tiers | None:
-        kept = self.plan.offload
-        return None if kept is None else Tiers(tuple(Tier(*each) for each in zip(TIERS, kept.blocks, strict=False)))
-
     @property
     def _warm_up(self) -> int | None:
         """Time (fs) in which requests do not count; None until the steady state."""
         start = self.plan.keys.warm_up
         return None if isinstance(start, str) else ticks.femtoseconds(start)
-
-    @property
-    def goal(self) -> Goal:
-        """Service level of every request."""
-        slo = self.plan.keys.slo
-        return Goal() if slo is None else Goal(slo.ttft, slo.tpot, slo.latency)
-
-    def _apart(self, plan: ServicePlan, prompts: ServicePlan) -> None:
-        """Copies that read prompts, and those that write answers after them."""
-        from hwsim.families.serving.actors.apart import Answering, OfPrompts, Reading
-        from hwsim.families.serving.actors.speculating import Speculating
-
-        class Verifying(Answering, Speculating):
-            """A copy that writes answers and verifies guesses."""
-
-        many, every = len(prompts.batches), (*prompts.batches, *plan.batches)
-        log = self.log = Log(len(every), self.goal.limits_fs, self._warm_up)
-        of_prompts = OfPrompts(log)
-        self.copies = [Reading(at, prompts.settings, prompts.blocks, of_prompts, prompts.held) for at in range(many)]
-        for at in range(many, len(every)):
-            if plan.speculation is None:
-                self.copies.append(Answering(at, plan.settings, plan.blocks, log, plan.held))
-            else:
-                self.copies.append(Verifying(at, plan.settings, plan.blocks, log, plan.held, guesses=plan.speculation))
-        if plan.scale is not None and prompts.scale is not None:
-            from hwsim.families.serving.actors.router import Least
-            from hwsim.families.serving.actors.scaled import Scaled
-
-            self._scaled = Scaled(plan.scale, self._router(), self.copies[many:], plan.start)
-            self._prompts = Scaled(prompts.scale, Least(), self.copies[:many], plan.start)
-            log.begun = self._prompts.begins
-        self._exchanges = [
-            Exchanges(prompts if at < many else plan, self.machine, gpus, self.slower) for at, gpus in enumerate(every)
-        ]
-        tables = self.machine.kept(Tables)
-        kinds = (paced(prompts)(prompts, tables, self.slower), paced(plan)(plan, tables, self.slower))
-        self._pace = [kinds[at >= many].also(self._exchanges[at].seconds) for at in range(len(every))]
 
     def actor(self, driver: Host) -> Waits:
         """The service on the clock of a run."""
@@ -168,7 +135,8 @@ class Service:
             from hwsim.families.serving.actors.clocked import Clocked
 
             return Clocked(*given, self._lanes, self._scaled).actor(driver)
-        from hwsim.families.serving.actors.apart import Apart, Links
+        from hwsim.families.serving.actors.apart import Apart
+        from hwsim.families.serving.actors.lanes import Links
 
         gpus = (*plan.prompts.batches, *plan.batches)
         links = Links(self.machine, plan.token_bytes)
@@ -259,52 +227,19 @@ class Service:
             uses.append(TierUse(tiers[0].name, size, most, stored, brought, math.fsum(writes) if level else max(writes)))
         return tuple(uses)
 
-    def _case(self, served: ServiceStatistics) -> Case:
-        """The case of its kernels, or of its exchanges if they are less sure and take time worth the name."""
-        spent = dict(served.spent_s)
-        case: Case = self._exchanges[0].case if spent.get("network", 0.0) > COUNTS * math.fsum(spent.values()) else "known"
-        parts = (self.plan,) if self.plan.prompts is None else (self.plan, self.plan.prompts)
-        return max(case, *(part.case for part in parts), key=CASES.index)
-
     def statistics(self) -> ServiceStatistics:
         """Statistics of its requests."""
-        plan = self.plan
-        parts = (plan,) if plan.prompts is None else (plan.prompts, plan)
-        stages_of = [part.stages for part in parts for _ in part.copies]
-        served = statistics(
-            self.log,
-            name=plan.name,
-            copies=len(plan.copies),
-            stages=plan.stages,
-            copy_of=[at for at, stages in enumerate(stages_of) for _ in range(stages)],
-            gpus=len(plan.copies[0]),
-            block=plan.settings.block,
-            blocks=plan.blocks,
-            token_bytes=plan.token_bytes,
-            goal=self.goal,
-            asked=len(plan.requests),
-            risen=max(
-                (each.risen(self.log.last_arrival) for each in (self._scaled, self._prompts) if each is not None), default=0
-            ),
-        )
-        arrivals = plan.keys.arrivals
-        paced = not isinstance(arrivals, str) and arrivals.clients is None
-        last = served.rows[-1].arrival_s - plan.start / FEMTO  # from then on clients that are answered ask no more
-        part = () if isinstance(arrivals, str) else arrivals.part_of_load(plan.name, len(plan.requests), last)
-        stated = None if isinstance(arrivals, str) or plan.keys.sessions is not None else arrivals.steady
-        served = replace(served, kind=plan.kind, case=self._case(served), cache_format=plan.cache_format, parts=part)
-        served = replace(served, paced=paced, stated_per_s=stated, tiers=self._below(served.lasted_s), adapters=self._used())
+        plan, log = self.plan, self.log
+        risen = [each.risen(log.last_arrival) for each in (self._scaled, self._prompts) if each is not None]
+        served = statistics(log, plan, self._exchanges[0].case, risen=max(risen, default=0))
+        served = replace(served, tiers=self._below(served.lasted_s), adapters=self._used())
         if self._scaled is not None:
-            scaling = self._scaled.statistics(len(plan.copies[0]), self.log.last_end)
+            scaling = self._scaled.statistics(len(plan.copies[0]), log.last_end)
             there = scaling.paid_s / (len(plan.copies) * scaling.span_s)
             served = replace(served, scaling=scaling, cache_mean=served.cache_mean / there if there > 0 else 0.0)
-        if plan.prompts is None:
-            return served
         if self._prompts is not None:
-            started = self._prompts.statistics(len(plan.prompts.copies[0]), self.log.last_end)
-            served = replace(served, prompt_scaling=started)
-        readers = len(plan.prompts.copies)
-        return replace(served, copies=len(stages_of), prompt_copies=readers, prompt_gpus=len(plan.prompts.copies[0]))
+            served = replace(served, prompt_scaling=self._prompts.statistics(served.prompt_gpus, log.last_end))
+        return served
 
 
 def paced(plan: ServicePlan) -> type[Pace]:

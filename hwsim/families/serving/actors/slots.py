@@ -28,7 +28,7 @@ class Slots:
     """The places of a copy.
 
     Args:
-        coming: adapters that the next iteration loads first. taken, loads: as of `hwsim.families.serving.results.adapters`.
+        coming: adapters that the next iteration loads first. taken, loads: as of `AdapterUse`.
         held: requests that wait for a place; waits: fs of those that have waited.
     """
 

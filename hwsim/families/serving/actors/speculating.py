@@ -22,12 +22,10 @@ from itertools import pairwise
 from hwsim import ticks
 from hwsim.families.serving.actors.blocks import Growth, growth, most_within
 from hwsim.families.serving.actors.copy import Copy
-from hwsim.families.serving.actors.pace import Line, Pace, iterations_of
+from hwsim.families.serving.actors.pace import Pace, iterations_of
 from hwsim.families.serving.actors.run import Run, Sequence
 from hwsim.families.serving.workload.speculating import NOTHING, Speculation
 from hwsim.models.framework import Framework
-from hwsim.models.iteration import Iterations
-from hwsim.models.kernel_tables import COARSE
 from hwsim.records import dataclass
 
 
@@ -146,82 +144,28 @@ class Speculating(Copy):
         return sequence.read + written
 
 
-@dataclass
 class Guessed(Pace):
     """Times of iterations that verify guesses, and make the next ones."""
 
-    _draft: Iterations | None = field(init=False)
-    _parts: tuple[int, int] = field(init=False)
-
     def __post_init__(self) -> None:
         super().__post_init__()
-        plan, guesses = self.plan, self._guesses
+        plan, guesses = self.plan, self.plan.speculation
         assert isinstance(plan.software, Framework)
+        assert guesses is not None
         graphs = () if plan.settings.exact else plan.settings.graphs
-        self._draft = (
-            None if guesses.draft is None else iterations_of(plan, self.tables, guesses.draft, plan.software, graphs, tokens=1)
-        )
-        self._parts = guesses.mean.numerator, guesses.mean.denominator
+        if guesses.draft is not None:
+            self._draft = iterations_of(plan, self.tables, guesses.draft, plan.software, graphs, tokens=1)
+        self._guessed, self.growth = guesses.tokens, (guesses.mean.numerator, guesses.mean.denominator)
 
-    @property
-    def _guesses(self) -> Speculation:
-        found = self.plan.speculation
-        assert found is not None
-        return found
-
-    def set(self, run: Run) -> None:
-        """Give a run the time of its first iteration, how it grows, and where that changes."""
-        answers, (numerator, denominator) = run.answers, self._parts
-        line, beyond = None, 0
-        if answers:
-            floor = run.context // answers
-            step = 1 << max(0, floor.bit_length() - 1 - COARSE)
-            low = floor // step * step
-            line = self._lines.get((answers, low)) or self.line(answers, low, step)
-            beyond = (run.context - answers * low) * denominator + run.part
-        if run.parts:
-            self._of_parts(run, 0 if line is None else line.slope * beyond // answers, line)
-        elif line is not None:
-            run.kernels, run.slope, run.host = line.start + line.slope * beyond // answers, line.slope * numerator, line.host
-            run.most = min(run.most, -((beyond - answers * line.step * denominator) // (answers * numerator)))
-            run.network, run.padded = self.sent.get(line.rows) or self.sends(line.rows, mixed=False)
-        run.count = run.most
-        run.first = run.host + run.kernels + run.network
-
-    def line(self, answers: int, low: int, step: int) -> Line:
-        """The line from a knot on; its slope is of a part of a token."""
-        model, draft, slower = self._model, self._draft, self.slower
-        assert model is not None
-        before, after = (model.answers(answers, at).seconds for at in (low, low + step))
-        rows, many = model.rows_of((), answers), self._guesses.tokens
-        around = model.around(rows, answers * model.tokens, model.total_of((), answers))
-        if draft is not None:
-            early, late = (draft.answers(answers, at).seconds for at in (low, low + step))
-            before, after = before + many * early, after + many * late
-            around += many * draft.around(draft.rows_of((), answers), answers, draft.total_of((), answers))
-        attention, until, start = (ticks.femtoseconds(each * slower) for each in (before, after, around))
-        slope = max(0, round((until - attention) / (step * self._parts[1])))
-        line = Line(start + attention, attention, slope, rows, low, step, self._host_of(answers, rows))
-        self._lines[answers, low] = line
-        return line
-
-    def _of_parts(self, run: Run, more: int, line: Line | None) -> None:
-        """Time of an iteration with prompts."""
-        mixed, draft, read, slower = self._eager, self._draft, run.read, self.slower
-        assert mixed is not None
-        rows, total = mixed.rows_of(read, run.answers), mixed.total_of(read, run.answers)
+    def _mixed(self, run: Run, rows: int, total: int) -> int:
+        """fs of the kernels of an iteration with prompts, but for the attention of its answers."""
+        mixed, draft, read = self.eager, self._draft, run.read
         ended = run.ended + run.answers * (mixed.tokens - 1)
         seconds = mixed.around(rows, ended, total) + mixed.read(read).seconds
         if draft is not None:
             seconds += draft.around(draft.rows_of(read, run.answers), run.ended, draft.total_of(read, run.answers))
             seconds += draft.read(read).seconds
-            if run.ended and self._guesses.tokens > 1:
+            if run.ended and self._guessed > 1:
                 later = draft.around(draft.rows_of((), run.ended), run.ended, draft.total_of((), run.ended))
-                seconds += (self._guesses.tokens - 1) * later
-        run.kernels, run.slope, run.most = ticks.femtoseconds(seconds * slower), 0, 1
-        if line is not None:
-            run.kernels += line.attention + more
-            run.answered = line.start + more
-        passing = mixed.passing(rows, total)
-        run.network, run.padded = self.sent.get(-passing) or self.sends(passing, mixed=True)
-        run.host = self._host(run) + self._late(run)
+                seconds += (self._guessed - 1) * later
+        return ticks.femtoseconds(seconds * self.slower)

@@ -18,15 +18,17 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from hwsim.families.serving.results.accounting import PARTS, named
-from hwsim.families.serving.results.adapters import AdapterUse
 from hwsim.families.serving.results.balance import balance
 from hwsim.families.serving.results.course import Course
 from hwsim.families.serving.results.log import MEASURES, Log, times_of
 from hwsim.families.serving.results.piles import Pile
 from hwsim.families.serving.results.scaling import Scaling
+from hwsim.families.serving.workload.plan import ServicePlan
+from hwsim.families.serving.workload.schema import SloKeys
 from hwsim.machine.moved import Moved
-from hwsim.origins import Case
+from hwsim.origins import CASES, Case
 from hwsim.records import dataclass
+from hwsim.results.interval import COUNTS
 from hwsim.results.invariants import BrokenInvariant
 from hwsim.results.requests import Spread
 from hwsim.spec import Warning
@@ -90,6 +92,25 @@ class TierUse(NamedTuple):
     writing: float
 
 
+class AdapterUse(NamedTuple):
+    """Use of the places for adapters, all copies together, warm-up included.
+
+    Args:
+        adapters: how many; places: for them on each copy. taken: times that a request took a place, again after it was put off.
+        loads: times that its adapter had to be loaded for that; load_s: seconds of one.
+        waited: requests that waited for a place; waited_s: together; longest_s: at most.
+    """
+
+    adapters: int
+    places: int
+    taken: int
+    loads: int
+    load_s: float
+    waited: int
+    waited_s: float
+    longest_s: float
+
+
 class Sampling(NamedTuple):
     """A mean or a percentile, and the range in which it would be in 95 of 100 runs of other requests, as many.
 
@@ -118,6 +139,11 @@ class Goal(NamedTuple):
     ttft: float | None = None
     tpot: float | None = None
     latency: float | None = None
+
+    @classmethod
+    def of(cls, keys: SloKeys | None) -> Goal:
+        """As a file says it."""
+        return cls() if keys is None else cls(keys.ttft, keys.tpot, keys.latency)
 
     @property
     def limits_fs(self) -> tuple[int | None, int | None, int | None]:
@@ -309,32 +335,18 @@ def expected_of(services: Sequence[ServiceStatistics]) -> dict[str, float]:
     }
 
 
-def statistics(
-    log: Log,
-    *,
-    name: str,
-    copies: int,
-    stages: int,
-    copy_of: Sequence[int],
-    gpus: int,
-    block: int,
-    blocks: int | None,
-    token_bytes: float,
-    goal: Goal,
-    asked: int,
-    risen: int = 0,
-) -> ServiceStatistics:
+def statistics(log: Log, plan: ServicePlan, exchanged: Case = "known", *, risen: int = 0) -> ServiceStatistics:
     """Statistics of the notes.
 
     Args:
-        stages: batches that each copy works on at once, each with `blocks`. copy_of: by batch, its copy.
-        asked: requests of the workload. risen: fs from which on no more copies start.
+        exchanged: case of the exchanges between GPUs. risen: fs from which on no more copies start.
 
     Raises:
-        BrokenInvariant: not all that are asked came to a copy, left it, were answered, and count or are of the warm-up.
+        BrokenInvariant: not all requests of the plan came to a copy, left it, were answered, and count or are of the warm-up.
     """
     columns, totals = log.finish(), log.totals
     came, left = (sum(counts.values()) for counts in (log.course.came, log.course.ended))  # integers
+    asked, name = len(plan.requests), plan.name
     if {asked} != {came, left, log.requests, log.cut + totals.requests}:
         gone = (
             f"{left:,} left it, {log.requests:,} were answered, and {log.cut:,} + {totals.requests:,} are of the warm-up or count"
@@ -344,13 +356,21 @@ def statistics(
     span = max(1, log.last_end - began)
     lasted = max(1, log.last_end - log.first_arrival)
     spreads = {name: _binned(pile) for name, pile in totals.piles.items()} if log.sampled else _spreads(columns, log.cut)
-    course = _course(log.course, blocks, copies * stages)
+    stages_of = [part.stages for part in plan.parts for _ in part.copies]
+    copy_of = [copy for copy, stages in enumerate(stages_of) for _ in range(stages)]  # by batch
+    batches, blocks = len(plan.copies) * plan.stages, plan.blocks
+    held = None if blocks is None else blocks * plan.settings.block * plan.stages
+    course = _course(log.course, blocks, batches)
+    rows = _rows(columns, copy_of)
     came = log.last_arrival - began
     keeps = balance(log, columns, risen)
+    spent = _spent(log, [copy_of.count(copy) for copy in copy_of])
+    prompts, arrivals = plan.prompts, plan.keys.arrivals
+    load = None if isinstance(arrivals, str) else arrivals
     return ServiceStatistics(
         name=name,
-        copies=copies,
-        gpus_per_copy=gpus,
+        copies=len(stages_of),
+        gpus_per_copy=len(plan.copies[0]),
         requests=totals.requests,
         prompt_tokens=totals.prompt_tokens,
         output_tokens=totals.output_tokens,
@@ -367,25 +387,39 @@ def statistics(
         queue_max=max((moment.waiting for moment in course), default=0) if log.sampled else _longest_queue(columns),
         put_off=log.put_off,
         read_again=log.read_again,
-        cache_tokens=None if blocks is None else blocks * block * stages,
-        cache_bytes=token_bytes * (blocks or 0) * block * stages,
+        cache_tokens=held,
+        cache_bytes=plan.token_bytes * (blocks or 0) * plan.settings.block * plan.stages,
         cache_peak=log.course.most / blocks if blocks else 0.0,
-        cache_mean=log.course.area / (blocks * copies * stages * lasted) if blocks else 0.0,
+        cache_mean=log.course.area / (blocks * batches * lasted) if blocks else 0.0,
         course=course,
-        rows=_rows(columns, copy_of),
+        rows=rows,
         came_s=came / FEMTO,
         where=tuple(_where(log, spreads)),
-        spent_s=_spent(log, [copy_of.count(copy) for copy in copy_of]),
-        goal=goal,
+        spent_s=spent,
+        goal=Goal.of(plan.keys.slo),
         good=totals.good,
         cached_tokens=totals.cached_tokens,
         sampled=log.sampled,
         warm_up=log.cut,
         grows_per_s=keeps.grows_per_s,
         unsettled=keeps.unsettled,
+        prompt_copies=0 if prompts is None else len(prompts.copies),
+        prompt_gpus=0 if prompts is None else len(prompts.copies[0]),
         sampling=tuple(_sampling(log)) if came > 0 else (),
+        kind=plan.kind,
+        case=_case(dict(spent), exchanged, plan),
+        paced=load is not None and load.clients is None,
+        cache_format=plan.cache_format,
+        stated_per_s=None if load is None or plan.keys.sessions is not None else load.steady,
         lasted_s=lasted / FEMTO,
+        parts=() if load is None else load.part_of_load(name, asked, rows[-1].arrival_s - plan.start / FEMTO),
     )
+
+
+def _case(spent: Mapping[str, float], exchanged: Case, plan: ServicePlan) -> Case:
+    """The case of its kernels, or of its exchanges if they are less sure and take time worth the name."""
+    of_network: Case = exchanged if spent.get("network", 0.0) > COUNTS * math.fsum(spent.values()) else "known"
+    return max(of_network, *(part.case for part in plan.parts), key=CASES.index)
 
 
 def _sampling(log: Log) -> Iterator[Sampling]:

@@ -63,6 +63,11 @@ class ServicePlan:
     scale: Scale | None = None
     is_spread: bool = False
 
+    @property
+    def parts(self) -> tuple[ServicePlan, ...]:
+        """The part that reads prompts apart, if there is one, and the service itself."""
+        return (self,) if self.prompts is None else (self.prompts, self)
+
     def holds(self, lives: Lives | None = None, of_prompts: Lives | None = None) -> Iterator[Held]:
         """Memory that it takes of its GPUs, the whole cache included.
 

@@ -16,14 +16,14 @@ parameters they keep between push and pull.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import partial
+from functools import cache, partial
 from itertools import takewhile
 
 from hwsim.communication.flows import Flows
 from hwsim.demand import Cost
-from hwsim.families.training.workload.asking import Answers, Parts, filled
-from hwsim.families.training.workload.plan import Buckets
-from hwsim.families.training.workload.rewriting import Tape
+from hwsim.families.training.workload.buckets import all_reduce, filled
+from hwsim.families.training.workload.costs import busy_cost
+from hwsim.families.training.workload.plan import Buckets, PlacedPlan
 from hwsim.families.training.workload.schedule import Pass
 from hwsim.families.training.workload.servers import servers_near, through, update_cost
 from hwsim.families.training.workload.workers import Ops, Thread, Worker, latest
@@ -42,11 +42,12 @@ class ByKernel:
         workers: by stage and replica its GPUs.
     """
 
-    def __init__(self, answers: Answers, buckets: Buckets, ops: Ops, hosts: Sequence[str], asked: Answers | Tape) -> None:
-        """hosts: the host of each GPU; asked: says what kernels, hosts and sums of gradients cost."""
-        self.asked, self.buckets, self.ops = asked, buckets, ops
-        self.plan, self.machine, self.exchanges = answers.plan, answers.machine, answers.exchanging
-        plan, represented = answers.plan, answers.represented
+    def __init__(self, placed: PlacedPlan, buckets: Buckets, ops: Ops, hosts: Sequence[str]) -> None:
+        """hosts: the host of each GPU."""
+        self.buckets, self.ops = buckets, ops
+        self.machine, self.exchanges = placed.machine, placed.exchanges
+        self.plan, self.represented = plan, represented = placed.plan, placed.represented
+        self._busy_cost = cache(partial(busy_cost, placed.machine))
         self.software = software = buckets.software
         self._dispatching = software.dispatch * (software.casting if BYTES[plan.dtype] < 4 else 1.0)
         self.replicas = replicas = represented.replicas
@@ -105,8 +106,7 @@ class ByKernel:
     def _busy(self, thread: Thread, name: str, seconds: float, after: Sequence[OpRef] = (), queue: int | None = None) -> OpRef:
         """`seconds` of a core of the host; without a host the time alone."""
         queue = thread.queue if queue is None else queue
-        ((_, cost),) = self.asked.numbers("busy", thread.host, seconds, thread.many)
-        return self.ops.add(name, "host", thread.host, queue, after, cost=cost)
+        return self.ops.add(name, "host", thread.host, queue, after, cost=self._busy_cost(thread.host, seconds, thread.many))
 
     def _dispatch(self, worker: Worker, count: int) -> None:
         """The host issues `count` kernels."""
@@ -151,7 +151,7 @@ class ByKernel:
     def _kernel(self, worker: Worker, kernel: Kernel, direction: str) -> None:
         """All kernels that one kernel becomes, after all that the GPU waits for."""
         queue = self.ops.queue(f"{worker.device}.compute", worker.device, kind="compute")
-        for _, cost in self.asked.numbers("kernel", kernel, worker.device):
+        for cost in self.plan.kinds.on(worker.device).apart(kernel, worker.device):
             worker.issued(self.ops.add(f"{direction} {kernel.name}", kernel.kind, worker.device, queue, worker.waits, cost=cost))
 
     def send(self, source: Worker, target: Worker, *, forward: bool) -> OpRef:
@@ -171,15 +171,13 @@ class ByKernel:
 
     def _phases(self, flows: Flows, devices: Names, ready: Sequence[OpRef], name: str) -> list[OpRef]:
         """An op for each phase, one after another; the last of them."""
-        return self._in_row([(phase.name, phase.cost) for phase in flows.phases], devices, ready, name)
-
-    def _in_row(self, phases: Parts, devices: Names, ready: Sequence[OpRef], name: str) -> list[OpRef]:
         after = list(ready)
-        for phase, cost in phases:
-            after = [self._phase(name if len(phases) == 1 else f"{name}: {phase}", cost, devices, after)]
+        for phase in flows.phases:
+            called, cost = name if len(flows.phases) == 1 else f"{name}: {phase.name}", self.represented.restricted(phase.cost)
+            after = [self._phase(called, cost, devices, after)]
         return after
 
-    def _phase(self, name: str, cost: Cost | int | None, group: Names, ready: Sequence[OpRef]) -> OpRef:
+    def _phase(self, name: str, cost: Cost, group: Names, ready: Sequence[OpRef]) -> OpRef:
         if group not in self._comm:
             queue = f"{group[0]}.comm" if len(group) == 1 else f"{group[0]}.comm {len(self._comm)}"
             self._comm[group] = self.ops.queue(queue, group[0], kind="comm")
@@ -192,7 +190,7 @@ class ByKernel:
             CannotCollect, NoRoute, UnknownName: as by any collective.
         """
         if self.buckets.by == "all-reduce":
-            return self._in_row(self.asked.numbers("summed", devices, parameters), devices, ready, "gradients")
+            return self._phases(all_reduce(self.exchanges, self.buckets, devices, parameters), devices, ready, "gradients")
         servers = servers_near(self.machine, self.buckets.servers, devices[0])
         phases = through(self.exchanges, servers, devices, parameters * self.buckets.bytes).phases
         after = list(ready)

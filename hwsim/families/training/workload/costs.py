@@ -1,4 +1,4 @@
-"""Costs of the ops of a training: kernels of one GPU, or of all GPUs of a stage group in one op.
+"""Costs of the ops of a training: kernels of one GPU, or of all GPUs of a stage group in one op, and work of the hosts.
 
 Kernels between which nothing can happen are one op: it takes as long as they do one after another, and draws the memory of
 its devices evenly over that time. It has the compute of a device for itself as long as kernels run, whatever limits them,
@@ -20,9 +20,10 @@ from dataclasses import field, replace
 from typing import Final
 
 from hwsim.demand import Cost, Demand, Term, Unit
-from hwsim.devices import Gpu, Work
+from hwsim.devices import Cpu, Gpu, Work
 from hwsim.devices.gpu_convolution import CONVOLUTION, TimedKernel, lengthened
 from hwsim.formats import precise
+from hwsim.machine import Machine
 from hwsim.models.doubts import doubts
 from hwsim.models.kernel_times import KernelTimes
 from hwsim.models.layer import Kernel
@@ -140,7 +141,6 @@ class KernelCosts:
     times: KernelTimes
     _spent: dict[Kernel, tuple[float, float, float, float, float]] = field(default_factory=dict)
     _alone: dict[tuple[Work, float], tuple[Cost, dict[str, Cost]]] = field(default_factory=dict)  # and by device
-    _chosen: dict[Kernel, tuple[tuple[Cost, dict[str, Cost]], ...]] = field(default_factory=dict)
     _seen: dict[int, tuple[Kernel, tuple[tuple[Cost, dict[str, Cost]], ...]]] = field(
         default_factory=dict
     )  # by id: a hash is slow
@@ -180,10 +180,7 @@ class KernelCosts:
         """The kernels that the library chooses for it, on the GPU of that name, an op each."""
         seen = self._seen.get(id(kernel))
         if seen is None:
-            chosen = self._chosen.get(kernel)
-            if chosen is None:
-                chosen = self._chosen[kernel] = tuple(map(self._of_timed, self.times.choose(kernel)))
-            seen = self._seen[id(kernel)] = kernel, chosen
+            seen = self._seen[id(kernel)] = kernel, tuple(map(self._of_timed, self.times.choose(kernel)))
         costs = []
         for alone, placed in seen[1]:
             if device not in placed:
@@ -226,3 +223,18 @@ def renamed(cost: Cost, device: str) -> Cost:
         demand.latency, amounts, demand.floor, holds, demand.share, demand.times, None, clocks, demand.start
     )  # `replace` takes three times as long
     return Cost(drawn, moved, tuple(why), cost.requests, cost.played, cost.choice, cost.wide, cost.exchange)
+
+
+def busy_cost(machine: Machine, host: str, seconds: float, many: int) -> Cost | None:
+    """A core of a host for so long, for each of `many` threads that do the same; without a host the time alone; None for none.
+
+    How long a framework takes is as unsure as its host, whatever core it has, and whoever else is there.
+    """
+    if seconds <= 0:
+        return None
+    model = machine.device(host).model if host else None
+    given, unsure = "given, on one core", (Doubt("launch/host", "known", "the framework's host", seconds),)
+    line = Term("time", given, ((given, precise(seconds, "s"), "workload"),), seconds, kind="stated", doubts=unsure)
+    demand = model.busy(host, seconds).demand if isinstance(model, Cpu) else Demand(floor=seconds)
+    drawn = len(demand.amounts) + len(demand.holds)
+    return Cost(demand if many == 1 else replace(demand, times=(many,) * drawn), why=(line,))

@@ -16,13 +16,12 @@ from hwsim.communication.timing import over_pcie
 from hwsim.demand import Cost
 from hwsim.devices import CannotCompute, Gpu
 from hwsim.families.training.workload.asked import Asked
-from hwsim.families.training.workload.asking import Answers, all_reduced
+from hwsim.families.training.workload.buckets import all_reduced
 from hwsim.families.training.workload.by_kernel import ByKernel
 from hwsim.families.training.workload.by_segment import BySegment
 from hwsim.families.training.workload.identical import Marks, represented
-from hwsim.families.training.workload.plan import Buckets, Held, Pieces, Plan
+from hwsim.families.training.workload.plan import Buckets, Held, Pieces, PlacedPlan, Plan
 from hwsim.families.training.workload.represented import Represented, everyone
-from hwsim.families.training.workload.rewriting import rewritten
 from hwsim.families.training.workload.segments import between, used
 from hwsim.families.training.workload.workers import Ops
 from hwsim.families.training.workload.writing import Steps
@@ -69,17 +68,15 @@ def lower(plan: Plan, asked: Asked, saved: Saved | None = None, job: Job | None 
             by_layer = written.folds or _folds(partial(search, {}))
         passes = 2 * plan.microbatches * layout.pp * (layout.dp if unseen else len(written.replicas))  # back and forth at least
         refuse_beyond("ops", passes, asked.tree.place)
-        answers, ops = Answers(plan, machine, exchanging, written), Ops(builder, asked.name)
+        placed, ops = PlacedPlan(plan, machine, exchanging, written), Ops(builder, asked.name)
         steps_of = partial(Steps, hosts=hosts, by_layer=by_layer)
         if saved is not None:
             from hwsim.families.training.workload.saving import write
 
             saved = saved.restricted(written.restricted)
-            steps = write(answers, saved, begin, ops, steps_of)
-        elif begin is None and (again := rewritten(steps_of, answers, hosts, ops)) is not None:
-            steps = again
+            steps = write(placed, saved, begin, ops, steps_of)
         else:
-            steps = steps_of(answers, ops)
+            steps = steps_of(placed, ops)
             steps.write(begin)
         _hold(steps, machine, builder, shared=asked.shared)
     except (CannotCollect, CannotCompute, NoRoute, UnknownName) as error:

@@ -7,8 +7,11 @@ from typing import Literal
 
 from hwsim.families.training.workload.kinds import Kinds
 from hwsim.families.training.workload.layout import Layout
+from hwsim.families.training.workload.represented import Represented
 from hwsim.families.training.workload.schedule import Pass, passes
 from hwsim.families.training.workload.schema import Detail
+from hwsim.machine import Machine
+from hwsim.models.exchanges import Exchanges
 from hwsim.models.framework import Software
 from hwsim.models.plan import Schedule
 from hwsim.models.stages import Stage
@@ -121,3 +124,13 @@ class Plan:
         """The passes of each stage in their order."""
         layout, schedule = self.layout, self.schedule
         return [passes(schedule, stage, layout.pp, self.microbatches, layout.chunks) for stage in range(layout.pp)]
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedPlan:
+    """A plan on a machine: the costs of its exchanges there, and the replicas that represent all."""
+
+    plan: Plan
+    machine: Machine
+    exchanges: Exchanges
+    represented: Represented

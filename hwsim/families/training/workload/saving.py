@@ -15,8 +15,7 @@ from typing import Final, Literal
 
 from hwsim.demand import Cost
 from hwsim.failures import Failures, Job, Near, NoProgress, Saves, goodput, job_of, load_failures
-from hwsim.families.training.workload.asking import Answers
-from hwsim.families.training.workload.plan import Plan
+from hwsim.families.training.workload.plan import PlacedPlan, Plan
 from hwsim.families.training.workload.schema import CheckpointKeys, TrainKeys
 from hwsim.families.training.workload.workers import Ops
 from hwsim.families.training.workload.writing import Steps
@@ -195,12 +194,12 @@ def _storage(saved: CheckpointKeys, machine: Machine) -> Storage:
     return Storage(target=saved.target or usual_storage(machine))
 
 
-def write(answers: Answers, saved: Saved, begin: OpRef | None, ops: Ops, steps_of: Callable[[Answers, Ops], Steps]) -> Steps:
+def write(placed: PlacedPlan, saved: Saved, begin: OpRef | None, ops: Ops, steps_of: Callable[[PlacedPlan, Ops], Steps]) -> Steps:
     """Write all steps of a training with its checkpoints; the writer of the first of them."""
     first, gate = None, begin
-    left, size = answers.plan.steps, saved.saves.first
+    left, size = placed.plan.steps, saved.saves.first
     for many in (*[size] * (left // size), *([left % size] if left % size else []), *([1] if saved.saves.extra else [])):
-        steps = steps_of(replace(answers, plan=replace(answers.plan, steps=many)), ops)
+        steps = steps_of(replace(placed, plan=replace(placed.plan, steps=many)), ops)
         ends = steps.write(gate)
         first = first or steps
         if left >= size:

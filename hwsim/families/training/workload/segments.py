@@ -17,10 +17,9 @@ from dataclasses import replace
 
 from hwsim.demand import Cost
 from hwsim.devices import CannotCompute
-from hwsim.families.training.workload.asking import Answers
 from hwsim.families.training.workload.costs import Spent
 from hwsim.families.training.workload.layout import Layout
-from hwsim.families.training.workload.plan import Pieces, Plan
+from hwsim.families.training.workload.plan import Pieces, PlacedPlan, Plan
 from hwsim.families.training.workload.schedule import Pass
 from hwsim.graph.builder import GraphBuilder
 from hwsim.models import hiding
@@ -127,13 +126,13 @@ def used(plan: Plan, exchanging: Exchanges, replica: int) -> tuple[set[str], set
 class Segments:
     """Costs of one training's ops; they go into the builder."""
 
-    def __init__(self, answers: Answers, pieces: Pieces, builder: GraphBuilder, *, by_layer: bool) -> None:
+    def __init__(self, placed: PlacedPlan, pieces: Pieces, builder: GraphBuilder, *, by_layer: bool) -> None:
         """by_layer: an op for every stretch between two exchanges."""
-        self.plan = plan = answers.plan
+        self.plan = plan = placed.plan
         self.layout, self.kinds, self.stages, self.pieces = plan.layout, plan.kinds, plan.stages, pieces
-        self.represented, self.replicas = answers.represented, answers.represented.replicas
+        self.represented, self.replicas = placed.represented, placed.represented.replicas
         self.inside: dict[int, float] = {}  # of costs of ops, the part of their time that is a collective
-        self._builder, self._exchanges, self._by_layer = builder, answers.exchanging, by_layer
+        self._builder, self._exchanges, self._by_layer = builder, placed.exchanges, by_layer
         self._all_written = len(self.replicas) == self.layout.dp
         self._segments: dict[tuple[object, ...], tuple[Segment, ...]] = {}
         self._alike: dict[tuple[object, ...], tuple[Segment, ...]] = {}  # by what they are made of

@@ -12,11 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from hwsim.families.training.workload.asking import Answers
 from hwsim.families.training.workload.by_kernel import ByKernel
 from hwsim.families.training.workload.by_segment import BySegment
-from hwsim.families.training.workload.plan import Buckets, Pieces
-from hwsim.families.training.workload.rewriting import Tape
+from hwsim.families.training.workload.plan import Buckets, Pieces, PlacedPlan
 from hwsim.families.training.workload.schedule import Pass, in_order, successor
 from hwsim.families.training.workload.segments import Segments
 from hwsim.families.training.workload.workers import Ops
@@ -31,23 +29,21 @@ class Steps:
     grain: writes the ops of a pass, kernel by kernel or segment by segment.
     """
 
-    def __init__(self, answers: Answers, ops: Ops, *, hosts: Sequence[str], by_layer: bool, tape: Tape | None = None) -> None:
+    def __init__(self, placed: PlacedPlan, ops: Ops, *, hosts: Sequence[str], by_layer: bool) -> None:
         """Queues and workers of a training.
 
         Args:
-            answers: its plan on a machine, with the costs of its ops.
             hosts: the host of each GPU, if it issues kernels.
             by_layer: an op for every stretch between two exchanges of a stage group.
-            tape: ops are written with the numbers of their costs on it.
         """
-        self.plan, self.builder, self.name = answers.plan, ops.builder, ops.program
-        self.represented, self.replicas = answers.represented, answers.represented.replicas
+        self.plan, self.builder, self.name = placed.plan, ops.builder, ops.program
+        self.represented, self.replicas = placed.represented, placed.represented.replicas
         self.grain: ByKernel | BySegment
         match self.plan.exchange:
             case Buckets() as buckets:
-                self.grain = ByKernel(answers, buckets, ops, hosts, tape or answers)
+                self.grain = ByKernel(placed, buckets, ops, hosts)
             case Pieces() as pieces:
-                self.grain = BySegment(pieces, ops, Segments(answers, pieces, self.builder, by_layer=by_layer))
+                self.grain = BySegment(pieces, ops, Segments(placed, pieces, self.builder, by_layer=by_layer))
         self._arrived: dict[Place, OpRef] = {}  # sends whose pass is not yet written
         self._begun: dict[Place, OpRef] = {}  # first ops of passes whose send is not yet written
 
