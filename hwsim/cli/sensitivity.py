@@ -1,4 +1,4 @@
-"""`hwsim sensitivity`: what an answer, or the choice between two, hangs on."""
+"""`hwsim sensitivity`: uncertain inputs by their effect on a result, or on the choice between two."""
 
 from __future__ import annotations
 
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 @click.option(
     "--by", default="", metavar="MEASURE", help="Result to vary: time (default), step, tokens/s, ttft_p95, ... as in sweep."
 )
+@click.option("-v", "--verbose", is_flag=True, help="Print every uncertain input that has an effect.")
 @paying_options
 @click.option("--json", "as_json", is_flag=True, help="Print all numbers as JSON (hwsim: sensitivity/1).")
 @click.option("--plot", type=FILE, metavar="FILE", help="Write the tornado diagram (.png, .svg or .pdf).")
@@ -48,6 +49,7 @@ def command(
     against_workload: str | None,
     set_b: dict[str, str],
     by: str,
+    verbose: bool,
     paying: Paying | None,
     as_json: bool,
     plot: Path | None,
@@ -65,5 +67,5 @@ def command(
     second = [(against or machine, against_workload or workload)] if against or against_workload else []
     with in_words(), progress(shown=sys.stderr.isatty(), unit="numbers") as report:
         answer = sensitivity(machine, workload, against=second, set=settings, set_b=set_b, by=by, paying=paying, progress=report)
-    with answered(lambda: click.echo(document(answer.to_json()) if as_json else printed(str(answer)), nl=False)):
+    with answered(lambda: click.echo(document(answer.to_json()) if as_json else printed(answer.text(verbose=verbose)), nl=False)):
         write_files([(plot, answer.plot)])

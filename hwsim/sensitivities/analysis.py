@@ -22,12 +22,11 @@ from hwsim.spec import SpecError, Tree, different
 from hwsim.spec.shelf import sharing
 from hwsim.studies.measures import TIME, Measure, NoSuchNumber, measure, number, throughput
 from hwsim.studies.ranking import differing, unclaimed
-from hwsim.views.interval.say import CASES, named, sides
+from hwsim.views.interval.say import AS_WHOLE, CASES, short_name, sides
 from hwsim.workload import sources
 
 OF_TIME: Final = frozenset({TIME, "step_s", "mfu"})  # measures that are as unsure as the time; work a second is, too
 LEAST: Final = 0.005  # share of the variance below which an error has no bar
-AS_WHOLE: Final = "such runs as a whole"
 SAID: Final = 40  # letters of a source by which a number is known again
 TRIED: Final = 4  # numbers of each option for which a break-even is looked for
 
@@ -141,7 +140,8 @@ class _Analysis:
         bars = [replace(bar, is_counted=bool(own)) for bar, own in zip(bars, matched, strict=True)]
         moved = len(bars)
         ends = _ends(answer, half or 0.0, intervals, is_pace=self._measure.most)
-        bars += _of_models(answer, ends, [pair for pair in shares if pair[0] not in [*itertools.chain(*matched)]])
+        unmatched = [pair for pair in shares if pair[0] not in [*itertools.chain(*matched)]]
+        bars += _of_models(answer, ends, unmatched, intervals)
         wrong = None if half is None or len(intervals) < 2 else wrong_now(answer, half)
         breaks, unbroken = self._breaks(bars) if len(self._options) > 1 else ((), ())
         worth, unpriced = self._worth(answer) if len(self._options) > 1 else ((), ())
@@ -154,7 +154,7 @@ class _Analysis:
             ends=ends,
             is_outside=is_outside,
             bars=ordered(bars),
-            doubts=tuple(_doubts(answer, half, shares, is_choice=wrong is not None)) if half else (),
+            doubts=tuple(_doubts(answer, half, shares, intervals)) if half else (),
             wrong=wrong,
             breaks=breaks,
             unbroken=unbroken,
@@ -242,17 +242,26 @@ def _ends(answer: float, half: float, intervals: Sequence[Interval], *, is_pace:
     return answer * math.exp(-less), answer * math.exp(more)
 
 
-def _of_models(answer: float, ends: tuple[float, float], shares: Sequence[tuple[Part | None, float]]) -> Iterator[Bar]:
-    """Bars of errors that no number moved has: of models, of runs as wholes, of numbers that cannot be set."""
+def _of_models(
+    answer: float, ends: tuple[float, float], shares: Sequence[tuple[Part | None, float]], intervals: Sequence[Interval]
+) -> Iterator[Bar]:
+    """Return bars of errors that no input varied has: of models, of whole runs, of inputs that cannot be set."""
     for part, share in shares:
         if share < LEAST or ends[0] == ends[1]:
             continue
         low, high = ((end / answer) ** math.sqrt(share) for end in ends)
-        name = named(part) if part is not None else AS_WHOLE
-        source = "measured"
-        if part is not None:
-            source = f"{part.rows} measured" if part.rows else CASES[part.case].removeprefix("a ")
-        yield Bar(name, answer * low, answer * high, answer, sides(low, high), source)
+        source = "measured runs" if part is None else CASES[part.case] + (f" ({part.rows:,})" if part.rows else "")
+        yield Bar(_named(part, intervals), answer * low, answer * high, answer, sides(low, high), source)
+
+
+def _named(part: Part | None, intervals: Sequence[Interval]) -> str:
+    """The short name of an error, after the letter of the option that alone has it."""
+    if part is None:
+        return AS_WHOLE
+    having = [
+        letter for letter, interval in zip("AB", intervals, strict=False) if part.doubt in {each.doubt for each in interval.parts}
+    ]
+    return f"{having[0]} {short_name(part)}" if len(having) == 1 < len(intervals) else short_name(part)
 
 
 def _own(term: Term, shares: Sequence[tuple[Part | None, float]]) -> list[Part]:
@@ -261,8 +270,9 @@ def _own(term: Term, shares: Sequence[tuple[Part | None, float]]) -> list[Part]:
     return [part for part, _ in shares if part is not None and part.is_number and source in part.key]
 
 
-def _doubts(answer: float, half: float, shares: Sequence[tuple[Part | None, float]], *, is_choice: bool) -> Iterator[Doubt]:
+def _doubts(
+    answer: float, half: float, shares: Sequence[tuple[Part | None, float]], intervals: Sequence[Interval]
+) -> Iterator[Doubt]:
     for part, share in shares:
-        name = named(part) if part is not None else AS_WHOLE
         left = half * math.sqrt(max(0.0, 1.0 - share))
-        yield Doubt(name, share, left, wrong_after(answer, half, share) if is_choice else None)
+        yield Doubt(_named(part, intervals), share, left, wrong_after(answer, half, share) if len(intervals) > 1 else None)

@@ -120,7 +120,11 @@ class Sensitivity(Drawn):
 
         return draw.render(drawn(self), suffix)
 
-    def __str__(self) -> str:
+    def text(self, *, verbose: bool = False) -> str:
+        """What to measure first, then the tornado; verbose: every input that moves the answer."""
         from hwsim.sensitivities.say import text
 
-        return text(self)
+        return text(self, verbose=verbose)
+
+    def __str__(self) -> str:
+        return self.text()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import textwrap
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -12,57 +11,66 @@ from hwsim.results.interval import LEVEL
 from hwsim.sensitivities.answer import Sensitivity, Worth
 from hwsim.sensitivities.tornado import Bar
 from hwsim.views.bars import draw
-from hwsim.views.interval.say import EXACT, factor_text, rough, sides
+from hwsim.views.interval.say import EXACT, INPUTS, TITLE, factor_text, rough, sides
 from hwsim.views.kit import warned
 from hwsim.views.kit.document import picked
 from hwsim.views.kit.figure import about
-from hwsim.views.kit.lines import WIDTH, titled
-from hwsim.views.kit.table import Column, aligned, shortened
+from hwsim.views.kit.lines import LABEL, titled, wrapped
+from hwsim.views.kit.table import Column, aligned, continued, room
 
-ROWS: Final = 12
-NAME: Final = 37  # letters
-RANGE: Final = 19
-BY: Final = 13
+ROWS: Final = 8  # of the tornado; -v: all
+DRAWN: Final = 12  # bars of the figure
+NAME: Final = 24  # letters of a name at least; a longer one goes on in the next line where there is no room
 SMALL: Final = 1e-3  # part of the answer that a bar moves it, below which it has no row
 FIRST: Final = 3  # errors that are proposed to be measured
 WORTH: Final = 0.02  # share of the variance below which nothing is gained
-WAYS: Final = {"purchase": "to buy", "on_demand": "to rent by the hour"}
+HALF: Final = 6  # blocks of each side of the tornado
+COVERED: Final = "* part of a model error above: measuring this input alone does not narrow the interval"
+WAYS: Final = {"purchase": "to buy", "on_demand": "to rent"}
 
 
-def text(answer: Sensitivity) -> str:
-    """The sensitivity, ending with a newline."""
-    return "\n".join(_lines(answer)) + "\n" + warned.text(answer.warnings)
+def text(answer: Sensitivity, *, verbose: bool = False) -> str:
+    """The sensitivity, ending with a newline; verbose: every input that moves the answer."""
+    return "\n".join(_lines(answer, verbose)) + "\n" + warned.text(answer.warnings)
 
 
-def _lines(answer: Sensitivity) -> Iterator[str]:
-    for letter, (workload, machine), changes in zip("AB", answer.titles, answer.settings, strict=False):
-        yield from titled(letter if answer.is_choice else "run", f"{workload}  on  {machine}")
-        if changes:
-            yield from titled("set", ", ".join(f"{path}={value}" for path, value in changes))
+def _lines(answer: Sensitivity, verbose: bool) -> Iterator[str]:
+    workloads, machines = (tuple(dict.fromkeys(names)) for names in zip(*answer.titles, strict=True))
+    yield from wrapped(f"{' vs '.join(workloads)}, on {' vs '.join(machines)}", 0)
+    yield ""
     values = [answer.measure.shown(value) for value in answer.values]
-    shown = f"A {values[0]}; B {values[1]}" if answer.is_choice else values[0]
-    yield from titled(answer.measure.title, shown + ("" if answer.is_choice else _range(answer)))
     if answer.is_choice:
-        yield from titled("answer", sentence(answer))
-    yield from _tornado(answer)
+        yield from titled("answer", sentence(answer), LABEL)
+        for letter, value, title in zip("AB", values, answer.titles, strict=True):
+            yield from titled(letter, f"{value:<9} {' on '.join(title)}", LABEL)
+    else:
+        yield from titled(answer.measure.title, values[0], LABEL)
+        yield from titled(TITLE, _range(answer), LABEL)
+    for letter, changes in zip("AB", answer.settings, strict=False):
+        if changes:
+            changed = ", ".join(f"{path}={value}" for path, value in changes)
+            yield from titled(f"set {letter}" if answer.is_choice else "set", changed, LABEL)
     yield from _first(answer)
+    yield from _tornado(answer, verbose)
     yield from _order(answer)
 
 
 def sentence(answer: Sensitivity) -> str:
-    """The answer: how many times as good B is, and how probably that is wrong."""
-    better, factor = ("B", answer.answer) if answer.answer >= 1 else ("A", 1 / answer.answer)
+    """Which option is better, by which factor, and the probability that this is wrong."""
+    better, worse, factor = ("B", "A", answer.answer) if answer.answer >= 1 else ("A", "B", 1 / answer.answer)
     ends = ""
     if answer.over is not None and answer.over.half > EXACT:
         low, high = (answer.over.low, answer.over.high) if better == "B" else (1 / answer.over.high, 1 / answer.over.low)
-        ends = f" ({low:.3g} to {high:.3g})"
-    how = "as fast" if answer.measure.is_pace or answer.measure.column == "step_s" else f"as good by {answer.measure.title}"
-    ahead = f"{better} is {factor_text(factor)}{ends} times {how}"
+        ends = f" ({TITLE} {low:.3g}–{high:.3g}x)"
+    is_pace = answer.measure.is_pace or answer.measure.column == "step_s"
+    ahead = (
+        f"{better} is {factor_text(factor)}x {f'faster than {worse}' if is_pace else f'better in {answer.measure.title}'}{ends}"
+    )
     if answer.wrong is None:
-        return f"{ahead}; nothing says how sure that is"
+        return f"{ahead}; no interval is available for {answer.measure.title}"
     if answer.is_outside:
-        return f"{ahead}; one of them is outside of everything measured, so that the choice is a guess"
-    return f"{ahead}; the choice of {better} is wrong with {_probability(answer.wrong)}"
+        return f"inconclusive: {ahead}, but one option is extrapolated beyond all measurements"
+    return f"{ahead}; probability that {worse} is {'faster' if is_pace else 'better'}: {_probability(answer.wrong)}"
 
 
 def _probability(part: float) -> str:
@@ -71,66 +79,66 @@ def _probability(part: float) -> str:
 
 def _range(answer: Sensitivity) -> str:
     if answer.half is None:
-        return "; nothing says how sure that is"
+        return f"not available for {answer.measure.title}"
     if answer.half < EXACT:
-        return "; nothing of it is unsure"
-    return f", 9 of 10 within {answer.measure.shown(answer.ends[0])} to {answer.measure.shown(answer.ends[1])}"
+        return INPUTS
+    return f"{answer.measure.shown(answer.ends[0])} to {answer.measure.shown(answer.ends[1])} ({_around(answer)})"
 
 
 def _shown(answer: Sensitivity, value: float) -> str:
-    return f"{value:.3g}" if answer.is_choice else answer.measure.shown(value)
+    return f"{value:.3g}x" if answer.is_choice else answer.measure.shown(value)
 
 
-def _tornado(answer: Sensitivity) -> Iterator[str]:
+def _tornado(answer: Sensitivity, verbose: bool) -> Iterator[str]:
+    """A row for each input: the answer at both ends of its range, and a bar on each side of the answer."""
     large = [bar for bar in answer.bars if bar.swing >= SMALL * answer.answer]
-    bars = large[:ROWS]
+    bars = answer.bars if verbose else large[:ROWS]
     yield ""
-    if not bars:
-        yield "  no unsure number moves the answer by 0.1 %"
-    else:
-        title = "B over A" if answer.is_choice else answer.measure.title
-        yield f"  {title} with each unsure number at the ends of its range"
-        yield from aligned([
-            Column("what is unsure", [shortened(bar.name, NAME) for bar in bars], right=False),
-            Column("range", [shortened(bar.range, RANGE) for bar in bars], right=False),
-            Column("by", [shortened(bar.source, BY) for bar in bars], right=False),
+    if bars:
+        farthest = max(max(bar.high - answer.answer, answer.answer - bar.low) for bar in bars)
+        title = "speed of B relative to A" if answer.is_choice else answer.measure.title
+        columns = [
+            Column("uncertain input", [bar.name if bar.is_counted else f"{bar.name} *" for bar in bars], right=False),
+            Column("range", [bar.range for bar in bars], right=False),
             Column("at low", [_end(answer, bar, "low") for bar in bars]),
             Column("at high", [_end(answer, bar, "high") for bar in bars]),
-        ], widest=WIDTH)  # fmt: skip
-    if len(answer.bars) > len(bars):
-        yield f"  and {len(answer.bars) - len(bars)} more, which move it less"
-    notes = []
-    if any(not bar.is_counted for bar in bars):
-        stands = "* the error of a model, or of a number that is less sure, stands for this one in the interval"
-        notes.append(f"{stands}: to measure this one alone would not narrow it")
+            Column("", [_drawn(bar, farthest) for bar in bars], right=False),
+            Column("source (measurements)", [bar.source for bar in bars], right=False),
+        ]
+        yield f"  {title} at the low and high end of the range of each uncertain input:"
+        yield from aligned(continued(columns, 0, max(NAME, room(columns, 0))))
+    told = [f"{len(answer.bars) - len(bars)} more with a smaller effect (-v)"] if len(answer.bars) > len(bars) else []
     if answer.idle:
-        notes.append(f"{answer.idle} other unsure numbers move nothing; they were tried together, part by part")
-    for note in notes:
-        yield from textwrap.wrap(note, WIDTH, initial_indent="  ", subsequent_indent="    ", break_long_words=False)
+        told.append(f"{answer.idle}{' other' if bars else ''} uncertain inputs have no effect")
+    yield f"  {'; '.join(told)}" if told or bars else "  no input is uncertain"
+    if any(not bar.is_counted for bar in bars):
+        yield f"  {COVERED}"
+
+
+def _drawn(bar: Bar, farthest: float) -> str:
+    """A bar to the left and to the right of the answer."""
+    low, high = (math.ceil(HALF * part / farthest - 0.5) for part in (bar.answer - bar.low, bar.high - bar.answer))
+    return f"{'█' * low:>{HALF}}|{'█' * high:<{HALF}}"
 
 
 def _end(answer: Sensitivity, bar: Bar, end: str) -> str:
-    value = bar.at_low if end == "low" else bar.at_high
-    return ("refused" if bar.refused == end else _shown(answer, value)) + ("" if bar.is_counted else " *")
+    return "refused" if bar.refused == end else _shown(answer, bar.at_low if end == "low" else bar.at_high)
 
 
 def _first(answer: Sensitivity) -> Iterator[str]:
-    """Errors worth to be measured."""
+    """Errors worth measuring, and the interval that remains once they are measured."""
     shown = [doubt for doubt in answer.doubts if doubt.share >= WORTH][:FIRST]
     if not shown or answer.half is None or answer.half < EXACT:
         return
     yield ""
     columns = [
-        Column("measure first", [shortened(doubt.name, 52) for doubt in shown], right=False),
-        Column("of the doubt", [percent(doubt.share, ".0f") for doubt in shown]),
-        Column("leaves", [_around(answer, doubt.half / answer.half) for doubt in shown]),
+        Column("to narrow the interval, measure", [doubt.name for doubt in shown], right=False),
+        Column("share of variance", [percent(doubt.share, ".0f") for doubt in shown]),
+        Column(f"interval now {_around(answer)}", [f"-> {_around(answer, doubt.half / answer.half)}" for doubt in shown]),
     ]
     if answer.wrong is not None:
         columns.append(Column("wrong choice", [_probability(doubt.wrong or 0.0) for doubt in shown]))
-    yield from aligned(columns, widest=WIDTH)
-    yield f"  now {_around(answer)}" + (
-        f", and a wrong choice in {_probability(answer.wrong)}" if answer.wrong is not None else ""
-    )
+    yield from aligned(continued(columns, 0, max(NAME, room(columns, 0))))
 
 
 def _around(answer: Sensitivity, part: float = 1.0) -> str:
@@ -142,28 +150,30 @@ def _order(answer: Sensitivity) -> Iterator[str]:
     """Values and prices at which the order of the options changes."""
     if not answer.is_choice:
         return
-    lines = [f"the order changes if B's {each.name} is {each.written}, {_off(each.factor)}" for each in answer.breaks]
+    lines = [
+        ("break-even", f"B's {each.name} at {each.written} ({_off(each.factor)}) reverses the order") for each in answer.breaks
+    ]
     if answer.unbroken:
-        lines.append(f"no value from a quarter to four times changes it: {', '.join(f'B {name}' for name in answer.unbroken)}")
-    lines += [_priced(answer, each) for each in answer.worth]
+        lines.append(("no break-even", f"within a factor of 4: B's {', '.join(answer.unbroken)}"))
+    lines += [(WAYS[each.way], _priced(answer, each)) for each in answer.worth]
     if not answer.worth and answer.over is not None and answer.measure.is_pace:
-        ends = f" ({answer.over.low:.3g} to {answer.over.high:.3g})" if answer.over.half > EXACT else ""
-        lines.append(f"for the same money a unit of work, B may cost {answer.answer:.3g}{ends} times what A costs")
+        ends = f" ({TITLE} {answer.over.low:.3g}–{answer.over.high:.3g}x)" if answer.over.half > EXACT else ""
+        lines.append(("price", f"work costs the same on both if B costs {answer.answer:.3g}x as much as A{ends}"))
     if answer.unpriced:
-        lines.append(f"without a price: {', '.join(answer.unpriced)}")
+        lines.append(("without price", ", ".join(answer.unpriced)))
     if lines:
         yield ""
-    for line in lines:
-        yield from textwrap.wrap(line, WIDTH, initial_indent="  ", subsequent_indent="    ", break_long_words=False)
+    for label, line in lines:
+        yield from titled(label, line, LABEL)
 
 
 def _off(factor: float) -> str:
     """A factor as a change.
 
     >>> _off(1.2), _off(0.75)
-    ('20 % more', '25 % less')
+    ('20 % higher', '25 % lower')
     """
-    return f"{rough(abs(factor - 1))} {'more' if factor > 1 else 'less'}"
+    return f"{rough(abs(factor - 1))} {'higher' if factor > 1 else 'lower'}"
 
 
 def _priced(answer: Sensitivity, worth: Worth) -> str:
@@ -172,9 +182,9 @@ def _priced(answer: Sensitivity, worth: Worth) -> str:
     ratio = worth.prices[1].value / worth.prices[0].value
     cheaper = "B" if worth.factor > 1 else "A"
     half = math.hypot(answer.half or 0.0, *(math.log(each.high / each.low) / 2 for each in worth.prices if each.low > 0))
-    sure = "" if half < EXACT else f", {'95 % sure' if abs(math.log(worth.factor)) > half else 'which cannot be told'}"
-    costs = f"{WAYS[worth.way]}, A costs {prices[0]} and B {prices[1]}, {ratio:.3g} times as much"
-    return f"{costs}: work is cheaper on {cheaper}{sure}; at {_off(worth.factor)} for B the order changes"
+    sure = "" if half < EXACT else " (95 % confidence)" if abs(math.log(worth.factor)) > half else " (statistically tied)"
+    costs = f"A {prices[0]}, B {prices[1]} ({ratio:.3g}x): work costs less on {cheaper}{sure}"
+    return f"{costs}; break-even at a {_off(worth.factor)} price of B"
 
 
 def as_dict(answer: Sensitivity) -> dict[str, Any]:
@@ -225,17 +235,13 @@ def drawn(answer: Sensitivity) -> draw.Bars:
     """The bars of the figure."""
     runs = [about(*title, changes) for title, changes in zip(answer.titles, answer.settings, strict=True)]
     below = "\n".join(f"{letter}: {run}" for letter, run in zip("AB", runs, strict=True)) if answer.is_choice else runs[0]
-    bars = tuple(draw.Bar(f"{bar.name}  {bar.range}", bar.at_low, bar.at_high) for bar in answer.bars[:ROWS])
-    most = f"; most of all it hangs on {answer.bars[0].name}" if bars else ""
+    bars = tuple(draw.Bar(f"{bar.name}  {bar.range}", bar.at_low, bar.at_high) for bar in answer.bars[:DRAWN])
     if answer.is_choice:
-        title, quantity, unit = sentence(answer), "how many times as good B is", "1"
-    else:
-        title, quantity, unit = (
-            f"{answer.measure.shown(answer.values[0])}{_range(answer)}{most}",
-            answer.measure.title,
-            answer.measure.unit,
-        )
-    return draw.Bars(title, quantity, unit, bars, answer.answer, below)
+        return draw.Bars(sentence(answer), "speed of B relative to A", "1", bars, answer.answer, below)
+    largest = f"; largest source of uncertainty: {answer.bars[0].name}" if bars else ""
+    told = f", {TITLE} {_range(answer)}" if answer.half is not None and answer.half >= EXACT else ""
+    title = f"{answer.measure.shown(answer.values[0])}{told}{largest}"
+    return draw.Bars(title, answer.measure.title, answer.measure.unit, bars, answer.answer, below)
 
 
 __all__ = ["as_dict", "drawn", "sentence", "text"]

@@ -84,11 +84,11 @@ class Term:
 
     @property
     def range(self) -> str:
-        """Its range in the words of the file: `1210 to 1990 GB/s`."""
+        """Its range in the unit of the file: `1210–1990 GB/s`."""
         low, high = (self.number.times(factor).partition(" ") for factor in self.factors)
         if not low[1]:
-            return " to ".join(format_quantity(self.number.value * factor, self.number.unit) for factor in self.factors)
-        return f"{short(float(low[0]))} to {short(float(high[0]))} {high[2]}"
+            return "–".join(format_quantity(self.number.value * factor, self.number.unit) for factor in self.factors)
+        return f"{short(float(low[0]))}–{short(float(high[0]))} {high[2]}"
 
 
 def short(number: float) -> str:

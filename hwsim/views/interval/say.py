@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
@@ -10,15 +11,14 @@ from hwsim.formats import format_between, format_change, percent
 from hwsim.origins import Case
 from hwsim.results.interval import NORMAL, Interval, Part
 from hwsim.views.kit.document import picked
-from hwsim.views.kit.lines import WIDTH
-from hwsim.views.kit.table import Column, aligned, shortened
+from hwsim.views.kit.table import Column, aligned
 
 PARTS: Final = 3  # shown
 LEAST: Final = 0.1  # part of the variance that is worth a word
 WORTH: Final = 0.005  # half width that is worth a word
 SMALL: Final = 0.01  # part of the variance of a row
 ROWS: Final = 8
-NAME: Final = 48  # letters
+_DTYPE: Final = re.compile(r"\bmatmul\.(\w+)")  # of a matmul, in the key of its error
 EXACT: Final = 1e-4  # half widths below are none
 ALL: Final = 0.995
 ONE: Final = 1e-3  # a ratio nearer to 1 is written with more digits
@@ -36,25 +36,47 @@ CASES: Final[Mapping[Case, str]] = {
     "stated": "an input",
 }
 
-KINDS: Final[Mapping[str, str]] = {  # first word of a regime -> in words
+KINDS: Final[Mapping[str, str]] = {  # first word of a regime -> short name of the error
+    "attention": "attention",
+    "cache": "cache bandwidth",
     "conv": "convolution",
-    "copy": "host copies",
+    "copy": "host-device copy",
     "cpuproduct": "CPU matmul",
     "disk": "disk",
-    "infer": "model iterations",
+    "elementwise": "elementwise kernel",
+    "infer": "model iteration",
+    "latency": "access latency",
     "launch": "kernel launch",
-    "latency": "latency",
-    "moe": "expert kernels",
-    "mpi": "MPI collectives",
-    "nccl": "NCCL collectives",
+    "moe": "expert kernel",
+    "mpi": "MPI collective",
+    "nccl": "NCCL collective",
+    "pcie": "PCIe transfer",
     "product": "matmul",
     "product4": "4-bit matmul",
     "product8": "8-bit matmul",
-    "program": "recorded calls",
-    "reduce": "all-reduce",
-    "send": "messages",
+    "program": "recorded call",
+    "reduce": "custom all-reduce",
+    "send": "message",
     "stream": "memory traffic",
     "weightonly": "matmul with quantized weights",
+}
+REGIMES: Final[Mapping[str, str]] = {  # its second word, where the name needs it
+    "big": "large",
+    "cpu": "CPU",
+    "core": "one core",
+    "decode": "decode",
+    "gpu": "GPU",
+    "graph": "CUDA graph",
+    "host": "host",
+    "large": "large messages",
+    "middle": "medium messages",
+    "prefill": "prefill",
+    "read": "reads",
+    "skinny": "skinny",
+    "small": "small messages",
+    "stream": "stream",
+    "tiny": "tiny",
+    "write": "writes",
 }
 UNPROMISED: Final[Mapping[Case, str]] = {
     "generation": "extrapolated to a GPU generation without measurements (no guarantee)",
@@ -123,11 +145,11 @@ class Error(NamedTuple):
 
 def errors_of(interval: Interval) -> list[Error]:
     """Errors of an answer, the largest first; parts of one name are joined."""
-    by_name: dict[str, list[Part]] = {}
+    by_name: dict[tuple[str, str], list[Part]] = {}
     for part in interval.parts:
-        by_name.setdefault(named(part), []).append(part)
+        by_name.setdefault((named(part), part.key if part.is_number else ""), []).append(part)
     errors = []
-    for name, parts in by_name.items():
+    for (name, _), parts in by_name.items():
         share = math.fsum(interval.share(part) for part in parts)
         alone = math.sqrt(math.fsum(part.quantile**2 * part.variance for part in parts))
         errors.append(Error(name, math.fsum(part.of_time for part in parts), share, alone, _without(interval, share)))
@@ -192,11 +214,29 @@ def within(interval: Interval) -> str:
 
 
 def named(part: Part) -> str:
-    """An error in words."""
+    """The short name of an error, and how well its numbers are known.
+
+    >>> named(Part("gpu stream/gpu", "stream/gpu", "device", 0.4, 0.1, 0.0, 1.6))
+    'memory traffic, GPU (class default)'
+    """
+    return short_name(part) if part.is_number else f"{short_name(part)} ({CASES[part.case]})"
+
+
+def short_name(part: Part) -> str:
+    """The name of an error: of a model by its data type and regime, of a number of a file by its key and source.
+
+    >>> short_name(Part("989.4 TFLOP/s, 132 multiprocessors, matmul.fp16 of 79 %", "product/big", "known", 0.4, 0.1, 0.0, 1.6))
+    'fp16 matmul, large'
+    >>> short_name(Part("latency: guess, as others have it", "number/guess.any", "device", 0.4, 0.1, 0.0, 1.6))
+    'latency (guess)'
+    """
     if part.is_number:
-        return part.key
-    kind, on = part.regime.partition("/")[0], part.key.removesuffix(part.regime).rstrip()
-    return f"{KINDS.get(kind, kind)}{f' of {on}' if on else ''} ({CASES[part.case]})"
+        number, colon, source = part.key.partition(": ")
+        return f"{number} ({source.partition(',')[0]})" if colon else number
+    kind, _, regime = part.regime.partition("/")
+    dtype = _DTYPE.search(part.key)
+    name = f"{f'{dtype[1]} ' if dtype else ''}{KINDS.get(kind, kind)}"
+    return f"{name}, {REGIMES[regime]}" if regime in REGIMES else name
 
 
 def table(interval: Interval) -> Iterator[str]:
@@ -204,10 +244,9 @@ def table(interval: Interval) -> Iterator[str]:
     cells = rows(interval)
     if not cells:
         return
-    columns = [Column(heading, [row[place] for row in cells], right=place > 0) for place, heading in enumerate(HEADINGS)]
     yield ""
     yield from aligned(
-        [columns[0]._replace(cells=[shortened(cell, NAME) for cell in columns[0].cells]), *columns[1:]], widest=WIDTH
+        [Column(heading, [row[place] for row in cells], right=place > 0) for place, heading in enumerate(HEADINGS)]
     )
 
 

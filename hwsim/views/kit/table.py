@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from hwsim.formats import format_quantity, precise
+from hwsim.views.kit.lines import WIDTH
 
 BINARY: Final = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 
@@ -60,6 +62,34 @@ def aligned(columns: Sequence[Column], *, indent: int = 2, widest: int | None = 
     rows = zip(*(column.texts for column in columns), strict=True)
     lines = table(rows, " ".join(">" if column.right else "<" for column in columns), " " * indent)
     return [shortened(line, widest) for line in lines] if widest else lines
+
+
+def continued(columns: Sequence[Column], place: int, room: int) -> list[Column]:
+    r"""The columns with longer cells of one column continued on rows below, so that nothing is cut.
+
+    >>> print(*aligned(continued([Column("change", ["gpu -> other gpu"], False), Column("time", ["1 us"])], 0, 10)), sep="\n")
+      change      time
+      gpu ->      1 us
+      other gpu
+    """
+    pieces = [textwrap.wrap(cell, room, break_long_words=False, break_on_hyphens=False) or [""] for cell in columns[place].cells]
+    return [
+        column._replace(
+            cells=[
+                piece if number == place else column.cells[row] if line == 0 else ""
+                for row, cell in enumerate(pieces)
+                for line, piece in enumerate(cell)
+            ]
+        )
+        for number, column in enumerate(columns)
+    ]
+
+
+def room(columns: Sequence[Column], place: int) -> int:
+    """Letters that a line of 100 has for one column beside the others."""
+    return (
+        WIDTH - sum(max(map(len, column.texts)) + 2 for number, column in enumerate(columns) if number != place) - 2
+    )  # integers
 
 
 def shortened(text: str, widest: int) -> str:
