@@ -48,7 +48,7 @@ class Given(NamedTuple):
 @click.option("--orders", type=click.IntRange(min=2), metavar="N",
               help="Orders sampled for more than eight changes (default: 64); fewer are less exact.")  # fmt: skip
 @click.option("--interval", is_flag=True, help="Simulate both ends of the 90 % intervals, with queueing.")
-@click.option("--all", "every", is_flag=True, help="Print every op.")
+@click.option("-v", "--verbose", is_flag=True, help="Add causes and ops; of measurements and traces, print every row.")
 @paying_options
 @click.option("--json", "as_json", is_flag=True, help="Print all numbers as JSON (hwsim: compare/1, comparison/1).")
 @click.option("--report", type=FILE, metavar="FILE", help="Write an HTML page.")
@@ -63,7 +63,7 @@ def command(
     attribute: bool,
     orders: int | None,
     interval: bool,
-    every: bool,
+    verbose: bool,
     as_json: bool,
     report: Path | None,
     plot: Path | None,
@@ -91,7 +91,7 @@ def command(
         with in_words():
             with_trace = compared(given, settings, _no_form)
         with answered(
-            lambda: click.echo(document(with_trace.to_json()) if as_json else printed(with_trace.text(every=every)), nl=False)
+            lambda: click.echo(document(with_trace.to_json()) if as_json else printed(with_trace.text(every=verbose)), nl=False)
         ):
             write_files([(plot, with_trace.plot)])
         return
@@ -104,10 +104,8 @@ def command(
         for option, is_given in (("--by", by), ("--orders", orders), ("--interval", interval), ("--report", report)):
             if is_given:
                 raise click.UsageError(f"{option} does not go with measurements")
-        _of_table(given, settings, every=every, as_json=as_json, plot=plot)
+        _of_table(given, settings, every=verbose, as_json=as_json, plot=plot)
         return
-    if every:
-        raise click.UsageError("--all goes with measurements")
     from hwsim import comparing
     from hwsim.cli.progress import progress
     from hwsim.comparing.shapley import ORDERS
@@ -126,7 +124,9 @@ def command(
                 attribute=attribute, paying=paying, progress=shown, interval="runs" if interval else True,
                 orders=orders or ORDERS,
             )  # fmt: skip
-    with answered(lambda: click.echo(document(both.to_json()) if as_json else printed(str(both), both.given), nl=False)):
+    with answered(
+        lambda: click.echo(document(both.to_json()) if as_json else printed(both.text(verbose=verbose), both.given), nl=False)
+    ):
         write_files([(plot, both.plot), (report, both.report)])
 
 

@@ -27,7 +27,7 @@ from hwsim.studies.provenance import rank_of
 SOURCE_KEYS: Final = ("source", "ref")
 FITTED: Final = ("measured", "fitted")
 COUNTS: Final = 0.02  # part of the time from which on an error counts
-UNLIKE: Final = "one was measured where the other is filled in from its class"
+UNLIKE: Final = "parts of one machine were measured, those of the other are class defaults"
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,16 +30,16 @@ _INSIDE: Final = re.compile(r"(?<![\w*-])[\w-]+\*?\.(?=[\w-]+\*)")  # `node*.` o
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A cause in both runs, in fs along their critical paths."""
+    """A cause or a bound in both runs, in fs along their critical paths; a bound has no group."""
 
-    group: Group
+    group: Group | None
     name: str
     first_fs: int
     second_fs: int
 
     @property
     def difference_fs(self) -> int:
-        """Second less first."""
+        """Second minus first."""
         return self.second_fs - self.first_fs
 
 
@@ -101,7 +101,13 @@ class Comparison(Drawn):
     @cached_property
     def causes(self) -> tuple[Row, ...]:
         """Causes of both, the largest difference first; the differences add up to the difference of the times exactly."""
-        return tuple(sorted(_causes(self.first, self.second), key=lambda row: (-abs(self._apart(row)), row.name)))
+        return tuple(sorted(_joint(self.first.causes, self.second.causes), key=lambda row: (-abs(self._apart(row)), row.name)))
+
+    @cached_property
+    def bounds(self) -> tuple[Row, ...]:
+        """Bounds of both, ordered as the causes; their differences add up to that of the times as well."""
+        sides = [[(None, *bound) for bound in side.bounds] for side in (self.first, self.second)]
+        return tuple(sorted(_joint(*sides), key=lambda row: (-abs(self._apart(row)), row.name)))
 
     def _apart(self, row: Row) -> float:
         return row.second_fs / self.amounts[1] - row.first_fs / self.amounts[0]
@@ -126,23 +132,27 @@ class Comparison(Drawn):
         return as_dict(self)
 
     def figure(self, suffix: str) -> Iterable[bytes]:
-        """The waterfall, or the causes if there is none."""
+        """The waterfall, or the bounds of the critical paths if there is none."""
         from hwsim.comparing.say import drawn
         from hwsim.views.bars import draw
 
         return draw.render(drawn(self), suffix)
 
     def report(self, path: str | Path) -> Path:
-        """Write a page for a browser: which is better, why, and what each change contributes; nothing else is needed."""
+        """Write a self-contained HTML page: which run is better, why, and the contribution of each change."""
         from hwsim.comparing.page import render
         from hwsim.views.kit.writing import write
 
         return write(path, render(self))
 
-    def __str__(self) -> str:
+    def text(self, *, verbose: bool = False) -> str:
+        """The answer and why; verbose: with all causes and the ops that differ most."""
         from hwsim.comparing.say import text
 
-        return text(self)
+        return text(self, verbose=verbose)
+
+    def __str__(self) -> str:
+        return self.text()
 
 
 Values = tuple[float, float]
@@ -166,15 +176,15 @@ def of_sides(first: Side, second: Side, by: str = "", alike: Alike = lambda *_: 
     if by:
         compared, why = measure(by), AS_ASKED
     elif not (first.is_counted and second.is_counted):
-        compared, why = None, "whether both do the same work is not known: a run is of an older hwsim; write it again"
+        compared, why = None, "the amount of work of one run is unknown: it is from an older hwsim; write the run again"
     elif first.service or second.service:
         compared = None
-        why = f"which service is better depends on the measure: --by {BY[first.service or second.service]}"
+        why = f"not compared: choose a measure of a service with --by {BY[first.service or second.service]}"
     elif is_uncounted:
-        compared, why = None, "neither is faster than the other: they do different work, or amounts of it that no op counts"
+        compared, why = None, "not compared: the runs do different work, or amounts of work that no op counts"
     elif unit:
         compared = throughput(unit)
-        why = f"compared by {compared.title}, not by time: they do different amounts of work"
+        why = f"{compared.title}, because the runs do different amounts of work"
     else:
         compared = measure(TIME)
     values, found = None, None
@@ -232,11 +242,15 @@ def _judged(first: Side, second: Side, compared: Measure, values: Values, unit: 
     return judged(value, known[0], known[1], None if is_one else lambda: alike(compared, values))
 
 
-def _causes(first: Side, second: Side) -> Iterable[Row]:
-    spent: dict[tuple[Group, str], list[int]] = {}
-    names = [{name for _, name, _ in side.causes} for side in (first, second)]
-    for at, side in enumerate((first, second)):
-        for group, name, time in side.causes:
+Spans = Sequence[tuple[Group | None, str, int]]
+
+
+def _joint(first: Spans, second: Spans) -> Iterable[Row]:
+    """Rows of the times of both runs by group and name."""
+    spent: dict[tuple[Group | None, str], list[int]] = {}
+    names = [{name for _, name, _ in spans} for spans in (first, second)]
+    for at, spans in enumerate((first, second)):
+        for group, name, time in spans:
             called = name if name in names[1 - at] else _INSIDE.sub("", name)
             spent.setdefault((group, called), [0, 0])[at] += time
     return [Row(group, name, *times) for (group, name), times in spent.items()]

@@ -27,13 +27,13 @@ from hwsim.spec.tree import unprintable
 from hwsim.units import TIME, UnitError, parse_as
 from hwsim.views.bars import draw
 from hwsim.views.bars.draw import Bar, Bars
-from hwsim.views.interval.say import EXACT, range_text
+from hwsim.views.interval.say import EXACT, TITLE, range_text, within
 from hwsim.views.kit import warned
 from hwsim.views.kit.document import picked
 from hwsim.views.kit.figure import about
-from hwsim.views.kit.lines import WIDTH, titled
+from hwsim.views.kit.lines import LABEL, titled, wrapped
 from hwsim.views.kit.shown import Drawn
-from hwsim.views.kit.table import Column, aligned, shortened
+from hwsim.views.kit.table import Column, aligned, middle_out
 from hwsim.workload import sources
 
 WHOLE: Final = "makespan"  # the row of the run as a whole
@@ -41,9 +41,10 @@ NAMES: Final = ("op", "name")
 EACH: Final = ("time", "time_s", "each", "each_s")
 TOTAL: Final = ("total", "total_s")
 TIMES: Final = ("times", "count")
-COLUMNS: Final = "op, and time (of one execution) or total (of all); times, if you know it"
+COLUMNS: Final = "op, and time (of one execution) or total (of all executions); optionally count"
 SHOWN: Final = 20
-NAME: Final = 50  # letters
+FEW: Final = 3  # ops without a measurement that are named
+NAME: Final = 40  # letters
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,11 +130,12 @@ class AgainstTable(Drawn):
     def figure(self, suffix: str) -> Iterable[bytes]:
         """A bar from measured to predicted for each op."""
         bars = tuple(Bar(op.name, op.measured_s, op.predicted_s) for op in self.ops[:SHOWN])
-        title = "From measured to predicted"
+        title = "Measured to predicted time of each op"
         if self.whole_s:
-            title += f": {percent(self.side.makespan_s / self.whole_s - 1, '+.1f')} of {format_quantity(self.whole_s, 's')}"
+            error = percent(self.side.makespan_s / self.whole_s - 1, "+.1f")
+            title = f"The prediction is {error} off the measured {format_quantity(self.whole_s, 's')}"
         below = about(self.side.workload, self.side.machine, self.side.settings)
-        return draw.render(Bars(title, "time of all executions", "s", bars, below=below), suffix)
+        return draw.render(Bars(title, "total time of an op", "s", bars, below=below), suffix)
 
     def text(self, *, every: bool = False) -> str:
         """A row for each op, and the run as a whole; every: all ops."""
@@ -143,33 +145,35 @@ class AgainstTable(Drawn):
         return self.text()
 
     def _lines(self, *, every: bool) -> Iterator[str]:
-        yield f"{self.side.workload}  on  {self.side.machine}: predicted against measured"
+        yield from wrapped(f"{self.side.workload}, on {self.side.machine}: predicted against measured", 0)
+        yield ""
         if self.whole_s is not None:
             error = percent(self.side.makespan_s / self.whole_s - 1, "+.1f")
-            yield from titled("time", f"measured {format_quantity(self.whole_s, 's')}, "
-                                      f"predicted {format_quantity(self.side.makespan_s, 's')} ({error})")  # fmt: skip
+            yield from titled("error", f"{error}: predicted {format_quantity(self.side.makespan_s, 's')}, "
+                                       f"measured {format_quantity(self.whole_s, 's')}", LABEL)  # fmt: skip
         sure = self.side.interval
         if sure is not None and sure.half > EXACT:
             inside = self._is_inside()
-            where = "" if inside is None else ": the measured time lies inside" if inside else ": the measured time lies outside"
-            yield from titled("interval", f"9 of 10 such runs take {range_text(sure)}{where}")
+            where = "" if inside is None else f"; the measured time is {'inside' if inside else 'outside'}"
+            yield from titled(TITLE, f"{range_text(sure)} ({within(sure)}){where}", LABEL)
         shown = self.ops if every else self.ops[:SHOWN]
         if shown:
             yield ""
             yield from aligned([
-                Column("op", [shortened(op.name, NAME) for op in shown], right=False),
-                Column("times", [f"{op.times:,}" for op in shown]),
+                Column("op", [middle_out(op.name, NAME) for op in shown], right=False),
+                Column("count", [f"{op.times:,}" for op in shown]),
                 Column("measured", [format_quantity(op.measured_s, "s") for op in shown]),
                 Column("predicted", [format_quantity(op.predicted_s, "s") for op in shown]),
                 Column("error", [percent(op.error, "+.1f") for op in shown]),
-                Column("of the error", [percent(op.missed_s / self.missed_s) if self.missed_s else "-" for op in shown]),
-                Column("known by", [op.known_by or "-" for op in shown], right=False),
-            ], widest=WIDTH)  # fmt: skip
+                Column("share of error", [percent(op.missed_s / self.missed_s) if self.missed_s else "-" for op in shown]),
+                Column("source", [op.known_by or "-" for op in shown], right=False),
+            ])  # fmt: skip
         if len(shown) < len(self.ops):
-            yield f"  and {len(self.ops) - len(shown)} more (--all)"
+            yield f"  {len(self.ops) - len(shown)} more with a smaller error (-v)"
         if self.missing:
-            names = ", ".join(self.missing[:6]) + (f" and {len(self.missing) - 6} more" if len(self.missing) > 6 else "")
-            yield f"  not in the table: {names}"
+            named = self.missing if every else self.missing[:FEW]
+            more = f" and {len(self.missing) - len(named)} more (-v)" if len(named) < len(self.missing) else ""
+            yield from wrapped(f"{len(self.missing)} simulated ops have no measurement: {', '.join(named)}{more}", 2)
 
 
 def read_table(path: Path) -> tuple[MeasuredOp, ...]:
@@ -184,11 +188,11 @@ def read_table(path: Path) -> tuple[MeasuredOp, ...]:
     for row, place in rows:
         op = _measured(row, place, mistakes)
         if op is not None and any(op.name == other.name for other in timed):
-            mistakes.add(place, f"'{op.name}' is measured twice", "one row for each op")
+            mistakes.add(place, f"op '{op.name}' has two rows", "use one row per op")
         elif op is not None:
             timed.append(op)
     if not rows and not len(mistakes):
-        mistakes.add(Place(str(path), 1, 1), "no measurements", f"its columns are {COLUMNS}")
+        mistakes.add(Place(str(path), 1, 1), "no measurements", f"expected columns: {COLUMNS}")
     mistakes.raise_if_any()
     return tuple(timed)
 
@@ -200,19 +204,19 @@ def _of_csv(path: Path, mistakes: Mistakes) -> Iterator[tuple[dict[str, Any], Pl
             lines = _printable(table)
             header = [name.strip().casefold() for name in next(lines, [])]
             if not set(header) & set(NAMES) or not set(header) & {*EACH, *TOTAL}:
-                mistakes.add(Place(str(path), 1, 1), f"no table of measurements: its columns are {', '.join(header) or 'none'}",
-                             f"a table has the columns {COLUMNS}")  # fmt: skip
+                mistakes.add(Place(str(path), 1, 1), f"no measurements in the columns {', '.join(header) or 'none'}",
+                             f"expected columns: {COLUMNS}")  # fmt: skip
                 return
             for line in lines:
                 place = Place(str(path), table.line_num, 1)
                 if not any(cell.strip() for cell in line):
                     continue
                 if len(line) != len(header):
-                    mistakes.add(place, f"{len(line)} columns instead of {len(header)}")
+                    mistakes.add(place, f"expected {len(header)} columns, got {len(line)}")
                     continue
                 yield {name: cell.strip() for name, cell in zip(header, line, strict=True) if cell.strip()}, place
     except (csv.Error, UnicodeDecodeError) as error:
-        mistakes.add(Place(str(path), 0, 0), f"it cannot be read as CSV ({error})")
+        mistakes.add(Place(str(path), 0, 0), f"not valid CSV: {error}")
 
 
 def _printable(lines: Iterable[list[str]]) -> Iterator[list[str]]:
@@ -232,13 +236,13 @@ def _of_json(path: Path, mistakes: Mistakes) -> Iterator[tuple[dict[str, Any], P
     elif isinstance(content, list) and all(isinstance(row, Mapping) for row in content):
         yield from (({str(key).casefold(): value for key, value in row.items()}, place) for row in content)
     else:
-        mistakes.add(place, "no table of measurements", 'it is {"op": "1.2 ms", ...} or a list of rows with ' + COLUMNS)
+        mistakes.add(place, "not a table of measurements", 'expected {"op": "1.2 ms", ...} or a list of rows with ' + COLUMNS)
 
 
 def _measured(row: Mapping[str, Any], place: Place, mistakes: Mistakes) -> MeasuredOp | None:
     name = next((str(row[key]) for key in NAMES if key in row), "")
     if not name:
-        mistakes.add(place, "a row without the name of its op", f"its columns are {COLUMNS}")
+        mistakes.add(place, "the row names no op", f"expected columns: {COLUMNS}")
         return None
     one_s, total_s = (_seconds(row, keys, name, place, mistakes) for keys in (EACH, TOTAL))
     times = next((row[key] for key in TIMES if key in row), None)
@@ -248,11 +252,11 @@ def _measured(row: Mapping[str, Any], place: Place, mistakes: Mistakes) -> Measu
         except ValueError:
             times = 0
         if times < 1:
-            mistakes.add(place, f"'{name}': times is a whole number from 1 on")
+            mistakes.add(place, f"count of '{name}' must be a whole number above 0")
             return None
     if one_s is None and total_s is None:
         if not any(key in row for key in (*EACH, *TOTAL)):
-            mistakes.add(place, f"'{name}' has no time", f"its columns are {COLUMNS}")
+            mistakes.add(place, f"op '{name}' has no time", f"expected columns: {COLUMNS}")
         return None
     return MeasuredOp(name, one_s, total_s, times, place)
 
@@ -268,10 +272,10 @@ def _seconds(row: Mapping[str, Any], keys: Sequence[str], name: str, place: Plac
         try:
             seconds = parse_as(str(value), TIME)
         except UnitError as error:
-            mistakes.add(place, f"'{name}': {error.message}", error.hint or "a time is 12.3 ms, or a number of seconds")
+            mistakes.add(place, f"'{name}': {error.message}", error.hint or "for example 12.3 ms, or a number of seconds")
             return None
     if not math.isfinite(seconds) or seconds <= 0:
-        mistakes.add(place, f"'{name}': a measured time is more than 0, not {value}")
+        mistakes.add(place, f"measured time of '{name}' must be above 0, got {value}")
         return None
     return seconds
 
@@ -299,11 +303,13 @@ def against(
     mistakes = Mistakes()
     for row in timed:
         if row.name not in ops:
-            hint = did_you_mean(row.name, ops) if ops else "the run was written without its ops: `hwsim simulate --json --ops`"
+            hint = (
+                did_you_mean(row.name, ops) if ops else "write the run with its ops: hwsim simulate MACHINE WORKLOAD --json --ops"
+            )
             mistakes.add(row.place, f"the run has no op '{row.name}'", hint)
         elif row.times is not None and row.total_s is not None and row.times != ops[row.name].times:
-            mistakes.add(row.place, f"'{row.name}' was measured {row.times:,} times, and the run executes it "
-                                    f"{ops[row.name].times:,} times", "give the time of one execution, `time`")  # fmt: skip
+            mistakes.add(row.place, f"op '{row.name}': {row.times:,} executions measured, {ops[row.name].times:,} simulated",
+                          "give the time of one execution, `time`")  # fmt: skip
     mistakes.raise_if_any()
     pairs = []
     for row in timed:

@@ -1,16 +1,16 @@
-"""A comparison as a page for a browser: which is better and how sure, why, and what each change contributes."""
+"""A comparison as an HTML page: which run is better, by which factor, why, and the contribution of each change."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from hwsim.comparing.comparison import Comparison
-from hwsim.comparing.say import provenance, sentence, signed_time
+from hwsim.comparing.comparison import Comparison, Row
+from hwsim.comparing.say import provenance, sentence, signed_time, title
 from hwsim.comparing.sides import Side, Spent
 from hwsim.formats import format_quantity
 from hwsim.ticks import FEMTO
-from hwsim.views.interval.say import EXACT, range_text
+from hwsim.views.interval.say import EXACT, TITLE, range_text
 from hwsim.views.report import page
 from hwsim.views.report.sections import Cell, Column, Lines, Page, Section, Table, Waterfall
 
@@ -26,18 +26,17 @@ def render(both: Comparison) -> Iterable[bytes]:
 def of_comparison(both: Comparison) -> Page:
     """The page as data."""
     sides = [_said(letter, side) for letter, side in (("A", both.first), ("B", both.second))]
-    title = f"A: {both.first.workload} on {both.first.machine}; B: {both.second.workload} on {both.second.machine}"
     if both.is_unlike:
-        sides.append(f"Known alike: {provenance(both)}")
-    return Page(title, sentence(both), sides, [str(each) for each in both.warnings], list(_sections(both)))
+        sides.append(f"Check: {provenance(both)}")
+    return Page(title(both), sentence(both), sides, [str(each) for each in both.warnings], list(_sections(both)))
 
 
 def _said(letter: str, side: Side) -> str:
     sure = side.interval
-    within = f" ({range_text(sure)}, {sure.level} %)" if sure is not None and sure.half > EXACT else ""
+    within = f" ({TITLE} {range_text(sure)})" if sure is not None and sure.half > EXACT else ""
     settings = ", ".join(f"{path}={value}" for path, value in side.settings)
     set_to = f", set {settings}" if settings else ""
-    return f"{letter}: {side.workload} on {side.machine}{set_to}: {format_quantity(side.makespan_s, 's')}{within}"
+    return f"{letter}: {format_quantity(side.makespan_s, 's')}{within}; {side.workload}, on {side.machine}{set_to}"
 
 
 def _sections(both: Comparison) -> Iterator[Section]:
@@ -49,35 +48,34 @@ def _sections(both: Comparison) -> Iterator[Section]:
             for step in both.steps.steps
         ]  # fmt: skip
         first, last = both.steps.first * unit, both.steps.last * unit
-        note = f"Each share is a mean over orders of the changes ({both.steps.evaluations} runs): their order does not matter."
-        title = f"What changed, and what it contributes to {both.measure.title}"
-        yield Waterfall(title, ("A", first, shown(first)), changes, ("B", last, shown(last)), note)
+        note = f"Shapley values from {both.steps.evaluations} runs: independent of the order of the changes."
+        heading = f"Contribution of each change to {both.measure.title}"
+        yield Waterfall(heading, ("A", first, shown(first)), changes, ("B", last, shown(last)), note)
         if both.steps.without:
-            yield Lines("Changed without any effect", [", ".join(change.name for change in both.steps.without)])
-    yield _causes(both)
+            yield Lines("Changes without effect", [", ".join(change.name for change in both.steps.without)])
+    yield _path("Critical path by bound", "bound by", both.bounds, both)
+    yield _path("Critical path by cause", "cause", both.causes, both)
     yield _ops(both)
 
 
-def _causes(both: Comparison) -> Table:
+def _path(heading: str, column: str, every: Iterable[Row], both: Comparison) -> Table:
     per = f", per {both.unit}" if both.unit else ""
-    columns = [Column(f"cause{per}"), Column("case"), *(Column(name, right=True) for name in ("A", "B", "B - A"))]
+    columns = [Column(f"{column}{per}"), *(Column(name, right=True) for name in ("A", "B", "change"))]
     rows = []
-    for row in both.causes:
+    for row in every:
         first, second = row.first_fs / both.amounts[0], row.second_fs / both.amounts[1]
-        rows.append(
-            (Cell(row.name), Cell(row.group), _time(first), _time(second), Cell(signed_time(second - first), second - first))
-        )
-    return Table("Why, along the critical paths", columns, rows, note="Times of a column add up to the time of its run.")
+        rows.append((Cell(row.name), _time(first), _time(second), Cell(signed_time(second - first), second - first)))
+    return Table(heading, columns, rows, note="Each column adds up to the time of its run.")
 
 
 def _ops(both: Comparison) -> Table:
-    columns = [Column("op"), *(Column(name, right=True) for name in ("times A", "times B", "each A", "each B"))]
+    columns = [Column("op"), *(Column(name, right=True) for name in ("count A", "count B", "each A", "each B"))]
     rows = [
         (Cell(pair.name), _count(pair.first), _count(pair.second), _each(pair.first), _each(pair.second))
         for pair in both.ops[:OPS]
     ]
     more = len(both.ops) - len(rows)
-    return Table("Ops, those that differ most first", columns, rows, note=f"{more} more differ less." if more > 0 else "")
+    return Table("Ops by difference", columns, rows, note=f"{more} more ops differ less." if more > 0 else "")
 
 
 def _time(time_fs: float) -> Cell:

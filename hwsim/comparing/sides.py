@@ -14,6 +14,7 @@ from hwsim.costs import Bill, PricedItem, bill_of
 from hwsim.formats import family, natural
 from hwsim.origins import PLAIN
 from hwsim.records import dataclass
+from hwsim.results.activities import bounds_of
 from hwsim.results.cause import HOST
 from hwsim.results.critical import critical_path
 from hwsim.results.errors import table
@@ -68,6 +69,7 @@ class Side:
 
     Args:
         causes: (group, name, fs) along the critical path; the times add up to the makespan.
+        bounds: (bound, fs) of the same; of a document without them, its causes.
         ops: by name; empty where the document has none.
         interval: how sure the time is; None for a service, or if it was left out.
         number: finds a measure; raises `NoSuchNumber`.
@@ -81,6 +83,7 @@ class Side:
     settings: tuple[tuple[str, str], ...]
     makespan_fs: int
     causes: tuple[tuple[Group, str, int], ...]
+    bounds: tuple[tuple[str, int], ...]
     ops: tuple[Spent, ...]
     work: tuple[Work, ...]
     measures: Mapping[str, float]
@@ -117,6 +120,7 @@ def of_run(run: Result, document: Callable[[], Mapping[str, Any]]) -> Side:
         run.settings,
         run.timeline.makespan_fs,
         tuple((*key, time) for key, time in spent.items()),
+        tuple((str(part.bound), part.time_fs) for part in bounds_of(run.simulated, run.devices)),
         _ops_of(run),
         work_of(run),
         dict(measures(run)),
@@ -190,12 +194,12 @@ def of_document(document: Mapping[str, Any], called: str) -> Side:
         SpecError: it is no such document.
     """
     if document.get("hwsim") != RESULT:
-        raise SpecError.of(None, f"{called}: no run: its `hwsim` is {document.get('hwsim')!r}, not '{RESULT}'",
-                                 "`hwsim simulate ... --json` writes one")  # fmt: skip
+        raise SpecError.of(None, f"{called}: expected a run ('{RESULT}'), got `hwsim: {document.get('hwsim')}`",
+                                 "hwsim simulate MACHINE WORKLOAD --json --ops > run.json")  # fmt: skip
     try:
         return _read(document)
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
-        text = f"this run has no {error}" if isinstance(error, KeyError) else f"this run cannot be read: {error}"
+        text = f"missing key {error}" if isinstance(error, KeyError) else f"not a valid run: {error}"
         raise SpecError.of(None, f"{called}: {text}", "write it again with this version of hwsim") from None
 
 
@@ -219,6 +223,8 @@ def _read(document: Mapping[str, Any]) -> Side:
         tuple((str(path), str(value)) for path, value in document.get("set", {}).items()),
         makespan_fs,
         tuple((*key, time) for key, time in spent.items()),
+        tuple((str(row["bound"]), int(row["time_fs"])) for row in document.get("bounds", ()))
+        or tuple((name, time) for (_, name), time in spent.items()),
         _ops_in(document.get("ops", ())),
         work,
         {},

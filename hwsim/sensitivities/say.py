@@ -41,8 +41,9 @@ def _lines(answer: Sensitivity, verbose: bool) -> Iterator[str]:
     values = [answer.measure.shown(value) for value in answer.values]
     if answer.is_choice:
         yield from titled("answer", sentence(answer), LABEL)
+        differing = [name for name, names in ((0, workloads), (1, machines)) if len(names) > 1]
         for letter, value, title in zip("AB", values, answer.titles, strict=True):
-            yield from titled(letter, f"{value:<9} {' on '.join(title)}", LABEL)
+            yield from titled(letter, f"{value:<9} {', on '.join(title[name] for name in differing)}".rstrip(), LABEL)
     else:
         yield from titled(answer.measure.title, values[0], LABEL)
         yield from titled(TITLE, _range(answer), LABEL)

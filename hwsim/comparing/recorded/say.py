@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 from hwsim.comparing.say import signed_time
 from hwsim.formats import format_quantity, format_share, percent
 from hwsim.ticks import FEMTO
-from hwsim.views.interval.say import EXACT, range_text
+from hwsim.views.interval.say import EXACT, TITLE, range_text, within
 from hwsim.views.kit import warned
 from hwsim.views.kit.document import picked
-from hwsim.views.kit.lines import WIDTH, titled
+from hwsim.views.kit.lines import LABEL, titled, wrapped
 from hwsim.views.kit.table import Column, aligned, middle_out
 
 if TYPE_CHECKING:
@@ -34,53 +34,44 @@ def text(both: AgainstTrace, *, every: bool = False) -> str:
 
 
 def _lines(both: AgainstTrace, *, every: bool) -> Iterator[str]:
-    words = both.words
-    for word, side in zip(words, (both.first, both.second), strict=True):
-        yield from titled(word, side.title)
-    steps = [side.steps for side in (both.first, both.second)]
-    of_step = " a step" if max(steps) > 1 else ""
-    times = [
-        f"{word} {format_quantity(side.step_s, 's')}{of_step}"
-        for word, side in zip(words, (both.first, both.second), strict=True)
-    ]
-    yield from titled("time", f"{', '.join(times)} ({percent(both.error, '+.1f')})")
-    if of_step:
-        yield from titled("steps", ", ".join(f"{word} {many:,}" for word, many in zip(words, steps, strict=True)))
+    sides = tuple(zip(both.words, (both.first, both.second), strict=True))
+    is_run = both.second.how == "simulated"
+    yield from wrapped("simulated against recorded" if is_run else "two recordings", 0)
+    yield ""
+    of_step = " per step" if max(side.steps for _, side in sides) > 1 else ""
+    times = ", ".join(f"{word} {format_quantity(side.step_s, 's')}" for word, side in sides)
+    yield from titled("error" if is_run else "change", f"{percent(both.error, '+.1f')}: {times}{of_step}", LABEL)
     sure = both.second.interval
-    if sure is not None and sure.half > 0 and both.is_stated and both.second.how == "simulated":
-        yield from titled("interval", f"none: {format_share(sure.stated)} of the critical path are times that the file states")
-    elif sure is not None and sure.half > EXACT and both.second.how == "simulated":
-        where = "inside" if both.is_inside else "outside"
-        ends = range_text(replace(sure, value=both.second.step_s))
-        stated = f" (without errors of the {format_share(sure.stated)} of the critical path that the file states)"
-        left = stated if sure.stated >= SOME else ""
-        yield from titled("interval", f"9 of 10 such runs take {ends}{of_step}{left}: the recorded time lies {where}")
-    yield from _table(both, "along the critical path", both.causes)
+    if is_run and sure is not None and sure.half > 0 and both.is_stated:
+        yield from titled(TITLE, f"not applicable: {format_share(sure.stated)} of the critical path is an input", LABEL)
+    elif is_run and sure is not None and sure.half > EXACT:
+        at_step = replace(sure, value=both.second.step_s)
+        inputs = f"; {format_share(sure.stated)} of the critical path is an input" if sure.stated >= SOME else ""
+        where = f"; the recorded time is {'inside' if both.is_inside else 'outside'}"
+        yield from titled(TITLE, f"{range_text(at_step)} ({within(at_step)}){where}{inputs}", LABEL)
+    for word, side in sides:
+        yield from titled(word, side.title, LABEL)
+    if of_step:
+        yield from titled("steps", ", ".join(f"{word} {side.steps:,}" for word, side in sides), LABEL)
+    yield from _table(both, "critical path", both.causes)
     if both.of_gpu:
-        many = [side.gpus for side in (both.first, both.second)]
-        is_host = not any(each.is_gpu for each in both.first.devices)
-        title = (
-            "a host"
-            if is_host
-            else "the GPU"
-            if max(many) == 1
-            else f"a GPU, mean of {' and '.join(map(str, dict.fromkeys(many)))}"
-        )
-        yield from _table(both, title, both.of_gpu)
-    if max(len(side.devices) for side in (both.first, both.second)) > 1:
+        counts = " and ".join(map(str, dict.fromkeys(side.gpus for _, side in sides)))
+        is_host = not any(device.is_gpu for device in both.first.devices)
+        yield from _table(both, "host" if is_host else "GPU" if counts == "1" else f"average of {counts} GPUs", both.of_gpu)
+    if max(len(side.devices) for _, side in sides) > 1:
         yield from _gpus(both, every=every)
     yield from _work(both, "kind of work", both.families)
     named = [pair for pair in both.ops if pair.error is not None]
     if named:
         yield from _work(both, "op", named if every else named[:OPS])
         if len(named) > OPS and not every:
-            yield f"  and {len(named) - OPS} more ops of both (--all)"
-    yield from _alone(both, every=every)
+            yield f"  {len(named) - OPS} more ops with a smaller difference (-v)"
+    yield from _unmatched(both, every=every)
     notes = [*both.first.notes, *both.second.notes]
     for note in notes[: None if every else NOTES]:
-        yield from titled("left out", note)
+        yield from titled("ignored", note, LABEL)
     if len(notes) > NOTES and not every:
-        yield from titled("", f"and {len(notes) - NOTES} more (--all)")
+        yield from titled("", f"{len(notes) - NOTES} more (-v)", LABEL)
 
 
 def _table(both: AgainstTrace, title: str, rows: Sequence[Row]) -> Iterator[str]:
@@ -89,11 +80,11 @@ def _table(both: AgainstTrace, title: str, rows: Sequence[Row]) -> Iterator[str]
     seconds.append(both.second.makespan_fs / both.second.steps)
     yield ""
     yield from aligned([
-        Column(title, [*(row.where.words for row in rows), "all"], right=False),
+        Column(title, [*(row.where.words for row in rows), "total"], right=False),
         Column(both.words[0], [_time(each) for each in firsts]),
         Column(both.words[1], [_time(each) for each in seconds]),
         Column("difference", [signed_time(after - before) for before, after in zip(firsts, seconds, strict=True)]),
-    ], widest=WIDTH)  # fmt: skip
+    ])  # fmt: skip
 
 
 def _time(time_fs: float) -> str:
@@ -115,19 +106,19 @@ def _gpus(both: AgainstTrace, *, every: bool) -> Iterator[str]:
         Column("GPU", [name for name, *_ in shown], right=False),
         Column("", [word for _, word, *_ in shown], right=False),
         *(Column(where.words, [_time(spent[where] / steps) for _, _, spent, steps in shown]) for where in places),
-    ], widest=WIDTH)  # fmt: skip
+    ])  # fmt: skip
     if len(rows) > len(shown):
-        yield f"  and {len(rows) - len(shown)} more rows (--all)"
+        yield f"  {len(rows) - len(shown)} more rows (-v)"
 
 
 def _work(both: AgainstTrace, title: str, pairs: Sequence[Pair]) -> Iterator[str]:
     yield ""
     yield from aligned([
         Column(title, [middle_out(pair.name, NAME) for pair in pairs], right=False),
-        Column("times", [_counts(pair) for pair in pairs]),
+        Column("count", [_counts(pair) for pair in pairs]),
         *(Column(word, [_seconds(op) for op in ops]) for word, ops in _columns(both, pairs)),
         Column("change" if both.second.how == "recorded" else "error", [_part(pair) for pair in pairs]),
-    ], widest=WIDTH)  # fmt: skip
+    ])  # fmt: skip
 
 
 def _columns(both: AgainstTrace, pairs: Sequence[Pair]) -> list[tuple[str, list[OpTime | None]]]:
@@ -154,8 +145,8 @@ def _seconds(op: OpTime | None) -> str:
     return "-" if op is None else format_quantity(op.total_s, "s")
 
 
-def _alone(both: AgainstTrace, *, every: bool) -> Iterator[str]:
-    """Ops that one run alone has, with their part of its work."""
+def _unmatched(both: AgainstTrace, *, every: bool) -> Iterator[str]:
+    """Ops that only one run has, with their share of its time."""
     for word, at in ((both.words[0], 0), (both.words[1], 1)):
         ops = [op for pair in both.ops if pair.error is None and (op := (pair.first, pair.second)[at]) is not None]
         every_op = [op for pair in both.ops if (op := (pair.first, pair.second)[at]) is not None]
@@ -165,9 +156,9 @@ def _alone(both: AgainstTrace, *, every: bool) -> Iterator[str]:
         ops.sort(key=lambda op: -op.total_s)
         shown = ops if every else ops[:3]
         names = "; ".join(f"{middle_out(op.name, NAME)} {format_quantity(op.total_s, 's')}" for op in shown)
-        more = f" and {len(ops) - len(shown)} more" if len(ops) > len(shown) else ""
+        more = f" and {len(ops) - len(shown)} more (-v)" if len(ops) > len(shown) else ""
         part = percent(math.fsum(op.total_s for op in ops) / total, ".0f")
-        yield from titled(f"only {word}", f"{len(ops):,} names, {part} of the time of its ops: {names}{more}")
+        yield from titled(f"only {word}", f"{len(ops):,} op names, {part} of the op time: {names}{more}", LABEL)
 
 
 def as_dict(both: AgainstTrace) -> dict[str, Any]:

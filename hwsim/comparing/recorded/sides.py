@@ -35,10 +35,10 @@ def of_recording(recording: Recording) -> Played:
     replay = explain(recording, "exact")
     files = ", ".join(rank.file for rank in recording.ranks[:3])
     if not recording.clocked or (len(replay) and replay.recorded_end.max(initial=0) <= 0):
-        raise SpecError.of(None, f"{files}: this recording does not say when its ops started")
+        raise SpecError.of(None, f"{files}: the recording has no start times")
     if not len(replay):
-        hint = "a profile of a step has operators or kernels"
-        raise SpecError.of(None, f"{files}: nothing in this recording runs", hint)
+        hint = "profile a step with its operators or kernels"
+        raise SpecError.of(None, f"{files}: the recording has no ops", hint)
     run = simulate(NOWHERE, replay.graph, expect=False, interval=False)
     return of_timeline(
         run,
@@ -52,7 +52,7 @@ def of_recording(recording: Recording) -> Played:
 
 def of_run(run: Run, many: int = 1, title: str = "") -> Played:
     """A simulated run. many: its steps; title: another than its files have."""
-    return of_timeline(run, "simulated", title or f"{run.workload}  on  {run.machine}", many, {}, ())
+    return of_timeline(run, "simulated", title or f"{run.workload}, on {run.machine}", many, {}, ())
 
 
 def saved(path: Path) -> tuple[int, OpGraph]:
@@ -97,7 +97,7 @@ def _apart(recording: Recording, makespan: int) -> Iterator[str]:
         run = makespan // count(recording)
         if abs(run - mean) > APART * mean:
             by_marks, by_run = (format_quantity(time / FEMTO, "s") for time in (mean, run))
-            yield f"by its marks a step takes {by_marks}; {by_run} is the whole run, with all outside the marks, over its steps"
+            yield f"time outside the step marks: a marked step takes {by_marks}, the whole run {by_run} per step"
 
 
 def _families(replay: Replay) -> dict[str, str]:

@@ -8,6 +8,7 @@ from typing import Any
 from hwsim.costs.bill import bill_of
 from hwsim.doors import FAMILIES, facts_of
 from hwsim.results import invariants
+from hwsim.results.activities import bounds_of
 from hwsim.results.choices import choices
 from hwsim.results.coverage import coverage
 from hwsim.results.critical import limited_by
@@ -48,6 +49,9 @@ def as_dict(result: Result, *, ops: bool = False, rank: int | None = None) -> di
         "limited_by": [
             {"cause": str(share.cause), "kind": share.cause.kind, **picked(share, "time_s", "share")}
             for share in limited_by(result.simulated)
+        ],
+        "bounds": [
+            {"bound": str(part.bound), "time_fs": part.time_fs} for part in bounds_of(result.simulated, result.devices)
         ],
         "capacities": [
             picked(
