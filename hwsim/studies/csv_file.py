@@ -14,7 +14,7 @@ from hwsim.studies.point import Row
 
 REQUESTED: Final = "by:"  # before the name of a column that `by` requested
 LAST: Final = (  # columns after the varied paths and the measures
-    "makespan_s", "low_s", "high_s", "speed_up", "work", "limited_by", "share", "warnings", "error",
+    "makespan_s", "low_s", "high_s", "speed_up", "work", "bottleneck", "share", "warnings", "error",
 )  # fmt: skip
 
 
@@ -32,7 +32,7 @@ def to_csv(paths: Sequence[Column], measured: Sequence[str], rows: Iterable[tupl
         values = dict(row.measures)
         warnings, work = " | ".join(map(str, row.warnings)), write_work(row.work)
         ends = (None, None) if row.interval is None else (row.interval.low, row.interval.high)
-        last = (row.makespan_s, *ends, speed_up, work, row.limited_by, row.share, warnings, row.error)
+        last = (row.makespan_s, *ends, speed_up, work, row.bottleneck, row.share, warnings, row.error)
         cells = (*(values.get(name) for name in measured), *last)
         varied = [path.cell(value) for path, value in zip(paths, row.values, strict=True)]
         lines.writerow([*varied, *("" if cell is None else cell for cell in cells)])

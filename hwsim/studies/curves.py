@@ -36,7 +36,7 @@ def curves(sweep: Sweep) -> Curves:
             line[written(row.values[across])] = value
     lines = tuple(Curve(", ".join(others), tuple(line.get(written(value)) for value in values)) for others, line in times.items())
     limits = (
-        tuple(family(row.limited_by or "") for row in sweep.rows) if len(lines) == 1 and len(sweep.rows) == len(values) else ()
+        tuple(family(row.bottleneck or "") for row in sweep.rows) if len(lines) == 1 and len(sweep.rows) == len(values) else ()
     )
     names = [called(each) for place, each in enumerate(sweep.paths) if place != across]
     in_bits = bool(measured) and _is_in_bits(path, measured[0])
@@ -64,22 +64,22 @@ def _finding(sweep: Sweep, compared: Measure, shown: Sequence[float | None]) -> 
     """The best row, and how much better it is than the worst."""
     measured = [(value, row) for value, row in zip(shown, sweep.rows, strict=True) if value is not None]
     if len(measured) < 2:
-        return f"{compared.title}: {compared.shown(measured[0][0])}" if measured else f"{compared.title}: no row has it"
+        return f"{compared.title}: {compared.shown(measured[0][0])}" if measured else f"no row has {compared.title}"
     ordered = sorted(measured, key=lambda each: each[0], reverse=compared.most)
     (best, row), (worst, _) = ordered[0], ordered[-1]
     if best == worst:
         return f"{compared.title} is {compared.shown(best)} in every row"
-    where = ", ".join(f"{called(path)} = {_value(path, value)}" for path, value in zip(sweep.paths, row.values, strict=True))
+    where = ", ".join(f"{called(path)} {_value(path, value)}" for path, value in zip(sweep.paths, row.values, strict=True))
     if compared.column == TIME and sweep.ranking.measure is None:
         return f"{compared.shown(best)} to {compared.shown(worst)}, for different amounts of work"
     slowest = max((over for over in sweep.over_best if over is not None), key=lambda over: over.value, default=None)
     if slowest is not None and not slowest.is_told:
-        return f"{compared.shown(best)}{_each(compared)} to {compared.shown(worst)}: which is faster cannot be told"
+        return f"{compared.shown(best)}{_each(compared)} to {compared.shown(worst)}: statistically tied"
     if compared.is_pace and min(best, worst) > 0:
         factor = best / worst if compared.most else worst / best
-        return f"{compared.shown(best)}{_each(compared)} with {where}: {factor:.3g} times as fast as the slowest"
-    extreme, direction = ("highest", "down") if compared.most else ("lowest", "up")
-    return f"{compared.title} is {extreme} with {where}: {compared.shown(best)}, elsewhere {direction} to {compared.shown(worst)}"
+        return f"{compared.shown(best)}{_each(compared)} with {where}: {factor:.3g}x faster than the slowest"
+    extreme, other = ("Highest", "lowest") if compared.most else ("Lowest", "highest")
+    return f"{extreme} {compared.title}: {compared.shown(best)} with {where} ({other} {compared.shown(worst)})"
 
 
 def _is_in_bits(path: str, quantity: Quantity) -> bool:
@@ -100,12 +100,12 @@ def _each(compared: Measure) -> str:
 
 
 def _scaling(path: str, measured: Sequence[Quantity], lines: Sequence[Curve], perfect: Sequence[float], compared: Measure) -> str:
-    """The speed-up of the most over the fewest, as a part of a perfect one."""
+    """The speedup of the most over the fewest, and its scaling efficiency."""
     pairs = zip(measured, lines[0].values, perfect, strict=True)
     values = [(quantity.value, value, ideal) for quantity, value, ideal in pairs if value]
     (few, first, _), (many, last, ideal) = min(values), max(values)
     factor, part = (last / first, last / ideal) if compared.most else (first / last, ideal / last)
-    return f"{called(path)} = {many:g} is {factor:.3g} times as fast as {few:g}: {format_share(part)} of perfect scaling"
+    return f"{called(path)} {many:g} is {factor:.3g}x faster than {few:g}: {format_share(part)} scaling efficiency"
 
 
 def _perfect(path: str, measured: Sequence[Quantity], lines: Sequence[Curve], compared: Measure) -> tuple[float, ...]:
@@ -127,25 +127,17 @@ def numbers(values: Sequence[object]) -> tuple[Quantity, ...]:
     return quantities if is_one else ()
 
 
-WORDS: Final = {"count": "number", "use": "kind"}
+UNSAID: Final = frozenset({"machine", "workload", "let", "links", "parts", "program"})  # steps of paths that name no quantity
+WORDS: Final = {"use": "type"}
 
 
 def called(path: str) -> str:
     """The quantity that a path changes, in words.
 
     >>> called("machine.links.slot.bandwidth"), called("machine.gpu.count"), called("machine.node.gpu.use")
-    ('bandwidth of the link “slot”', 'number of “gpu”', 'kind of “node.gpu”')
-    >>> called("workload.train.parallel.tp"), called("let.nodes"), called("machine.let.nodes"), called("cache_share")
-    ('tp of “train.parallel”', 'nodes', 'nodes', 'cache share')
+    ('slot bandwidth', 'gpu count', 'node gpu type')
+    >>> called("workload.train.parallel.tp"), called("let.nodes"), called("workload.program.0.busy.time"), called("cache_share")
+    ('train parallel tp', 'nodes', 'busy time', 'cache share')
     """
-    first, *rest = path.split(".")
-    if first == "let" and rest:
-        return rest[-1].replace("_", " ")
-    if first not in ("machine", "workload") or len(rest) < 2:
-        return path.replace("_", " ")
-    key, of, link = rest[-1], rest[:-1], ""
-    if of[0] == "links" and len(of) > 1:
-        of, link = of[1:], "the link "
-    if of[-1] == "let":
-        return key.replace("_", " ")
-    return f"{WORDS.get(key, key).replace('_', ' ')} of {link}“{'.'.join(of)}”"
+    steps = [step for step in path.split(".") if step not in UNSAID and not step.isdigit()] or [path]
+    return " ".join([*steps[:-1], WORDS.get(steps[-1], steps[-1])]).replace("_", " ")

@@ -183,7 +183,7 @@ class _Search:
         (smallest, (low, _)), (largest, (high, name)) = loads[0], loads[-1]
         if not low > 0 or abs(high / low / (largest / smallest) - 1) > _LITTLE / 100 or value / largest * high < 1:
             return None
-        return Tried(value, "overloaded", reason=f"{name} is full at {self.knob.shown(largest / high)}")
+        return Tried(value, "overloaded", reason=f"{name} saturates at {self.knob.shown(largest / high)}")
 
     def _ran(self, value: float) -> Tried:
         try:
@@ -200,12 +200,12 @@ class _Search:
             services = self.workload.get("services")
             bounded = next((f"{name}.latency_p99" for name, _ in services.items()), "") if services is not None else "makespan"
             bounded = bounded if self.workload.get("infer") is None else "ttft_p99"
-            hint = f"such as expect: {{{bounded}: at most 500 ms}}, or --set workload.expect.{bounded}='at most 500 ms'"
-            raise SpecError.of(self.workload.place, "nothing is expected, so that every value holds", hint)
+            hint = f"for example expect: {{{bounded}: at most 500 ms}}, or --set workload.expect.{bounded}='at most 500 ms'"
+            raise SpecError.of(self.workload.place, "`--find` needs a requirement: the workload has no `expect`", hint)
         self.names = (run.machine, run.workload)
         nothing = next((verdict for verdict in run.verdicts if verdict.value is None), None)
         if nothing is not None:
-            return Tried(value, "failed", reason=f"there is no {nothing.quantity}: {nothing.reason}")
+            return Tried(value, "failed", reason=f"{nothing.quantity} is not available: {nothing.reason}")
         self.loads[value] = utilisation(run)
         served = list(states(run))
         knowns = {name: each for state in served for name, each in state.known.items()}

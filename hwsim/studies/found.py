@@ -1,4 +1,4 @@
-"""The answer of `--find`: the largest value that holds what is expected, how sure it is, and what holds it back."""
+"""The answer of `--find`: the highest value that meets all requirements, its sampling error, and what limits it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from hwsim.results.batches import Known
 from hwsim.results.expect import HOUR
 from hwsim.studies.knob import Knob
 from hwsim.views.kit.document import picked
+from hwsim.views.kit.lines import LABEL, titled, wrapped
 from hwsim.views.kit.shown import Shown
+from hwsim.views.kit.table import Column, aligned
 
 Status = Literal["held", "violated", "overloaded", "failed"]
 
@@ -65,13 +67,18 @@ class Bounded:
         return max(above, below)
 
     def text(self, digits: int = 3) -> str:
-        """The value and, where a service says so, how far it is known."""
-        shown = format_quantity(self.value, self.unit, digits) if math.isfinite(self.value) else "without end"
+        """The value and, where a service says so, its sampling error."""
+        shown = format_quantity(self.value, self.unit, digits) if math.isfinite(self.value) else "unbounded"
         if self.known is None:
             return shown
-        high = "or more" if math.isinf(self.known.high) else f"to {format_quantity(self.known.high, self.unit)}"
-        short = "; the run is too short to be sure of that" if self.short else ""
-        return f"{shown} ({format_quantity(self.known.low, self.unit)} {high}{short})"
+        low = format_quantity(self.known.low, self.unit)
+        number, _, unit = low.rpartition(" ")
+        if math.isinf(self.known.high):
+            ends = f"at least {low}"
+        else:
+            high = format_quantity(self.known.high, self.unit)
+            ends = f"{number if number and high.endswith(f' {unit}') else low}–{high}"
+        return f"{shown} ({ends}{', run too short' if self.short else ''})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,10 +110,10 @@ class Tried:
     def text(self, digits: int = 3) -> str:
         """The outcome in words."""
         if self.status == "overloaded":
-            return f"no steady state: {self.reason}"
+            return f"overloaded: {self.reason}"
         if self.status == "failed":
-            return self.reason
-        return "; ".join(f"{each.quantity} {each.text(digits)}" for each in self.expected)
+            return f"failed: {self.reason}"
+        return ", ".join(f"{each.quantity} {each.text(digits)}" for each in self.expected)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,44 +153,55 @@ class Found(Shown):
         return any(each.known is not None for run in self.tried for each in run.expected)
 
     def __str__(self) -> str:
-        return (
-            "\n".join([f"{self.workload} on {self.machine}", *(f"  {title:<9} {text}" for title, text in self._lines())]) + "\n"
-        )
+        lines = [*wrapped(f"{self.workload}, on {self.machine}: highest {self.knob.name} that meets all requirements", 0), ""]
+        for label, text in self._lines():
+            lines += titled(label, text, LABEL)
+        return "\n".join([*lines, *self._table()]) + "\n"
 
     def _lines(self) -> Iterator[tuple[str, str]]:
         name, shown = self.knob.name, self.knob.shown
         if self.changed:
             yield "set", ", ".join(f"{path}={value}" for path, value in self.changed)
-        runs = f"{self.runs} run{'s' if self.runs > 1 else ''}"
+        runs = f"({self.runs} run{'s' if self.runs > 1 else ''})"
         at, beyond = self.of(self.value), self.of(self.next)
         if self.value is None or at is None:
-            yield name, f"none holds: not even {shown(self.tried[0].value)} ({runs})"
-            if self.knob.name not in ("rate", "clients"):
-                yield "", f"nothing above {shown(self.tried[-1].value)} was tried: less is taken to be easier"
-            yield "there", self.tried[0].text()
+            yield "highest", f"none: {name} {shown(self.tried[0].value)} violates a requirement {runs}"
+            if name not in ("rate", "clients"):
+                yield (
+                    "",
+                    f"values above {shown(self.tried[-1].value)} were not tried, because lower values are assumed to be easier",
+                )
             if self.tried[0].limits:
-                yield "limit", self.tried[0].limits
+                yield "bottleneck", self.tried[0].limits
             return
         if beyond is None:
-            yield name, f"{shown(self.value)} holds, and nothing larger was tried: what is expected does not hang on it ({runs})"
+            yield "highest", f"at least {shown(self.value)}, the highest value tried: no requirement depends on {name} {runs}"
         else:
-            yield name, f"{shown(self.value)} is the largest that holds ({runs})"
-        for path, count in self.counts:
-            yield "", f"in runs of {count:,} requests: those of the files are too few to tell ({path})"
-        if at.brief:
-            yield "", "the runs are over before they are steady: more requests, or less load, would tell"
+            yield "highest", f"{shown(self.value)} {runs}"
         if self.sampled and beyond is not None:
-            yield "", f"with other random numbers {self._between()}"
+            yield "sampling error", self._between()
         if any(each.half for each in at.expected):
             low, high = (None if end is None else self.knob.shown(end, 2) for end in self.nine)
-            least, most = low or "less than was tried", high or "more than was tried"
-            yield "", f"for 9 of 10 such services, as far off as predictions are: {least} to {most}"
-        digits = 3 if beyond is None else next((each for each in (3, 4, 5, 6) if at.text(each) != beyond.text(each)), 3)
-        yield f"at {shown(self.value)}", at.text(digits)
-        if beyond is not None:
-            yield f"at {shown(beyond.value)}", beyond.text(digits)
+            yield "90 % interval", f"{low or 'below all values tried'} to {high or 'above all values tried'}"
         if self.limit:
             yield "limit", self.limit
+        for path, count in self.counts:
+            yield "requests", f"{count:,} in each run, more than the file has, to resolve the requirement ({path})"
+        if at.brief:
+            yield "not steady", "the runs end before they reach a steady state: use more requests or a lower load"
+
+    def _table(self) -> Iterator[str]:
+        """Every requirement at the value and at the next, with its sampling error."""
+        at = [tried for value in (self.value, self.next) if value is not None and (tried := self.of(value)) is not None]
+        at = at or list(self.tried[:1])
+        texts = [[tried.text(digits) for tried in at] for digits in (3, 4, 5, 6)]
+        results = next((found for found in texts if len({*found}) == len(found)), texts[0])
+        yield ""
+        yield from aligned([
+            Column(self.knob.name, [self.knob.shown(tried.value) for tried in at]),
+            Column("status", ["met" if tried.held else tried.status for tried in at], right=False),
+            Column("requirements (sampling error, 95 % CI)" if self.sampled else "requirements", results, right=False),
+        ])  # fmt: skip
 
     @property
     def limit(self) -> str:
@@ -193,7 +211,7 @@ class Found(Shown):
             return "" if beyond is None else beyond.reason
         tightest = beyond.tightest
         if tightest is None or beyond.status == "overloaded":
-            return f"no steady state above: {beyond.reason}"
+            return f"overloaded above: {beyond.reason}"
         return f"{tightest.quantity} {tightest.wanted}" + (f"; {beyond.limits}" if beyond.limits else "")
 
     def _end(self, end: float) -> str:
@@ -205,10 +223,10 @@ class Found(Shown):
     def _between(self) -> str:
         low, high = (None if end is None else self._end(end) for end in (self.low, self.high))
         if low is not None and high is not None:
-            return f"{low} to {high}"
+            return f"{low} to {high} (95 % CI)"
         if low is None and high is None:
-            return "anything: the runs are too short"
-        return f"at most {high}; the runs are too short to say how little" if low is None else f"at least {low}"
+            return "unknown: the runs are too short"
+        return f"at most {high} (95 % CI); the runs are too short for a lower end" if low is None else f"at least {low} (95 % CI)"
 
     def to_json(self) -> dict[str, Any]:
         """All of it for JSON (hwsim: find/1)."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from hwsim.doors import FAMILIES, facts_of, quantities
-from hwsim.formats import format_quantity, prefixed
+from hwsim.formats import counted, format_quantity
 from hwsim.records import dataclass
 from hwsim.results.expect import HOURS, seconds_of
 from hwsim.results.result import Result
@@ -118,7 +118,7 @@ class Measure:
         if value is None:
             return "-"
         if self.unit == "1":
-            return prefixed(value) if value >= 1e6 else format_quantity(value, "1")
+            return counted(value)
         return format_quantity(seconds_of(self.column, value), self.unit)
 
 

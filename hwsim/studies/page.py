@@ -1,4 +1,4 @@
-"""A study as a page for a browser: the best row, all rows to sort, and what went wrong."""
+"""A study as an HTML page: the best row, a figure, all rows to sort, failures and warnings."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from hwsim.formats import format_quantity, format_share
-from hwsim.studies.curves import curves
+from hwsim.studies.curves import called, curves
 from hwsim.studies.grid import written
 from hwsim.studies.measures import measure
-from hwsim.studies.text import ended, warned
-from hwsim.views.interval.say import within
+from hwsim.studies.text import ended, factor, title, warned
+from hwsim.views.interval.say import TITLE, within
 from hwsim.views.report import page
 from hwsim.views.report.sections import Cell, Column, Page, Picture, Section, Table
 from hwsim.views.sweep import draw
@@ -29,30 +29,31 @@ def render(sweep: Sweep) -> Iterable[bytes]:
 
 def of_sweep(sweep: Sweep) -> Page:
     """The page as data."""
-    answer, *more = [*ended(sweep)] or [f"{len(sweep.rows)} of {sweep.points} points"]
+    lines = [f"{label}: {line}" if label else line for label, line in ended(sweep)]
+    answer, *more = lines or [f"{len(sweep.rows)} of {sweep.points} points"]
     if sweep.settings:
-        more.append("Set at every point: " + ", ".join(f"{path}={value}" for path, value in sweep.settings))
-    return Page(f"{sweep.workload} on {sweep.machine}", answer, more, list(warned(sweep)), list(_sections(sweep)))
+        more.append("Set for all points: " + ", ".join(f"{path}={value}" for path, value in sweep.settings))
+    return Page(title(sweep), answer, more, list(warned(sweep)), list(_sections(sweep)))
 
 
 def _sections(sweep: Sweep) -> Iterator[Section]:
     ran = [row for row in sweep.rows if row.makespan_s is not None]
     if 1 < len(ran) <= DRAWN:
         drawn = b"".join(draw.render(curves(sweep), ".svg"))
-        yield Picture("In a figure", drawn, f"{sweep.ranking.measure.title if sweep.ranking.measure else 'time'} of the rows")
+        yield Picture("Figure", drawn, f"{sweep.ranking.measure.title if sweep.ranking.measure else 'time'} of the rows")
     yield _table(sweep)
 
 
 def _table(sweep: Sweep) -> Table:
     best = [sweep.is_told and over is not None and over.value <= 1.0 for over in sweep.over_best]
     columns = [
-        *(Column(path) for path in sweep.paths),
+        *(Column(called(path)) for path in sweep.paths),
         Column("time", right=True),
-        Column("9 of 10", right=True),
-        Column("speed-up", right=True),
+        Column(TITLE, right=True),
+        Column("speedup", right=True),
         *(Column(measure(name).title, right=True) for name in sweep.measured),
-        Column("limited by"),
-        Column("warned, or failed"),
+        Column("bottleneck"),
+        Column("warning or error"),
     ]
     rows = [tuple(_cells(sweep, row, up)) for row, up in zip(sweep.rows, sweep.speed_ups, strict=True)]
     shown = [place for place in range(len(columns)) if any(row[place].text for row in rows)]
@@ -69,11 +70,11 @@ def _cells(sweep: Sweep, row: Row, speed_up: float | None) -> Iterator[Cell]:
         yield Cell(written(value), value if isinstance(value, int | float) and not isinstance(value, bool) else None)
     yield Cell("", "") if row.makespan_s is None else Cell(format_quantity(row.makespan_s, "s"), row.makespan_s)
     yield Cell("" if row.interval is None else within(row.interval))
-    yield Cell("", "") if speed_up is None else Cell(f"{speed_up:.3g}", speed_up)
+    yield Cell("", "") if speed_up is None else Cell(factor(speed_up), speed_up)
     measured = dict(row.measures)
     for name in sweep.measured:
         yield Cell(measure(name).shown(measured[name]), measured[name]) if name in measured else Cell("", "")
-    yield Cell(f"{row.limited_by} {format_share(row.share)}" if row.share is not None else row.limited_by)
+    yield Cell(f"{row.bottleneck} {format_share(row.share)}" if row.share is not None else row.bottleneck)
     yield Cell(row.error or ", ".join(dict.fromkeys(warning.code for warning in row.warnings)))
 
 

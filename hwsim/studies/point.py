@@ -18,6 +18,8 @@ from hwsim.engine import Deadlock
 from hwsim.graph.files.typed import refuse_unfit
 from hwsim.machine import Machine, build
 from hwsim.records import dataclass
+from hwsim.results.activities import bounds_of
+from hwsim.results.bound import GIVEN
 from hwsim.results.critical import families, limited_by
 from hwsim.results.interval import Interval, Part
 from hwsim.results.invariants import CONTRADICTS, DEFECT, BrokenInvariant
@@ -25,6 +27,7 @@ from hwsim.results.work import Work, work_of
 from hwsim.spec import Mistakes, Place, SpecError, Tree, Warning, different, resolve
 from hwsim.spec.shelf import Shelf, by_entry, shared, shared_by
 from hwsim.studies.measures import TIME, NoSuchNumber, measure, measures, number
+from hwsim.views.summary.capacities import resource_of
 from hwsim.workload import sources
 
 if TYPE_CHECKING:
@@ -41,8 +44,8 @@ class Outcome:
 
     Args:
         makespan_s: time of the run (seconds); None if it failed.
-        limited_by: the cause of most of that time.
-        share: its part of the time.
+        bottleneck: the bound of most of that time, or the op whose given time it is; of a service, what limits its rate.
+        share: its part of the time; of a service, its utilization.
         error: the reason for a failure, in one line.
         measures: further numbers of the run (see `hwsim.studies.measures`), with the one that was requested.
         warnings: warnings of the run, each with a code.
@@ -52,7 +55,7 @@ class Outcome:
     """
 
     makespan_s: float | None = None
-    limited_by: str = ""
+    bottleneck: str = ""
     share: float | None = None
     error: str = ""
     measures: tuple[tuple[str, float], ...] = ()
@@ -233,9 +236,7 @@ def _run(
         requested = _requested(run, wanted) if wanted else {}
     except NoSuchNumber as error:
         return Outcome(error=f"{error} ({error.hint})", warnings=_small(warnings))
-    name, share = next(((name, share) for name, _, share in families(limited_by(run.simulated))), ("", None))
-    if run.only_requests:
-        name, share, _ = next((limit for each in facts_of(run) for limit in each.load(run)), (name, share, False))
+    name, share = _bottleneck(run)
     numbers = tuple(pair for pair in {**dict(measures(run)), **requested}.items() if pair[0] != TIME)
     warnings = _small(different(warnings, run.warnings))
     return Outcome(
@@ -248,6 +249,20 @@ def _run(
         work_of(run),
         None if run.of_kernels or run.only_requests else run.interval,
     )
+
+
+def _bottleneck(run: Run) -> tuple[str, float | None]:
+    """The bound of most of the critical path with its share; of a service without a path, what limits its rate."""
+    if run.only_requests:
+        for name, utilization, is_capacity in (limit for told in facts_of(run) for limit in told.load(run)):
+            return resource_of(name) if is_capacity else name, utilization
+    parts = bounds_of(run.simulated, run.devices)
+    if not parts or not run.simulated.makespan_fs:
+        return "", None
+    share = parts[0].time_fs / run.simulated.makespan_fs
+    name, time_fs, _ = families(limited_by(run.simulated))[0]
+    is_one_op = parts[0].bound.term == GIVEN and time_fs == parts[0].time_fs
+    return name if is_one_op else str(parts[0].bound), share
 
 
 def _requested(run: Run, wanted: Sequence[str]) -> dict[str, float]:

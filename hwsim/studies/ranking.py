@@ -18,7 +18,7 @@ from hwsim.studies.point import Row
 
 OF_WORK: Final = frozenset({TIME, "step_s", "energy_joules", "carbon_kg", "cost_usd"})  # the least work has the least of them
 RATES: Final = frozenset({"requests_per_s", "tokens_per_s", "tokens_per_s_gpu", "answers_per_s"})
-AS_ASKED: Final = "as asked for"
+AS_ASKED: Final = "requested"
 SAME: Final = 0.01  # amounts this near each other are the same work
 
 
@@ -58,13 +58,13 @@ def ranking(rows: Sequence[Row], by: str = "") -> Ranking:
     if any(SERVICE in dict(row.measures) for row in ran):
         of_model = any("ttft_p95_s" in dict(row.measures) for row in ran)
         names = "ttft_p95, latency_p99, ..." if of_model else "p99, goodput/s, or a name of `expect:`"
-        return Ranking(None, nothing, f"which row of a service is best depends on the measure: --by {names}")
+        return Ranking(None, nothing, f"choose a measure of the service with --by {names}")
     unit = differing(works)
     if not unit:
         return Ranking(measure(TIME), tuple(row.makespan_s for row in rows))
     why = f"the rows do {unlike(works, unit)}"
     if unit in UNCOUNTED:
-        return Ranking(None, nothing, f"no row is the fastest: {why}")
+        return Ranking(None, nothing, why)
     paces = tuple(next((work.per_s for work in row.work if work.unit == unit), None) for row in rows)
     return Ranking(throughput(unit), paces, why, unit)
 
@@ -95,12 +95,12 @@ def unclaimed(asked: Measure, works: Sequence[tuple[Work, ...]], values: Sequenc
 
     >>> copies = [(Work("B", 1e9, 5e10),), (Work("B", 4e9, 5e10),)]
     >>> unclaimed(measure("time"), copies, [0.02, 0.08])
-    'no time is the best: the runs do different amounts of work, 1 GB to 4 GB; without --by, B/s compares them'
+    'time cannot rank runs that do different amounts of work (1 GB to 4 GB); without --by, B/s is compared'
     """
     paced = [any(work.unit == COME for work in run) for run in works]
     is_rate = asked.column.rpartition(".")[2] in RATES
     if paced and (all(paced) if is_rate else asked.column == TIME and any(paced)):
-        return f"{asked.title} is set by the requests that come: --by ttft_p95, latency_p99, ...; --find rate"
+        return f"{asked.title} follows from the arrival rate: use --by ttft_p95, latency_p99, ..., or --find rate"
     if asked.column == "step_s":
         steps = zip(works, values, strict=True)
         works = [tuple(work._replace(amount=work.per_s * (step or 0.0)) for work in run) for run, step in steps]
@@ -108,9 +108,9 @@ def unclaimed(asked: Measure, works: Sequence[tuple[Work, ...]], values: Sequenc
     if not unit:
         return ""
     pace = throughput(unit)
-    how = f"; {'--by ' if pace.column in UNITS else 'without --by, '}{pace.title} compares them"
+    how = f"; use --by {pace.title}" if pace.column in UNITS else f"; without --by, {pace.title} is compared"
     how = how if asked.unit == "s" and unit not in UNCOUNTED else ""
-    return f"no {asked.title} is the best: the runs do {unlike(works, unit)}{how}"
+    return f"{asked.title} cannot rank runs that do {unlike(works, unit)}{how}"
 
 
 def unlike(works: Sequence[tuple[Work, ...]], unit: str) -> str:
@@ -118,7 +118,7 @@ def unlike(works: Sequence[tuple[Work, ...]], unit: str) -> str:
     amounts = [work.amount for run in works for work in run if work.unit == unit]
     si, named = {STATED: ("s", " of `busy`"), "FLOP": ("FLOP", ""), "B": ("B", "")}.get(unit, ("", f" {unit}"))
     ends = (format_quantity(end, si) if si else f"{end:,.0f}" for end in (min(amounts, default=0.0), max(amounts, default=0.0)))
-    return f"different amounts of work, {' to '.join(ends)}{named}"
+    return f"different amounts of work ({' to '.join(ends)}{named})"
 
 
 def value_of(row: Row, measure: Measure) -> float | None:

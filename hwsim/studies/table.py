@@ -39,7 +39,7 @@ class Sweep(Drawn):
     rows: tuple[Row, ...]
     by: str = ""
     COLUMNS: ClassVar = (
-        "set", "makespan_s", "interval.low_s", "interval.high_s", "speed_up", "measures", "limited_by", "share", "error",
+        "set", "makespan_s", "interval.low_s", "interval.high_s", "speed_up", "measures", "bottleneck", "share", "error",
     )  # fmt: skip
 
     @cached_property
@@ -75,7 +75,7 @@ class Sweep(Drawn):
 
     @property
     def speed_ups(self) -> tuple[float | None, ...]:
-        """Speed-up of each row over the first point that did not fail, by time or by work a second.
+        """Speedup of each row over the first point that did not fail, by time or by work a second.
 
         None where a row has no such number, or it is 0. None for all rows if they are compared by something else, and while
         the first point of the grid has not been run, because it may still become the first.
@@ -147,7 +147,7 @@ class Sweep(Drawn):
                 "over_best": None if over is None else picked(over, "value", "low", "high", told="is_told"),
                 "work": {work.unit: work.amount for work in row.work},
                 **({"measures": dict(row.measures)} if row.measures else {}),
-                "limited_by": row.limited_by,
+                "bottleneck": row.bottleneck,
                 "share": row.share,
                 "warnings": [warning.as_dict() for warning in row.warnings],
                 "error": row.error,

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import math
-import textwrap
 from collections import Counter
 from collections.abc import Iterator, Sequence, Set
 from string import ascii_letters
 from typing import TYPE_CHECKING, Final
 
-from hwsim.formats import format_quantity, format_share, percent
+from hwsim.formats import format_quantity, format_share
+from hwsim.studies.curves import called, numbers
 from hwsim.studies.grid import written
 from hwsim.studies.measures import TIME, measure
 from hwsim.studies.ranking import AS_ASKED
+from hwsim.views.interval.say import TITLE as INTERVAL
 from hwsim.views.interval.say import rough, within
-from hwsim.views.kit.lines import WIDTH, titled
-from hwsim.views.kit.table import Column, aligned, shortened
+from hwsim.views.kit.lines import LABEL, WIDTH, titled, wrapped
+from hwsim.views.kit.table import Column, aligned, continued, middle_out, room, shortened
 
 if TYPE_CHECKING:
     from hwsim.results.ratio import Ratio
@@ -23,12 +24,14 @@ if TYPE_CHECKING:
     from hwsim.studies.point import Row
     from hwsim.studies.table import Sweep
 
-CAUSE: Final = 24  # letters that the last column keeps, however wide the others are
+HEADING: Final = 24  # letters of the heading of a measure
+BOTTLENECK: Final = 26  # letters that the last column keeps, however wide the others are
 ERRORS: Final = 8  # different reasons of failures that are shown
+REASON: Final = 72  # letters of a reason in the table; all of it stands below
 MOST: Final = 600  # letters of such a reason; JSON and CSV have all of it
-FAR: Final = 4.0  # ratio from which on it is not said in per cent
 LEAST_HALF: Final = 5e-4  # half widths below are none
 LEAST: Final = 8  # letters of a column of values
+FLAT: Final = 1.25  # factor that a knee leaves to gain at most
 
 
 def text(sweep: Sweep, most: int = 0) -> str:
@@ -36,81 +39,86 @@ def text(sweep: Sweep, most: int = 0) -> str:
     return "\n".join(_lines(sweep, most)) + "\n"
 
 
+def title(sweep: Sweep) -> str:
+    """`WORKLOAD, on MACHINE: MEASURE by PARAMETER`."""
+    measured = f"{sweep.ranking.measure.title} " if sweep.ranking.measure is not None else ""
+    return f"{sweep.workload}, on {sweep.machine}: {measured}by {' and '.join(map(called, sweep.paths))}"
+
+
 def _lines(sweep: Sweep, most: int) -> Iterator[str]:
-    yield f"{sweep.workload}  on  {sweep.machine}"
-    if sweep.settings:
-        yield from titled("set", ", ".join(f"{path}={value}" for path, value in sweep.settings))
+    yield from wrapped(title(sweep), 0)
     yield ""
-    lines = list(_table(sweep))
-    few = 0 < most < len(sweep.rows)
-    yield from lines[: most + 1] if few else lines
-    if few:
-        yield f"  and {len(sweep.rows) - most:,} more rows"
-    if below := [*ended(sweep), *warned(sweep)]:
+    if sweep.settings:
+        yield from titled("set", ", ".join(f"{path}={value}" for path, value in sweep.settings), LABEL)
         yield ""
-        for line in below:
-            yield from textwrap.wrap(
-                line, WIDTH, initial_indent="  ", subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
-            )
+    yield from _table(sweep, most)
+    if 0 < most < len(sweep.rows):
+        yield f"  {len(sweep.rows) - most:,} more rows"
+    if below := [line for label, line in ended(sweep) for line in titled(label, line, LABEL)]:
+        yield ""
+        yield from below
+    if warnings := [*warned(sweep)]:
+        yield ""
+        for warning in warnings:
+            yield from wrapped(warning, 2)
 
 
-def _table(sweep: Sweep) -> Iterator[str]:
+def _table(sweep: Sweep, most: int) -> Iterator[str]:
     ranked = sweep.ranking
-    right = [Column("time", ["-" if row.makespan_s is None else format_quantity(row.makespan_s, "s") for row in sweep.rows])]
-    if any(row.interval is not None and row.interval.half > LEAST_HALF for row in sweep.rows):
-        right.append(Column("9 of 10", ["-" if row.interval is None else within(row.interval) for row in sweep.rows]))
+    rows = sweep.rows[: most or None]
+    right = [Column("time", ["-" if row.makespan_s is None else format_quantity(row.makespan_s, "s") for row in rows])]
+    if any(row.interval is not None and row.interval.half > LEAST_HALF for row in rows):
+        right.append(Column(INTERVAL, ["-" if row.interval is None else within(row.interval) for row in rows]))
     if ranked.measure is not None and ranked.measure.is_pace:
-        right.append(Column("speed-up", [_speed_up(*each) for each in zip(sweep.speed_ups, sweep.over_first, strict=True)]))
+        pairs = list(zip(sweep.speed_ups, sweep.over_first, strict=True))[: len(rows)]
+        right.append(Column("speedup", [_speed_up(*pair) for pair in pairs]))
     if ranked.unit and ranked.measure is not None and ranked.measure.column not in sweep.measured:
-        right.append(Column(ranked.measure.title, [ranked.measure.shown(value) for value in ranked.values]))
+        right.append(Column(ranked.measure.title, [ranked.measure.shown(value) for value in ranked.values[: len(rows)]]))
     right += [
-        Column(_heading(name), [measure(name).shown(dict(row.measures).get(name)) for row in sweep.rows])
-        for name in sweep.measured
+        Column(_heading(name), [measure(name).shown(dict(row.measures).get(name)) for row in rows]) for name in sweep.measured
     ]
     if marks := _marks(sweep):
-        cells = ["".join(marks[code] for code in dict.fromkeys(each.code for each in row.warnings)) for row in sweep.rows]
-        right.append(Column("warned", cells, right=False))
-    room = WIDTH - CAUSE - sum(max(map(len, column.texts)) + 2 for column in right) - 2  # integers
-    widest = max(room // max(len(sweep.vary), 1) - 2, LEAST)
+        cells = ["".join(marks[code] for code in dict.fromkeys(warning.code for warning in row.warnings)) for row in rows]
+        right.append(Column("warning", cells, right=False))
+    left = WIDTH - BOTTLENECK - sum(max(map(len, column.texts)) + 2 for column in right) - 2  # integers
+    widest = max(left // max(len(sweep.vary), 1) - 2, LEAST)
     names = _names(sweep.paths, widest, {column.heading for column in right})
     varied = [
-        Column(name, [" ".join(written(row.values[place]).split()) for row in sweep.rows], _are_numbers(values), widest)
+        Column(name, [" ".join(written(row.values[place]).split()) for row in rows], numbers(values) != (), widest)
         for place, (name, (_, values)) in enumerate(zip(names, sweep.vary, strict=True))
     ]
-    yield from aligned([*varied, *right, Column("limited by", list(map(_cause, sweep.rows)), right=False)], widest=WIDTH)
+    columns = [*varied, *right, Column("bottleneck", list(map(_cause, rows)), right=False)]
+    last = len(columns) - 1
+    yield from aligned(continued(columns, last, max(BOTTLENECK, room(columns, last))))
 
 
 def _cause(row: Row) -> str:
     if row.error:
-        return f"failed: {row.error}"
-    return f"{row.limited_by} {format_share(row.share)}" if row.share is not None else row.limited_by
-
-
-def _are_numbers(values: Sequence[object]) -> bool:
-    return all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
+        return f"failed: {shortened(row.error, REASON)}"
+    return f"{row.bottleneck} {format_share(row.share)}" if row.share is not None else row.bottleneck
 
 
 def _names(paths: Sequence[str], widest: int, others: Set[str] = frozenset()) -> list[str]:
-    """Paths, or where they are too long the shortest ends that differ from each other and from other columns.
+    """The varied quantities in words; where these are too long or ambiguous, the shortest ends of paths that differ.
 
     >>> _names(["machine.node.gpu.count", "machine.node.cpu.count", "workload.runtime.queue_depth"], 20)
-    ['gpu.count', 'cpu.count', 'runtime.queue_depth']
-    >>> _names(["workload.program.0.busy.time"], 20, {"time"})
-    ['busy.time']
+    ['node gpu count', 'node cpu count', 'runtime queue depth']
+    >>> _names(["machine.links.slot.bandwidth", "machine.slot.bandwidth"], 20)
+    ['links.slot.bandwidth', 'machine...bandwidth']
     """
-    if all(len(path) <= widest for path in paths):
-        return list(paths)
+    words = [called(path) for path in paths]
+    if len({*words}) == len(paths) and not others & {*words} and all(len(name) <= widest for name in words):
+        return words
     for steps in range(1, max(path.count(".") for path in paths) + 2):
         names = [".".join(path.split(".")[-steps:]) for path in paths]
         if len({*names}) == len(paths) and not others & {*names}:
-            return [name if len(name) <= widest else "..." + name[len(name) - widest + 3 :] for name in names]
+            return [middle_out(name, widest) for name in names]
     return list(paths)
 
 
 def _heading(column: str) -> str:
-    """The title of a measure; the end of a long path."""
-    title = measure(column).title
-    return title if len(title) <= CAUSE else "..." + title[3 - CAUSE :]
+    """The title of a measure; of a long path, its ends."""
+    return middle_out(measure(column).title, HEADING)
 
 
 def _marks(sweep: Sweep) -> dict[str, str]:
@@ -124,62 +132,57 @@ def warned(sweep: Sweep) -> Iterator[str]:
     for code, mark in _marks(sweep).items():
         messages = [warning.message for row in sweep.rows for warning in row.warnings if warning.code == code]
         rows = sum(any(warning.code == code for warning in row.warnings) for row in sweep.rows)
-        where = "every row" if rows == len(sweep.rows) else f"{rows} of {len(sweep.rows)} rows"
-        more = ", and the like" if len(set(messages)) > 1 else ""
-        yield f"{mark}: warning {code}, {where}: {messages[0]}{more}"
+        where = "all rows" if rows == len(sweep.rows) else f"{rows} of {len(sweep.rows)} rows"
+        more = " (first of several messages)" if len(set(messages)) > 1 else ""
+        yield f"{mark}  warning[{code}], {where}: {messages[0]}{more}"
 
 
 def factor(value: float) -> str:
-    """A speed-up with three digits.
+    """A speedup with three digits.
 
     >>> factor(1), factor(0.0523), factor(16.26), factor(12345.6)
-    ('1.00', '0.0523', '16.3', '12346')
+    ('1.00x', '0.0523x', '16.3x', '12,346x')
     """
     if value >= 100:
-        return f"{value:.0f}"
-    return f"{value:.1f}" if value >= 9.995 else f"{value:.2f}" if value >= 0.0995 else f"{value:.3g}"
+        return f"{value:,.0f}x"
+    return f"{value:.1f}x" if value >= 9.995 else f"{value:.2f}x" if value >= 0.0995 else f"{value:.3g}x"
 
 
 def _speed_up(value: float | None, over: Ratio | None) -> str:
-    """A speed-up, with a ~ where it may as well be none."""
+    """A speedup, with a ~ where its interval includes 1."""
     may_be_none = over is not None and over.half > LEAST_HALF and not over.is_told and value != 1
     return "-" if value is None else f"{'~' if may_be_none else ''}{factor(value)}"
 
 
-def _best(title: str, sweep: Sweep, measure: Measure, ran: Sequence[tuple[float, Row]]) -> str:
+def _best(sweep: Sweep, measure: Measure, ran: Sequence[tuple[float, Row]]) -> str:
     """The best of some rows, and its warnings; of equal ones the first with the fewest warnings."""
     most = _ahead(measure, ran)
     equal = [pair for pair in ran if math.isclose(pair[0], most, rel_tol=1e-9)]  # work a second is a quotient
     best_value, best = min(equal, key=lambda pair: len(pair[1].warnings))
-    alike = len(equal) - 1
-    values = ", ".join(f"{path}={written(value)}" for path, value in zip(sweep.paths, best.values, strict=True))
+    identical = f", identical in {len(equal)} rows" if len(equal) > 1 else ""
+    values = ", ".join(f"{called(path)} {written(value)}" for path, value in zip(sweep.paths, best.values, strict=True))
     codes = ", ".join(dict.fromkeys(warning.code for warning in best.warnings))
-    warned = f" (warning {codes})" if codes else ""
-    return f"{title}: {values} with {_with(measure, best_value)}" + (f", and {alike} alike" if alike else "") + warned
+    return f"{_with(measure, best_value)} at {values}{identical}" + (f" (warning {codes})" if codes else "")
 
 
-def _told(sweep: Sweep) -> Iterator[str]:
-    """Whether the best row is surely ahead of the others: what two rows do alike makes them wrong alike."""
+def _told(sweep: Sweep) -> Iterator[tuple[str, str]]:
+    """Whether the best row is ahead of all others beyond the uncertainty; errors that two rows share cancel."""
     slower = [over for over in sweep.over_best if over is not None and over.value > 1.0 + 1e-9]
     unsure = [over for over in slower if not over.is_told]
-    if any(over.half > LEAST_HALF for over in slower):
-        nearest = min(slower, key=lambda over: over.value)
-        if nearest.value > FAR:
-            apart = f"{nearest.value:.3g} times as long, 9 of 10 within {nearest.low:.3g} to {nearest.high:.3g}"
-        else:
-            ends = (nearest.low - 1, nearest.high - 1)
-            low, high = (percent(end, "+.0f") for end in ends)
-            low, high = (low, high) if low != high else tuple(percent(end, "+.1f") for end in ends)
-            apart = f"{rough(nearest.value - 1)} apart, 9 of 10 within {low} to {high}"
-        if not unsure:
-            best = min(over.value for over in sweep.over_best if over is not None)
-            alike = sum(over is not None and over.value <= best + 1e-9 for over in sweep.over_best) > 1  # integers
-            subject = "they are faster than every other row" if alike else "it is faster than every other row"
-            yield f"{subject}, 95 % sure (the next is {apart})"
-        elif any(over.outside for over in unsure):
-            yield f"which is the fastest cannot be told: {len(unsure)} of the others are outside of everything measured"
-        else:
-            yield f"{len(unsure)} of the others cannot be told from it (the next is {apart})"
+    if not any(over.half > LEAST_HALF for over in slower):
+        return
+    nearest = min(slower, key=lambda over: over.value)
+    apart = f"{factor(nearest.value)} faster than the next ({INTERVAL} {nearest.low:.3g}–{nearest.high:.3g}x)"
+    if not unsure:
+        yield "confidence", f"fastest at 95 % confidence: {apart}"
+    elif any(over.outside for over in unsure):
+        yield "confidence", f"inconclusive: {_rows(len(unsure))} extrapolated beyond all measurements"
+    else:
+        yield "confidence", f"statistically tied with {_rows(len(unsure))}; {apart}"
+
+
+def _rows(count: int) -> str:
+    return f"{count} other row{'s' if count > 1 else ''}"
 
 
 def _with(measure: Measure, value: float) -> str:
@@ -193,34 +196,56 @@ def _ahead(measure: Measure, ran: Sequence[tuple[float, Row]]) -> float:
     return max(values) if measure.most else min(values)
 
 
-def ended(sweep: Sweep) -> Iterator[str]:
-    """Lines below the table: the best point, why rows are compared by that measure, failures, points that did not run."""
+def knee(sweep: Sweep) -> str:
+    """The value of a single varied number at which the bottleneck moves, and what larger values still gain; "" without one.
+
+    It is one where the bottleneck changes once, and larger values gain little beside what smaller ones did.
+    """
+    compared = sweep.ranking.measure
+    if len(sweep.vary) != 1 or not numbers(sweep.vary[0][1]) or compared is None or not compared.is_pace or len(sweep.rows) < 3:
+        return ""
+    values = [value or 0.0 for value in sweep.ranking.values]
+    changes = [at for at in range(1, len(values)) if sweep.rows[at].bottleneck != sweep.rows[at - 1].bottleneck]
+    if len(changes) != 1 or min(values) <= 0:
+        return ""
+    at = changes[0]
+    before, after = (
+        pair[0] / pair[1] if compared.most else pair[1] / pair[0] for pair in ((values[at], values[0]), (values[-1], values[at]))
+    )
+    if not (1.0 <= after <= FLAT < before):
+        return ""
+    names = [row.bottleneck for row in sweep.rows[at - 1 : at + 1]]
+    left = f"; {written(sweep.rows[-1].values[0])} gains {rough(after - 1)}" if at < len(values) - 1 else ""
+    return f"{written(sweep.rows[at].values[0])}: bottleneck moves from {names[0]} to {names[1]}{left}"
+
+
+def ended(sweep: Sweep) -> Iterator[tuple[str, str]]:
+    """Labelled lines below the table: the best point, the measure that ranks the rows, failures, points that did not run."""
     compared, why = sweep.ranking.measure, sweep.ranking.why
     ran = [(value, row) for value, row in zip(sweep.ranking.values, sweep.rows, strict=True) if value is not None]
     if len(ran) > 1 and compared is not None:
-        word = (
-            ("fastest" if sweep.is_told else "lowest time")
-            if compared.column == TIME
-            else f"{'highest' if compared.most else 'lowest'} {compared.title}"
-        )
-        yield _best(word, sweep, compared, ran)
+        word = "highest" if compared.most else "lowest"
+        word = ("fastest" if sweep.is_told else "lowest time") if compared.column == TIME else word
+        named = "" if compared.column == TIME or _with(compared, 1.0) != compared.shown(1.0) else f"{compared.title} "
+        yield word, f"{named}{_best(sweep, compared, ran)}"
         sound = [pair for pair in ran if not any(warning.exceeds for warning in pair[1].warnings)]
         if sound and len(sound) < len(ran) and not math.isclose(_ahead(compared, ran), _ahead(compared, sound), rel_tol=1e-9):
-            yield _best(f"{word} that the machine can do", sweep, compared, sound)
+            yield "", f"within the limits of the machine: {_best(sweep, compared, sound)}"
         yield from _told(sweep)
+        if found := knee(sweep):
+            yield "knee", found
         if any(cell.startswith("~") for cell in map(_speed_up, sweep.speed_ups, sweep.over_first)):
-            yield "~ cannot be told from 1"
+            yield "~", f"the {INTERVAL} of this speedup includes 1"
     if len(sweep.rows) > 1 and why and why != AS_ASKED:
-        by_time = "compared by time: " if compared is not None and compared.column == TIME else ""
-        yield (by_time if compared is None or by_time else f"compared by {compared.title}, not by time: ") + why
+        yield ("not ranked", why) if compared is None else ("ranked by", f"{compared.title}, because {why}")
     if sweep.failed:
-        yield f"{len(sweep.failed)} of {len(sweep.rows)} points failed"
+        yield "failed", f"{len(sweep.failed)} of {len(sweep.rows)} points"
         times = Counter(row.error for row in sweep.failed)
-        for error, many in list(times.items())[:ERRORS]:
-            yield shortened(f"{many} x {error}" if len(times) > 1 else error, MOST)
+        for error, count in list(times.items())[:ERRORS]:
+            yield "", shortened(f"{count} x {error}" if len(times) > 1 else error, MOST)
         if len(times) > ERRORS:
-            yield f"and {len(times) - ERRORS} other reasons"
+            yield "", f"{len(times) - ERRORS} other reasons (--json)"
         if sweep.rows[0].makespan_s is None and ran and compared is not None and compared.is_pace:
-            yield "speed-ups are relative to the first point that did not fail"
+            yield "", "speedups are relative to the first point that did not fail"
     if len(sweep.rows) < sweep.points:
-        yield f"{sweep.points - len(sweep.rows)} of {sweep.points} points were not run"
+        yield "incomplete", f"{sweep.points - len(sweep.rows)} of {sweep.points} points were not run"

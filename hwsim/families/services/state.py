@@ -8,6 +8,7 @@ from typing import Final
 from hwsim.families.services.results.answers import Answers, Services
 from hwsim.formats import format_count, percent
 from hwsim.studies.states import State
+from hwsim.views.summary.capacities import resource_of
 
 MOST: Final = 100_000  # requests that are tried
 
@@ -24,17 +25,19 @@ def state_of(services: Services, answers: Answers) -> State:
     grows, excess = services.stuck, math.inf if services.stuck else 0.0
     if full is not None and answers.outside and answers.offered_per_s > full.limit_per_s:
         limit, came = format_count(full.limit_per_s, 4), format_count(answers.offered_per_s, 4)
-        grows = f"{full.name} does {limit} requests/s at most, {came} come"
+        grows = f"{came} requests/s arrive, {resource_of(full.name)} serves at most {limit} requests/s"
         excess = answers.offered_per_s / full.limit_per_s - 1.0
     elif answers.growth_per_s > 0:
         excess = answers.growth_per_s / max(answers.offered_per_s - answers.growth_per_s, 1e-300)
-        grows = f"those there grow by {format_count(answers.growth_per_s)} requests a second"
+        grows = f"requests in flight grow by {format_count(answers.growth_per_s)} per second"
     total = math.fsum(wait.seconds for wait in answers.waits_above)
     where = {}
     if total > 0:
         first = answers.waits_above[0]
-        cause = "its own work" if first.what == "work" else f"waits for {first.what}"
-        where[f"{answers.name}.latency_p99"] = f"{percent(first.seconds / total, '.0f')} of the time of those above it: {cause}"
+        cause = "service time" if first.what == "work" else f"queueing for {resource_of(first.what)}"
+        where[f"{answers.name}.latency_p99"] = (
+            f"slower requests spend {percent(first.seconds / total, '.0f')} of their time in {cause}"
+        )
     job, dot, _ = answers.name.rpartition(".")
     counted = f"workload.jobs.{job}.requests" if dot else "workload.requests"
     counted = "" if answers.closed or not answers.outside or not answers.steady else counted  # more dilute what happens

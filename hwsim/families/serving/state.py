@@ -23,7 +23,7 @@ def state_of(service: ServiceStatistics) -> State:
     grows, excess = "", 0.0
     if service.overloaded:
         came, answered = format_count(service.offered_per_s, 4), format_count(service.answered_per_s, 4)
-        grows = f"{came} requests/s come, {answered} are answered"
+        grows = f"{came} requests/s arrive, {answered} requests/s complete"
         excess = service.grows_per_s / max(service.answered_per_s, 1e-300)
     where = {
         f"{start}{each.measure}_p{each.percentile}": limited_by(each) for each in service.where if each.parts and each.mean_s > 0

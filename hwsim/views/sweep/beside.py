@@ -27,7 +27,7 @@ def name_lines(figure: Figure, axes: Axes, curves: Curves, scale: float) -> None
         if last is not None:
             ends.append((last / scale, line.label, colour(number)))
     if curves.perfect:
-        ends.append((curves.perfect[order[-1]] / scale, "perfect", SOFT))
+        ends.append((curves.perfect[order[-1]] / scale, "linear scaling", SOFT))
     figure.draw_without_rendering()  # sizes are known only now
     push_apart(axes, line_names(axes, ends, 8), APART)
     more = f"\n{len(curves.lines) - LEGEND} others" if len(curves.lines) > LEGEND else ""
@@ -66,7 +66,7 @@ def bands(axes: Axes, curves: Curves) -> list[Any]:
         if number:
             axes.axvline(start, color=SOFT, linewidth=1, linestyle="--", zorder=1)
     axes.set_xlim(low, high)
-    return [Patch(label=f"limited by {name}", **tint[name]) for name in names]
+    return [Patch(label=f"bottleneck: {name}", **tint[name]) for name in names]
 
 
 def bar_legend(curves: Curves) -> list[Any]:
