@@ -71,7 +71,7 @@ def sentence(answer: Sensitivity) -> str:
         return f"{ahead}; no interval is available for {answer.measure.title}"
     if answer.is_outside:
         return f"inconclusive: {ahead}, but one option is extrapolated beyond all measurements"
-    return f"{ahead}; probability that {worse} is {'faster' if is_pace else 'better'}: {_probability(answer.wrong)}"
+    return f"{ahead}, wrong with a probability of {_probability(answer.wrong)}"
 
 
 def _probability(part: float) -> str:

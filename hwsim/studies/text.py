@@ -41,8 +41,8 @@ def text(sweep: Sweep, most: int = 0) -> str:
 
 def title(sweep: Sweep) -> str:
     """`WORKLOAD, on MACHINE: MEASURE by PARAMETER`."""
-    measured = f"{sweep.ranking.measure.title} " if sweep.ranking.measure is not None else ""
-    return f"{sweep.workload}, on {sweep.machine}: {measured}by {' and '.join(map(called, sweep.paths))}"
+    measured = sweep.ranking.measure.title if sweep.ranking.measure is not None else "results"
+    return f"{sweep.workload}, on {sweep.machine}: {measured} by {' and '.join(map(called, sweep.paths))}"
 
 
 def _lines(sweep: Sweep, most: int) -> Iterator[str]:
