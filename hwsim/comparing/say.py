@@ -11,6 +11,7 @@ from hwsim.comparing.comparison import Comparison, OpPair, Row
 from hwsim.comparing.sides import Side, Spent
 from hwsim.comparing.waterfall import Waterfall
 from hwsim.formats import format_quantity
+from hwsim.results.bound import ARRIVALS
 from hwsim.results.interval import LEVEL
 from hwsim.studies.measures import TIME, Measure
 from hwsim.studies.measures import measure as measure_of
@@ -140,7 +141,7 @@ def _ahead(measure: Measure, value: float, low: float = 0.0, high: float = 0.0) 
 def _table(heading: str, every: Sequence[Row], both: Comparison, most: int) -> Iterator[str]:
     """Times of both critical paths by bound or by cause; they add up to the times of the runs."""
     rows = [row for row in every if row.first_fs or row.second_fs]
-    if not rows:
+    if not rows or {row.name for row in rows} == {ARRIVALS}:  # a service keeps up: its requests set the time
         return
     totals = both.first.makespan_fs / both.amounts[0], both.second.makespan_fs / both.amounts[1]
     shown = [row for row in rows if max(_scaled(row, both)) >= SMALL * max(totals)][:most]

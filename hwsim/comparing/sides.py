@@ -200,7 +200,7 @@ def of_document(document: Mapping[str, Any], called: str) -> Side:
         return _read(document)
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         text = f"missing key {error}" if isinstance(error, KeyError) else f"not a valid run: {error}"
-        raise SpecError.of(None, f"{called}: {text}", "write it again with this version of hwsim") from None
+        raise SpecError.of(None, f"{called}: {text}", "write the run again with this version of hwsim") from None
 
 
 def _read(document: Mapping[str, Any]) -> Side:
@@ -212,7 +212,7 @@ def _read(document: Mapping[str, Any]) -> Side:
     if spent:  # times in seconds have lost their last digits
         longest, lost = max(spent, key=lambda key: spent[key]), makespan_fs - sum(spent.values())  # integers
         if min(spent.values()) < 0 or abs(lost) > ROUNDED * makespan_fs + len(spent):
-            raise ValueError("the parts of its time do not add up to it")
+            raise ValueError("the times of its causes do not add up to the makespan")
         spent[longest] += lost
     service: Served = "model" if document.get("serving") else "program" if document.get("services") else ""
     sure = document.get("interval")
@@ -244,7 +244,7 @@ def _ops_in(rows: Sequence[Mapping[str, Any]]) -> tuple[Spent, ...]:
         times[name] = times.get(name, 0) + 1
         total.setdefault(name, []).append(float(row["duration_s"]))
         if total[name][-1] < 0:
-            raise ValueError(f"op '{name}' takes less than no time")
+            raise ValueError(f"op '{name}' has a negative duration")
     return tuple(Spent(name, times[name], math.fsum(total[name]), None) for name in sorted(times, key=natural))
 
 
@@ -272,7 +272,7 @@ def _number_in(document: Mapping[str, Any], wanted: Measure, work: Sequence[Work
         return pace
     value = at_path(document, _IN_DOCUMENT.get(wanted.column, wanted.column).split("."))
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise NoSuchNumber(wanted.title, "there are time, and each number of the file by its path: trainings.0.step_s")
+        raise NoSuchNumber(wanted.title, "use time, or the path of a number in the file: trainings.0.step_s")
     return float(value)
 
 

@@ -86,15 +86,15 @@ class _Analysis:
         if by and (why := unclaimed(self._measure, self._works, self._values)):
             raise SpecError.of(None, why)
         if min(self._values) <= 0:
-            raise SpecError.of(None, f"{self._measure.title} is 0: there is no ratio of it")
+            raise SpecError.of(None, f"{self._measure.title} is 0, so it has no ratio")
 
     def _chosen(self) -> Measure:
         if any(run.of_kernels for run in self.first):
-            raise SpecError.of(None, "which number of a service is meant? --by ttft_p95, tpot_p95, requests/s")
+            raise SpecError.of(None, "choose a measure of the service: --by ttft_p95, tpot_p95 or requests/s")
         unit = differing(self._works)
         if unit in UNCOUNTED:
             raise SpecError.of(
-                None, "the options do different amounts of work, which no op counts", "--by names a number to compare"
+                None, "the options do different amounts of work, which no op counts", "choose a measure: --by MEASURE"
             )
         return throughput(unit) if unit else measure(TIME)
 

@@ -139,10 +139,10 @@ def load_study(source: Source) -> StudyFile:
     settings = {path: scalar(value.plain()) for path, value in keys.settings.items()}
     for path in points.paths if points is not None else ():
         if path in settings and (among := tree.get("set")) is not None:
-            mistakes.add(among.key_place(path), f"'{path}' is both set and varied")
+            mistakes.add(among.key_place(path), f"`{path}` is both set and varied")
     rows = folder / keys.rows if keys.rows else None
     if rows is not None and rows.suffix != ".csv":
-        mistakes.add((tree.get("rows") or tree).place, f"rows are written as .csv, not as '{rows.name}'")
+        mistakes.add((tree.get("rows") or tree).place, f"`rows` must be a .csv file, got '{rows.name}'")
     paying = _paying(keys, tree, folder, mistakes)
     mistakes.raise_if_any()
     if points is None or machine is None or workload is None:
@@ -158,7 +158,7 @@ def _paying(keys: StudyKeys, tree: Tree, folder: Path, mistakes: Mistakes) -> Pa
     """The way that the machines are paid for; None where the study says nothing of it."""
     for name in ("provider", "rent"):
         if keys.prices is None and tree.get(name) is not None:
-            mistakes.add(tree.key_place(name), f"'{name}' goes with prices", "prices: library")
+            mistakes.add(tree.key_place(name), f"`{name}` requires `prices`", "prices: library")
     if keys.prices is None and keys.site is None:
         return None
     from hwsim.costs import Paying, load_prices, read_site
@@ -177,7 +177,7 @@ def _side(kind: str, tree: Tree, folder: Path, mistakes: Mistakes) -> Path | Tre
     if tree.is_mapping:
         return tree
     if not isinstance(tree.value, str):
-        mistakes.add(tree.place, f"a {kind} is a name or a mapping, not {tree.what()}")
+        mistakes.add(tree.place, f"`{kind}` must be a name or a mapping, got {tree.what()}")
         return None
     try:
         return find(kind, tree.value, folder, tree.place)
@@ -197,17 +197,17 @@ def _places(tree: Tree | None) -> Sequence[Place]:
 def read_points(tree: Tree, mistakes: Mistakes) -> Points | None:
     """The points of a study; None once their mistakes are noted."""
     if not tree.is_mapping or len(tree.items()) != 1:
-        mistakes.add(tree.place, f"the points are one of {', '.join(_KINDS)}, not {tree.what()}", "grid: {gpus: [1, 2, 4]}")
+        mistakes.add(tree.place, f"expected one of {', '.join(_KINDS)}, got {tree.what()}", "grid: {gpus: [1, 2, 4]}")
         return None
     ((kind, inside),) = tree.items()
     if kind not in _KINDS:
-        mistakes.add(tree.key_place(kind), f"there are no points '{kind}'", did_you_mean(kind, _KINDS) or ", ".join(_KINDS))
+        mistakes.add(tree.key_place(kind), f"unknown kind of points `{kind}`", did_you_mean(kind, _KINDS) or ", ".join(_KINDS))
         return None
     before = len(mistakes)
     if kind in ("random", "latin"):
         return _drawn(inside, mistakes, latin=kind == "latin")
     if not inside.is_mapping or not inside.items():
-        mistakes.add(inside.place, f"{kind} is followed by paths and their values, not {inside.what()}", "{gpus: [1, 2, 4]}")
+        mistakes.add(inside.place, f"`{kind}` must map paths to values, got {inside.what()}", "{gpus: [1, 2, 4]}")
         return None
     values = {path: _values(path, listed, mistakes) for path, listed in inside.items()}
     if len(mistakes) > before:
@@ -225,8 +225,8 @@ def _values(path: str, tree: Tree, mistakes: Mistakes) -> tuple[object, ...]:
         measured = _measured(value)
         if measured and units.setdefault(measured, str(value)) and len(units) > 1:
             first = next(iter(units))
-            message = f"'{value}' is {measured}, and '{units[first]}', a value of the same path, is {first}"
-            mistakes.add(element.place, message, "all values of a path measure the same")
+            message = f"values of `{path}` have different dimensions: '{value}' is {measured}, '{units[first]}' is {first}"
+            mistakes.add(element.place, message, "use one dimension for all values of a path")
             return ()
         if not isinstance(value, str):
             values.append(value)
@@ -237,7 +237,7 @@ def _values(path: str, tree: Tree, mistakes: Mistakes) -> tuple[object, ...]:
             for mistake in error.mistakes:
                 mistakes.add(element.place, mistake.message, mistake.hint)
     if not values and len(mistakes) == before:
-        mistakes.add(tree.place, f"'{path}' has no values to take", "[1, 2, 4], or 1..64:x2")
+        mistakes.add(tree.place, f"`{path}` has no values", "[1, 2, 4], or 1..64:x2")
     return tuple(values)
 
 
@@ -256,8 +256,8 @@ def _grid(tree: Tree, values: Mapping[str, tuple[object, ...]], mistakes: Mistak
     points = math.prod(map(len, values.values()))
     if points > MOST_DRAWN:
         sizes = " x ".join(str(len(each)) for each in values.values())
-        mistakes.add(tree.key_place("grid"), f"{sizes} = {points} points are more than the {MOST_DRAWN} of one study",
-                     "take fewer values, or latin: {points: 1000, of: ...}")  # fmt: skip
+        mistakes.add(tree.key_place("grid"), f"{sizes} = {points} points exceed the limit of {MOST_DRAWN} per study",
+                     "use fewer values, or latin: {points: 1000, of: ...}")  # fmt: skip
         return None
     return grid(values, most=max(MOST_POINTS, MOST_DRAWN))
 
@@ -266,8 +266,8 @@ def _zip(inside: Tree, values: Mapping[str, tuple[object, ...]], mistakes: Mista
     first = next(iter(values))
     for path, column in values.items():
         if len(column) != len(values[first]):
-            mistakes.add(inside.key_place(path), f"'{path}' has {len(column)} values, '{first}' has {len(values[first])}",
-                         "values of a zip stand side by side: as many for each path")  # fmt: skip
+            mistakes.add(inside.key_place(path), f"`{path}` has {len(column)} values, `{first}` has {len(values[first])}",
+                         "zip needs equally many values for each path")  # fmt: skip
             return None
     return Points(tuple(values), tuple(zip(*values.values(), strict=True)))
 
@@ -278,7 +278,7 @@ def _drawn(tree: Tree, mistakes: Mistakes, *, latin: bool) -> Points | None:
     if keys is None:
         return None
     if not keys.of:
-        mistakes.add(tree.key_place("of"), "nothing is drawn", "of: {workers: 1..64}")
+        mistakes.add(tree.key_place("of"), "`of` names no path to sample", "of: {workers: 1..64}")
         return None
     quantiles: dict[str, Quantile] = {}
     for path, inside in keys.of.items():

@@ -55,12 +55,12 @@ def grid(vary: Mapping[str, Sequence[object] | str], most: int = MOST_POINTS) ->
         SpecError: nothing to vary, a path without values, or more than `most` points.
     """
     if not vary:
-        raise SpecError.of(None, "a sweep varies at least one path")
+        raise SpecError.of(None, "a sweep needs at least one path to vary")
     values: list[tuple[object, ...]] = []
     for path, given in vary.items():
         listed = parse_values(given, path) if isinstance(given, str) else tuple(scalar(each) for each in given)
         if not listed:
-            raise SpecError.of(None, f"'{path}' has no values to take")
+            raise SpecError.of(None, f"`{path}` has no values")
         different: dict[str, object] = {}
         for each in listed:
             different.setdefault(written(each), each)
@@ -69,7 +69,7 @@ def grid(vary: Mapping[str, Sequence[object] | str], most: int = MOST_POINTS) ->
     if points > most:
         sizes = " x ".join(str(len(each)) for each in values)
         many = f"{sizes} = {points} points" if len(values) > 1 else f"{points} points"
-        raise SpecError.of(None, f"{many} are more than the {most} of one study", "take fewer values: 1..512:x2, 1..512:log")
+        raise SpecError.of(None, f"{many} exceed the limit of {most} per study", "use fewer values: 1..512:x2, 1..512:log")
     return Points(tuple(vary), tuple(product(*values)))
 
 
@@ -104,7 +104,7 @@ def parse_vary(text: str) -> tuple[str, tuple[object, ...]]:
     """
     path, equals, values = text.partition("=")
     if not equals or not path.strip():
-        raise SpecError([_mistake(text, 1, f"'{text:.60}' does not say what to vary", "write PATH=VALUES: batch=32,64")])
+        raise SpecError([_mistake(text, 1, f"expected PATH=VALUES, got '{text:.60}'", "for example batch=32,64")])
     return path.strip(), parse_values(values, path.strip())
 
 
@@ -171,7 +171,7 @@ def _stripped(text: str, start: int, end: int) -> tuple[int, str]:
 
 def _values(item: str) -> Iterator[object]:
     if not item:
-        raise UnitError("a value is missing", "values stand between commas: 32,64")
+        raise UnitError("a value between commas is empty", "for example batch=32,64")
     if not is_range(item):
         yield _read(item)
         return

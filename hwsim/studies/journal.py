@@ -99,7 +99,9 @@ class Journal:
             file = os.open(self.path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o644)
             try:
                 if not _lock(file):
-                    raise self._refused("another process writes to it", "wait for it, or name another file")
+                    raise self._refused(
+                        "another process is writing to this journal", "wait for it, or use another file: --journal FILE"
+                    )
                 if _is_at(file, self.path):
                     return file
             except BaseException:
@@ -122,7 +124,7 @@ class Journal:
                     damaged = damaged or number
                     continue
                 if damaged:
-                    raise self._refused("this line is no row", "remove it: its point is run again", damaged)
+                    raise self._refused("damaged line", "delete the line: its point is run again", damaged)
                 if number > 1 and row is not None:
                     self.done.setdefault(row["n"], row)
                 length = read
@@ -130,18 +132,18 @@ class Journal:
 
     def _check(self, first: Mapping[str, Any] | None, head: Mapping[str, Any]) -> None:
         if first is None or first.get("hwsim") != FORMAT:
-            raise self._refused("this is no journal", "name another file")
+            raise self._refused("not a journal", "use another file: --journal FILE")
         unlike = [key for key in dict.fromkeys([*head, *first]) if first.get(key) != head.get(key)]
         if not unlike:
             return
         if "version" in unlike:
             raise self._refused(
-                f"it was begun by hwsim {first.get('version')}, this is {head.get('version')}: their answers may differ",
-                "remove it to begin anew, or go on with the version that began it",
+                f"started by hwsim {first.get('version')}, but this is {head.get('version')}: results may differ",
+                "delete the journal to start again, or resume with the version that started it",
             )
         raise self._refused(
-            f"it is the journal of something else: {', '.join(unlike)} differ" + ("s" if len(unlike) == 1 else ""),
-            "a file was changed since: remove the journal to begin anew, or name another one",
+            f"this journal belongs to another study: {', '.join(unlike)} differ" + ("s" if len(unlike) == 1 else ""),
+            "if a file was changed since, delete the journal to start again, or use another one: --journal FILE",
         )
 
     def _refused(self, message: str, hint: str, line: int = 1) -> SpecError:

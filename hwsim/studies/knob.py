@@ -87,7 +87,7 @@ def _plain(name: str, path: str, tree: Tree) -> Knob:
     quantity = _quantity(tree, name)
     start, is_whole = quantity.value, isinstance(tree.value, int)
     if not start > 0:
-        raise SpecError.of(tree.place, f"'{name}' is {tree.value}: it is found by its ratio to a first value above 0", None)
+        raise SpecError.of(tree.place, f"`{name}` must start above 0 for --find, got {tree.value}", None)
     return Knob(name, start, quantity.dimension, is_whole, ((path, 1.0),))
 
 
@@ -100,11 +100,11 @@ def _quantity(tree: Tree, name: str) -> Quantity:
     if quantity is not None:
         return quantity
     hint = (
-        f"find one of its parameters: --find {value.split('$', 1)[1].split()[0]}"
+        f"use one of its parameters: --find {value.split('$', 1)[1].split()[0]}"
         if isinstance(value, str) and "$" in value
         else None
     )
-    raise SpecError.of(tree.place, f"'{name}' is no number that can be turned: {tree.what()}", hint)
+    raise SpecError.of(tree.place, f"`{name}` must be a number for --find, got {tree.what()}", hint)
 
 
 def _rate(workload: Tree) -> Knob:
@@ -118,7 +118,7 @@ def _rate(workload: Tree) -> Knob:
     ]
     values = [(where, _quantity(tree, "rate").value) for where, tree in paths if tree is not None]
     if not values or not values[0][1] > 0:
-        raise SpecError.of(arrivals.place, "the arrivals have no rate above 0", "poisson: 4 1/s")
+        raise SpecError.of(arrivals.place, "the arrival rate must be above 0", "poisson: 4 1/s")
     size = 1.0
     if way == "bursts":
         written = (arrivals.get("bursts") or arrivals).get("size")
@@ -135,10 +135,10 @@ def _only(workload: Tree, fits: Callable[[Tree], bool], name: str, example: str)
     if len(fitting) == 1:
         return fitting[0]
     if not fitting:
-        message = f"the workload has no parameter '{name}', and no arrivals with one"
+        message = f"the workload has no parameter `{name}` and no arrivals with a {name}"
         raise SpecError.of(Place("--find", 0, 0), message, f"arrivals: {example}; or {_choice(_names(workload))}")
     message = f"{len(fitting)} arrivals have a {name}: {', '.join(path for path, _ in fitting)}"
-    raise SpecError.of(Place("--find", 0, 0), message, f"name one by its path, or write a parameter: let: {{{name}: ...}}")
+    raise SpecError.of(Place("--find", 0, 0), message, f"choose one by its path, or add a parameter: let: {{{name}: ...}}")
 
 
 def _arrivals(workload: Tree) -> Iterator[tuple[str, Tree]]:
@@ -174,4 +174,4 @@ def _unknown(name: str, workload: Tree) -> SpecError:
     names = _names(workload)
     closed = {each.get("clients") is not None for _, each in _arrivals(workload)}
     hint = did_you_mean(name, [*(("rate", "clients")[is_closed] for is_closed in sorted(closed)), *names]) or _choice(names)
-    return SpecError.of(Place("--find", 0, 0), f"neither file has a number '{name}'", hint)
+    return SpecError.of(Place("--find", 0, 0), f"neither file has a number `{name}`", hint)

@@ -84,7 +84,7 @@ class NoSuchNumber(LookupError):
     """A result does not have the number; `hint` says what it has."""
 
     def __init__(self, name: str, hint: str, message: str = "") -> None:
-        super().__init__(message or f"the result has no number '{name}'")
+        super().__init__(message or f"this run has no measure '{name}'")
         self.hint = hint
 
 
@@ -155,7 +155,7 @@ def refuse_unknown(name: str, place: Place | None, mistakes: Mistakes) -> None:
     >>> for name in ("mfu", "busy:gpu0.compute", "memory.gpu0.peak_bytes", "tokens/sec"):
     ...     refuse_unknown(name, None, mistakes)
     >>> [mistake.message for mistake in mistakes]
-    ["there is no measure 'tokens/sec'"]
+    ["unknown measure 'tokens/sec'"]
     """
     column = measure(name).column
     is_known = column in _NAMES.values() or _expected(column) is not None
@@ -163,8 +163,8 @@ def refuse_unknown(name: str, place: Place | None, mistakes: Mistakes) -> None:
         return
     titles = [measure(each).title for each in dict.fromkeys(_NAMES.values())]
     near = did_you_mean(name, titles) or ""
-    listed = f"there are {', '.join(titles)}, busy:CAPACITY, and each number of `simulate --json` by its path"
-    mistakes.add(place, f"there is no measure '{name}'", listed if not near or near.startswith("known") else f"{near} {listed}")
+    listed = f"known: {', '.join(titles)}, busy:CAPACITY, or the path of a number in `simulate --json`"
+    mistakes.add(place, f"unknown measure '{name}'", listed if not near or near.startswith("known") else f"{near} {listed}")
 
 
 def throughput(unit: str) -> Measure:
@@ -202,7 +202,9 @@ def number(result: Result, wanted: Measure, document: Callable[[], Mapping[str, 
     if wanted.column in BILL:
         return _billed(result, wanted)
     if wanted.column in UNITS and any(each.grows(result) for each in facts_of(result)):
-        raise NoSuchNumber(wanted.title, "fewer requests a second", f"overloaded: no {wanted.title}, which grows with the run")
+        raise NoSuchNumber(
+            wanted.title, "use a lower arrival rate", f"overloaded: {wanted.title} grows with the length of the run"
+        )
     if wanted.column.startswith(BUSY):
         return _utilisation(result, wanted.column)
     if _expected(wanted.column) is not None:
@@ -213,7 +215,7 @@ def number(result: Result, wanted: Measure, document: Callable[[], Mapping[str, 
     if isinstance(value, bool) or not isinstance(value, int | float):
         titles = [measure(column).title for column in values]
         hint = did_you_mean(wanted.title, titles) or ""
-        listed = f"there are {', '.join(titles)}, busy:CAPACITY, and each number of `simulate --json` by its path: {TIME}"
+        listed = f"known: {', '.join(titles)}, busy:CAPACITY, or the path of a number in `simulate --json`: {TIME}"
         raise NoSuchNumber(wanted.title, listed if not hint or hint.startswith("known") else f"{hint} {listed}")
     return float(value)
 
@@ -236,7 +238,7 @@ def _utilisation(result: Result, column: str) -> float:
         if name in names and first in used:
             return used[first]
     if name not in used:
-        raise NoSuchNumber(column, did_you_mean(name, used) or "a capacity as the summary names it: busy:gpu0.compute")
+        raise NoSuchNumber(column, did_you_mean(name, used) or "a capacity of `simulate --json`: busy:gpu0.compute")
     return used[name]
 
 
@@ -260,8 +262,8 @@ def _billed(result: Result, wanted: Measure) -> float:
             carbon = None if energy.carbon is None else energy.carbon.value
             value = {"energy_joules": energy.joules.value, "power_watts": energy.watts, "carbon_kg": carbon}[wanted.column]
     if value is None:
-        named = f"nothing is known of {', '.join(missing[:4])}; it" if missing else "it"
-        raise NoSuchNumber(wanted.title, f"{named} takes {BILL[wanted.column][2]}")
+        named = f"no data for {', '.join(missing[:4])}: it" if missing else "it"
+        raise NoSuchNumber(wanted.title, f"{named} requires {BILL[wanted.column][2]}")
     return value
 
 

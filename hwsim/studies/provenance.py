@@ -19,12 +19,12 @@ from hwsim.studies.point import Row
 
 _RANKS: Final[dict[Case, int]] = {"stated": 0, "known": 0, "source": 0, "device": 1, "generation": 1, "outside": 2}
 _WORDS: Final[dict[Case, str]] = {
-    "stated": "stated",
-    "known": "measured",
-    "source": "measured",
-    "device": "defaults of its generation",
-    "generation": "defaults of other generations",
-    "outside": "outside of everything measured",
+    "stated": "inputs",
+    "known": "measurements",
+    "source": "measurements",
+    "device": "class defaults",
+    "generation": "defaults of other GPU generations",
+    "outside": "extrapolation beyond all measurements",
 }
 
 
@@ -53,16 +53,18 @@ def unlike(answers: Sequence[tuple[str, Interval | None]]) -> list[Warning | Non
     least = min((rank for rank in ranks if rank is not None), default=0)
     best = next((_said(*answer) for answer, rank in zip(answers, ranks, strict=True) if rank == least), "")
     return [
-        Warning("unlike-provenance", f"{_said(*answer)}, {best}") if rank is not None and rank > least else None
+        Warning("unlike-provenance", f"{_said(*answer)}, {best}: part of the difference may come from the data")
+        if rank is not None and rank > least
+        else None
         for answer, rank in zip(answers, ranks, strict=True)
     ]
 
 
 def _said(name: str, sure: Interval | None) -> str:
-    """ "a100 is measured (+-7 %)"."""
+    """ "a100 rests on measurements (±7 %)"."""
     if sure is None:
-        return f"{name} is not known"
-    return f"{name} is {_WORDS[sure.case]} (+-{math.expm1(sure.half):.0%})".replace("%", " %")
+        return f"{name} has no interval"
+    return f"{name} rests on {_WORDS[sure.case]} (±{math.expm1(sure.half):.0%})".replace("%", " %")
 
 
 __all__ = ["known_alike", "rank_of", "unlike"]

@@ -172,13 +172,13 @@ def _told(sweep: Sweep) -> Iterator[tuple[str, str]]:
     if not any(over.half > LEAST_HALF for over in slower):
         return
     nearest = min(slower, key=lambda over: over.value)
-    apart = f"{factor(nearest.value)} faster than the next ({INTERVAL} {nearest.low:.3g}–{nearest.high:.3g}x)"
+    apart = f"{factor(nearest.value)} faster ({INTERVAL} {nearest.low:.3g}–{nearest.high:.3g}x)"
     if not unsure:
-        yield "confidence", f"fastest at 95 % confidence: {apart}"
+        yield "vs next row", f"{apart}; fastest at 95 % confidence"
     elif any(over.outside for over in unsure):
-        yield "confidence", f"inconclusive: {_rows(len(unsure))} extrapolated beyond all measurements"
+        yield "vs next row", f"inconclusive: {_rows(len(unsure))} extrapolated beyond all measurements"
     else:
-        yield "confidence", f"statistically tied with {_rows(len(unsure))}; {apart}"
+        yield "vs next row", f"{apart}; statistically tied with {_rows(len(unsure))}"
 
 
 def _rows(count: int) -> str:

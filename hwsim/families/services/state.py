@@ -34,9 +34,9 @@ def state_of(services: Services, answers: Answers) -> State:
     where = {}
     if total > 0:
         first = answers.waits_above[0]
-        cause = "service time" if first.what == "work" else f"queueing for {resource_of(first.what)}"
+        cause = "in service" if first.what == "work" else f"queueing for {resource_of(first.what)}"
         where[f"{answers.name}.latency_p99"] = (
-            f"slower requests spend {percent(first.seconds / total, '.0f')} of their time in {cause}"
+            f"slower requests spend {percent(first.seconds / total, '.0f')} of their time {cause}"
         )
     job, dot, _ = answers.name.rpartition(".")
     counted = f"workload.jobs.{job}.requests" if dot else "workload.requests"

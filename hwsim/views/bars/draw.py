@@ -111,7 +111,7 @@ def _legend(bars: Bars) -> list[Patch]:
     """Which way the answer goes as a number grows, of a tornado."""
     from matplotlib.patches import Patch
 
-    words = ((MORE, "grows with the number"), (LESS, "falls as the number grows"))
+    words = ((MORE, "increases with the input"), (LESS, "decreases as the input increases"))
     drawn = {MORE if bar.end > bar.start else LESS for bar in bars.bars}
     return [Patch(label=text, **_look(colour)) for colour, text in words if colour in drawn]
 
