@@ -1,4 +1,4 @@
-"""A run as the page shows it while a hand moves: time, interval, what limits, the spans, and the critical path."""
+"""A run as the page shows it while a slider moves: time, interval, bounds, spans and critical path."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 from hwsim.api import Run
 from hwsim.doors import Shown, facts_of
 from hwsim.explorer.spans import TICKS, Spans, Tints, spans
-from hwsim.results.activities import activities
-from hwsim.results.critical import critical_path, families
+from hwsim.results.activities import activities, bounds_of
+from hwsim.results.critical import critical_path
 from hwsim.ticks import FEMTO
 from hwsim.views.explain.sentences import sentences
 from hwsim.views.explain.waiting import waited
@@ -19,7 +19,7 @@ from hwsim.views.interval import say as interval
 from hwsim.views.summary.say import facts
 
 CAUSES: Final = 8
-LARGEST: Final = 20_000  # ops of a run that is put into a sentence while a hand moves
+LARGEST: Final = 20_000  # ops of a run that is put into a sentence while a slider moves
 PIECES: Final = 400  # of the critical path that are sent one by one
 GOLDEN: Final = (math.sqrt(5.0) - 1.0) / 2.0  # its multiples are spread evenly
 
@@ -31,12 +31,12 @@ def answer(run: Run, tints: Tints, *, pixels: int, part: tuple[float, float]) ->
         tints: colours given before; it is completed.
     """
     shown = spans(run, tints, pixels=pixels, part=part)
-    limits = [] if run.only_requests else families(critical_path(run.timeline).limited_by)
-    rest = limits[CAUSES - 1 :] if len(limits) > CAUSES else []
-    rows = [[name, time_fs / FEMTO, share] for name, time_fs, share in limits[: len(limits) - len(rest)]]
+    limits = [] if run.only_requests else bounds_of(run.timeline, run.devices)
+    rest = limits[CAUSES - 1 :] if len(limits) > CAUSES else ()
+    parts = [(part.bound.full, part.time_fs) for part in limits[: len(limits) - len(rest)]]
     if rest:
-        spent = sum(time_fs for _, time_fs, _ in rest)  # integers
-        rows.append([f"{len(rest)} more", spent / FEMTO, math.fsum(share for _, _, share in rest)])
+        parts.append((f"{len(rest)} more", sum(part.time_fs for part in rest)))  # integers
+    rows = [[name, time / FEMTO, time / (run.timeline.makespan_fs or 1)] for name, time in parts]
     return {
         "machine": run.machine,
         "workload": run.workload,

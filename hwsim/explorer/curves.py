@@ -11,7 +11,7 @@ from hwsim.api import Run
 from hwsim.engine import Deadlock
 from hwsim.explorer.answer import instead
 from hwsim.explorer.sliders import Slider
-from hwsim.results.critical import families, limited_by
+from hwsim.results.activities import bounds_of
 from hwsim.spec import SpecError
 from hwsim.ticks import TooLong
 
@@ -115,7 +115,8 @@ def _tried(runs: Runs, settings: Mapping[str, str]) -> tuple[Run | None, str]:
 
 
 def _shares(run: Run) -> list[list[Any]]:
-    return [[name, share] for name, _, share in families(limited_by(run.timeline))[:CAUSES]]
+    makespan = run.timeline.makespan_fs or 1
+    return [[part.bound.full, part.time_fs / makespan] for part in bounds_of(run.timeline, run.devices)[:CAUSES]]
 
 
 def _limit(run: Run) -> str:

@@ -6,13 +6,13 @@ const LAST = new Set(["doubt", "collective", "memory", "plan", "energy"]); // be
 
 /** Say that the first run is being computed. */
 export function awaited({ machine, workload }) {
-  $("title").textContent = workload && machine ? `${workload} on ${machine}` : "";
-  $("interval").textContent = "The first run is being computed.";
+  $("title").textContent = workload && machine ? `${workload}, on ${machine}` : "";
+  $("interval").textContent = "Computing the first run.";
 }
 
 /** Show a run; `hidden`: nothing that tells its time, not even to a screen reader or in the tab's title. */
 export function show(run, pinned, hidden) {
-  $("title").textContent = `${run.workload} on ${run.machine}`;
+  $("title").textContent = `${run.workload}, on ${run.machine}`;
   $("settings").textContent = run.settings.map(([path, text]) => `${path} = ${text}`).join(", ");
   document.title = `${hidden ? "?" : told(run)} · ${run.workload}`;
   $("time").textContent = hidden ? "?" : told(run);
@@ -22,7 +22,7 @@ export function show(run, pinned, hidden) {
   $("interval").title = hidden || !run.interval ? "" : run.interval.says;
   $("now").textContent = hidden ? "?" : `${told(run)}${run.limits.length ? `, ${run.limits[0][0]} ${percent(run.limits[0][2])}` : ""}`;
   bar(hidden ? { ...run, limits: [] } : run);
-  $("limits-of").textContent = hidden || !run.wanted || !run.limits.length ? "" : run.ops ? `What the run of ${seconds(run.seconds)} goes to, arrivals included` : "What the slowest answers, those above p99, take";
+  $("limits-of").textContent = hidden || !run.wanted || !run.limits.length ? "" : run.ops ? `Critical path of ${seconds(run.seconds)} by bound, including waiting for requests` : "Where requests above p99 spend their time";
   if (hidden || !$("says").textContent) $("says").textContent = hidden ? "" : run.says;
   if (hidden) $("helps").replaceChildren();
   for (const id of ["says", "helps"]) $(id).classList.toggle("old", !hidden); // until `more` comes: what moves with each drag cannot be read
@@ -69,7 +69,7 @@ function bar(run) {
     }),
   );
   const said = limits.map(([cause, , share]) => `${cause} ${percent(share)}`).join(", ");
-  $("bar").setAttribute("aria-label", limits.length ? `what the time goes to, along the critical path: ${said}` : "hidden");
+  $("bar").setAttribute("aria-label", limits.length ? `critical path by bound: ${said}` : "hidden");
   $("legend").replaceChildren(
     ...limits.filter(([, , share], at) => at < 2 || share >= 0.005).slice(0, 6).map(([cause, time, share]) => {
       const swatch = el("i");
@@ -90,7 +90,7 @@ export function more(found, turn) {
   const worth = found.helps.filter((each) => each.factor > 1.005).slice(0, 4);
   if (!worth.length) return $("helps").replaceChildren();
   const items = worth.map((each) => {
-    const gained = each.wanted?.value ? `${amount(each.wanted.value, each.wanted.unit)}, ${each.factor.toPrecision(3)} times as good` : `${seconds(each.seconds)}, ${each.factor.toPrecision(3)} times as fast`;
+    const gained = each.wanted?.value ? `${amount(each.wanted.value, each.wanted.unit)}, ${each.factor.toPrecision(3)}x better` : `${seconds(each.seconds)}, ${each.factor.toPrecision(3)}x faster`;
     const said = each.path && turn(each.path);
     const name = said ? el("button", { className: "plain", onclick: said }, each.says) : each.says;
     return el("li", {}, name, `: ${gained}`);
@@ -108,7 +108,7 @@ function difference(pinned, run) {
   const rows = [...causes].map(([cause, [before, now]]) => [cause, before, now, now - before]).sort((one, other) => Math.abs(other[3]) - Math.abs(one[3]));
   const most = Math.max(...rows.map((row) => Math.abs(row[3])), 1e-15);
   const kept = run.wanted ? [] : rows.filter((row) => Math.abs(row[3]) > 0.002 * Math.max(run.seconds, pinned.seconds)).slice(0, 6);
-  const settings = pinned.settings.map(([path, text]) => `${path.split(".").slice(-2).join(" ")} = ${text}`).join(", ") || "as in the files";
+  const settings = pinned.settings.map(([path, text]) => `${path.split(".").slice(-2).join(" ")} = ${text}`).join(", ") || "unchanged";
   const head = el("p", {}, "Pinned: ", el("b", {}, told(pinned)), ` (${settings}). This run is `, el("b", {}, against(pinned, run)), ".");
   $("difference").replaceChildren(head, ...(kept.length ? [table(kept, most)] : []));
 }

@@ -19,11 +19,11 @@ export async function ask(name, body = {}) {
       body: JSON.stringify(body),
     });
   } catch {
-    throw new Unanswered("The server does not answer. Start `hwsim explore` again and open the address it prints with this behind it:");
+    throw new Unanswered("The server does not respond. Run `hwsim explore` again and open its address followed by:");
   }
   if (found.ok) return found.json();
   if (found.status === 401)
-    throw new Unanswered("The server was started anew. Open the address it printed with this behind it:");
+    throw new Unanswered("The server was restarted. Open its address followed by:");
   throw new Error(await found.text());
 }
 

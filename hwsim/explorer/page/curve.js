@@ -81,8 +81,8 @@ export function draw(isHidden, mark = -1) {
   if (!curve || curve.points.length < 2 || !wide) return;
   const paper = new CanvasPaper(canvas, wide, HIGH, theme), { one, points, wanted } = curve, what = wanted?.name.replace(/^\w/, (each) => each.toUpperCase()) ?? "Time", { x, y, left, right, bottom, ticks, base } = scale();
   canvas.classList.remove("old");
-  $("curve-title").textContent = `${what} over ${one.label}${one.unit ? ` (${one.unit})` : ""}`;
-  $("curve-hint").textContent = hidden ? `Draw the curve that you expect, with the pointer or the arrow keys: as multiples of what it is at ${one.values[one.at]}.` : drawnFor(one) ? "Dashed: your guess." : "";
+  $("curve-title").textContent = `${what} by ${one.label}${one.unit ? ` (${one.unit})` : ""}`;
+  $("curve-hint").textContent = hidden ? `Draw the curve that you expect with the pointer or the arrow keys, relative to the value at ${one.values[one.at]}.` : drawnFor(one) ? "Dashed: your guess." : "";
   for (const [time, name] of ticks) {
     paper.lines([[left, y(time), right, y(time)]], theme.of("line"));
     paper.text(left - 8, y(time), name, { fill: theme.of("soft"), align: "right", size: 12 });
@@ -100,8 +100,8 @@ export function draw(isHidden, mark = -1) {
   paper.lines([drawn.flat()].filter((line) => line.length), theme.of("c5"), 3, [7, 5]);
   for (const [px, py] of drawn) paper.dot(px, py, 4.5, theme.of("c5"));
   if (hidden && mark >= 0) paper.lines([[x(mark), ABOVE, x(mark), bottom]], theme.of("glow"), 2);
-  const said = hidden ? "hidden; draw what you expect, or use the arrow keys" : own.map(([each, time]) => `${one.values[each]}: ${amount(time, wanted?.unit ?? "s")}`).join("; ");
-  canvas.setAttribute("aria-label", `${what} over ${one.label}: ${said}`);
+  const said = hidden ? "hidden; draw your expectation" : own.map(([each, time]) => `${one.values[each]}: ${amount(time, wanted?.unit ?? "s")}`).join("; ");
+  canvas.setAttribute("aria-label", `${what} by ${one.label}: ${said}`);
 }
 
 /** Stretches of the curve with one pace setter each: [from, to, name] in points. */

@@ -18,7 +18,7 @@ let drawn = { place: null, picture: null };
 /** Draw the picture anew; `glow` then paints how busy everything is. */
 export function drawMachine(place, picture) {
   drawn = { place, picture };
-  if (!picture.boxes.length) return place.replaceChildren(el("p", { className: "soft" }, "This machine is too large to be drawn."));
+  if (!picture.boxes.length) return place.replaceChildren(el("p", { className: "soft" }, "This machine is too large to draw."));
   const boxes = new Map(picture.boxes.map((box) => [box.id, scaled(box)])), all = [...boxes.values()], words = picture.lines.length <= LABELLED;
   const frames = (picture.frames || []).map((each) => ({ label: each.label, x: each.x * INCH, y: each.y * INCH, width: each.width * INCH, height: each.height * INCH }));
   const low = Math.min(...all.map((box) => box.x - box.wide / 2), ...frames.map((each) => each.x)) - (words ? 100 : 20);

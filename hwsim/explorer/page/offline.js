@@ -3,8 +3,8 @@ import { answerFrom } from "./asking.js";
 import { $ } from "./words.js";
 import { unpacked } from "./state.js";
 
-const KEPT = "The timeline is kept only where one slider is moved at a time.";
-const NO_FILM = "The page holds animations only where one slider is moved at a time.";
+const KEPT = "This page has timelines only for one moved slider at a time.";
+const NO_FILM = "This page has animations only for one moved slider at a time.";
 
 /** If answers were saved with the page, answer from them. */
 export async function open() {
@@ -23,7 +23,7 @@ function answers({ state, grid, more, pictures, sliders, base, films }) {
 
   function run({ set, part }) {
     const place = at(set), time = grid.answers[flat(place)], found = grid.runs[place.join(",")];
-    if (time === null || time === undefined) return { mistakes: [{ file: "", line: 0, column: 0, says: "this run was not saved, or it has a mistake", hint: "move a slider back" }] };
+    if (time === null || time === undefined) return { mistakes: [{ file: "", line: 0, column: 0, says: "this run was not saved, or its files have a mistake", hint: "move a slider back" }] };
     if (found) return { ...found, part: found.part, settings: settings(set), ...(part[0] > 0 || part[1] < 1 ? zoomed(found, part) : {}) };
     const limits = grid.limits[flat(place)].map(([cause, share]) => [cause, share * time, share]);
     const none = { lanes: [], path: [], pieces: 0, spans: 0, sent: 0, families: [], verdicts: [], measures: [], facts: [], busy: {}, interval: null };
@@ -40,7 +40,7 @@ function answers({ state, grid, more, pictures, sliders, base, films }) {
     return { path, points, left: [] };
   }
 
-  const said = (place) => grid.runs[place.join(",")]?.says || `Most of the time goes to ${grid.limits[flat(place)]?.[0]?.[0]}.`;
+  const said = (place) => grid.runs[place.join(",")]?.says || `Mostly bound by ${grid.limits[flat(place)]?.[0]?.[0]}.`;
   const isOwn = (set) => at(set).every((each, axis) => each === own[axis]);
   return {
     opened: () => ({ machine: state.machine, workload: state.workload, state }),
@@ -50,7 +50,7 @@ function answers({ state, grid, more, pictures, sliders, base, films }) {
     more: ({ set }) => (isOwn(set) ? more : { says: [said(at(set))], helps: [], derived: [] }),
     animated: ({ set, scene }) => {
       const kind = scene || films.kind, place = at(set).join(","), found = films.scenes[`${kind} ${place}`];
-      return { kind, kinds: films.kinds, scene: found?.scene || null, says: found ? found.says : films.scenes[`${kind} ${own.join(",")}`] ? "The page holds this animation for its own values only." : NO_FILM };
+      return { kind, kinds: films.kinds, scene: found?.scene || null, says: found ? found.says : films.scenes[`${kind} ${own.join(",")}`] ? "This page has the animation only for its initial values." : NO_FILM };
     },
     picture: ({ set }) => pictures[(grid.runs[at(set).join(",")] || base).picture] || { stale: true },
     op: ({ set, op, name }) => {

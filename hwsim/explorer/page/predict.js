@@ -40,7 +40,7 @@ function reveal() {
 export function show(run) {
   const on = state.guess !== null, hidden = isHidden();
   asks = unit(run);
-  $("guess-asks").textContent = `${run.wanted ? `What will be the ${run.wanted.name}? Type it` : "How long will it take? Type a time"}, and draw the curve of one number.`;
+  $("guess-asks").textContent = `${run.wanted ? `What will be the ${run.wanted.name}? Type it` : "How long will it take? Type a time"}, and draw the curve of one parameter.`;
   $("guess").placeholder = asks === "s" ? "200 ms" : "1000/s";
   document.body.classList.toggle("hidden-answer", hidden);
   $("predict").textContent = on && !hidden ? "End prediction" : "Predict first";
@@ -53,15 +53,15 @@ export function show(run) {
 
 function verdict(run) {
   const said = [], time = readAmount(state.guess.time || "", asks), real = value(run), [more, less] = asks === "s" ? ["long", "short"] : ["high", "low"];
-  if (time !== null && real === null) said.push(el("p", {}, "It has no steady state: requests come faster than they are answered."));
+  if (time !== null && real === null) said.push(el("p", {}, "It has no steady state: requests arrive faster than they are completed."));
   else if (time !== null) {
     const off = time / real - 1, inside = run.interval && run.interval.low <= time && time <= run.interval.high;
-    const how = Math.abs(off) < 0.005 ? "right" : off > 1 ? `${rounded(time / real, 2)} times too ${more}` : off < -0.5 ? `${rounded(real / time, 2)} times too ${less}` : `${Math.round(Math.abs(off) * 100)} % too ${off > 0 ? more : less}`;
+    const how = Math.abs(off) < 0.005 ? "right" : off > 1 ? `${rounded(time / real, 2)}x too ${more}` : off < -0.5 ? `${rounded(real / time, 2)}x too ${less}` : `${Math.round(Math.abs(off) * 100)} % too ${off > 0 ? more : less}`;
     said.push(el("p", {}, asks === "s" ? "Your time: " : "Your guess: ", el("b", {}, amount(time, asks)), `, ${how}${inside ? ", and inside the interval" : ""}.`));
   }
   const found = worst();
-  if (found) said.push(el("p", {}, found[0] < 0.07 ? "Your curve is right within 5 %." : `Your curve is off by up to ${rounded(2 ** found[0], 2)} times, at ${found[1]}.`));
-  return said.length ? said : [el("p", {}, "Nothing was typed and no curve drawn.")];
+  if (found) said.push(el("p", {}, found[0] < 0.07 ? "Your curve is within 5 %." : `Your curve is off by up to ${rounded(2 ** found[0], 2)}x, at ${found[1]}.`));
+  return said.length ? said : [el("p", {}, "You typed no time and drew no curve.")];
 }
 
 /** How far the drawn curve is off at worst: [log2 of the factor, value], or null. */

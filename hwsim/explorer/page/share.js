@@ -13,7 +13,7 @@ const WIDE = 1280, EDGE = 32;
 export function wire(page) {
   const doing = (id, work) => ($(id).onclick = () => Promise.resolve(work()).catch(page.troubled));
   const picture = (work) => () => {
-    if (page.hidden()) throw new Error("A picture would tell the answer: reveal it first.");
+    if (page.hidden()) throw new Error("A picture would show the answer: reveal it first.");
     if (page.run()) return work(figure(page.run(), page.pinned()));
   };
   const name = () => page.run()?.workload.replace(/[^\w-]+/g, "-").slice(0, 60) || "run";
@@ -39,7 +39,7 @@ async function copy(id, text) {
     await navigator.clipboard.writeText(text);
     $("spoken").textContent = "copied";
   } catch {
-    $("notice").replaceChildren("The browser does not let the page copy. This is the text:", el("textarea", { readOnly: true, value: text }));
+    $("notice").replaceChildren("The browser does not allow copying. Copy this text:", el("textarea", { readOnly: true, value: text }));
     $("notice").hidden = false;
   }
 }
@@ -81,7 +81,7 @@ export function figure(run, pinned) {
     paper.text(key + 18, families, fitted(family, 260, 13), { fill: soft, size: 13 });
     key += Math.min(family.length, 36) * 7.4 + 40;
   }
-  if (isDrawn) paper.text(WIDE - EDGE, families, "the line is the critical path", { fill: soft, size: 13, align: "right" });
+  if (isDrawn) paper.text(WIDE - EDGE, families, "black line: critical path", { fill: soft, size: 13, align: "right" });
   const inner = new SvgPaper(WIDE - 2 * EDGE, place.tall, theme);
   draw(inner, place, { step: state.step, theme });
   const placed = inner.whole().replace("<svg ", `<svg x="${EDGE}" y="${top}" `);
@@ -117,7 +117,7 @@ function axes() {
 
 async function save(page, name) {
   const paths = [...new Set([...$("axes").querySelectorAll("select")].map((each) => each.value).filter(Boolean))];
-  if (!paths.length) return void ($("progress").textContent = "Choose at least one slider.");
+  if (!paths.length) return void ($("progress").textContent = "Select at least one slider.");
   const steps = paths.length === 3 ? 9 : paths.length === 2 ? 15 : 25, began = Date.now();
   const said = setInterval(() => ($("progress").textContent = `${(steps ** paths.length).toLocaleString("en")} runs at most; ${Math.round((Date.now() - began) / 1000)} s so far.`), 500);
   $("compute").disabled = true;

@@ -21,15 +21,15 @@ export function show(found) {
   const groups = Object.entries(TITLES).map(([group, title]) => [title, all.filter((one) => one.group === group)]).filter(([, many]) => many.length);
   const rest = all.filter((one) => one.group === "parts"), open = $("sliders").querySelector("details")?.open;
   $("sliders").replaceChildren(...groups.flatMap(([title, many]) => [el("h3", {}, title), ...many.map(slider)]), ...(rest.length ? [folded(rest, open)] : []));
-  if (!all.length) $("sliders").replaceChildren(el("p", { className: "soft" }, "No number to turn: the files hold none, or they hold a mistake."));
+  if (!all.length) $("sliders").replaceChildren(el("p", { className: "soft" }, "No parameters: the files have none, or they have a mistake."));
 }
 
 function folded(rest, open) {
-  const box = el("details", {}, el("summary", {}, `${rest.length} more, of the parts used`));
-  const field = el("input", { type: "search", placeholder: "find a number", ariaLabel: "find a number of the parts used" }), list = el("div");
+  const box = el("details", {}, el("summary", {}, `${rest.length} more parameters of library parts`));
+  const field = el("input", { type: "search", placeholder: "find a parameter", ariaLabel: "find a parameter of the library parts" }), list = el("div");
   const fill = () => {
     const wanted = field.value.toLowerCase().split(/\s+/), hits = rest.filter((one) => wanted.every((word) => `${one.label} ${one.path}`.toLowerCase().includes(word)));
-    list.replaceChildren(...hits.slice(0, 60).map(slider), ...(hits.length > 60 ? [el("p", { className: "soft" }, `${hits.length - 60} more: type what you look for.`)] : []));
+    list.replaceChildren(...hits.slice(0, 60).map(slider), ...(hits.length > 60 ? [el("p", { className: "soft" }, `${hits.length - 60} more: type a name.`)] : []));
   };
   field.oninput = fill;
   box.append(field, list);
@@ -41,7 +41,7 @@ function folded(rest, open) {
 function slider(one) {
   const id = `s-${one.path}`, box = el("div", { className: "slider" }), said = el("output", { htmlFor: id });
   const input = el("input", { type: "range", id, min: 0, max: one.values.length - 1, step: 1 });
-  const back = el("button", { className: "plain back", title: "as in the file (Delete)", ariaLabel: `${one.label}: as in the file` }, "↺");
+  const back = el("button", { className: "plain back", title: "reset (Delete)", ariaLabel: `reset ${one.label}` }, "↺");
   const write = () => {
     const text = state.set[one.path] ?? one.text;
     said.textContent = short(text);

@@ -24,7 +24,7 @@ function write() {
   const body = rows.slice(0, ROWS).map(([start, long, waits, lane, at]) =>
     el("tr", {}, el("th", { scope: "row" }, run.names[lane.name_of[at]]), el("td", {}, lane.times > 1 ? `${lane.name} × ${lane.times}` : lane.name),
       ...[start, long, waits].map((value) => el("td", { className: "number" }, seconds(value, 4))), el("td", {}, critical.has(lane.op[at]) ? "yes" : "")));
-  const head = ["op", "lane", "starts", "takes", "of it waiting", "critical"].map((name) => el("th", { scope: "col" }, name));
-  const said = rows.length > ROWS ? `The first ${ROWS} of ${rows.length.toLocaleString("en")} spans of the part shown, by start; zoom in for others.` : `${rows.length} spans, by start.`;
+  const head = ["op", "lane", "starts", "takes", "of which waiting", "critical"].map((name) => el("th", { scope: "col" }, name));
+  const said = rows.length > ROWS ? `The first ${ROWS} of ${rows.length.toLocaleString("en")} visible spans by start time; zoom in for others.` : `${rows.length} spans by start time.`;
   $("spans-table").replaceChildren(el("table", {}, el("caption", {}, said), el("thead", {}, el("tr", {}, ...head)), el("tbody", {}, ...body)));
 }

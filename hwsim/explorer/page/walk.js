@@ -42,8 +42,8 @@ function says(piece) {
   $("why").replaceChildren();
   if (hidden || !many) return $("step").replaceChildren();
   if (!piece) {
-    const of = left > 0 ? `the longest ${many} of ${run.pieces.toLocaleString("en")} pieces` : counted(many, "piece");
-    return $("step").replaceChildren(`The line is the critical path, ${of}. Walk along it with ← and → in the timeline, or click a span.`);
+    const of = left > 0 ? `the ${many} longest of ${run.pieces.toLocaleString("en")} segments` : counted(many, "piece");
+    return $("step").replaceChildren(`Black line: critical path, ${of}. Step along it with ← and → in the timeline, or click a span.`);
   }
   const [at, to, lane, name, cause, reason, op] = piece, long = ((to - at) / 1e6) * run.seconds;
   $("step").replaceChildren(el("b", {}, `${state.step + 1} of ${many}: ${name}`), lane >= 0 ? ` on ${run.lanes[lane].name}` : "", `, ${seconds(long)} for ${cause}. `, reason ? `It starts when ${reason}.` : "");
@@ -63,7 +63,7 @@ async function derived(op, name) {
     const found = await ask("op", { ...asked(), op, name }).catch(() => null);
     if (!found || found.stale || found.mistakes || run !== seen.run) return null;
     const lines = found.lines.map(([label, formula, numbers, time]) => `${label}: ${formula}${numbers ? ` = ${numbers}` : ""} = ${seconds(time, 4)}`);
-    known.set(op, [...lines, ...(found.alone ? [`Alone: ${found.alone}`] : []), ...(found.because || []), ...(found.spare ? [found.spare] : []), ...(found.waits?.says ? [`It starts when ${found.waits.says}.`] : [])]);
+    known.set(op, [...lines, ...(found.alone ? [`Unloaded: ${found.alone}`] : []), ...(found.because || []), ...(found.spare ? [found.spare] : []), ...(found.waits?.says ? [`It starts when ${found.waits.says}.`] : [])]);
   }
   return known.get(op);
 }
@@ -117,7 +117,7 @@ export function wire(again) {
     over = found;
     tip.hidden = !found;
     if (!found) return detail.stop();
-    const waits = found.waits ? `, of it ${seconds(found.waits)} waiting` : "", many = found.whole ? "" : ` (neighbours of one name, drawn as one${found.full < 100 ? `, busy for ${found.full} % of it` : ""})`;
+    const waits = found.waits ? `, including ${seconds(found.waits)} waiting` : "", many = found.whole ? "" : ` (neighbours of the same name, merged${found.full < 100 ? `, busy for ${found.full} % of it` : ""})`;
     tip.replaceChildren(el("b", {}, `${found.name} on ${found.lane}`), el("p", {}, `${seconds(found.start, 4)} to ${seconds(found.end, 4)}: ${seconds(found.end - found.start)}${waits}${many}`));
     put(event);
     detail(found);

@@ -28,7 +28,7 @@ export function seconds(value, digits = 3) {
 /** An interval in words, with as many digits as tell its ends apart. */
 export function within({ low, high }) {
   const digits = [3, 4, 5, 6].find((each) => seconds(low, each) !== seconds(high, each)) ?? 3;
-  return `9 of 10 such runs take ${seconds(low, digits)} to ${seconds(high, digits)}`;
+  return `90 % interval ${seconds(low, digits)}–${seconds(high, digits)}`;
 }
 
 /** A value as people read it: a time, or a rate such as "1,060/s". */
@@ -92,14 +92,14 @@ export function percent(share) {
   return `${Number((share * 100).toPrecision(share < 0.995 ? 2 : 3))} %`;
 }
 
-/** "1.23 times as fast", in words that hold both ways; of a rate "1.23 times as many". Times and rates are not compared. */
+/** "1.23x faster" or "slower"; of a rate "1.23x more". Times and rates are not compared. */
 export function against(pinned, run) {
   const before = value(pinned), now = value(run), isTime = unit(run) === "s";
-  if (pinned.wanted?.name !== run.wanted?.name) return "not to be compared: they are measured by different numbers";
-  if (before === null || now === null) return "not to be compared: one of them has no steady state";
-  if (Math.abs(before / now - 1) < 0.0005) return isTime ? "as fast" : "as many";
-  if (!isTime) return now > before ? `${rounded(now / before)} times as many` : `${rounded(before / now)} times as few`;
-  return before > now ? `${rounded(before / now)} times as fast` : `${rounded(now / before)} times as slow`;
+  if (pinned.wanted?.name !== run.wanted?.name) return "not comparable: the runs have different measures";
+  if (before === null || now === null) return "not comparable: one run has no steady state";
+  if (Math.abs(before / now - 1) < 0.0005) return isTime ? "equally fast" : "equal";
+  if (!isTime) return now > before ? `${rounded(now / before)}x more` : `${rounded(before / now)}x less`;
+  return before > now ? `${rounded(before / now)}x faster` : `${rounded(now / before)}x slower`;
 }
 
 /** Colours of the theme by name, resolved. */

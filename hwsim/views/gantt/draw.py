@@ -13,7 +13,7 @@ import numpy as np
 
 from hwsim.doors import facts_of
 from hwsim.formats import format_quantity, format_share
-from hwsim.results.critical import families, limited_by
+from hwsim.results.activities import bounds_of
 from hwsim.results.result import Result
 from hwsim.views.gantt.rows import Row, Rows, rows_of
 from hwsim.views.kit.figure import (
@@ -88,12 +88,16 @@ def render(result: Result, suffix: str = ".png") -> Iterable[bytes]:
 
 
 def finding(result: Result) -> str:
-    """The title: the time, and the share of what limits it."""
+    """The title: the time, and what bounds most of it."""
     if own := next(filter(None, (each.title(result) for each in facts_of(result))), ""):
         return own
-    shares = families(limited_by(result.timeline))
+    parts = bounds_of(result.timeline, result.devices)
     text = f"{format_quantity(result.makespan_s, 's')}"
-    return f"{text}, {format_share(shares[0][2])} of it limited by {shares[0][0]}" if shares else text
+    return (
+        f"{text}, {format_share(parts[0].time_fs / result.timeline.makespan_fs)} bound by {parts[0].bound.full}"
+        if parts
+        else text
+    )
 
 
 def closer(rows: Iterable[Row], everything: Window) -> Window | None:
