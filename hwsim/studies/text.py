@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterator, Sequence, Set
 from string import ascii_letters
 from typing import TYPE_CHECKING, Final
@@ -25,9 +24,8 @@ if TYPE_CHECKING:
     from hwsim.studies.table import Sweep
 
 HEADING: Final = 24  # letters of the heading of a measure
-BOTTLENECK: Final = 26  # letters that the last column keeps, however wide the others are
+BOTTLENECK: Final = 16  # letters that the last column keeps, however wide the others are; it goes on in the next line
 ERRORS: Final = 8  # different reasons of failures that are shown
-REASON: Final = 72  # letters of a reason in the table; all of it stands below
 MOST: Final = 600  # letters of such a reason; JSON and CSV have all of it
 LEAST_HALF: Final = 5e-4  # half widths below are none
 LEAST: Final = 8  # letters of a column of values
@@ -87,15 +85,22 @@ def _table(sweep: Sweep, most: int) -> Iterator[str]:
         Column(name, [" ".join(written(row.values[place]).split()) for row in rows], numbers(values) != (), widest)
         for place, (name, (_, values)) in enumerate(zip(names, sweep.vary, strict=True))
     ]
-    columns = [*varied, *right, Column("bottleneck", list(map(_cause, rows)), right=False)]
+    reasons = _reasons(sweep)
+    columns = [*varied, *right, Column("bottleneck", [_cause(row, reasons) for row in rows], right=False)]
     last = len(columns) - 1
     yield from aligned(continued(columns, last, max(BOTTLENECK, room(columns, last))))
 
 
-def _cause(row: Row) -> str:
+def _cause(row: Row, reasons: Sequence[str]) -> str:
+    """The bottleneck with its share; of a failed point the number of its reason, which stands below the table."""
     if row.error:
-        return f"failed: {shortened(row.error, REASON)}"
+        return f"failed ({reasons.index(row.error) + 1})"
     return f"{row.bottleneck} {format_share(row.share)}" if row.share is not None else row.bottleneck
+
+
+def _reasons(sweep: Sweep) -> list[str]:
+    """The different reasons of failures."""
+    return list(dict.fromkeys(row.error for row in sweep.failed))
 
 
 def _names(paths: Sequence[str], widest: int, others: Set[str] = frozenset()) -> list[str]:
@@ -240,11 +245,11 @@ def ended(sweep: Sweep) -> Iterator[tuple[str, str]]:
         yield ("not ranked", why) if compared is None else ("ranked by", f"{compared.title}, because {why}")
     if sweep.failed:
         yield "failed", f"{len(sweep.failed)} of {len(sweep.rows)} points"
-        times = Counter(row.error for row in sweep.failed)
-        for error, count in list(times.items())[:ERRORS]:
-            yield "", shortened(f"{count} x {error}" if len(times) > 1 else error, MOST)
-        if len(times) > ERRORS:
-            yield "", f"{len(times) - ERRORS} other reasons (--json)"
+        reasons = _reasons(sweep)
+        for number, reason in enumerate(reasons[:ERRORS], 1):
+            yield "", f"({number}) {shortened(reason, MOST)}"
+        if len(reasons) > ERRORS:
+            yield "", f"{len(reasons) - ERRORS} other reasons (--json)"
         if sweep.rows[0].makespan_s is None and ran and compared is not None and compared.is_pace:
             yield "", "speedups are relative to the first point that did not fail"
     if len(sweep.rows) < sweep.points:
