@@ -1,6 +1,6 @@
-"""Which of two answers is better, as `hwsim compare` and `hwsim plan` claim it, and machines as if both were known alike.
+"""Which of two results is better, for `hwsim compare` and `hwsim plan`, and the ratio with class defaults on both machines.
 
-Known alike: what was measured of a part is left out, and filled in from its class.
+Known alike: measured numbers of both machines are replaced by class defaults.
 
     answer         of the files as they are: a part was fitted, its counterpart in the other machine is filled in from its class
     known alike    with both filled in from their classes: what the files state of both

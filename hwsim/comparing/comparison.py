@@ -1,4 +1,4 @@
-"""Two runs compared: how many times as fast one is, by op and by cause, and what each change of the files contributes."""
+"""Two runs compared: the factor with its interval, critical paths by bound, cause and op, and the contribution of each change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A comparison as text, as JSON, and as the bars of a figure."""
+"""A comparison as text, as JSON, and as the bars of a figure: the answer first, then bounds and contributions."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A waterfall: from one answer to another in steps, one for each change of the files, whatever their order.
+"""A waterfall: the contribution of each change of the files to the difference of two results, as Shapley values.
 
-Changes that cannot be made alone (a part and the links to it, a count and what is dealt out to it) are one. Beyond eight changes,
-those that change nothing, alone and together, from either end, are left out first.
+Changes that make no valid files alone (a part and the links to it, a count and what depends on it) are joined. Beyond eight changes,
+those without effect, alone and together, from either end, are dropped first.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Sensitivity: how far each unsure number moves an answer, where the order of two options changes, and what to measure first."""
+"""Sensitivity analysis: effects of uncertain inputs on a result, break-even values of two options, and what to measure first."""

@@ -1,4 +1,4 @@
-"""The sensitivity of a run, or of the choice between two: a tornado, break-even, and what a measurement would change."""
+"""Sensitivity analysis of a run, or of the choice between two: a tornado, break-even values, and the value of a measurement."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ def sensitivity(
     paying: Paying | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Sensitivity:
-    """Find the numbers that the answer of a run hangs on; with another option, the choice between them.
+    """Rank the uncertain inputs of a run by their effect on its result; with a second option, by their effect on the choice.
 
     Args:
         against: (machine, workload) of option B; at most one.
         set: what to change in both options; set_b: in B alone, which is the same files if `against` is empty.
-        by: the number, as in a sweep; default: time, or work a second where the options do different amounts.
+        by: measure, as in a sweep; default: time, or throughput where the options do different amounts of work.
         paying: prices, a way to pay and a site (`hwsim.costs.Paying`); default: the library's prices, for break-even alone.
         progress: called with the numbers done and to do.
 

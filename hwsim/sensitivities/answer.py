@@ -1,4 +1,4 @@
-"""The answer of a sensitivity: bars, errors with what a measurement of them would change, break-even."""
+"""The result of a sensitivity analysis: bars, errors with the value of measuring them, break-even values and prices."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Worth:
 
 @dataclass(frozen=True)
 class Sensitivity(Drawn):
-    """The numbers that an answer hangs on.
+    """Uncertain inputs by their effect on a result, or on the choice between two options.
 
     Args:
         titles: workload and machine of each option.

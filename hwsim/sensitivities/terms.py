@@ -1,8 +1,8 @@
-"""Unsure numbers of the files of a run: each with its range, by its source, and the `--set` that moves it.
+"""Uncertain inputs of a machine and a workload: each with its 90 % range and the `--set` that moves it to either end.
 
-90 of 100 such numbers lie in the range: by the number's own `spread:`, by the spread of its class, or by the kind of its source
-(`errors.yaml`). Counts, sizes and names have none. Constants of models (the curves of kernels, caches and collectives) are
-correlated, so they have no range each: the answers of their models have errors.
+The range is the number's own `spread:`, the spread of its class, or that of the kind of its source (`errors.yaml`). Counts, sizes
+and names are certain. Constants of models (curves of kernels, caches and collectives) are correlated, so they have no ranges of
+their own: their models have errors.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ SIZES: Final = frozenset({"B", "W", "USD", "J"})
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """An unsure number.
+    """An uncertain input.
 
     Args:
         name: as the waterfall names it: `gpu.memory.bandwidth`, `link slots.bandwidth`.

@@ -1,7 +1,7 @@
-"""A tornado: the answer with one number after another at the ends of its range, the others as they are.
+"""A tornado: the result at both ends of the range of each uncertain input, with the other inputs unchanged.
 
-Numbers are first moved together, part by part; where that changes nothing at either end, none of them is tried alone. A group
-that changes something is halved until single numbers are left.
+All inputs of a part are first varied together. If the result does not change at either end, none of them is varied alone;
+otherwise the group is halved until single inputs are left (group testing).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Evaluate = Callable[[Sequence[Term], End], float | None]
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """The answer at both ends of a number or of an error.
+    """The result at both ends of the range of an input or of a model error.
 
     Args:
         name: the number, or the error of a model.
@@ -66,7 +66,7 @@ class Bar:
 def tornado(
     answer: float, terms: Sequence[Term], evaluate: Evaluate, progress: Callable[[int, int], None] | None = None
 ) -> tuple[Bar, ...]:
-    """A bar for each number that moves the answer, the longest first.
+    """Return a bar for each input that changes the result, the longest first.
 
     Args:
         evaluate: the answer with some numbers at their lower or upper ends; None where the files do not allow them.

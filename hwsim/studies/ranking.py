@@ -1,8 +1,8 @@
-"""The number by which the rows of a study are compared.
+"""The measure that ranks the rows of a study.
 
-Time, energy and cost compare rows of the same work, also where they are requested. Where the work differs, work a second does;
-nothing does where it is stated as times of `busy`, or not at all. A service is compared only by a measure that is requested:
-arrivals fix its time, and which latency or rate counts depends on the question.
+Rows with equal work are ranked by time. Rows with different amounts of work are ranked by throughput; they are not ranked if the
+work is given as `busy` times or not counted. Energy, cost and time never rank different amounts of work, even if requested. A
+service is ranked only by a requested measure: its arrivals fix its time, and the relevant latency or rate depends on the question.
 """
 
 from __future__ import annotations
