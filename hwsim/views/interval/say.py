@@ -60,22 +60,16 @@ KINDS: Final[Mapping[str, str]] = {  # first word of a regime -> short name of t
     "stream": "memory traffic",
     "weightonly": "matmul with quantized weights",
 }
-REGIMES: Final[Mapping[str, str]] = {  # its second word, where the name needs it
+REGIMES: Final[Mapping[str, str]] = {  # its second word, where that needs explaining
     "big": "large",
     "cpu": "CPU",
     "core": "one core",
-    "decode": "decode",
     "gpu": "GPU",
     "graph": "CUDA graph",
-    "host": "host",
     "large": "large messages",
     "middle": "medium messages",
-    "prefill": "prefill",
     "read": "reads",
-    "skinny": "skinny",
     "small": "small messages",
-    "stream": "stream",
-    "tiny": "tiny",
     "write": "writes",
 }
 UNPROMISED: Final[Mapping[Case, str]] = {
@@ -236,7 +230,7 @@ def short_name(part: Part) -> str:
     kind, _, regime = part.regime.partition("/")
     dtype = _DTYPE.search(part.key)
     name = f"{f'{dtype[1]} ' if dtype else ''}{KINDS.get(kind, kind)}"
-    return f"{name}, {REGIMES[regime]}" if regime in REGIMES else name
+    return name if regime in ("", "*") else f"{name}, {REGIMES.get(regime, regime)}"
 
 
 def table(interval: Interval) -> Iterator[str]:
