@@ -1,7 +1,7 @@
 """A waterfall: the contribution of each change of the files to the difference of two results, as Shapley values.
 
-Changes that make no valid files alone (a part and the links to it, a count and what depends on it) are joined. Beyond eight changes,
-those without effect, alone and together, from either end, are dropped first.
+Changes that make no valid files alone (a part and the links to it, a count and what depends on it) are joined. Beyond eight
+changes, those without effect, alone and together, from either end, are dropped first.
 """
 
 from __future__ import annotations

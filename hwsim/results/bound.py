@@ -25,6 +25,7 @@ COPY: Final = "copy setup latency"
 LAUNCH: Final = "kernel launch latency"
 MEMORY: Final = {"gpu": "GPU memory bandwidth", "cpu": "memory bandwidth"}  # by kind of device
 COMPUTE: Final = {"gpu": "GPU compute", "cpu": "CPU cores"}
+LONG: Final = 24  # letters of a link with its ends: a longer one has its own name alone
 STORAGE: Final = frozenset({"disk", "hdd", "ssd"})
 
 CAPACITIES: Final[Mapping[str, str]] = {  # by kind of capacity, unless the device matters
@@ -37,23 +38,43 @@ CAPACITIES: Final[Mapping[str, str]] = {  # by kind of capacity, unless the devi
     "tx": "NIC",
     "tx_messages": "NIC message rate",
 }
+MEMORY_LATENCY: Final = "access latency"
+SOFTWARE: Final = "software overhead"
 LINES: Final[Mapping[str, str]] = {  # by label of a line that no capacity sets
-    "accesses": "access latency",
-    "bandwidth of the cores": "CPU cores",
+    "accesses": MEMORY_LATENCY,
+    "all at once": MEMORY_LATENCY,
+    "bandwidth of the cores": COMPUTE["cpu"],
     "caches": "cache bandwidth",
-    "chain": "access latency",
-    "copy by cores": "CPU cores",
-    "fetches": "access latency",
+    "cast": COMPUTE["gpu"],
+    "chain": MEMORY_LATENCY,
+    "copy by cores": COMPUTE["cpu"],
+    "fetches": MEMORY_LATENCY,
     "flow": "communication",
+    "increments": "cache-line transfers",
+    "instructions": COMPUTE["cpu"],
+    "iops": "disk IOPS",
+    "kernel": "measured call",
+    "kernels": "GPU kernels",
     "kernels (memory)": MEMORY["gpu"],
     "kernels (starts)": LAUNCH,
     "kernels (units)": COMPUTE["gpu"],
     "level 1": "L1 bandwidth",
     "level 2": "L2 bandwidth",
     "line from core to core": "cache-line transfers",
-    "lines in flight": "access latency",
-    "random access": "access latency",
+    "lines in flight": MEMORY_LATENCY,
+    "load over the bus": MEMORY_LATENCY,
+    "loads of a core": MEMORY_LATENCY,
+    "media": "disk",
+    "members": "disk",
+    "random access": MEMORY_LATENCY,
+    "remote memory": MEMORY["cpu"],
+    "requests": "simulated requests",
+    "setup of the copy": COPY,
     "staged": "staging copy",
+    "staging copy": "staging copy",
+    "stores of a core": COMPUTE["cpu"],
+    "stores of the cores": COMPUTE["cpu"],
+    "wear": "disk",
 }
 COLLECTIVE: Final = frozenset({*AMONG, "all-reduce", "collective", "exchange"})  # kinds of ops of several GPUs
 COPYING: Final = frozenset({"asnumpy", "copy", "item", "print"})  # kinds of ops that copy
@@ -61,7 +82,7 @@ ARRIVING: Final = frozenset({"arrivals", "service", "start", "starting"})  # kin
 TERMS: Final = frozenset(
     {
         *CAPACITIES.values(), *LINES.values(), *MEMORY.values(), *COMPUTE.values(), ARRIVALS, GIVEN, HOST_CPU, COPY, LAUNCH,
-        "disk latency", "latency", "link", "network latency", "queueing", "waiting",
+        SOFTWARE, "disk latency", "latency", "link", "queueing", "waiting",
     }
 )  # fmt: skip
 
@@ -126,8 +147,8 @@ def bounds(capacities: Iterable[Capacity], devices: Mapping[str, str]) -> Callab
 
 def _of_capacity(capacity: Capacity, devices: Mapping[str, str]) -> Bound:
     if capacity.link:
-        way = capacity.name.removeprefix(f"{capacity.link}:")
-        return Bound("link", family(f"{capacity.link} {way}"))
+        ends = family(capacity.name.replace(":", " ", 1))
+        return Bound("link", ends if len(ends) <= LONG else capacity.link)
     kind, device = devices.get(capacity.device, ""), family(capacity.device)
     match capacity.kind:
         case "memory":
@@ -151,13 +172,14 @@ def _of_latency(holder: str, kind: str, devices: Mapping[str, str]) -> Bound:
 
 
 def _of_line(cause: Cause, device: str) -> str:
-    """The term of a line that only its label and its device tell."""
+    """The term of a line that is a matter of its device: its units, its memory, or what its software takes."""
     if device in STORAGE:
         return "disk"
-    if device == "nic":
+    if cause.label.startswith("messages"):
         return "NIC message rate"
-    memory = cause.label.startswith("memory") or cause.label.endswith("memory")
-    return (MEMORY if memory else COMPUTE).get(device, COMPUTE["cpu"])
+    if cause.label.startswith("memory"):
+        return MEMORY.get(device, MEMORY["cpu"])
+    return COMPUTE.get(device, SOFTWARE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,13 +196,13 @@ def longest_first(spent: Mapping[Bound, int]) -> list[Part]:
 
 
 def words(parts: list[Part], *, least: float = 0.1, shown: int = 2) -> str:
-    """The bounds of most of a time: `GPU memory bandwidth 53 %, GPU compute 42 %`; one alone without its share."""
+    """The bounds of most of a time: `GPU memory bandwidth 53 %, GPU compute 42 %`; nearly all of it without its share."""
     from hwsim.formats import format_share
 
     total = sum(part.time_fs for part in parts)
     kept = [part for part in parts if part.time_fs >= least * total][:shown]
     if not kept or math.isclose(total, 0.0):
         return ""
-    if len(kept) == 1:
+    if kept[0].time_fs >= (1.0 - least) * total:
         return str(kept[0].bound)
     return ", ".join(f"{part.bound} {format_share(part.time_fs / total)}" for part in kept)

@@ -2,7 +2,8 @@
 
 Rows with equal work are ranked by time. Rows with different amounts of work are ranked by throughput; they are not ranked if the
 work is given as `busy` times or not counted. Energy, cost and time never rank different amounts of work, even if requested. A
-service is ranked only by a requested measure: its arrivals fix its time, and the relevant latency or rate depends on the question.
+service is ranked only by a requested measure: its arrivals fix its time, and which latency or rate matters depends on the
+question.
 """
 
 from __future__ import annotations

@@ -34,7 +34,8 @@ CLASSES: Final = 6  # classes of ranks
 EVENTS: Final = 6
 CHOICES: Final = 4  # collectives with an algorithm that was chosen
 MEMORIES: Final = 4
-NAME: Final = 32
+NAME: Final = 40  # letters of the name of an activity
+RESOURCE: Final = 44  # and of a resource
 SMALL: Final = 0.005  # share of a resource or an activity that is not worth a row
 MAIN: Final = 0.9  # share of a bottleneck that one activity makes
 
@@ -153,7 +154,15 @@ def _activities(rows: Sequence[Activity], *, of_ops: bool, most: int) -> Iterato
     shown = [row for number, row in enumerate(rows) if number < most and (of_ops or most == ALL or row.share >= SMALL)]
     if not shown:
         return
-    waits = [row.path_s > 0 for row in shown]
+    lines = _table(shown, 2, of_ops=of_ops)
+    yield ""
+    yield from lines if max(map(len, lines)) <= WIDTH else [line[:WIDTH] for line in _table(shown, 1, of_ops=of_ops)]
+    if rest := len(rows) - len(shown):
+        yield f"  {rest} more below {format_share(max(SMALL, shown[-1].share))} of the time (-v)"
+
+
+def _table(shown: Sequence[Activity], bounds: int, *, of_ops: bool) -> list[str]:
+    """Lines of a table of activities; bounds: the most that are told of each."""
     columns = [Column("op" if of_ops else "activity", [middle_out(row.name, NAME) for row in shown], right=False)]
     if of_ops:
         columns += [
@@ -165,13 +174,10 @@ def _activities(rows: Sequence[Activity], *, of_ops: bool, most: int) -> Iterato
     else:
         columns.append(Column("total", [format_quantity(row.total_s, "s") for row in shown]))
     columns += [
-        Column("critical path", [_time_and_share(row) if on else "-" for row, on in zip(shown, waits, strict=True)]),
-        Column("bound by", [middle_out(words(list(row.bounds)), 2 * NAME) for row in shown], right=False),
+        Column("critical path", [_time_and_share(row) if row.path_fs else "-" for row in shown]),
+        Column("bound by", [words(list(row.bounds), shown=bounds) for row in shown], right=False),
     ]
-    yield ""
-    yield from aligned([column for column in columns if any(column.cells)], widest=WIDTH)
-    if rest := len(rows) - len(shown):
-        yield f"  {rest} more below {format_share(max(SMALL, shown[-1].share))} of the time (-v)"
+    return aligned([column for column in columns if any(column.cells)])
 
 
 def _rate(amount: float, unit: str) -> str:
@@ -206,7 +212,7 @@ def _resources(result: Result, verbose: bool) -> Iterator[str]:
     shown = (most or rows[:1])[: ALL if verbose else RESOURCES]
     yield ""
     columns = [
-        Column("resource", [middle_out(row.name, NAME) for row in shown], right=False),
+        Column("resource", [middle_out(row.name, RESOURCE) for row in shown], right=False),
         Column("busy", [row.busy for row in shown]),
         Column("util", [f"{bar(row.utilisation)} {row.percent:>6}" for row in shown], right=False),
         Column("moved", [row.moved for row in shown]),
