@@ -21,7 +21,7 @@ from hwsim.views.interval import say as interval
 from hwsim.views.kit import warned
 from hwsim.views.kit.lines import LABEL, WIDTH, bar, titled, wrapped
 from hwsim.views.kit.table import Column, aligned, middle_out
-from hwsim.views.summary.capacities import NONE, capacities
+from hwsim.views.summary.capacities import NONE, Row, capacities
 
 if TYPE_CHECKING:
     from hwsim.results.requests import RequestStatistics
@@ -210,15 +210,9 @@ def _resources(result: Result, verbose: bool) -> Iterator[str]:
         return
     most = [row for row in rows if row.utilisation >= SMALL] if not verbose else rows
     shown = (most or rows[:1])[: ALL if verbose else RESOURCES]
+    lines = _used(shown, RESOURCE)
     yield ""
-    columns = [
-        Column("resource", [middle_out(row.name, RESOURCE) for row in shown], right=False),
-        Column("busy", [row.busy for row in shown]),
-        Column("util", [f"{bar(row.utilisation)} {row.percent:>6}" for row in shown], right=False),
-        Column("moved", [row.moved for row in shown]),
-        Column("rate while busy", [row.rate for row in shown]),
-    ]
-    yield from aligned([column for column in columns if {*column.cells} != {NONE}])
+    yield from lines if (wide := max(map(len, lines)) - WIDTH) <= 0 else _used(shown, RESOURCE - wide)
     rest = rows[len(shown) :]
     graph = result.simulated.flat.graph
     idle = len(unused) + graph.unlisted
@@ -231,6 +225,18 @@ def _resources(result: Result, verbose: bool) -> Iterator[str]:
         yield f"  {', '.join(told)} (-v)"
     if unused and verbose:
         yield from wrapped("idle: " + ", ".join(unused) + (f" and {graph.unlisted:,} more" if graph.unlisted else ""), 2)
+
+
+def _used(shown: Sequence[Row], letters: int) -> list[str]:
+    """A row for each resource, its name in so many letters; columns without a number are left out."""
+    columns = [
+        Column("resource", [middle_out(row.name, letters) for row in shown], right=False),
+        Column("busy", [row.busy for row in shown]),
+        Column("util", [f"{bar(row.utilisation)} {row.percent:>6}" for row in shown], right=False),
+        Column("moved", [row.moved for row in shown]),
+        Column("rate while busy", [row.rate for row in shown]),
+    ]
+    return aligned([column for column in columns if {*column.cells} != {NONE}])
 
 
 def _events(result: Result) -> Iterator[Fact]:
