@@ -84,16 +84,6 @@ def test_drawn_orders_come_near_the_mean_over_all_and_say_how_near() -> None:
     assert all(abs(drawn.exact[name] - exactly.exact[name]) < 4 * drawn.unsure[name] + 1 for name in NAMES)
 
 
-def test_every_set_is_evaluated_once() -> None:
-    called: list[Chosen] = []
-
-    def value(chosen: Chosen) -> int:
-        called.append(chosen)
-        return len(chosen)
-
-    assert shares(NAMES, value).evaluations == len(called) == len(set(called)) == 2**5
-
-
 def test_whole_numbers_take_the_largest_remainders() -> None:
     assert rounded({"a": Fraction(7, 3), "b": Fraction(5, 3), "c": Fraction(0)}, 4) == {"a": 2, "b": 2, "c": 0}
     assert rounded({"a": Fraction(-7, 3), "b": Fraction(-5, 3), "c": Fraction(0)}, -4) == {"a": -2, "b": -2, "c": 0}

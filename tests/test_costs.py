@@ -62,14 +62,6 @@ def energy(machine: Any, workload: Any, site: Site | None = None, **options: Any
 # ---- energy: closed forms, and another way to the same number
 
 
-def test_energy_of_a_closed_form() -> None:
-    run = api.simulate(MACHINE, WORKLOAD)
-    found = present(energy_of(run))
-    assert found.complete
-    gpus = 50.0 * 2 * run.makespan_s + 350.0 + 200.0  # a second of each kernel
-    assert found.joules.value == pytest.approx(gpus * (1 + BESIDES) + 20.0 * run.makespan_s, rel=1e-9)
-
-
 def by_ops(run: Result) -> float:
     """Joules above idle of the GPUs, op by op, of ops that do not overlap on a GPU."""
     graph, layout = run.timeline.flat.graph, present(run.built).layout
@@ -196,38 +188,6 @@ def test_parts_without_power_are_named_and_a_machine_without_any_has_no_energy()
 
 
 # ---- ranks that are folded, long runs, mixed machines
-
-
-RANKS = """hwsim: workload/1
-program:
-  each: gpu*
-  do:
-    - compute: {flop: 10 TFLOP, dtype: fp32, writes: y}
-    - compute: {bytes: 1 TB}
-    - allreduce: {among: gpu*, bytes: 1 MB, algorithm: ring, reads: y}
-"""
-
-
-@pytest.mark.parametrize("second", ["400 W", "800 W"])
-def test_ranks_that_are_folded_draw_as_all_of_them(second: str) -> None:
-    parts = (
-        PARTS.replace("count: 2, ", "").replace("gpu:", "gpu1:")
-        + "  gpu2"
-        + PARTS.partition("  gpu")[2].replace("count: 2, ", "").replace("400 W", second)
-    )
-    machine = f"hwsim: machine/1\nparts:{parts}links:\n  - {{between: [cpu, [gpu1, gpu2]], kind: pcie, gen: 4, lanes: 16}}\n"
-    folded, all_of_them = (energy(machine, RANKS, fold=fold) for fold in ("always", "never"))
-    assert folded.joules.value == pytest.approx(all_of_them.joules.value, rel=1e-12)
-    assert [each.joules for each in folded.items] == pytest.approx([each.joules for each in all_of_them.items], rel=1e-12)
-    assert folded.peak == pytest.approx(all_of_them.peak, rel=1e-9)
-
-
-@pytest.mark.parametrize("keys", [{"sharding": "zero-3"}, {"sharding": "zero-1", "parallel": {"tp": 2}}, {"parallel": {"pp": 2}}])
-def test_a_replica_that_stands_for_all_draws_as_all(keys: dict[str, Any]) -> None:
-    few, many = (energy(CLUSTER, training(**keys), fold=fold) for fold in ("always", "never"))
-    gpus = [next(each.joules for each in found.items if each.kind == "gpu") for found in (few, many)]
-    assert gpus[0] == pytest.approx(gpus[1], rel=1e-9)
-    assert few.joules.value == pytest.approx(many.joules.value, rel=0.01)  # cards, whose traffic one replica does not have
 
 
 def test_a_long_loop_draws_as_often_as_it_runs() -> None:

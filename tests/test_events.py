@@ -75,12 +75,6 @@ def test_overlapping_events_have_one_answer_on_every_way(way: dict[str, Any]) ->
         assert hwsim.simulate(FOUR, workload, **way).timeline.makespan == hwsim.simulate(FOUR, workload).timeline.makespan
 
 
-def test_a_part_at_half_speed_computes_half_as_fast() -> None:
-    work = {"compute": {"device": "gpu0", "flop": "100 TFLOP"}}
-    assert seconds({"at": "0 s", "part": "gpu0", "speed": "50 %"}, do=work) == pytest.approx(2 * seconds(do=work))
-    assert seconds({"at": "0 s", "part": "gpu1", "speed": "50 %"}, do=work) == pytest.approx(seconds(do=work))
-
-
 def test_an_event_after_the_end_changes_nothing() -> None:
     assert seconds({"at": "1 h", "link": "slots", "down": "1 h"}) == pytest.approx(1.0)
 

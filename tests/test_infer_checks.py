@@ -194,6 +194,7 @@ def test_what_is_drawn_too_long_only_now_and_then_is_cut_and_counted() -> None:
     [said] = [warning for warning in run.warnings if "were cut" in warning.text]
     assert said.text.endswith("of 40 requests were cut to the 8,192 tokens that the model reads")
     assert "were cut to the 8,192 tokens" in " ".join(summary(run).split())
+    assert max(row.prompt_tokens + row.output_tokens for row in run.serving[0].rows) == 8192
 
 
 def test_a_line_of_a_trace_beyond_the_model_is_a_mistake_with_its_number(tmp_path: Path) -> None:

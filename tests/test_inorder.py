@@ -118,10 +118,6 @@ def test_times_beyond_an_int64_are_python_s_integers(step: int) -> None:
     assert columns(found) == columns(replayed(graph))
 
 
-def test_a_graph_of_no_ops_takes_no_time() -> None:
-    assert simulate(graph_of()).makespan_fs == 0
-
-
 # ---------------------------------------------------------------- variants
 
 
