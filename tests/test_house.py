@@ -19,7 +19,7 @@ BUDGETS: Final = {  # code lines
     "explorer": 1_794,
     "exporters": 190,
     "failures": 628,
-    "families": 16_464,
+    "families": 16_457,
     "functions": 1_097,
     "graph": 1_484,
     "hwsim": 1_750,
@@ -27,7 +27,7 @@ BUDGETS: Final = {  # code lines
     "importers": 4_750,
     "links": 429,
     "machine": 4_723,
-    "models": 5_345,
+    "models": 5_340,
     "ops": 1_490,
     "planning": 2_931,
     "published": 8_492,
@@ -36,7 +36,7 @@ BUDGETS: Final = {  # code lines
     "spec": 2_564,
     "studies": 2_707,
     "views": 8_341,
-    "workload": 4_074,
+    "workload": 4_057,
 }
 SIZES: Final = {
     "modules of a run of three ops": 129,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from math import lcm
 from typing import Final, Literal, NamedTuple
 
 from hwsim import ticks
@@ -18,7 +17,7 @@ from hwsim.ops import CannotPlace
 from hwsim.spec import Mistakes, SpecError, Tree
 from hwsim.spec.shelf import MOST_BUILT, once
 from hwsim.workload.assemble import add_blocks, tie_meetings
-from hwsim.workload.emit import Emitter, HostRuntime, HostTime, Tuning
+from hwsim.workload.emit import Emitter, HostRuntime, HostTime
 from hwsim.workload.file import DOORS, Job, Runtime, Workload
 from hwsim.workload.programs import MAIN, host_cost, named
 from hwsim.workload.reading import Group, read_group
@@ -259,29 +258,26 @@ def _shared_barriers(groups: Sequence[Group]) -> frozenset[str]:
 def _emit_aligned(groups: Sequence[Group], runtimes: Sequence[HostRuntime | None], shared: frozenset[str]) -> list[Emitter]:
     """Emitters whose shared barriers fall into blocks that run equally often.
 
-    Loops are first cut as each program likes; then all alike; at last they are written out.
+    Loops are first cut as each program likes; where that does not fit together, those with shared barriers are written out.
     """
-    emitters = _emit(groups, runtimes, shared, Tuning())
+    emitters = _emit(groups, runtimes, shared)
     if not shared:
         return emitters
     from hwsim.workload.barriers import refuse_crossed, refuse_missing  # few workloads share any
 
     refuse_missing(groups, emitters, shared)
     if not _aligned(emitters, shared):
-        unroll = lcm(*(each for emitter in emitters for each in emitter.unrolled))
-        emitters = _emit(groups, runtimes, shared, Tuning(max(each.peeled for each in emitters), unroll))
-    if not _aligned(emitters, shared):
-        emitters = _emit(groups, runtimes, shared, Tuning(write_out=True))
+        emitters = _emit(groups, runtimes, shared, writes_out=True)
     refuse_crossed(groups, emitters, shared)
     return emitters
 
 
 def _emit(
-    groups: Sequence[Group], runtimes: Sequence[HostRuntime | None], shared: frozenset[str], tuning: Tuning
+    groups: Sequence[Group], runtimes: Sequence[HostRuntime | None], shared: frozenset[str], *, writes_out: bool = False
 ) -> list[Emitter]:
     emitters = []
     for group, runtime in zip(groups, runtimes, strict=True):
-        emitter = Emitter(group.hosts, runtime, shared, tuning, receives=_receives(group))
+        emitter = Emitter(group.hosts, runtime, shared, writes_out=writes_out, receives=_receives(group))
         if group.start:
             emitter.begin(group.starts, group.start)
         emitter.run(group.body)
