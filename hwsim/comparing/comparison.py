@@ -165,8 +165,6 @@ def of_sides(first: Side, second: Side, by: str = "", alike: Alike = lambda *_: 
     why = ""
     if by:
         compared, why = measure(by), AS_ASKED
-    elif not (first.is_counted and second.is_counted):
-        compared, why = None, "whether both do the same work is not known: a run is of an older hwsim; write it again"
     elif first.service or second.service:
         compared = None
         why = f"which service is better depends on the measure: --by {BY[first.service or second.service]}"

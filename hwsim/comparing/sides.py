@@ -73,7 +73,6 @@ class Side:
         number: finds a measure; raises `NoSuchNumber`.
         range_of: finds the ends of a measure that has a range of its own: energy, carbon, cost.
         bill: energy and cost by column, where the run says its prices; prices: those, the dearest first.
-        is_counted: whether its work is known; of a document of an older version it is not.
     """
 
     machine: str
@@ -91,7 +90,6 @@ class Side:
     range_of: Callable[[Measure], tuple[float, float] | None] = lambda _: None
     bill: Mapping[str, float] = field(default_factory=dict)
     prices: tuple[PricedItem, ...] = ()
-    is_counted: bool = True
 
     @property
     def makespan_s(self) -> float:
@@ -212,7 +210,7 @@ def _read(document: Mapping[str, Any]) -> Side:
         spent[longest] += lost
     service: Served = "model" if document.get("serving") else "program" if document.get("services") else ""
     sure = document.get("interval")
-    work = tuple(Work(str(row["unit"]), float(row["amount"]), float(row["per_s"])) for row in document.get("work", ()))
+    work = tuple(Work(str(row["unit"]), float(row["amount"]), float(row["per_s"])) for row in document["work"])
     return Side(
         str(document["machine"]),
         str(document["workload"]),
@@ -226,7 +224,6 @@ def _read(document: Mapping[str, Any]) -> Side:
         service,
         tuple(Warning(str(row["code"]), str(row["text"])) for row in document.get("warnings", ())),
         lambda wanted: _number_in(document, wanted, work),
-        is_counted="work" in document,
     )
 
 
