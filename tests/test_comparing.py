@@ -418,7 +418,7 @@ def test_mistakes_of_the_command_say_what_is_accepted(arguments: list[str], mess
 def test_a_document_that_is_no_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match="no run"):
         of_document({"hwsim": "sweep/1"}, "a.json")
-    with pytest.raises(SpecError, match="this run has no 'machine'"):
+    with pytest.raises(SpecError, match="this run has no 'work'"):
         of_document({"hwsim": "result/1", "makespan_fs": 1, "limited_by": [], "makespan_s": 1e-15}, "a.json")
     (tmp_path / "a.json").write_text('{"hwsim": "sweep/1"}', encoding="utf-8")
     hwsim("compare", tmp_path / "a.json", tmp_path / "a.json", code=2)
