@@ -1,4 +1,4 @@
-"""Statements -> ops and what each of them starts after.
+"""Statements of programs are written out as ops, each with the ops that it starts after.
 
 Programs are written out iteration by iteration, but only until an iteration repeats the one before
 (see `steady`); the rest of the loop is that iteration again.

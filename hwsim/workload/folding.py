@@ -2,6 +2,8 @@
 
 Every program is read, and what it issues is known to the last bit; nothing is written out yet. From here on there are only
 the first rank of each class, what those ranks issue on behalf of all, and of the collectives one of each class.
+
+**Range**: ranks of a collective with `steps: explicit` stay apart: its sends are told apart by their place among its steps.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Members of a collective, and their steps.
+"""Collectives of programs: which devices meet in each, and the steps that they do together.
 
 Under `each`, a collective that every program issues is one collective: its members are the programs' own devices,
 matched by statement and iteration. A program per node that names devices inside its node has one of its own, unless

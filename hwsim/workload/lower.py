@@ -1,4 +1,7 @@
-"""Workload x Machine -> OpGraph."""
+"""A workload on a machine becomes an op graph: programs are read, folded where ranks are identical, and written out as ops.
+
+Families (`train:`, `services:`, ...) write their own ops into the graph, each through its door.
+"""
 
 from __future__ import annotations
 
