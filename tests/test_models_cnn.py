@@ -210,6 +210,8 @@ def test_layers_that_do_not_fit_together_are_told(layers: tuple[Entry, ...], wor
     [
         ("kind: cnn\ninput: [3, 8, 8]\nlayers: [{conv: {channels: 4, kernel: 9, padding: 0}}]\n", "does not fit"),
         ("kind: cnn\ninput: [3, 8, 8]\nlayers: [{convolution: {channels: 4, kernel: 9}}]\n", "unknown key 'convolution'"),
+        ("kind: cnn\ninput: [3, 8, 8]\nlayers: [{conv: {channels: 4, kernel: 3}, linear: {units: 2}}]\n", "one key"),
+        ("kind: cnn\ninput: [3, 8, 8]\nlayers: [{}]\n", "one key"),
         ("kind: mlp\nunits: [4]\n", "needs an input and an output"),
     ],
 )
