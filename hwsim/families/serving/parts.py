@@ -6,42 +6,12 @@ import math
 from collections.abc import Iterator
 from typing import Final
 
+from hwsim.families.serving.results.accounting import CALLED
 from hwsim.families.serving.results.statistics import ServiceStatistics, Where
 from hwsim.formats import format_quantity, format_share
 from hwsim.views.kit.table import Column, aligned
 
-WORDS: Final = {
-    "turn": "for the iteration under way",
-    "seats": "for a place in the batch",
-    "room": "for KV room",
-    "reading": "reading its prompt",
-    "others": "behind other prompts",
-    "answers": "behind answers",
-    "writing": "writing",
-    "network": "in exchanges between GPUs",
-    "shared": "for other jobs on its GPUs, or while they are slow",
-    "again": "put off and reading again",
-    "host": "on the host",
-    "loading": "for keys and values from the host or a disk",
-    "starting": "for a copy to start",
-    "adapter": "for a place for its adapter",
-}
-LIMITS: Final = {  # what a part calls for
-    "turn": "iterations under way",
-    "seats": "the batch limit",
-    "room": "KV room",
-    "reading": "reading prompts",
-    "others": "reading prompts",
-    "answers": "writing answers",
-    "writing": "writing answers",
-    "network": "exchanges between GPUs",
-    "shared": "other jobs or slow parts",
-    "again": "KV room",
-    "host": "the host",
-    "loading": "loading keys and values",
-    "starting": "copies that start",
-    "adapter": "places for adapters",
-}
+WORDS, LIMITS = ({part: said[at] for part, said in CALLED.items()} for at in (0, 1))
 NAMES: Final = {"ttft": "first token", "tpot": "each token", "latency": "request"}
 SHORT: Final = {"ttft": "TTFT", "tpot": "TPOT", "latency": "E2E"}
 MIDDLE: Final = 50

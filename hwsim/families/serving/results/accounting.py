@@ -26,22 +26,23 @@ from typing import Final, Literal, TypeAlias
 
 from hwsim.records import dataclass
 
-PARTS: Final = (
-    "turn",
-    "seats",
-    "room",
-    "reading",
-    "others",
-    "answers",
-    "writing",
-    "network",
-    "shared",
-    "again",
-    "host",
-    "loading",
-    "starting",
-    "adapter",
-)
+CALLED: Final = {  # by part, what is said of it, and what it calls for
+    "turn": ("for the iteration under way", "iterations under way"),
+    "seats": ("for a place in the batch", "the batch limit"),
+    "room": ("for KV room", "KV room"),
+    "reading": ("reading its prompt", "reading prompts"),
+    "others": ("behind other prompts", "reading prompts"),
+    "answers": ("behind answers", "writing answers"),
+    "writing": ("writing", "writing answers"),
+    "network": ("in exchanges between GPUs", "exchanges between GPUs"),
+    "shared": ("for other jobs on its GPUs, or while they are slow", "other jobs or slow parts"),
+    "again": ("put off and reading again", "KV room"),
+    "host": ("on the host", "the host"),
+    "loading": ("for keys and values from the host or a disk", "loading keys and values"),
+    "starting": ("for a copy to start", "copies that start"),
+    "adapter": ("for a place for its adapter", "places for adapters"),
+}
+PARTS: Final = tuple(CALLED)
 TURN, SEATS, ROOM, READING, OTHERS, ANSWERS, WRITING, NETWORK, SHARED, AGAIN, HOST, LOADING, STARTING, ADAPTER = range(len(PARTS))
 Refusal: TypeAlias = Literal["", "seats", "room"]  # why the head of the line has not joined
 Spent: TypeAlias = tuple[int, int, int, int, int]  # fs of iterations: prompts, answers, network, shared, host
