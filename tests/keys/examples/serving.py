@@ -315,6 +315,7 @@ EXAMPLES: Final = (
         infer(
             offload={"host": "20 MB", "disk": {"device": "disk", "size": "60 MB"}, "write": "back"},
             memory="4.61 %",
+            server={"prompts": "before", "chunked": False, "budget": 512},
             shared={"distinct": 40},
             requests=150,
             prompt=300,
