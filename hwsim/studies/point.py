@@ -23,7 +23,7 @@ from hwsim.results.interval import Interval, Part
 from hwsim.results.invariants import CONTRADICTS, DEFECT, BrokenInvariant
 from hwsim.results.work import Work, work_of
 from hwsim.spec import Mistakes, Place, SpecError, Tree, Warning, different, resolve
-from hwsim.spec.shelf import Shelf, by_entry, shared, shared_by
+from hwsim.spec.shelf import Shelf, shared, shared_by
 from hwsim.studies.measures import TIME, NoSuchNumber, measure, measures, number
 from hwsim.workload import sources
 
@@ -143,8 +143,7 @@ class Content:
     def of(cls, kind: Literal["machine", "workload"], tree: Tree) -> Content:
         mistakes = Mistakes()
         resolved = resolve(tree, mistakes, kind=kind)
-        written = by_entry(f"texts of a {kind}", resolved, lambda key, entry: f"{json.dumps(key)}: {_text(entry)}")
-        text = f"{{{', '.join(written.values())}}}" if resolved.is_mapping else _text(resolved)
+        text = json.dumps(resolved.plain(), default=str)
         digest = "" if len(mistakes) else sha256(text.encode()).hexdigest()
         timed = digest
         if kind == "machine" and f'"{PRICE}":' in text:
@@ -154,10 +153,6 @@ class Content:
     def become(self, tree: Tree) -> Content:
         """Return the content of another tree; nothing to do if that is the present one."""
         return self if tree is self.tree else Content.of(self.kind, tree)
-
-
-def _text(tree: Tree) -> str:
-    return json.dumps(tree.plain(), default=str)
 
 
 def read_source(kind: Literal["machine", "workload"], source: Source) -> Content:
