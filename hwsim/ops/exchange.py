@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Literal
 
 from hwsim.demand import Cost
 from hwsim.machine import Machine, UnknownName
-from hwsim.machine.libraries.operations import MOST_SENDS, CannotCollect, Operation
+from hwsim.machine.libraries.operations import CannotCollect, Operation
 from hwsim.ops.op import CannotPlace, Op, Placed, Scope
 from hwsim.records import dataclass
 from hwsim.spec import NOWHERE, Mistakes, Tree, decode, did_you_mean, field
@@ -172,8 +172,6 @@ class ExchangeOp(Op):
         for send in timing.sent(task, algorithm, self.chunks):
             ends = tuple(each for each in (send.source, send.target) if each in ranks)
             parts.append(Part(f"{name}: step {send.step}", send.source, send.cost, send.after, ends, ends))
-            if len(parts) > MOST_SENDS:
-                raise CannotPlace(f"more than {MOST_SENDS:,} sends one by one", "`steps: steady` makes one op of each phase")
         return tuple(parts)
 
 
