@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
     from simpy import Event
 
-    from hwsim.engine.driver import Driver, Progress, Server
+    from hwsim.engine.driver import Driver
+    from hwsim.engine.host import Host, Progress, Server
     from hwsim.engine.plain import PlainEngine
 else:
 
@@ -32,10 +33,14 @@ else:
             from simpy import Event
 
             return Event
-        if name in ("Driver", "Progress", "Server"):
-            from hwsim.engine import driver
+        if name in ("Host", "Progress", "Server"):
+            from hwsim.engine import host
 
-            return getattr(driver, name)
+            return getattr(host, name)
+        if name == "Driver":
+            from hwsim.engine.driver import Driver
+
+            return Driver
         if name == "PlainEngine":
             from hwsim.engine.plain import PlainEngine
 
@@ -61,7 +66,6 @@ __all__ = [
 ]
 
 Waits: TypeAlias = "Generator[Event, None, None]"  # a SimPy process
-Host: TypeAlias = "Driver | PlainEngine"  # what plays a run with actors
 Actor: TypeAlias = "Callable[[Host], Waits]"  # a SimPy process that submits graphs or limits capacities
 Which: TypeAlias = 'Literal["auto", "simpy"]'  # the fastest engine that plays a graph, or the one written out in SimPy
 
