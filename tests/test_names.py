@@ -182,7 +182,6 @@ LEGIT: Final = {  # files and packages that cut texts at such signs, and why no 
     "machine/net.py": "what a name that is asked for means",
     "machine/placed.py": "the machine that a full name is in: the only place that cuts it off",
     "machine/proportions.py": "paths of keys",
-    "machine/wiring.py": "what a name that is asked for means",
     "models/": "names of layers and files of checkpoints",
     "ops/exchange.py": "what a user calls the root",
     "planning/": "paths of keys, names of numbers",

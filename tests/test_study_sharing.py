@@ -195,4 +195,4 @@ def test_runs_made_again_for_an_explanation_are_what_they_are_alone(name: str) -
     run = simulate(*PAIRS[name][:2], expect=False)
     alone: Any = explain.__wrapped__  # type: ignore[attr-defined]
     assert as_dict(run, explain(run), path=True) == as_dict(run, alone(run), path=True)
-    assert shared_by("flat") is None  # nothing is left
+    assert shared_by("timelines") is None  # nothing is left
