@@ -194,6 +194,11 @@ class Links(Collection[Link]):
     def __contains__(self, link: object) -> bool:
         return any(link == each for each in self)
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Links) and len(self) == len(other) and all(a == b for a, b in zip(self, other, strict=True))
+
+    __hash__ = None  # type: ignore[assignment]
+
 
 def _wires_in(layout: Layout) -> int:
     """Connections, at any depth."""
