@@ -5,9 +5,10 @@ A budget rises only in a commit that lowers another by as much and says why. Doc
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import Final
 
-from tests.loading import script
+from tests.test_docs import ROOT
 
 BUDGETS: Final = {  # code lines
     "cli": 1_835,
@@ -16,7 +17,7 @@ BUDGETS: Final = {  # code lines
     "costs": 1_269,
     "devices": 5_505,
     "engine": 2_320,
-    "explorer": 1_794,
+    "explorer": 1_494,
     "exporters": 190,
     "failures": 628,
     "families": 16_359,
@@ -31,11 +32,11 @@ BUDGETS: Final = {  # code lines
     "ops": 1_488,
     "planning": 2_931,
     "published": 8_492,
-    "results": 2_750,
+    "results": 2_747,
     "sensitivities": 684,
     "spec": 2_564,
     "studies": 2_696,
-    "views": 8_341,
+    "views": 8_323,
     "workload": 4_052,
 }
 SIZES: Final = {
@@ -43,6 +44,17 @@ SIZES: Final = {
     "files that a bandwidth passes": 25,
     "functions that a bandwidth passes": 74,
 }
+
+
+def script(name: str) -> ModuleType:
+    from importlib.util import module_from_spec, spec_from_file_location
+
+    spec = spec_from_file_location(name, ROOT / "scripts" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def test_each_package_keeps_its_budget() -> None:
