@@ -11,7 +11,6 @@ import click
 from hwsim.cli.arguments import (
     FILE,
     MACHINE,
-    WORKLOAD,
     answered,
     as_settings,
     printed,
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
 @click.command("sensitivity")
 @run_arguments
 @click.option("--against", type=MACHINE, metavar="MACHINE", help="Another machine: what does the choice between the two hang on?")
-@click.option("--against-workload", type=WORKLOAD, metavar="WORKLOAD", help="Another workload for the second option.")
 @click.option("--set-b", "set_b", multiple=True, metavar="PATH=VALUE", callback=as_settings,
               help="Change one value of the second option.")  # fmt: skip
 @click.option("--by", default="", metavar="MEASURE", help="The number, as in a sweep: time, step, tokens/s, ttft_p95, ...")
@@ -41,7 +39,6 @@ def command(
     workload: str,
     settings: dict[str, str],
     against: str | None,
-    against_workload: str | None,
     set_b: dict[str, str],
     by: str,
     paying: Paying | None,
@@ -58,7 +55,7 @@ def command(
     from hwsim.cli.progress import progress
     from hwsim.sensitivities.analysis import sensitivity
 
-    second = [(against or machine, against_workload or workload)] if against or against_workload else []
+    second = [(against, workload)] if against else []
     with in_words(), progress(shown=sys.stderr.isatty(), unit="numbers") as report:
         answer = sensitivity(machine, workload, against=second, set=settings, set_b=set_b, by=by, paying=paying, progress=report)
     with answered(lambda: click.echo(document(answer.to_json()) if as_json else printed(str(answer)), nl=False)):

@@ -16,7 +16,6 @@ from hwsim.spec import SpecError
 from hwsim.ticks import TooLong
 
 BUDGET: Final = 0.5  # seconds of one answer
-MOST: Final = 50  # values of one question
 MOST_POINTS: Final = 2500
 CAUSES: Final = 3
 Runs = Callable[[Mapping[str, str]], Run]

@@ -25,6 +25,7 @@ from hwsim.workload import Runtime, check_statements, read_workload, suspicions
 from hwsim.workload.schema import workload_schema
 from hwsim.workload.sources import Source, data_or_name, with_settings
 
+LIBRARIES: Final = frozenset({"mpi", "nccl", "overheads", "own"})  # kinds of collective libraries
 SELDOM: Final = {"plan": "planning.question", "prices": "costs.prices", "study": "studies.file"}  # files of modules that few need
 
 
@@ -40,13 +41,7 @@ def check(source: Source) -> tuple[Warning, ...]:
 def defaults_of(source: Source) -> tuple[str, ...]:
     """A line for each part and link of a machine or part that has numbers from its class."""
     tree = any_tree(source)
-    if tree.text("hwsim") not in ("machine/1", "part/1") or tree.text("kind") in (
-        "runtime",
-        "framework",
-        "mpi",
-        "nccl",
-        "overheads",
-    ):
+    if tree.text("hwsim") not in ("machine/1", "part/1") or tree.text("kind") in ("runtime", "framework", *LIBRARIES):
         return ()
     lines = []
     for name, classes in dict(filled_in(resolved(tree))).items():
@@ -79,37 +74,32 @@ def warnings_of(tree: Tree) -> tuple[Warning, ...]:
 
 def check_tree(tree: Tree) -> tuple[Warning, ...]:
     """As `check`, of content that was read."""
-    mistakes = Mistakes()
+    mistakes, warnings = Mistakes(), tuple[Warning, ...]()
     match tree.text("hwsim"):
         case "workload/1":
             loaded = read_workload(tree, mistakes)
             if loaded is not None:
                 wanted_of(loaded.expect, mistakes, loaded.jobs or {}, doors.wanted_of(loaded))
                 check_statements(loaded, mistakes)
-            warnings: tuple[Warning, ...] = suspicions(loaded) if loaded else ()
+            warnings = suspicions(loaded) if loaded else ()
         case "model/1":
             described(read_model(tree))
-            warnings = ()
         case "failures/1":
             read_failures(tree, mistakes)
-            warnings = ()
         case "part/1":
             warnings = _check_part(tree, mistakes)
         case "study/1":
             from hwsim.studies.sweeping import check_study
 
             check_study(tree)
-            warnings = ()
         case "plan/1":
             from hwsim.planning import read_question
 
             read_question(tree)
-            warnings = ()
         case "prices/1":
             from hwsim.costs import check_prices
 
             check_prices(tree, mistakes)
-            warnings = ()
         case _:
             built = build(tree, mistakes)
             warnings = built.warnings if built else ()
@@ -199,7 +189,7 @@ def _check_part(tree: Tree, mistakes: Mistakes) -> tuple[Warning, ...]:
     if kind == "runtime":
         decode(resolve(tree, mistakes, kind=kind), Runtime, mistakes, ignore=("hwsim",))
         return ()
-    if kind in ("mpi", "nccl", "overheads", "own"):
+    if kind in LIBRARIES:
         read_libraries(resolve(tree, mistakes, kind=kind).without("hwsim"), mistakes)
         return ()
     machine = tree_of({"hwsim": "machine/1", "parts": {"part": tree.without("hwsim")}}, tree.place)
