@@ -236,7 +236,7 @@ def bought(seconds: float, **options: Any) -> tuple[Priced, Energy, Any]:
     machine = api.load_machine(MACHINE)
     prices = load_prices(PRICES)
     spent = present(energy_at(machine, seconds, {"gpu": 1.0, "cpu": 1.0}, prices.site))
-    priced = price_of(machine, prices)
+    priced = price_of(machine, prices)["purchase"]
     return priced, spent, cost_of(priced, seconds, spent, prices, **options)
 
 
@@ -254,21 +254,21 @@ def test_what_is_bought_costs_wear_room_and_energy(seconds: float, nodes: int) -
 def test_a_residual_and_a_lifetime_are_of_the_list() -> None:
     prices = load_prices(PRICES + "lifetime: 2 year\nresidual: 20 %\n")
     machine = api.load_machine(MACHINE)
-    cost = cost_of(price_of(machine, prices), YEAR, energy_at(machine, YEAR, {}), prices)
+    cost = cost_of(price_of(machine, prices)["purchase"], YEAR, energy_at(machine, YEAR, {}), prices)
     assert next(each.amount.value for each in cost.items if each.name == "machines") == pytest.approx(22000 * 0.8 / 2)
 
 
 @pytest.mark.parametrize(("days", "paid"), [(1, 14), (14, 14), (14.001, 28), (60, 70)])
 def test_whole_terms_of_a_rent_are_paid(days: float, paid: float) -> None:
     machine = api.load_machine(MACHINE.replace("on_demand: 2 USD/h", "reserved: {value: 1 USD/h, term: 14 day}"))
-    cost = cost_of(price_of(machine, Prices()), days * DAY, rent="reserved")
+    cost = cost_of(price_of(machine, Prices())["reserved"], days * DAY)
     assert present(cost.total).value == pytest.approx(2 * paid * 24)
     assert [cost.paid, cost.seconds] == pytest.approx([paid * DAY, days * DAY])
 
 
 def test_hours_that_are_billed_in_whole() -> None:
     machine = api.load_machine(MACHINE.replace("on_demand: 2 USD/h", "on_demand: {value: 2 USD/h, billed: 1 h}"))
-    cost = cost_of(price_of(machine, Prices()), 3601, rent="on_demand")
+    cost = cost_of(price_of(machine, Prices())["on_demand"], 3601)
     assert present(cost.total).value == pytest.approx(8)
 
 
@@ -276,7 +276,8 @@ def test_a_site_without_a_pue_has_a_usual_one() -> None:
     prices = load_prices(PRICES.replace(", pue: 1.2", ""))
     machine = api.load_machine(MACHINE)
     spent = present(energy_at(machine, 3600, {}))
-    item = next(each for each in cost_of(price_of(machine, prices), 3600, spent, prices).items if "energy" in each.name)
+    cost = cost_of(price_of(machine, prices)["purchase"], 3600, spent, prices)
+    item = next(each for each in cost.items if "energy" in each.name)
     assert item.name == "energy with a usual PUE 1.3"
     assert item.amount.value == pytest.approx(1.3 * spent.plug.value / 3.6e6 * 0.1)
 
@@ -284,7 +285,7 @@ def test_a_site_without_a_pue_has_a_usual_one() -> None:
 def test_spares_cost_all_but_energy() -> None:
     machine, prices = api.load_machine(MACHINE), load_prices(PRICES)
     spent = energy_at(machine, 1e6, {}, prices.site)
-    costs = [cost_of(price_of(machine, prices), 1e6, spent, prices, spares=spares) for spares in (0.0, 0.1)]
+    costs = [cost_of(price_of(machine, prices)["purchase"], 1e6, spent, prices, spares=spares) for spares in (0.0, 0.1)]
     held = math.fsum(each.amount.value for each in costs[0].items if each.name != "energy")
     assert costs[1].known.value - costs[0].known.value == pytest.approx(0.1 * held)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field as attribute
 from dataclasses import replace
 from functools import cache
@@ -22,6 +22,7 @@ from hwsim.spec import Mistakes, Place, SpecError, Tree, check_header, decode, f
 from hwsim.units import YEAR, Ratio, Seconds
 
 HEADER: Final = "prices/1"
+Table = Literal["parts", "machines", "others"]
 CABLES: Final[Mapping[str, float]] = {"cable-800": 75e9, "cable": 12.5e9}  # B/s of a link, from which its cables have this price
 OLD: Final = 18  # months from which on the answer says how old a price is
 LIFETIME: Final = 4 * YEAR
@@ -84,25 +85,16 @@ class Prices:
         prices = [price for table in tables for price in table.values()]
         return {offer.provider for price in prices for way in WAYS for offer in price.of(way) if offer.provider}
 
-    def of_part(self, called: Iterable[str], stated: Price | None, way: Way) -> tuple[Offer, ...]:
-        """Offers of a part: of the user's list, of the machine's file, of the library; nothing if none of them has any.
+    def offers(self, table: Table, called: Sequence[str], stated: Price | None, way: Way) -> tuple[Offer, ...]:
+        """Offers of the user's list, else of the machine's file, else of the library; nothing if none of them has any.
 
-        called: names it may be listed under, the first that is decides.
+        Args:
+            table: whether it is a part, a whole machine, or another thing, such as a cable.
+            called: names that it may be listed under, the first that is decides.
+            stated: its price in the machine's file.
         """
-        return self._first((listed.parts for listed in (self.own, self.library)), tuple(called), stated, way)
-
-    def of_machine(self, called: Iterable[str], stated: Price | None, way: Way) -> tuple[Offer, ...]:
-        """Offers of a whole machine, as of `of_part`."""
-        return self._first((listed.machines for listed in (self.own, self.library)), tuple(called), stated, way)
-
-    def of_other(self, *called: str) -> tuple[Offer, ...]:
-        """Prices of a cable, by the first of its names that a list has."""
-        return self._first((listed.others for listed in (self.own, self.library)), called, None, "purchase")
-
-    def _first(
-        self, tables: Iterable[Mapping[str, Price]], called: tuple[str, ...], stated: Price | None, way: Way
-    ) -> tuple[Offer, ...]:
-        listed, library = ([table[name].of(way) for name in called if name in table] for table in tables)
+        tables: Iterable[Mapping[str, Price]] = (getattr(listed, table) for listed in (self.own, self.library))
+        listed, library = ([prices[name].of(way) for name in called if name in prices] for prices in tables)
         sources = [*listed, stated.of(way) if stated is not None else (), *library]
         kept = (tuple(offer for offer in offers if self.provider in ("", offer.provider)) for offers in sources)
         return next((offers for offers in kept if offers), ())

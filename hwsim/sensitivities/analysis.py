@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 from hwsim.api import Run, Source, load_machine, simulated
 from hwsim.costs import Paying, load_prices, price_of
+from hwsim.devices.offers import Way
 from hwsim.engine import Deadlock
 from hwsim.results.interval import Interval, Part
 from hwsim.results.ratio import ratio, shares_of
@@ -29,6 +30,7 @@ OF_TIME: Final = frozenset({TIME, "step_s", "mfu"})  # measures that are as unsu
 LEAST: Final = 0.005  # share of the variance below which an error has no bar
 AS_WHOLE: Final = "such runs as a whole"
 SAID: Final = 40  # letters of a source by which a number is known again
+BOTH_WAYS: Final[tuple[Way, ...]] = ("purchase", "on_demand")
 TRIED: Final = 4  # numbers of each option for which a break-even is looked for
 
 
@@ -220,12 +222,12 @@ class _Analysis:
         prices = (None if self._paying is None else self._paying.lists) or load_prices()
         priced = [price_of(load_machine(option.machine), prices) for option in self._options]
         ways = []
-        for way in ("purchase", "on_demand"):
-            first, second = (getattr(each, way) for each in priced)
+        for way in BOTH_WAYS:
+            first, second = (each[way].amount for each in priced)
             if first is not None and second is not None and first.value > 0 and second.value > 0:
                 ways.append(Worth(way, (first, second), answer * first.value / second.value))
         names = [
-            run.machine for run, each in zip(self.first, priced, strict=True) if each.purchase is None and each.on_demand is None
+            run.machine for run, each in zip(self.first, priced, strict=True) if not any(each[way].amount for way in BOTH_WAYS)
         ]
         return tuple(ways), tuple(dict.fromkeys(names))
 
