@@ -126,7 +126,7 @@ def command(
             if error.option:
                 raise click.BadParameter(error.message, param_hint=error.option) from error
             raise click.UsageError(error.message) from error
-        click.echo(answer.written() if as_json else folded(str(answer)), nl=False)
+        click.echo(answer.document if as_json else folded(str(answer)), nl=False)
     if not answer.fits:
         if "infer" not in given and "plan" not in given:
             click.echo("    hint: --plan auto prints the plans that fit, fastest first", err=True)

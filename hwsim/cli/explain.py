@@ -38,9 +38,10 @@ def command(
     from hwsim import api
     from hwsim.cli.errors import in_words
     from hwsim.cli.progress import progress
+    from hwsim.results.invariants import document
     from hwsim.spec import did_you_mean
     from hwsim.spec.shelf import shared
-    from hwsim.views.explain.document import document
+    from hwsim.views.explain.document import as_dict
     from hwsim.views.explain.explanation import NoSuchOp
     from hwsim.views.explain.say import text
 
@@ -58,6 +59,9 @@ def command(
             except NoSuchOp as error:
                 hint = did_you_mean(error.name, error.names)
                 raise click.BadParameter(f"{error}" + (f"; {hint}" if hint else ""), param_hint="--op") from error
-    fitted, written = (str, document) if as_json else (folded, text)
-    with answered(lambda: click.echo(fitted(written(run, explained.explanation, path=pieces)), nl=False)):
+    with answered(
+        lambda: click.echo(
+            document(as_dict(explained, path=pieces)) if as_json else folded(text(explained, path=pieces)), nl=False
+        )
+    ):
         write_files([(plot, explained.plot)])

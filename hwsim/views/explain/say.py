@@ -29,17 +29,18 @@ INSIDE: Final = 22  # column at which the words of a what-if begin
 
 
 @invariants.guarded
-def text(result: Result, explanation: Explanation, *, path: bool = False, derived: int = DERIVED) -> str:
+def text(explanation: Explanation, *, path: bool = False, derived: int = DERIVED) -> str:
     """The explanation in sentences and tables of 100 columns.
 
     Args:
         path: print the critical path piece by piece.
         derived: largest number of derivations.
     """
-    return "\n".join(line.rstrip() for line in _lines(result, explanation, path, derived)) + "\n"
+    return "\n".join(line.rstrip() for line in _lines(explanation, path, derived)) + "\n"
 
 
-def _lines(result: Result, explanation: Explanation, path: bool, derived: int) -> Iterator[str]:
+def _lines(explanation: Explanation, path: bool, derived: int) -> Iterator[str]:
+    result = explanation.run
     yield from wrapped(f"{result.workload}  on  {result.machine}: {seconds(result.makespan_s)}", 0)
     if result.settings:
         yield from wrapped("set " + ", ".join(f"{key}={value}" for key, value in result.settings), 2)
@@ -66,7 +67,7 @@ def _lines(result: Result, explanation: Explanation, path: bool, derived: int) -
     )
     yield from interval.table(result.interval)
     yield from _heading("the critical path" if path else "the critical path, equal steps together (--path: every piece)")
-    yield from _pieces(result, explanation) if path else _steps(explanation)
+    yield from _pieces(explanation) if path else _steps(explanation)
     yield from _heading("how long the ops take, and why")
     shown = explanation.derivations[:derived]
     for number, derivation in enumerate(shown):
@@ -76,7 +77,7 @@ def _lines(result: Result, explanation: Explanation, path: bool, derived: int) -
         yield ""
         yield f"  and {_count(len(explanation.derivations) - len(shown), 'kind')} of ops more: --op NAME shows one, --json all"
     yield from _heading("what if one number of the files were twice as good, and the rest as it is")
-    yield from _what_if(result, explanation)
+    yield from _what_if(explanation)
 
 
 def _sections(result: Result, place: Place) -> Iterator[str]:
@@ -120,10 +121,11 @@ def _step(step: Step, times: int = 1) -> str:
     return f"{_short(called(step.label) + many)}{_because(step.label, step.cause)}"
 
 
-def _pieces(result: Result, explanation: Explanation) -> Iterator[str]:
-    flat = result.timeline.flat
+def _pieces(explanation: Explanation) -> Iterator[str]:
+    timeline = explanation.run.timeline
+    flat = timeline.flat
     yield f"  {'from':>9}  {'to':>9}  {'takes':>9}  op"
-    for piece in at_paces(result.timeline, explanation.path):
+    for piece in at_paces(timeline, explanation.path):
         label, iteration = flat.graph.labels[int(flat.label[piece.op])], int(flat.iteration[piece.op])
         name = _short(called(label) + (f", iteration {iteration}" if iteration else ""))
         yield f"{_span(piece.start_fs, piece.end_fs)}  {name}{_because(label, piece.cause)}"
@@ -197,9 +199,9 @@ def _took(derivation: Derivation) -> str:
     return how + (f": {', '.join(derivation.because)}" if derivation.because else "")
 
 
-def _what_if(result: Result, explanation: Explanation) -> Iterator[str]:
+def _what_if(explanation: Explanation) -> Iterator[str]:
     if explanation.what_if is None:
-        large = len(result.timeline) > LARGEST
+        large = len(explanation.run.timeline) > LARGEST
         yield f"  not simulated: the run has more than {LARGEST:,} ops (--what-if does it)" if large else "  not simulated"
         return
     for row in explanation.what_if:
