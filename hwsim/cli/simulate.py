@@ -130,8 +130,10 @@ def command(
         raise click.BadParameter(why, param_hint="--plot")
 
     def show() -> None:
+        from hwsim.views.summary.document import as_dict
+
         if not quiet:
-            click.echo(_printed(run, ops=ops, rank=rank) if as_json else folded(str(run)), nl=False)
+            click.echo(document(as_dict(run, ops=ops, rank=rank)) if as_json else folded(str(run)), nl=False)
 
     with answered(show):
         _write(run, quiet=quiet, trace=trace, animate=animate, plot=plot, report=report)
@@ -180,13 +182,6 @@ def _write(
             write_files([(file, write)], quiet=quiet)
         except ValueError as error:
             raise click.BadParameter(str(error), param_hint=option) from error
-
-
-def _printed(run: Run, *, ops: bool, rank: int | None) -> str:
-    """The run as JSON."""
-    from hwsim.views.summary.document import document
-
-    return document(run, ops=ops, rank=rank)
 
 
 def _find(machine: str, workload: str, target: str, settings: dict[str, str], *, as_json: bool, quiet: bool) -> None:
