@@ -66,7 +66,6 @@ class Prices:
         site: where machines stand by default; sites: all that have a name.
         lifetime: seconds that what is bought lasts; residual: part of its price that is left then.
         provider: whose offers alone are taken; "" for all.
-        given: whether the user gave a list.
     """
 
     own: Listed = attribute(default_factory=Listed)
@@ -76,7 +75,6 @@ class Prices:
     lifetime: float = LIFETIME
     residual: float = 0.0
     provider: str = ""
-    given: bool = False
 
     @property
     def providers(self) -> set[str]:
@@ -123,7 +121,6 @@ def load_prices(source: Path | str | Tree | None = None, *, provider: str = "", 
         sites=listed.sites,
         lifetime=listed.lifetime or library.lifetime,
         residual=library.residual if listed.residual < 0 else listed.residual,
-        given=True,
     )
     return _only(both, provider, place)
 
@@ -237,13 +234,12 @@ def prices_schema() -> dict[str, Any]:
 class Taken:
     """The offer that decides, and the range of all that there are.
 
-    amount: for one part; offers: how many there are, of `providers`.
+    amount: for one part; offers: how many there are.
     """
 
     offer: Offer
     amount: Amount
     offers: int
-    providers: tuple[str, ...]
 
 
 def taken(offers: Iterable[Offer], held: Held) -> Taken | None:
@@ -258,8 +254,7 @@ def taken(offers: Iterable[Offer], held: Held) -> Taken | None:
     ranked = sorted(priced, key=lambda pair: (pair[1][0], pair[0].provider, pair[0].date))
     offer, (value, _, _) = ranked[(len(ranked) - 1) // 2]
     low, high = min(price[1] for _, price in ranked), max(price[2] for _, price in ranked)
-    providers = tuple(dict.fromkeys(ranked_offer.provider for ranked_offer, _ in ranked if ranked_offer.provider))
-    return Taken(offer, Amount(value, low, high), len(ranked), providers)
+    return Taken(offer, Amount(value, low, high), len(ranked))
 
 
 def today() -> dt.date:

@@ -2,31 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
 from hwsim import doors, links
-from hwsim.failures import failures_schema, read_failures
+from hwsim.failures import read_failures
 from hwsim.machine import Machine, build
 from hwsim.machine.classes import completed_file, filled_in
 from hwsim.machine.libraries.reading import read_libraries
-from hwsim.machine.schema import LINK_KEYS, machine_schema, part_schema
+from hwsim.machine.schema import LINK_KEYS
 from hwsim.machine.strict import invented
 from hwsim.models import Framework
-from hwsim.models.library import described, model_file, model_schema, read_model
+from hwsim.models.library import described, model_file, read_model
 from hwsim.prepare import load_machine
 from hwsim.results.expect import wanted_of
 from hwsim.spec import Mistakes, SpecError, Tree, Warning, decode, did_you_mean, find, names, read, resolve, tree_of
 from hwsim.spec.shelf import shared_by
 from hwsim.workload import Runtime, check_statements, read_workload, suspicions
-from hwsim.workload.schema import workload_schema
 from hwsim.workload.sources import Source, data_or_name, with_settings
 
 LIBRARIES: Final = frozenset({"mpi", "nccl", "overheads", "own"})  # kinds of collective libraries
-SELDOM: Final = {"plan": "planning.question", "prices": "costs.prices", "study": "studies.file"}  # files of modules that few need
+SCHEMAS: Final[Mapping[str, str]] = {  # kind of a file: the module that has its schema
+    "failures": "failures", "machine": "machine.schema", "model": "models.library", "workload": "workload.schema",
+    "part": "machine.schema", "plan": "planning.question", "prices": "costs.prices", "study": "studies.file",
+}  # fmt: skip
 
 
 def check(source: Source) -> tuple[Warning, ...]:
@@ -197,11 +198,6 @@ def _check_part(tree: Tree, mistakes: Mistakes) -> tuple[Warning, ...]:
     return built.warnings if built else ()
 
 
-def _imported(module: str, name: str) -> dict[str, Any]:
-    made: dict[str, Any] = getattr(import_module(module), name)()
-    return made
-
-
 def schema(kind: str) -> dict[str, Any]:
     """The JSON Schema of a kind of file, for editors.
 
@@ -213,14 +209,5 @@ def schema(kind: str) -> dict[str, Any]:
     """
     if kind not in SCHEMAS:
         raise ValueError(f"there is no kind of file '{kind}'; there are {', '.join(SCHEMAS)}")
-    return SCHEMAS[kind]()
-
-
-SCHEMAS: Final[Mapping[str, Callable[[], dict[str, Any]]]] = {
-    "failures": failures_schema,
-    "machine": machine_schema,
-    "model": model_schema,
-    "workload": workload_schema,
-    "part": part_schema,
-    **{kind: partial(_imported, f"hwsim.{module}", f"{kind}_schema") for kind, module in SELDOM.items()},
-}
+    made: dict[str, Any] = getattr(import_module(f"hwsim.{SCHEMAS[kind]}"), f"{kind}_schema")()
+    return made
