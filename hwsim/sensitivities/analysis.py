@@ -30,7 +30,7 @@ OF_TIME: Final = frozenset({TIME, "step_s", "mfu"})  # measures that are as unsu
 LEAST: Final = 0.005  # share of the variance below which an error has no bar
 AS_WHOLE: Final = "such runs as a whole"
 SAID: Final = 40  # letters of a source by which a number is known again
-BOTH_WAYS: Final[tuple[Way, ...]] = ("purchase", "on_demand")
+PAID: Final[tuple[Way, ...]] = ("purchase", "on_demand")
 TRIED: Final = 4  # numbers of each option for which a break-even is looked for
 
 
@@ -222,13 +222,11 @@ class _Analysis:
         prices = (None if self._paying is None else self._paying.lists) or load_prices()
         priced = [price_of(load_machine(option.machine), prices) for option in self._options]
         ways = []
-        for way in BOTH_WAYS:
+        for way in PAID:
             first, second = (each[way].amount for each in priced)
             if first is not None and second is not None and first.value > 0 and second.value > 0:
                 ways.append(Worth(way, (first, second), answer * first.value / second.value))
-        names = [
-            run.machine for run, each in zip(self.first, priced, strict=True) if not any(each[way].amount for way in BOTH_WAYS)
-        ]
+        names = [run.machine for run, each in zip(self.first, priced, strict=True) if not any(each[way].amount for way in PAID)]
         return tuple(ways), tuple(dict.fromkeys(names))
 
 
