@@ -206,7 +206,7 @@ def simulate(
             were simulated or one for the others.
         interval: how sure the time is, along the critical path (True; of few ops with two more runs at its ends), with two more
             runs of any number of ops ("runs"), or not.
-        paying: prices, a way to pay and a site, for what it costs (`hwsim.costs.Paying`).
+        paying: prices, a way to pay and a site, for what it costs (`hwsim.Paying`).
         engine: "simpy": op by op as SimPy processes, which is slow and gives the same times ("auto": the fastest).
 
     Raises:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from hwsim.api import simulate
-from hwsim.costs import Paying, load_prices
-from hwsim.costs.bill import bill_of
+from hwsim.costs.bill import Paying, bill_of
+from hwsim.costs.prices import load_prices
 from hwsim.planning import plan
 from hwsim.units import YEAR
 from hwsim.views.summary.costs import lines

@@ -319,7 +319,8 @@ def test_any_measure_of_a_sweep_is_attributed_exactly(by: str) -> None:
 
 
 def test_the_price_of_a_machine_is_a_change_of_its_own() -> None:
-    from hwsim.costs import Paying, load_prices
+    from hwsim.costs.bill import Paying
+    from hwsim.costs.prices import load_prices
 
     paying = Paying(load_prices(), "on_demand")
     both = compare(("dgx-a100", "dgx-h100"), ("bert-large", "bert-large"), by="cost", paying=paying)

@@ -12,23 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hwsim import api
-from hwsim.costs import (
-    Amount,
-    Energy,
-    Paying,
-    Priced,
-    Prices,
-    Site,
-    bill_of,
-    cost_of,
-    energy_at,
-    energy_of,
-    load_prices,
-    power_of,
-    price_of,
-    total,
-)
-from hwsim.costs.power import BEND, BESIDES
+from hwsim.costs.amount import Amount, total
+from hwsim.costs.bill import Paying, bill_of
+from hwsim.costs.cost import cost_of
+from hwsim.costs.energy import Energy, energy_at, energy_of
+from hwsim.costs.power import BEND, BESIDES, power_of
+from hwsim.costs.prices import Prices, load_prices
+from hwsim.costs.pricing import Priced, price_of
+from hwsim.costs.site import Site
 from hwsim.results.result import Result
 from hwsim.ticks import FEMTO
 from hwsim.units import DAY, YEAR

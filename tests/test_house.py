@@ -11,10 +11,10 @@ from typing import Final
 from tests.test_docs import ROOT
 
 BUDGETS: Final = {  # code lines
-    "cli": 1_763,
+    "cli": 1_766,
     "communication": 2_927,
-    "comparing": 2_347,
-    "costs": 1_213,
+    "comparing": 2_348,
+    "costs": 1_180,
     "devices": 5_505,
     "engine": 2_320,
     "explorer": 1_489,
@@ -30,13 +30,13 @@ BUDGETS: Final = {  # code lines
     "machine": 4_627,
     "models": 5_330,
     "ops": 1_488,
-    "planning": 2_930,
+    "planning": 2_939,
     "published": 8_492,
     "results": 2_747,
-    "sensitivities": 684,
+    "sensitivities": 686,
     "spec": 2_564,
-    "studies": 2_696,
-    "views": 8_252,
+    "studies": 2_698,
+    "views": 8_255,
     "workload": 4_052,
 }
 SIZES: Final = {

@@ -9,8 +9,9 @@ import pytest
 
 from hwsim import api
 from hwsim.communication import timing
-from hwsim.costs import load_prices, power_of, price_of
-from hwsim.costs.prices import Prices
+from hwsim.costs.power import power_of
+from hwsim.costs.prices import Prices, load_prices
+from hwsim.costs.pricing import price_of
 from hwsim.devices.gpu_doubts import case
 from hwsim.devices.offers import WAYS, Price
 from hwsim.machine import Machine

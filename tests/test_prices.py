@@ -7,14 +7,11 @@ from pathlib import Path
 import pytest
 
 from hwsim import api
-from hwsim.costs import (
-    Prices,
-    cost_of,
-    energy_at,
-    load_prices,
-    price_of,
-)
+from hwsim.costs.cost import cost_of
+from hwsim.costs.energy import energy_at
 from hwsim.costs.listed import is_as_listed
+from hwsim.costs.prices import Prices, load_prices
+from hwsim.costs.pricing import price_of
 from hwsim.spec import SpecError
 from tests.command import hwsim
 from tests.test_costs import MACHINE, PRICES

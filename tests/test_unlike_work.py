@@ -12,7 +12,9 @@ import hwsim
 from hwsim.comparing import of_document, of_run, of_sides
 from hwsim.comparing.alike import UNLIKE
 from hwsim.comparing.simulating import compare
-from hwsim.costs import Amount, Paying, load_prices
+from hwsim.costs.amount import Amount
+from hwsim.costs.bill import Paying
+from hwsim.costs.prices import load_prices
 from hwsim.devices.offers import Way
 from hwsim.planning import plan, read_question
 from hwsim.planning.choosing import against

@@ -9,14 +9,12 @@ from pathlib import Path
 import pytest
 
 from hwsim import api
-from hwsim.costs import (
-    Amount,
-    cost_of,
-    energy_at,
-    load_prices,
-    power_of,
-    price_of,
-)
+from hwsim.costs.amount import Amount
+from hwsim.costs.cost import cost_of
+from hwsim.costs.energy import energy_at
+from hwsim.costs.power import power_of
+from hwsim.costs.prices import load_prices
+from hwsim.costs.pricing import price_of
 from hwsim.devices.offers import WAYS, Way
 from hwsim.planning import plan
 from hwsim.spec import SpecError

@@ -14,7 +14,7 @@ from hwsim.cli.paying import paying_options
 from hwsim.results.invariants import document
 
 if TYPE_CHECKING:
-    from hwsim.costs import Paying
+    from hwsim.costs.bill import Paying
 
 ANY: Final = LibraryName("machine")
 TABLES: Final = (".csv", ".json", ".json.gz", ".gz")

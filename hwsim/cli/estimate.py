@@ -11,7 +11,7 @@ from hwsim.cli.arguments import MACHINE, LibraryName, Text, folded, settings_opt
 from hwsim.cli.paying import paying_options
 
 if TYPE_CHECKING:
-    from hwsim.costs import Paying
+    from hwsim.costs.bill import Paying
 
 MODEL: Final = LibraryName("model")
 FRAMEWORK: Final = LibraryName("framework")

@@ -17,7 +17,7 @@ from hwsim.views import FIGURES, SCENES
 
 if TYPE_CHECKING:
     from hwsim.api import Run
-    from hwsim.costs import Paying
+    from hwsim.costs.bill import Paying
 
 # figure -> (attribute of a run that it draws, the message if the run has none)
 DRAWN: Final = {

@@ -10,7 +10,8 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-from hwsim.costs import Bill, PricedItem, bill_of
+from hwsim.costs.bill import Bill, bill_of
+from hwsim.costs.pricing import PricedItem
 from hwsim.formats import family, natural
 from hwsim.origins import PLAIN
 from hwsim.records import dataclass

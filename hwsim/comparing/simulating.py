@@ -14,7 +14,7 @@ from hwsim.comparing.parameters import Files, comparable
 from hwsim.comparing.shapley import EXACT, ORDERS
 from hwsim.comparing.sides import of_run
 from hwsim.comparing.waterfall import CannotMix, Progress, quantum, waterfall
-from hwsim.costs import Paying
+from hwsim.costs.bill import Paying
 from hwsim.devices import CannotCompute
 from hwsim.engine import Deadlock
 from hwsim.results.ratio import Ratio, ratio
@@ -49,7 +49,7 @@ def compare(
         attribute: find what each change of the files contributes, by further runs.
         exact: number of changes up to which all sets of them are run; orders: orders that are drawn beyond.
         interval: "runs": find the ends of the intervals with more runs, of a service too.
-        paying: prices, a way to pay and a site, for `energy`, `carbon` and `cost` (`hwsim.costs.Paying`).
+        paying: prices, a way to pay and a site, for `energy`, `carbon` and `cost` (`hwsim.Paying`).
         progress: called with the further runs done and to do.
 
     Raises:

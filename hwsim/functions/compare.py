@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 from hwsim.api import Run, Source
 from hwsim.comparing import Comparison, of_run, of_sides
 from hwsim.comparing import compare as compared
-from hwsim.costs import Paying
+from hwsim.costs.bill import Paying
 from hwsim.spec import SpecError, Tree, did_you_mean, names, read, tree_of
 
 FORMS: Final = (
@@ -38,7 +38,7 @@ def compare(
         by: the number that is compared, as in a sweep; default: time, or work a second where they do different amounts.
         waterfall: find what each change of the files contributes, by further runs.
         interval: "runs": find the ends of the intervals with more runs, of a service too.
-        paying: prices, a way to pay and a site, for `energy`, `carbon` and `cost` (`hwsim.costs.Paying`).
+        paying: prices, a way to pay and a site, for `energy`, `carbon` and `cost` (`hwsim.Paying`).
         progress: called with the further runs done and to do.
 
     Raises:

@@ -24,7 +24,7 @@ from hwsim.views.kit.lines import titled
 from hwsim.views.kit.shown import Shown, rows_of
 
 if TYPE_CHECKING:
-    from hwsim.costs import Bill, Paying
+    from hwsim.costs.bill import Bill, Paying
     from hwsim.models import Cluster
     from hwsim.models.architectures import Model, Network
     from hwsim.models.framework import Software

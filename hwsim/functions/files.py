@@ -98,7 +98,7 @@ def check_tree(tree: Tree) -> tuple[Warning, ...]:
 
             read_question(tree)
         case "prices/1":
-            from hwsim.costs import check_prices
+            from hwsim.costs.prices import check_prices
 
             check_prices(tree, mistakes)
         case _:

@@ -7,7 +7,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import field, replace
 from typing import Any
 
-from hwsim.costs import Amount, Cost, Energy, Priced, Prices, Site, cost_of, energy_at, load_prices, power_of, price_of, read_site
+from hwsim.costs.amount import Amount
+from hwsim.costs.cost import Cost, cost_of
+from hwsim.costs.energy import Energy, energy_at
+from hwsim.costs.power import power_of
+from hwsim.costs.prices import Prices, load_prices
+from hwsim.costs.pricing import Priced, price_of
+from hwsim.costs.site import Site, read_site
 from hwsim.devices.offers import Way
 from hwsim.machine import Machine
 from hwsim.planning.question import Question

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from hwsim.costs import Amount, CostItem
+from hwsim.costs.amount import Amount
+from hwsim.costs.cost import CostItem
 from hwsim.planning.options import Option, keyed
 from hwsim.planning.outlay import Facts, Outlay
 from hwsim.planning.question import Question

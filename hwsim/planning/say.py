@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence, Set
 from typing import Final, NamedTuple
 
-from hwsim.costs import CostItem
+from hwsim.costs.cost import CostItem
 from hwsim.formats import percent
 from hwsim.models.search import not_tried
 from hwsim.planning.answer import Answer, short, where

@@ -9,7 +9,9 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from hwsim.api import Run, Source, load_machine, simulated
-from hwsim.costs import Paying, load_prices, price_of
+from hwsim.costs.bill import Paying
+from hwsim.costs.prices import load_prices
+from hwsim.costs.pricing import price_of
 from hwsim.devices.offers import Way
 from hwsim.engine import Deadlock
 from hwsim.results.interval import Interval, Part
@@ -60,7 +62,7 @@ def sensitivity(
         against: (machine, workload) of option B; at most one.
         set: what to change in both options; set_b: in B alone, which is the same files if `against` is empty.
         by: the number, as in a sweep; default: time, or work a second where the options do different amounts.
-        paying: prices, a way to pay and a site (`hwsim.costs.Paying`); default: the library's prices, for break-even alone.
+        paying: prices, a way to pay and a site (`hwsim.Paying`); default: the library's prices, for break-even alone.
         progress: called with the numbers done and to do.
 
     Raises:

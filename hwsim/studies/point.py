@@ -28,7 +28,7 @@ from hwsim.studies.measures import TIME, NoSuchNumber, measure, measures, number
 from hwsim.workload import sources
 
 if TYPE_CHECKING:
-    from hwsim.costs import Paying
+    from hwsim.costs.bill import Paying
 
 PRICE: Final = "price"  # the key of a machine or part that no time depends on
 WIDEST: Final = 100.0  # ends of an interval, as a logarithm

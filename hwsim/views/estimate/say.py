@@ -16,7 +16,7 @@ from hwsim.views.kit.lines import above, bar, titled
 from hwsim.views.kit.table import table
 
 if TYPE_CHECKING:
-    from hwsim.costs import Bill
+    from hwsim.costs.bill import Bill
     from hwsim.models import Footprint, ParallelPlan, Step
     from hwsim.models.inference import Pass, Service
     from hwsim.models.search import Searched

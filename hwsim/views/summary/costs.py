@@ -10,7 +10,10 @@ from hwsim.units import YEAR
 from hwsim.views.kit.document import picked
 
 if TYPE_CHECKING:
-    from hwsim.costs import Amount, Bill, Cost, Energy
+    from hwsim.costs.amount import Amount
+    from hwsim.costs.bill import Bill
+    from hwsim.costs.cost import Cost
+    from hwsim.costs.energy import Energy
 
 SHOWN: Final = 4  # prices
 HOUR: Final = 3600.0  # seconds
