@@ -59,9 +59,6 @@ def command(
             except NoSuchOp as error:
                 hint = did_you_mean(error.name, error.names)
                 raise click.BadParameter(f"{error}" + (f"; {hint}" if hint else ""), param_hint="--op") from error
-    with answered(
-        lambda: click.echo(
-            document(as_dict(explained, path=pieces)) if as_json else folded(text(explained, path=pieces)), nl=False
-        )
-    ):
+    shown_text = document(as_dict(explained, path=pieces)) if as_json else folded(text(explained, path=pieces))
+    with answered(lambda: click.echo(shown_text, nl=False)):
         write_files([(plot, explained.plot)])
