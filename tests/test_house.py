@@ -12,7 +12,7 @@ from tests.test_docs import ROOT
 
 BUDGETS: Final = {  # code lines
     "cli": 1_758,
-    "communication": 2_927,
+    "communication": 2_974,
     "comparing": 2_348,
     "costs": 1_180,
     "devices": 5_505,
@@ -29,7 +29,7 @@ BUDGETS: Final = {  # code lines
     "links": 429,
     "machine": 4_627,
     "models": 5_330,
-    "ops": 1_488,
+    "ops": 1_510,
     "planning": 2_939,
     "published": 8_492,
     "results": 2_750,
@@ -37,7 +37,7 @@ BUDGETS: Final = {  # code lines
     "spec": 2_564,
     "studies": 2_698,
     "views": 8_253,
-    "workload": 4_052,
+    "workload": 4_274,
 }
 SIZES: Final = {
     "modules of a run of three ops": 129,

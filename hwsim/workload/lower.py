@@ -24,7 +24,8 @@ from hwsim.workload.emit import Emitter, HostRuntime, HostTime
 from hwsim.workload.file import DOORS, Job, Runtime, Workload
 from hwsim.workload.programs import MAIN, host_cost, named
 from hwsim.workload.reading import Group, read_group
-from hwsim.workload.statements import Barrier, Receive, Repeat, Statement, walk
+from hwsim.workload.statements import Barrier, Collective, Receive, Repeat, Statement, walk
+from hwsim.workload.stepping import in_full
 
 
 class NeverArrives(SpecError):
@@ -101,6 +102,7 @@ def lower(
             groups, runtimes = list(quotient.groups), list(quotient.runtimes)
     if alike is None:
         builder.write_out()
+        groups = [replace(group, body=in_full(group.body, builder)) for group in groups]
         few = len(machine.capacities) > MOST_LISTED and not any(door(key).issues for part in parts.values() for key in part.doors)
         listed = builder.drawn() if few else machine.capacities
         if few or builder.hidden != ():
@@ -126,7 +128,10 @@ def _parts(workload: Workload) -> dict[str, Job]:
 
 def pays(groups: Sequence[Group], builder: GraphBuilder) -> bool:
     """Whether there are enough ranks, or capacities behind one op, for a search of identical ones."""
-    return sum(len(group.programs) for group in groups) >= FEWEST or builder.widest() >= WIDEST
+    if sum(len(group.programs) for group in groups) >= FEWEST or builder.widest() >= WIDEST:
+        return True
+    meetings = [one for group in groups for each in walk(group.body) if isinstance(each, Collective) for one in each.gatherings]
+    return any(one.sends is not None and len(one.sends.members) >= FEWEST for one in meetings)
 
 
 def _refuse_unfoldable(parts: Mapping[str, Job]) -> None:
