@@ -32,7 +32,7 @@ _HOMES: Final = {
     "GraphBuilder": "hwsim.graph.builder",
     "OpGraph": "hwsim.graph.opgraph",
     "OutOfMemory": "hwsim.api",
-    "Paying": "hwsim.costs",
+    "Paying": "hwsim.costs.bill",
     "Result": "hwsim.results.result",
     "Run": "hwsim.api",
     "Session": "hwsim.studies.session",
@@ -66,7 +66,7 @@ _HOMES: Final = {
 
 if TYPE_CHECKING:
     from hwsim.api import ExpectationFailed, OutOfMemory, Run, loads, simulate
-    from hwsim.costs import Paying
+    from hwsim.costs.bill import Paying
     from hwsim.engine import Deadlock
     from hwsim.explorer.opening import explore
     from hwsim.functions.compare import compare

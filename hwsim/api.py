@@ -40,7 +40,7 @@ if TYPE_CHECKING:  # reports, and what few runs have, are imported when they are
     from hwsim.results.memory import DeviceMemory
     from hwsim.results.ops import NamesOf
     from hwsim.results.result import Again, JobSpan, MovedRun
-    from hwsim.views.explain.explained import Explained
+    from hwsim.views.explain.explanation import Explanation
 
 __all__ = [
     "ExpectationFailed", "Lowered", "OutOfMemory", "Progress", "Run", "Source", "load_machine", "load_workload", "loads",
@@ -129,12 +129,11 @@ class Run(Shown, Result):
             raise ValueError(f"there is no figure '{figure}'; there are {', '.join(sorted(FIGURES))}")
         return drawn(partial(render, self), path)
 
-    def explain(self, *, op: str | None = None, what_if: bool | None = None, progress: Progress | None = None) -> Explained:
+    def explain(self, *, op: str | None = None, what_if: bool | None = None, progress: Progress | None = None) -> Explanation:
         """Say why the run takes as long as it does, and what would help; arguments as of `hwsim.explain`."""
-        from hwsim.views.explain.explained import Explained
         from hwsim.views.explain.explanation import explain
 
-        return Explained(self, explain(self, op=op, again=what_if, progress=progress))
+        return explain(self, op=op, again=what_if, progress=progress)
 
     def to_pandas(self, table: str = "ops") -> pd.DataFrame:
         """The ops as a table, or another list of rows of `to_json()`: "capacities", "limited_by", "each", "memory", ...
@@ -211,7 +210,7 @@ def simulate(
             were simulated or one for the others.
         interval: how sure the time is, along the critical path (True; of few ops with two more runs at its ends), with two more
             runs of any number of ops ("runs"), or not.
-        paying: prices, a way to pay and a site, for what it costs (`hwsim.costs.Paying`).
+        paying: prices, a way to pay and a site, for what it costs (`hwsim.Paying`).
         engine: "simpy": op by op as SimPy processes, which is slow and gives the same times ("auto": the fastest).
 
     Raises:

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     Values = Callable[[Any], tuple[Any, ...]]
 else:
 
-    def dataclass(plain=None, /, *, frozen=False, eq=True, repr=True, order=False, **options):  # noqa: A002 (the standard names)
-        """Make a class a dataclass; it takes the options of the standard library."""
+    def dataclass(plain=None, /, *, frozen=False, eq=True, repr=True, **options):  # noqa: A002 (the standard names)
+        """Make a class a dataclass; it takes the options of the standard library but `order`."""
         if plain is None:
-            return lambda plain: dataclass(plain, frozen=frozen, eq=eq, repr=repr, order=order, **options)
+            return lambda plain: dataclass(plain, frozen=frozen, eq=eq, repr=repr, **options)
         defined = {name for name, value in vars(plain).items() if name != "__hash__" or value is not None}
         made = _with_fields(plain, frozen, options)
         entries = dataclasses.fields(made)
@@ -40,8 +40,6 @@ else:
         compared = _values([entry.name for entry in entries if entry.compare])
         if eq:
             methods |= {"__eq__": _equality(compared), "__hash__": _hash(compared) if frozen else None}
-        if order:
-            methods |= {name: _comparison(compared, name) for name in ("__lt__", "__le__", "__gt__", "__ge__")}
         if frozen:
             methods |= {"__setattr__": _refuse_to_set, "__delattr__": _refuse_to_delete}
             methods |= {"__getstate__": _state, "__setstate__": _set_state}
@@ -49,7 +47,7 @@ else:
             if name not in defined:
                 setattr(made, name, method)
         params = made.__dataclass_params__
-        params.init, params.repr, params.eq, params.order, params.frozen = True, repr, eq, order, frozen
+        params.init, params.repr, params.eq, params.frozen = True, repr, eq, frozen
         return made
 
 
@@ -158,17 +156,6 @@ def _repr(names: Sequence[str]) -> Callable[[Any], str]:
 
 def _equality(values: Values) -> Callable[[Any, Any], bool]:
     return lambda self, other: values(self) == values(other) if other.__class__ is self.__class__ else NotImplemented
-
-
-def _comparison(values: Values, name: str) -> Callable[[Any, Any], bool]:
-    compare = getattr(tuple, name)
-
-    def method(self: Any, other: Any) -> bool:
-        same_class = other.__class__ is self.__class__
-        result: bool = compare(values(self), values(other)) if same_class else NotImplemented
-        return result
-
-    return method
 
 
 def _hash(values: Values) -> Callable[[Any], int]:

@@ -218,7 +218,7 @@ def made_up_gpu(
         row = Row("gpu", case.name, case.op, case.params, case.work, (1.0,), case.clock)
         seconds = seconds_of(machine, row)
         if case.op == "duplex":
-            seconds = case.work.reads / (1.6 * machine.links[0].bandwidth)
+            seconds = case.work.reads / (1.6 * next(iter(machine.links)).bandwidth)
         factor = float(np.exp(noise * draw.standard_normal()))
         rows.append(replace(row, seconds=((seconds or 1e-6) * factor,)))
     properties = {"name": part, "multiprocessors": gpu.sms, "memory": int(gpu.memory.size or 0), "pcie": [gen, 16]}

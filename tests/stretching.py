@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from hwsim.views.explain.overlap import activities
+
 from hwsim import ticks
 from hwsim.demand import Cost
 from hwsim.families.pipeline.starving import buffers, pipelines
@@ -13,7 +15,6 @@ from hwsim.results.critical import critical_path
 from hwsim.results.memory import memory
 from hwsim.results.timeline import Timeline
 from hwsim.results.usage import usage
-from hwsim.views.explain.overlap import activities
 from hwsim.views.explain.steps import runs
 
 

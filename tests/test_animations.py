@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -15,7 +16,7 @@ from hwsim.views import SCENES
 from hwsim.views.animate import lanes, queues, sends, svg
 from hwsim.views.animate.draw import SCENES as DRAWN
 from hwsim.views.animate.draw import render
-from hwsim.views.animate.scene import SECONDS, NothingMoves
+from hwsim.views.animate.scene import SECONDS, NothingMoves, Token
 from hwsim.views.gantt.rows import rows_of
 from hwsim.views.kit.figure import LIGHT
 from tests.command import hwsim
@@ -41,6 +42,24 @@ def reads() -> api.Run:
     return api.simulate(machine, workload, requests="ssd", expect=False, interval=False)
 
 
+def placed(token: Token, at: float) -> tuple[float, float] | None:
+    """The place of a token at an instant; None if it is not there."""
+    knots = token.knots
+    if not knots[0].at <= at <= knots[-1].at:
+        return None
+    after = bisect_right(knots, at, key=lambda knot: knot.at)
+    if after == len(knots):
+        return knots[-1].x, knots[-1].y
+    low, high = knots[after - 1], knots[after]
+    part = (at - low.at) / (high.at - low.at) if high.at > low.at else 0.0
+    return low.x + part * (high.x - low.x), low.y + part * (high.y - low.y)
+
+
+def is_busy(token: Token, at: float) -> bool:
+    """Whether a token is worked on at an instant."""
+    return token.busy[0] <= at < token.busy[1]
+
+
 def test_chunks_are_as_far_as_their_flows_have_carried(ring: api.Run) -> None:
     scene = sends.scene(ring)
     timeline = ring.timeline
@@ -54,12 +73,12 @@ def test_chunks_are_as_far_as_their_flows_have_carried(ring: api.Run) -> None:
         whole, _ = timeline.service(number, start, end)
         for part in (0.1, 0.37, 0.5, 0.83):
             at = start + round(part * (end - start))
-            place = token.place(at / FEMTO)
+            place = placed(token, at / FEMTO)
             assert place is not None
             carried = timeline.service(number, start, at)[0] / whole
             assert np.hypot(place[0] - x, place[1] - y) / length == pytest.approx(carried, abs=1e-6)
             bent += abs(carried - part) > 1e-3
-    assert token.place(float(scene.end) * 1.01) is None
+    assert placed(token, float(scene.end) * 1.01) is None
     sent = {(op.device, round(op.start_s, 12)) for op in ring.ops if "step" in op.name}
     assert len(sent) == len(scene.tokens)
 
@@ -84,11 +103,11 @@ def test_a_queue_is_as_long_as_its_launches_that_have_not_ended() -> None:
     worked = sorted((op.start_s, op.end_s) for op in run.ops if op.kind == "busy")
     assert len(scene.tokens) == 40
     for at in np.linspace(scene.begin, scene.end * 0.999, 23):
-        there = [token.place(float(at)) for token in scene.tokens]
+        there = [placed(token, float(at)) for token in scene.tokens]
         expected = sum(each <= at for each in issued) - sum(end < at for _, end in worked)
         assert sum(place is not None for place in there) == expected
         assert len({place for place in there if place is not None}) == expected  # no two at one place
-        assert sum(token.is_busy(float(at)) for token in scene.tokens) == sum(start <= at < end for start, end in worked)
+        assert sum(is_busy(token, float(at)) for token in scene.tokens) == sum(start <= at < end for start, end in worked)
 
 
 def test_requests_stack_at_the_chip_that_reads_them(reads: api.Run) -> None:
@@ -102,13 +121,13 @@ def test_requests_stack_at_the_chip_that_reads_them(reads: api.Run) -> None:
     at = (scene.begin + scene.end) / 2
     flying = (times.issued <= at) & (times.finish >= at)
     there = int(flying.sum())
-    places = [token.place(at) for token in scene.tokens]
+    places = [placed(token, at) for token in scene.tokens]
     assert sum(place is not None for place in places) == there == 64
     assert len({place for place in places if place is not None}) == there
     first = [
         min(np.flatnonzero(flying & (times.unit == chip)), key=lambda each: times.finish[each]) for chip in {*times.unit[flying]}
     ]
-    assert sum(token.is_busy(at) for token in scene.tokens) == sum(times.start[each] <= at for each in first)
+    assert sum(is_busy(token, at) for token in scene.tokens) == sum(times.start[each] <= at for each in first)
     foot = max(place[1] for place in places if place is not None)
     assert sum(place[1] == foot for place in places if place is not None) == len(first)
 

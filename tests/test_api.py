@@ -89,19 +89,6 @@ def test_an_expectation_that_cannot_be_read_is_a_mistake(expect: str, said: str)
         hwsim.simulate("d2l-4gpu-pcie", TEXT.partition("expect")[0] + f"expect: {expect}\n")
 
 
-def test_a_run_has_its_reports_at_hand(tmp_path: Path) -> None:
-    run = hwsim.simulate("d2l-4gpu-pcie", TEXT)
-    assert str(run).startswith("workload  on  4-GPU PCIe server")
-    assert run._repr_html_().startswith("<div>")
-    assert run.to_json()["makespan_s"] == run.makespan_s
-    assert run.to_json(ops=True)["ops"][0]["name"] == run.ops[0].name
-    assert run.trace(tmp_path / "t.json").read_bytes().startswith(b"{")
-    assert run.plot("gantt", tmp_path / "t.png").read_bytes().startswith(b"\x89PNG")
-    assert sum(share.time_fs for share in run.limited_by) == run.timeline.makespan_fs
-    with pytest.raises(ValueError, match="no figure"):
-        run.plot("pie", tmp_path / "t.png")
-
-
 def test_a_run_travels_between_processes() -> None:
     run = hwsim.simulate("d2l-4gpu-pcie", TEXT)
     assert pickle.loads(pickle.dumps(run)).to_json(ops=True) == run.to_json(ops=True)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
 from typing import Final
 
 import pytest
 
+from tests.loading import script
 from tests.test_docs import FENCE, ROOT
 
 PAGE: Final = ROOT / "docs" / "architecture.md"
@@ -72,18 +71,8 @@ def test_a_run_calls_the_functions_of_a_way_in_order(title: str, tmp_path: Path)
     assert sorted(way, key=called.index) == way
 
 
-def drawing() -> ModuleType:
-    """The script that draws the rooms."""
-    spec = importlib.util.spec_from_file_location("rooms", ROOT / "scripts" / "rooms.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def test_the_rooms_are_those_of_the_package() -> None:
-    rooms = drawing()
+    rooms = script("rooms")
     assert rooms.page(TEXT) == TEXT, "run python scripts/rooms.py"
     on_disk = {path.stem for path in Path(ROOT, "hwsim").iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
     assert on_disk - {"__init__", "__main__"} == set(rooms.rooms())
@@ -97,7 +86,7 @@ WORDS: Final = {  # for type checkers only: a door hands on what rooms above it 
 
 def test_no_room_imports_a_room_above_it() -> None:
     """Also inside functions and for type checkers, which the layers' contract leaves out; but for the words of doors."""
-    rooms = drawing()
+    rooms = script("rooms")
     order = rooms.rooms()
     above = {room: {name for name in rooms.imported(room) if order.index(name) < order.index(room)} for room in order}
     assert {room: up - WORDS.get(room, set()) for room, up in above.items() if up - WORDS.get(room, set())} == {}

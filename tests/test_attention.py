@@ -237,10 +237,6 @@ def test_experts_few_tokens_go_to_draw_the_bytes_of_their_weights() -> None:
     assert {(name, unit): amount for name, amount, unit in cost.moved}["gpu0.memory", "B"] == pytest.approx(weights)
 
 
-def test_a_block_alone_is_as_fast_as_among_others_unless_its_kernel_says_so() -> None:
-    assert Blocks().alone == 1.0
-
-
 @pytest.mark.parametrize(("warm", "part"), [(0.0, 1.0), (0.5, 0.5), (1.0, 0.0)])
 def test_what_the_last_cache_still_holds_of_before_is_not_read_from_memory(warm: float, part: float) -> None:
     """A question of 64 tokens after 2048, whose keys and values (8.4 MB) are a sixth of the cache."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from hwsim.api import simulate
-from hwsim.costs import Paying, load_prices
-from hwsim.costs.bill import bill_of
+from hwsim.costs.bill import Paying, bill_of
+from hwsim.costs.prices import load_prices
 from hwsim.planning import plan
 from hwsim.units import YEAR
 from hwsim.views.summary.costs import lines
@@ -27,9 +27,8 @@ def test_energy_and_cost_of_a_request_are_of_the_same_service() -> None:
     assert {each.name for each in bill.each} == {"request", "1 M tokens of answers", *by_time}
     answers = next(each for each in bill.each if each.name == "1 M tokens of answers")
     parts = [each.count * each.cost.value for each in bill.each if each.name in by_time and each.cost is not None]
-    assert sum(parts) == pytest.approx(
-        answers.count * present(answers.cost).value
-    )  # what is read and what is written share it all
+    # what is read and what is written share it all
+    assert sum(parts) == pytest.approx(answers.count * present(answers.cost).value)
     for each in bill.each:
         assert each.cost is not None
         shares = present(each.joules).value / bill.energy.joules.value, each.cost.value / present(bill.cost.total).value

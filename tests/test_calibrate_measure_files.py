@@ -4,11 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
-import signal
-import subprocess
-import sys
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -319,30 +314,6 @@ def test_of_several_files_the_last_counts(tmp_path: Path, stages: list[str]) -> 
     result = hwsim("calibrate", "fit", *names)
     assert result.output == "hwsim: machine/1\nclass: ideal\nname: a\n"
     assert stages == ["fitted 1 rows"]
-
-
-@pytest.mark.usefixtures("heard")
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows sends no interrupt to one process")
-def test_an_interrupted_run_leaves_its_file_and_says_how_to_go_on(tmp_path: Path) -> None:
-    path = tmp_path / "m.json.gz"
-    command = [sys.executable, "-m", "hwsim", "calibrate", "measure", "--suite", "kernels", "-o", str(path)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ}) as process:
-        try:
-            time.sleep(6.0)
-            for _ in range(20):  # one that comes while modules are being loaded may be lost
-                process.send_signal(signal.SIGINT)
-                try:
-                    _, said = process.communicate(timeout=5)
-                    break
-                except subprocess.TimeoutExpired:
-                    continue
-        finally:
-            process.kill()
-    assert process.returncode == 130
-    if path.exists():  # on a very slow machine nothing was measured by then
-        assert "the same command goes on from there" in said
-        assert load(path).rows
 
 
 @pytest.mark.parametrize("path", sorted(DATA.glob("*.json.gz")), ids=lambda path: path.name)

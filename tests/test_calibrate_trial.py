@@ -120,6 +120,7 @@ def test_asked_twice_for_the_end_it_still_leaves_its_file(tmp_path: Path, asked:
     _, said = process.communicate(timeout=30)
     if "what is measured is in" in said:  # on a very slow machine nothing was measured by then
         assert process.returncode == code
+        assert "the same command goes on from there" in said
         assert load(path).rows
 
 

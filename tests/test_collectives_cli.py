@@ -9,7 +9,7 @@ import pytest
 
 from hwsim import api
 from hwsim.api import load_machine
-from hwsim.communication import OPERATIONS, CannotCollect
+from hwsim.communication import OPERATIONS
 from hwsim.demand import Exchanged
 from hwsim.views.collectives.find import measure
 from hwsim.views.kit.table import size_text
@@ -116,14 +116,6 @@ def test_the_figure_is_written_and_always_the_same(tmp_path: Path) -> None:
     assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
     hwsim("collectives", FOUR, "--bytes", "1MB", "--plot", str(tmp_path / "c.svg"))
     assert b"busbw" in (tmp_path / "c.svg").read_bytes()
-
-
-def test_an_algorithm_that_cannot_is_left_out_of_all_and_refused_by_name() -> None:
-    machine = load_machine(FOUR)
-    gpus = machine.select("gpu*")
-    assert dict(measure(machine, "all-to-all", gpus, [1e6], ("all",)).cannot)["ring"] == "ring does no all-to-all"
-    with pytest.raises(CannotCollect, match="ring does no all-to-all"):
-        measure(machine, "all-to-all", gpus, [1e6], ("ring",))
 
 
 def test_sizes_are_binary_where_they_are_whole() -> None:

@@ -80,11 +80,6 @@ def alone(machine: Machine, name: str, size: float, operation: Operation = "all-
 # ---- the text
 
 
-def test_two_rings_over_nvlink_take_as_long_as_the_text_says() -> None:
-    assert alone(NVLINK, "rings", 160 * MB) == pytest.approx(2 * 7 / 8 * 160 * MB / (3 * 18e9), rel=1e-3)
-    assert alone(NVLINK, "rings-both-ways", 160 * MB) == pytest.approx(alone(NVLINK, "rings", 160 * MB) / 2, rel=1e-2)
-
-
 def test_the_hybrid_cube_mesh_has_the_two_rings_of_the_text() -> None:
     double, single = find_rings(8, {(a, b): count for a, b, count in CUBE_MESH})
     assert (double.width, single.width) == (2, 1)
@@ -219,12 +214,6 @@ def test_steps_between_nodes_cost_their_own_overhead() -> None:
     machine = made(CLUSTER)
     free = alone(machine, "hierarchical", 16.0)
     assert alone(machine, "hierarchical", 16.0, overheads=Overheads(step=1e-6, hop=9e-6)) == pytest.approx(free + 6e-6 + 54e-6)
-
-
-def test_a_collective_holds_part_of_the_gpus() -> None:
-    machine = switched(3)
-    flows = Task(machine, "all-reduce", machine.select("gpu*"), 1e6).flows(Ring(), Overheads(compute=0.25))
-    assert flows.phases[0].cost.demand.holds == tuple((f"gpu{rank}.compute", 0.25) for rank in range(3))
 
 
 @pytest.mark.parametrize(

@@ -84,16 +84,6 @@ def test_drawn_orders_come_near_the_mean_over_all_and_say_how_near() -> None:
     assert all(abs(drawn.exact[name] - exactly.exact[name]) < 4 * drawn.unsure[name] + 1 for name in NAMES)
 
 
-def test_every_set_is_evaluated_once() -> None:
-    called: list[Chosen] = []
-
-    def value(chosen: Chosen) -> int:
-        called.append(chosen)
-        return len(chosen)
-
-    assert shares(NAMES, value).evaluations == len(called) == len(set(called)) == 2**5
-
-
 def test_whole_numbers_take_the_largest_remainders() -> None:
     assert rounded({"a": Fraction(7, 3), "b": Fraction(5, 3), "c": Fraction(0)}, 4) == {"a": 2, "b": 2, "c": 0}
     assert rounded({"a": Fraction(-7, 3), "b": Fraction(-5, 3), "c": Fraction(0)}, -4) == {"a": -2, "b": -2, "c": 0}
@@ -329,7 +319,8 @@ def test_any_measure_of_a_sweep_is_attributed_exactly(by: str) -> None:
 
 
 def test_the_price_of_a_machine_is_a_change_of_its_own() -> None:
-    from hwsim.costs import Paying, load_prices
+    from hwsim.costs.bill import Paying
+    from hwsim.costs.prices import load_prices
 
     paying = Paying(load_prices(), "on_demand")
     both = compare(("dgx-a100", "dgx-h100"), ("bert-large", "bert-large"), by="cost", paying=paying)
@@ -428,7 +419,7 @@ def test_mistakes_of_the_command_say_what_is_accepted(arguments: list[str], mess
 def test_a_document_that_is_no_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match="no run"):
         of_document({"hwsim": "sweep/1"}, "a.json")
-    with pytest.raises(SpecError, match="this run has no 'machine'"):
+    with pytest.raises(SpecError, match="this run has no 'work'"):
         of_document({"hwsim": "result/1", "makespan_fs": 1, "limited_by": [], "makespan_s": 1e-15}, "a.json")
     (tmp_path / "a.json").write_text('{"hwsim": "sweep/1"}', encoding="utf-8")
     hwsim("compare", tmp_path / "a.json", tmp_path / "a.json", code=2)

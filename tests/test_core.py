@@ -122,14 +122,6 @@ def test_longest_paths(graph: OpGraph) -> None:
 
 
 @installed
-def test_ops_that_wait_for_each_other_never_start() -> None:
-    flat = flatten(graph_of(make_block([-1] * 4, time=[1, 2, 3, 4], edges=[(0, 1, 0), (1, 2, 0), (2, 1, 0), (2, 3, 0)])))
-    found, expected = (longest_path(flat, compile_flat(flat), fast=is_fast) for is_fast in (True, False))
-    assert found.end.tolist() == expected.end.tolist() == [1, -1, -1, -1]
-    assert found.start.tolist() == expected.start.tolist()
-
-
-@installed
 @pytest.mark.parametrize(("each", "is_compiled"), [(2**62, True), (2**63 - 1, True), (2**63, False)])
 def test_many_queues_are_compiled_however_much_they_do(each: int, is_compiled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     queues = 64

@@ -12,23 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hwsim import api
-from hwsim.costs import (
-    Amount,
-    Energy,
-    Paying,
-    Priced,
-    Prices,
-    Site,
-    bill_of,
-    cost_of,
-    energy_at,
-    energy_of,
-    load_prices,
-    power_of,
-    price_of,
-    total,
-)
-from hwsim.costs.power import BEND, BESIDES
+from hwsim.costs.amount import Amount, total
+from hwsim.costs.bill import Paying, bill_of
+from hwsim.costs.cost import cost_of
+from hwsim.costs.energy import Energy, energy_at, energy_of
+from hwsim.costs.power import BEND, BESIDES, power_of
+from hwsim.costs.prices import Prices, load_prices
+from hwsim.costs.pricing import Priced, price_of
+from hwsim.costs.site import Site
 from hwsim.results.result import Result
 from hwsim.ticks import FEMTO
 from hwsim.units import DAY, YEAR
@@ -60,14 +51,6 @@ def energy(machine: Any, workload: Any, site: Site | None = None, **options: Any
 
 
 # ---- energy: closed forms, and another way to the same number
-
-
-def test_energy_of_a_closed_form() -> None:
-    run = api.simulate(MACHINE, WORKLOAD)
-    found = present(energy_of(run))
-    assert found.complete
-    gpus = 50.0 * 2 * run.makespan_s + 350.0 + 200.0  # a second of each kernel
-    assert found.joules.value == pytest.approx(gpus * (1 + BESIDES) + 20.0 * run.makespan_s, rel=1e-9)
 
 
 def by_ops(run: Result) -> float:
@@ -198,38 +181,6 @@ def test_parts_without_power_are_named_and_a_machine_without_any_has_no_energy()
 # ---- ranks that are folded, long runs, mixed machines
 
 
-RANKS = """hwsim: workload/1
-program:
-  each: gpu*
-  do:
-    - compute: {flop: 10 TFLOP, dtype: fp32, writes: y}
-    - compute: {bytes: 1 TB}
-    - allreduce: {among: gpu*, bytes: 1 MB, algorithm: ring, reads: y}
-"""
-
-
-@pytest.mark.parametrize("second", ["400 W", "800 W"])
-def test_ranks_that_are_folded_draw_as_all_of_them(second: str) -> None:
-    parts = (
-        PARTS.replace("count: 2, ", "").replace("gpu:", "gpu1:")
-        + "  gpu2"
-        + PARTS.partition("  gpu")[2].replace("count: 2, ", "").replace("400 W", second)
-    )
-    machine = f"hwsim: machine/1\nparts:{parts}links:\n  - {{between: [cpu, [gpu1, gpu2]], kind: pcie, gen: 4, lanes: 16}}\n"
-    folded, all_of_them = (energy(machine, RANKS, fold=fold) for fold in ("always", "never"))
-    assert folded.joules.value == pytest.approx(all_of_them.joules.value, rel=1e-12)
-    assert [each.joules for each in folded.items] == pytest.approx([each.joules for each in all_of_them.items], rel=1e-12)
-    assert folded.peak == pytest.approx(all_of_them.peak, rel=1e-9)
-
-
-@pytest.mark.parametrize("keys", [{"sharding": "zero-3"}, {"sharding": "zero-1", "parallel": {"tp": 2}}, {"parallel": {"pp": 2}}])
-def test_a_replica_that_stands_for_all_draws_as_all(keys: dict[str, Any]) -> None:
-    few, many = (energy(CLUSTER, training(**keys), fold=fold) for fold in ("always", "never"))
-    gpus = [next(each.joules for each in found.items if each.kind == "gpu") for found in (few, many)]
-    assert gpus[0] == pytest.approx(gpus[1], rel=1e-9)
-    assert few.joules.value == pytest.approx(many.joules.value, rel=0.01)  # cards, whose traffic one replica does not have
-
-
 def test_a_long_loop_draws_as_often_as_it_runs() -> None:
     ops = [{"compute": {"device": "gpu0", "flop": "1 GFLOP"}}, {"compute": {"device": "gpu1", "bytes": "0.1 GB"}}]
     loop = {"hwsim": "workload/1", "program": [{"repeat": {"times": 1000, "do": ops}}]}
@@ -276,7 +227,7 @@ def bought(seconds: float, **options: Any) -> tuple[Priced, Energy, Any]:
     machine = api.load_machine(MACHINE)
     prices = load_prices(PRICES)
     spent = present(energy_at(machine, seconds, {"gpu": 1.0, "cpu": 1.0}, prices.site))
-    priced = price_of(machine, prices)
+    priced = price_of(machine, prices)["purchase"]
     return priced, spent, cost_of(priced, seconds, spent, prices, **options)
 
 
@@ -294,21 +245,21 @@ def test_what_is_bought_costs_wear_room_and_energy(seconds: float, nodes: int) -
 def test_a_residual_and_a_lifetime_are_of_the_list() -> None:
     prices = load_prices(PRICES + "lifetime: 2 year\nresidual: 20 %\n")
     machine = api.load_machine(MACHINE)
-    cost = cost_of(price_of(machine, prices), YEAR, energy_at(machine, YEAR, {}), prices)
+    cost = cost_of(price_of(machine, prices)["purchase"], YEAR, energy_at(machine, YEAR, {}), prices)
     assert next(each.amount.value for each in cost.items if each.name == "machines") == pytest.approx(22000 * 0.8 / 2)
 
 
 @pytest.mark.parametrize(("days", "paid"), [(1, 14), (14, 14), (14.001, 28), (60, 70)])
 def test_whole_terms_of_a_rent_are_paid(days: float, paid: float) -> None:
     machine = api.load_machine(MACHINE.replace("on_demand: 2 USD/h", "reserved: {value: 1 USD/h, term: 14 day}"))
-    cost = cost_of(price_of(machine, Prices()), days * DAY, rent="reserved")
+    cost = cost_of(price_of(machine, Prices())["reserved"], days * DAY)
     assert present(cost.total).value == pytest.approx(2 * paid * 24)
     assert [cost.paid, cost.seconds] == pytest.approx([paid * DAY, days * DAY])
 
 
 def test_hours_that_are_billed_in_whole() -> None:
     machine = api.load_machine(MACHINE.replace("on_demand: 2 USD/h", "on_demand: {value: 2 USD/h, billed: 1 h}"))
-    cost = cost_of(price_of(machine, Prices()), 3601, rent="on_demand")
+    cost = cost_of(price_of(machine, Prices())["on_demand"], 3601)
     assert present(cost.total).value == pytest.approx(8)
 
 
@@ -316,7 +267,8 @@ def test_a_site_without_a_pue_has_a_usual_one() -> None:
     prices = load_prices(PRICES.replace(", pue: 1.2", ""))
     machine = api.load_machine(MACHINE)
     spent = present(energy_at(machine, 3600, {}))
-    item = next(each for each in cost_of(price_of(machine, prices), 3600, spent, prices).items if "energy" in each.name)
+    cost = cost_of(price_of(machine, prices)["purchase"], 3600, spent, prices)
+    item = next(each for each in cost.items if "energy" in each.name)
     assert item.name == "energy with a usual PUE 1.3"
     assert item.amount.value == pytest.approx(1.3 * spent.plug.value / 3.6e6 * 0.1)
 
@@ -324,7 +276,7 @@ def test_a_site_without_a_pue_has_a_usual_one() -> None:
 def test_spares_cost_all_but_energy() -> None:
     machine, prices = api.load_machine(MACHINE), load_prices(PRICES)
     spent = energy_at(machine, 1e6, {}, prices.site)
-    costs = [cost_of(price_of(machine, prices), 1e6, spent, prices, spares=spares) for spares in (0.0, 0.1)]
+    costs = [cost_of(price_of(machine, prices)["purchase"], 1e6, spent, prices, spares=spares) for spares in (0.0, 0.1)]
     held = math.fsum(each.amount.value for each in costs[0].items if each.name != "energy")
     assert costs[1].known.value - costs[0].known.value == pytest.approx(0.1 * held)
 

@@ -20,7 +20,6 @@ from hwsim.devices.work import Mix, Product
 from published.parts import part
 from tests.test_devices import NAME, alone, check
 
-KIB, MIB = 1024.0, 1024.0**2
 clocks = st.floats(1e9, 5e9)
 speeds = st.floats(1e9, 1e12)
 costs = st.floats(0.0, 3.0)
@@ -292,19 +291,6 @@ def test_a_peak_is_lanes_times_pipes_times_clock(name: str, isa: str, dtype: str
     assert alone(cpu, cpu.compute(NAME, Work(flop=peak, dtype=dtype, isa=isa))) == pytest.approx(1.0)
 
 
-def test_wider_registers_take_less_time_by_as_much_as_they_are_wider() -> None:
-    cpu = part(Cpu, "i7-6700k")
-    scalar, sse, avx2 = (alone(cpu, cpu.compute(NAME, Work(flop=1e9, isa=isa))) for isa in ("scalar", "sse", "avx2"))
-    assert (scalar / sse, scalar / avx2) == pytest.approx((4.0, 8.0))
-    assert alone(cpu, cpu.compute(NAME, Work(flop=1e9))) == avx2
-
-
-def test_wider_is_not_always_faster_where_it_lowers_the_clock() -> None:
-    cpu = part(Cpu, "xeon-6148")
-    avx2, avx512 = (alone(cpu, cpu.compute(NAME, Work(flop=1e12, isa=isa))) for isa in ("avx2", "avx512"))
-    assert avx2 / avx512 == pytest.approx(2 * 2.2 / 2.6)
-
-
 def test_few_busy_cores_run_faster_each() -> None:
     cpu = replace(part(Cpu, "core-i9-9900k"), efficiency=Efficiency())
     assert cpu.clock_of("avx2", 1) == pytest.approx(5.0e9)
@@ -363,22 +349,6 @@ def test_pairs_of_every_kind_are_all_pairs(coherence: Coherence, cores: int, soc
     )
 
 
-@pytest.mark.parametrize("name", ["i7-6700k", "threadripper-3970x", "epyc-7763", "xeon-6148", "graviton3"])
-def test_false_sharing_is_slower_than_one_core_alone_and_a_line_each_is_not(name: str) -> None:
-    cpu = part(Cpu, name)
-    one = alone(cpu, cpu.increment(NAME, 4e6, 1, shared=False))
-    shared, own = (alone(cpu, cpu.increment(NAME, 1e6, 4, shared=shared)) for shared in (True, False))
-    assert shared > one  # four cores do four times as much as each alone, and take longer than one that does it all
-    assert own < one
-
-
-def test_a_line_is_handed_on_one_core_at_a_time() -> None:
-    cpu = Cpu(cores=8, clock=4e9, memory=LocalMemory(40e9), core=Core(rmw=20), coherence=Coherence(cluster=50e-9))
-    cost = cpu.increment(NAME, 1e6, 8, shared=True)
-    assert dict(cost.demand.amounts) == pytest.approx({f"{NAME}.line": 8 * 1e6 * 50e-9, f"{NAME}.cores": 8 * 0.4})
-    assert alone(cpu, cpu.increment(NAME, 1e6, 8, shared=False)) == pytest.approx(1e6 * 20 / 4e9)
-
-
 def test_cores_of_two_sockets_hand_a_line_across() -> None:
     cpu = Cpu(cores=2, clock=4e9, memory=LocalMemory(40e9), core=Core(), coherence=Coherence(cluster=50e-9, sockets=200e-9))
     both = Sockets(cpu, ("cpu0", "cpu1"))
@@ -387,15 +357,6 @@ def test_cores_of_two_sockets_hand_a_line_across() -> None:
 
 
 # ---- starvation ----
-
-
-def test_four_cores_ask_for_256_gb_a_second_and_get_what_the_memory_has() -> None:
-    for bandwidth in (20e9, 40e9):
-        cpu = Cpu(cores=4, clock=2e9, core=Core(loads=1), memory=LocalMemory(bandwidth), flop={"fp32": 256e9})
-        cost = cpu.access(NAME, Accesses(count=8e9, size=32))
-        asked = next(term for term in cost.why if term.label == "accesses")
-        assert 8e9 * 32 / asked.seconds == pytest.approx(256e9)
-        assert alone(cpu, cost) / asked.seconds == pytest.approx(256e9 / bandwidth)
 
 
 @pytest.mark.parametrize(("numa", "seconds"), [(None, 1.0), (Numa(domains=2, efficiency=0.8), 1.25), (Numa(efficiency=0.5), 2.0)])

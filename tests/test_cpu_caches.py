@@ -110,13 +110,6 @@ def test_latency_grows_with_the_working_set_and_chains_share_it(size: float, tim
     assert one * (1 - 1e-9) <= many <= chains * one * (1 + 1e-9)
 
 
-def test_an_access_takes_the_latency_of_the_level_that_holds_it() -> None:
-    expected = {16 * KIB: 2e-9, 1 * MIB: 2e-9 + (1 - 1 / 32) * 5e-9, 1e15: 80e-9}
-    for size, seconds in expected.items():
-        assert access_latency(CPU, size) == pytest.approx(seconds, rel=1e-6)
-    assert access_latency(CPU, None) == pytest.approx(80e-9)
-
-
 def test_an_access_in_order_waits_for_the_one_before_and_others_wait_together() -> None:
     caches = present(CPU.caches)
     in_order = replace(CPU, caches=replace(caches, in_flight=1))
@@ -161,12 +154,6 @@ def test_a_broadwell_core_at_its_nominal_clock_has_the_caches_of_the_table(size:
 
 def access(**said: Any) -> float:
     return alone(CPU, CPU.access(NAME, Accesses(**said)))
-
-
-def test_a_stride_of_a_line_moves_a_line_for_every_access() -> None:
-    dense, sparse = (access(count=1e9, size=8, pattern="strided", stride=stride) for stride in (8, 64))
-    assert sparse / dense == pytest.approx(8.0)
-    assert access(count=1e9, size=8, pattern="strided", stride=512) == pytest.approx(sparse)
 
 
 def test_beyond_half_a_page_no_prefetcher_helps() -> None:

@@ -87,17 +87,6 @@ def test_more_work_is_never_faster(
     assert alone(device, compute(device, flop + more, traffic + bytes_more, mix)) >= some * (1 - 1e-12)
 
 
-@given(gpus, st.floats(1, 10), st.floats(1, 10), amounts, amounts)
-def test_a_better_gpu_is_never_slower(gpu: Gpu, faster: float, wider: float, flop: float, traffic: float) -> None:
-    better = Gpu(
-        flop={dtype: peak * faster for dtype, peak in gpu.flop.items()},
-        memory=LocalMemory(gpu.memory.bandwidth * wider, latency=gpu.memory.latency),
-        efficiency=gpu.efficiency,
-        launch=gpu.launch,
-    )
-    assert alone(better, compute(better, flop, traffic)) <= alone(gpu, compute(gpu, flop, traffic)) * (1 + 1e-12)
-
-
 @given(cpus, positive)
 def test_all_cores_stated_are_all_cores_unstated(cpu: Cpu, flop: float) -> None:
     assert compute(cpu, flop, flop, cores=cpu.cores).demand == compute(cpu, flop, flop).demand

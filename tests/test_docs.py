@@ -237,12 +237,6 @@ def test_the_answers_name_the_caches_that_the_machine_has() -> None:
     assert f"caches hold {', '.join(sizes[:-1])} and {sizes[-1]}" in " ".join(answer.split())
 
 
-def test_every_decision_is_listed() -> None:
-    decisions = {path.name for path in (ROOT / "docs/decisions").glob("[0-9]*.md")}
-    index = (ROOT / "docs/decisions/README.md").read_text(encoding="utf-8")
-    assert decisions == {match["target"] for match in LINK.finditer(index) if match["target"][0].isdigit()}
-
-
 def test_decisions_are_few_and_short() -> None:
     """At most forty, numbered without gaps in the order of the index, each half a page."""
     pages = sorted((ROOT / "docs/decisions").glob("[0-9]*.md"))

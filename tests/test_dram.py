@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import replace
 from typing import Any
 
@@ -11,8 +10,8 @@ from hypothesis import strategies as st
 from hwsim import api
 from hwsim.devices import Memory
 from hwsim.devices.accesses import Accesses
-from hwsim.devices.dram import D2L, Dram
-from hwsim.devices.roofline import CannotCompute, LocalMemory
+from hwsim.devices.dram import Dram
+from hwsim.devices.roofline import CannotCompute
 from hwsim.spec import SpecError, names
 
 PARTS = names("memory")
@@ -129,15 +128,6 @@ def test_limits_are_reached(dram: Dram) -> None:
 # ---- parts and the text ----
 
 
-def test_the_text_has_100_ns_then_02_ns_a_word_and_ten_million_random_reads() -> None:
-    text = part("d2l-dram")
-    assert 8 / text.stream() == pytest.approx(0.2e-9)
-    assert text.random_rate(banks=1) == pytest.approx(10e6)
-    assert text.random_rate(banks=4) / text.random_rate(banks=1) == pytest.approx(4, rel=0.01)
-    assert text.latency() == pytest.approx(100e-9, rel=0.02)
-    assert D2L.peak == text.peak
-
-
 def test_a_real_channel_has_more_than_four_banks_worth() -> None:
     real = part("ddr4-3200")
     assert real.random_rate(banks=1) == pytest.approx(20.6e6, rel=0.01)
@@ -249,9 +239,3 @@ def test_banks_are_for_memories() -> None:
     op = {"access": {"device": "cpu", "count": 10, "pattern": "random", "banks": 2}}
     with pytest.raises(SpecError, match="has caches before its banks"):
         api.simulate("d2l-laptop", {"hwsim": "workload/1", "program": [op]})
-
-
-def test_a_local_memory_is_a_value() -> None:
-    memory = LocalMemory(dram=part("ddr4-3200"), channels=2)
-    assert memory.bandwidth == pytest.approx(48.6e9, rel=0.01)
-    assert dataclasses.replace(memory, bandwidth=1e9).bandwidth == pytest.approx(1e9)

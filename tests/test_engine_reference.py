@@ -59,12 +59,6 @@ def test_what_happens_on_one_link_is_felt_on_all_that_depend_on_it(graph: OpGrap
 
 
 @CASES
-@given(graphs())
-def test_pruning_changes_nothing(graph: OpGraph) -> None:
-    assert engine(graph, closed=True)[0] == engine(graph, closed=False)[0]
-
-
-@CASES
 @given(st.data())
 def test_capacities_that_are_known_to_change_are_not_pruned(data: st.DataObject) -> None:
     graph = data.draw(graphs())

@@ -238,7 +238,7 @@ def test_every_kind_of_op_is_derived_in_a_golden_file() -> None:
 @pytest.mark.parametrize("kind", STATEMENTS)
 def test_the_text_reads_as_it_did(kind: str, root: Path, update: bool) -> None:
     run = api.simulate(MACHINE, workload(kind))
-    found = text(run, explain(run))
+    found = text(explain(run))
     golden = root / "tests" / "golden" / f"explain-{kind}.txt"
     if update:
         golden.parent.mkdir(exist_ok=True)

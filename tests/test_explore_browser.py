@@ -230,8 +230,6 @@ def mends_a_mistake(reader: Reader) -> None:
     assert page.evaluate("document.body.classList.contains('stale')"), "the answer is of the file before"
     reader.pressed(*["Backspace"] * 9)
     reader.until("!document.querySelector('#mistakes li') && !document.body.classList.contains('stale')")
-    page.keyboard.type("supp")
-    reader.until("document.querySelector('.cm-completionLabel')?.textContent === 'supply'")
 
 
 def predicts(reader: Reader) -> None:

@@ -5,36 +5,25 @@ from __future__ import annotations
 import re
 import tomllib
 from hashlib import sha256
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from types import ModuleType
 
 import pytest
+
+from tests.loading import script
 
 PAGE = Path(__file__).resolve().parent.parent / "hwsim" / "explorer" / "page"
 OWN = sorted(path for path in PAGE.iterdir() if path.suffix in (".js", ".css", ".html") and path.name != "codemirror.js")
 
 
-def vendoring() -> ModuleType:
-    """The script that makes the editor."""
-    path = PAGE.parents[2] / "scripts" / "vendor_codemirror.py"
-    spec = spec_from_file_location(path.stem, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def test_the_editor_is_the_module_that_is_pinned(tmp_path: Path) -> None:
     """As `vendor_codemirror.py --lock` finds without a network, which also finds a byte, a package and a licence changed."""
-    script, pinned = vendoring(), tomllib.loads((PAGE / "codemirror.toml").read_text("utf-8"))
-    assert script.different(pinned, PAGE) == []
+    vendoring, pinned = script("vendor_codemirror"), tomllib.loads((PAGE / "codemirror.toml").read_text("utf-8"))
+    assert vendoring.different(pinned, PAGE) == []
     module, licences = (PAGE / pinned["file"]).read_bytes(), (PAGE / pinned["licences"]).read_text("utf-8")
     assert pinned["sha256"] == sha256(module).hexdigest()
     (tmp_path / pinned["file"]).write_bytes(module.replace(b"EditorView", b"EditorVieW", 1))
     (tmp_path / pinned["licences"]).write_text(licences.replace("crelt 1.0.7, MIT", "crelt 1.0.8, ISC"), "utf-8")
-    wrong = script.different(pinned | {"packages": pinned["packages"] | {"style-mod": "^4.1.4"}}, tmp_path)
+    wrong = vendoring.different(pinned | {"packages": pinned["packages"] | {"style-mod": "^4.1.4"}}, tmp_path)
     assert [each.partition(":")[0] for each in wrong] == [pinned["file"], "crelt", "style-mod", "crelt", "style-mod"]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any
@@ -16,6 +15,7 @@ from hwsim.formats import format_quantity
 from hwsim.spec import find
 from hwsim.views.animate.draw import SCENES, render
 from hwsim.views.animate.scene import Scene
+from tests.test_explore_answers import asked
 
 QUEUE = ("d2l-laptop", "d2l/async-loop", {"n": "40"})
 RING = ("d2l-8gpu-nvlink", "d2l/two-nvlink-rings", {"algorithm": "ring"})
@@ -42,14 +42,6 @@ def said(machine: str, workload: str, settings: Mapping[str, str]) -> dict[str, 
     """A question of the page about two files of the library."""
     texts = {kind: find(kind, name).read_text("utf-8") for kind, name in (("machine", machine), ("workload", workload))}
     return {**texts, "set": dict(settings)}
-
-
-def asked(desk: Desk, door: str, question: Mapping[str, Any]) -> dict[str, Any]:
-    """An answer."""
-    status, text = desk.answered(door, question)
-    assert status == 200, text
-    found: dict[str, Any] = json.loads(text)
-    return found
 
 
 @pytest.fixture(scope="module")

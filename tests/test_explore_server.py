@@ -33,7 +33,7 @@ HOST: Final = f"127.0.0.1:{PORT}"
 LONG: Final = {"set": {"times": "1000000"}}  # seconds on any computer
 
 
-class Inline:
+class Inline(Workers):
     """Answers in this process."""
 
     def __init__(self) -> None:
@@ -43,7 +43,7 @@ class Inline:
     def stop(self) -> None: ...
 
     async def ask(self, door: str, said: Mapping[str, Any]) -> bytes:
-        if door not in ("run", "check", "complete", "sliders", "file"):
+        if door not in ("run", "sliders", "file"):
             raise KeyError(door)
         status, text = self.desk.answered(door, said)
         if status != 200:
@@ -208,8 +208,8 @@ def test_a_thousand_hostile_requests_leave_it_answering(app: server.Application)
     paths = [
         "/",
         "/ask/run",
-        "/ask/check",
-        "/ask/complete",
+        "/ask/curve",
+        "/ask/sliders",
         "/ask/../run",
         "/page/app.js",
         "/page/../../etc/passwd",
@@ -224,9 +224,7 @@ def test_a_thousand_hostile_requests_leave_it_answering(app: server.Application)
             headers[dice.choice(names)] = dice.choice(values)
         said = texts() | {
             "file": "machine",
-            "line": 1,
-            "column": 1,
-            dice.choice(["machine", "workload", "set", "file", "line"]): dice.choice(JUNK),
+            dice.choice(["machine", "workload", "set", "file"]): dice.choice(JUNK),
         }
         whole = json.dumps(said).encode()
         body = dice.choice([whole, whole[: dice.randrange(len(whole))], dice.randbytes(300), b""])
@@ -380,7 +378,7 @@ def test_ctrl_c_says_nothing_while_a_run_is_computed(started: Started) -> None:
     state = {key: opened[key] for key in ("machine", "workload", "called")} | LONG
     line = http.client.HTTPConnection("127.0.0.1", started.port, timeout=60)
     line.request("POST", "/ask/run", json.dumps(state), started.headers)
-    assert started.asked("complete", state | {"file": "machine", "line": 1, "column": 1}), "the run has begun"
+    assert started.asked("file", {"kind": "machine", "name": "d2l-laptop"}), "the run has begun"
     started.process.send_signal(signal.SIGINT)
     assert started.process.stdout is not None
     assert started.process.stdout.read() == "open it in a browser of this computer; Ctrl-C ends it\n"
@@ -466,7 +464,7 @@ def test_half_a_request_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"5")]})
         await send({"type": "http.response.body", "body": b"there"})
 
-    line = server.listening()
+    line = socket.create_server(("127.0.0.1", 0))
     running = uvicorn.Server(
         uvicorn.Config(app, http=server.Patient, lifespan="off", log_level="error", ws="none", timeout_keep_alive=1)
     )

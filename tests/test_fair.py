@@ -88,62 +88,6 @@ def test_m_equal_demands_are_one_of_multiplicity_m(case: Case) -> None:
     assert split.solve() == ([merged[one] for one in apart], [bound[one] for one in apart])
 
 
-@CASES
-@given(cases(), st.data())
-def test_the_order_of_demands_and_capacities_changes_nothing(case: Case, data: st.DataObject) -> None:
-    order = data.draw(st.permutations(range(len(case.alone))))
-    names = data.draw(st.permutations(range(len(case.room))))
-    other = Case(
-        [case.alone[one] for one in order],
-        [case.members[one] for one in order],
-        [data.draw(st.permutations([(names[capacity], weight) for capacity, weight in case.weights[one]])) for one in order],
-        {names[capacity]: room for capacity, room in data.draw(st.permutations(list(case.room.items())))},
-    )
-    pace, _ = case.solve()
-    assert other.solve()[0] == [pace[one] for one in order]
-
-
-def max_min(routes: Sequence[Sequence[int]], rates: Mapping[int, Fraction], limits: Sequence[Fraction]) -> list[Fraction]:
-    """The textbook: the link with the smallest fair share freezes its flows; again without them."""
-    left = dict(rates)
-    found: dict[int, Fraction] = {}
-    while len(found) < len(routes):
-        waiting = [flow for flow in range(len(routes)) if flow not in found]
-        shares = {}
-        for link, rate in left.items():
-            crossing = [flow for flow in waiting if link in routes[flow]]
-            if crossing:
-                shares[link] = rate / len(crossing)
-        bottleneck = min(shares.values(), default=None)
-        modest = [flow for flow in waiting if bottleneck is None or limits[flow] <= bottleneck]
-        if modest:
-            frozen = {flow: limits[flow] for flow in modest}
-        else:
-            assert bottleneck is not None
-            tight = {link for link, share in shares.items() if share == bottleneck}
-            frozen = {flow: bottleneck for flow in waiting if tight.intersection(routes[flow])}
-        for flow, given_rate in frozen.items():
-            found[flow] = given_rate
-            for link in routes[flow]:
-                left[link] -= given_rate
-    return [found[flow] for flow in range(len(routes))]
-
-
-@CASES
-@given(st.data())
-def test_plain_flows_share_max_min(data: st.DataObject) -> None:
-    speeds = st.one_of(st.integers(1, 20), st.integers(1, 10**12))
-    rates = {link: Fraction(data.draw(speeds)) for link in range(data.draw(st.integers(1, 6)))}
-    links = st.lists(st.sampled_from(sorted(rates)), min_size=1, max_size=4, unique=True)
-    routes = data.draw(st.lists(links, min_size=1, max_size=10))
-    limits = [Fraction(data.draw(speeds)) for _ in routes]
-    weights = [[(link, (1 << WEIGHT_BITS) // int(rates[link])) for link in route] for route in routes]
-    alone = [int(limit) << LEVEL_BITS for limit in limits]
-    pace, _ = fill(alone, [1] * len(routes), weights, dict.fromkeys(rates, FULL))
-    for got, expected in zip(pace, max_min(routes, rates, limits), strict=True):
-        assert abs(Fraction(got, 1 << LEVEL_BITS) - expected) <= expected / 2**50
-
-
 BANDWIDTH = 1e9  # shares are bytes, or time x bandwidth: a unit of pace is then far below a fs
 
 spans = st.one_of(st.integers(1, 8).map(lambda count: count / 8), st.floats(1e-6, 10.0))

@@ -151,13 +151,6 @@ def test_thousands_of_ops_on_pools_that_all_end_at_once(servers: int) -> None:
     assert plain(found) == plain(python(tied))
 
 
-def test_ops_that_never_end_are_the_same_ones() -> None:
-    circle = graph_of(make_block([-1] * 4, time=[1, 2, 3, 4], edges=[(0, 1, 0), (1, 2, 0), (2, 1, 0), (2, 3, 0)]))
-    found = present(compiled(circle))
-    assert found.end.tolist() == python(circle).end.tolist() == [1, -1, -1, -1]
-    assert found.start.tolist() == python(circle).start.tolist()
-
-
 # ---------------------------------------------------------------- words
 
 

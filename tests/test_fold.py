@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,17 @@ from hypothesis import strategies as st
 
 import hwsim
 from hwsim.api import Run, prepare
+from hwsim.communication.algorithms import Algorithm
+from hwsim.communication.algorithms.halving_doubling import HalvingDoubling
+from hwsim.communication.algorithms.hierarchical import Hierarchical
+from hwsim.communication.algorithms.ring import Ring
+from hwsim.communication.plan import Group, Operation
+from hwsim.communication.rounds import Round
+from hwsim.communication.steps import ExplicitSend, _Order, explicit
 from hwsim.demand import Cost
 from hwsim.graph.fold import Fold, quotient
 from hwsim.results.differences import differences
+from hwsim.spec import SpecError
 from tests import command
 from tests.present import present
 
@@ -245,6 +254,20 @@ def test_reports_of_a_folded_run_count_all_ranks() -> None:
     json.dumps(one)
 
 
+# ---- step by step
+
+
+@pytest.mark.parametrize("algorithm", ["ring", "halving-doubling", "hierarchical"])
+def test_a_collective_send_by_send_is_folded_to_one_send_of_each_class(algorithm: str) -> None:
+    send = {"allreduce": {"among": "node*.gpu*", "bytes": "10 MB", "algorithm": algorithm, "steps": "explicit"}}
+    alone = {"hwsim": "workload/1", "program": [send]}
+    for workload in (alone, program(send, each="node*.gpu*")):
+        folded, whole = both(cluster(8, 4), workload)
+        assert not list(differences(folded.timeline, whole.timeline))
+        assert folded.ops.total == whole.ops.total
+        assert 4 * len(folded.timeline) <= len(whole.timeline)
+
+
 STAR = """\
 hwsim: machine/1
 class: ideal
@@ -258,6 +281,18 @@ links: [{{name: ports, between: [switch, gpu*], kind: direct, bandwidth: 12.5 GB
 """
 
 
+def test_two_million_sends_are_as_quick_as_two_thousand() -> None:
+    star = STAR.format(ranks=1024)
+    send = {"allreduce": {"among": "gpu*", "bytes": "100 MB", "algorithm": "ring", "steps": "explicit"}}
+    run = hwsim.simulate(star, {"hwsim": "workload/1", "program": [send]})
+    assert run.timeline.makespan_fs == 2046 * 9_812_500_000  # 1024 ranks, 2 us and 97,656.25 bytes a step
+    assert run.to_json()["op_count"] == 2046 * 1024 + 1
+    assert len(run.timeline) < 2100
+    refused = "2,095,104 sends one by one take about 3.14 GB of memory; the limit is 2,000,000"
+    with pytest.raises(SpecError, match=refused):
+        hwsim.simulate(star, {"hwsim": "workload/1", "program": [{"repeat": {"times": 2, "do": [send]}}]}, fold="never")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("algorithm", "ranks"),
@@ -268,6 +303,44 @@ def test_a_thousand_ranks_folded_are_a_thousand_ranks(algorithm: str, ranks: int
     for workload in ({"hwsim": "workload/1", "program": [steady]}, program(STEP[0], steady)):
         folded, whole = both(STAR.format(ranks=ranks), workload)
         assert not list(differences(folded.timeline, whole.timeline))
+
+
+@pytest.mark.parametrize("operation", ["all-reduce", "reduce-scatter", "all-gather"])
+@pytest.mark.parametrize("algorithm", [Ring(), Ring(both=True), HalvingDoubling(), Hierarchical()])
+@pytest.mark.parametrize("group", [Group(2), Group(5), Group(8), Group(6, (3, 3)), Group(12, (4, 4, 4))])
+@pytest.mark.parametrize("pieces", [1, 3])
+def test_sends_of_steps_that_repeat_wait_for_what_those_of_the_plan_wait_for(
+    algorithm: Algorithm, operation: Operation, group: Group, pieces: int
+) -> None:
+    rounds = present(algorithm.repeated_steps(operation, group))
+    plan = sorted(enumerate(explicit(algorithm.plan(operation, group), 1e6, pieces=pieces)), key=way)
+    other = sorted(enumerate(unrolled(rounds, 1e6, pieces)), key=way)
+    number = {one: two for (one, _), (two, _) in zip(plan, other, strict=True)}
+    before, mine = behind(plan), behind(other)
+    for (one, send), (two, found) in zip(plan, other, strict=True):
+        assert (send.step, send.source, send.target, send.reduce) == (found.step, found.source, found.target, found.reduce)
+        assert send.size == pytest.approx(found.size)
+        assert {number[each] for each in before[one]} == mine[two]
+
+
+def unrolled(rounds: Sequence[Round], size: float, pieces: int) -> Iterator[ExplicitSend]:
+    order = _Order(pieces)
+    for step, stage in enumerate(each for each in rounds for _ in range(each.times)):
+        for source, target, share in stage.pairs:
+            yield from order.message(step, source, target, share * size, stage.reduce)
+        order.end_step()
+
+
+def way(row: tuple[int, ExplicitSend]) -> tuple[int, int, int, int]:
+    return row[1].step, row[1].source, row[1].target, row[0]
+
+
+def behind(rows: list[tuple[int, ExplicitSend]]) -> dict[int, set[int]]:
+    """All that each send waits for, directly or not."""
+    found: dict[int, set[int]] = {}
+    for one, send in sorted(rows):
+        found[one] = set().union(*({each, *found[each]} for each in send.after))
+    return found
 
 
 # ---- the command line, files

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import hwsim
-from hwsim.costs import Energy, energy_of
+from hwsim.costs.energy import Energy, energy_of
 from hwsim.studies.measures import NoSuchNumber, measure, number
 from tests.test_fold import Spec, cases
 from tests.test_fold import cluster as nodes_of

@@ -10,10 +10,9 @@ import pytest
 
 import hwsim
 from hwsim.results.differences import differences, replicas_differ
-from hwsim.spec import find, library_root, names
+from hwsim.spec import find, names
 from hwsim.workload.lower import Folding
 
-ROOT = library_root()
 MACHINE = re.compile(r"expect:\s*(?:\{|\n\s+)machine:\s*([\w./-]+)")
 PAIRS = [
     (said.group(1), name) for name in names("workload") if (said := MACHINE.search(Path(find("workload", name)).read_text()))

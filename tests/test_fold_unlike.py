@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 import hwsim
-from hwsim.costs import energy_of
+from hwsim.costs.energy import energy_of
 from hwsim.results.choices import choices
 from hwsim.results.differences import replicas_differ
 from hwsim.views.summary.say import summary

@@ -5,13 +5,10 @@ HWSIM_FUZZ is the number of damaged files (10000 for a thorough run); a fifth as
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import math
 import os
 import random
-import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,22 +18,12 @@ import hwsim
 from hwsim.api import ExpectationFailed, Run
 from hwsim.engine import Deadlock
 from hwsim.spec import SpecError
+from tests.fuzz.damage import torn
 from tests.random_pairs import random_pair
 
 COUNT = int(os.environ.get("HWSIM_FUZZ", "150"))
 ROOT = Path(__file__).resolve().parent.parent
 VERDICTS = (SpecError, Deadlock, ExpectationFailed)
-
-
-def _damage() -> Callable[[bytes, random.Random], bytes]:
-    spec = importlib.util.spec_from_file_location("fuzz_yaml", ROOT / "tests" / "test_fuzz_yaml.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["fuzz_yaml"] = module
-    spec.loader.exec_module(module)
-    damage: Callable[[bytes, random.Random], bytes] = module.damage
-    return damage
 
 
 def assert_sane(run: Run) -> None:
@@ -49,7 +36,6 @@ def assert_sane(run: Run) -> None:
 
 @pytest.mark.parametrize("part", range(4))
 def test_damaged_files_end_in_a_result_or_in_words(part: int, tmp_path: Path) -> None:
-    damage = _damage()
     dice = random.Random(20_000 + part)
     machines = sorted((ROOT / "machines").glob("*.yaml"))
     workloads = sorted((ROOT / "workloads").rglob("*.yaml"))
@@ -58,7 +44,7 @@ def test_damaged_files_end_in_a_result_or_in_words(part: int, tmp_path: Path) ->
         at_machine = dice.random() < 0.4
         victim = machine if at_machine else workload
         path = tmp_path / f"{number}.yaml"
-        path.write_bytes(_small(damage(victim.read_bytes(), dice)))
+        path.write_bytes(_small(torn(victim.read_bytes(), dice)))
         pair = (path, workload) if at_machine else (machine, path)
         try:
             assert_sane(hwsim.simulate(*pair))

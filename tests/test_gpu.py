@@ -252,19 +252,3 @@ def test_a_part_multiplies_in_every_format_it_has(name: str) -> None:
         product = Product(8192, 8192, 8192)
         reached = work(product, dtype).flop / alone(gpu, product, dtype) / peak
         assert 0.3 < reached <= 1.0
-
-
-@pytest.mark.parametrize("name", ["t4", "v100-sxm2-16gb"])
-def test_narrower_formats_are_faster_and_odd_shapes_slower(name: str) -> None:
-    gpu = library(name)
-    even, odd = Product(4096, 4096, 4096), Product(4096, 4095, 4095)
-    times = [alone(gpu, even, dtype) for dtype in ("int4", "int8", "fp16", "fp32") if dtype in gpu.flop]
-    if name == "t4":
-        assert times == sorted(times)
-    assert alone(gpu, odd, "fp16") > 1.5 * alone(gpu, even, "fp16")
-    assert alone(gpu, odd, "fp32") == pytest.approx(alone(gpu, even, "fp32"), rel=0.05)
-
-
-def test_parts_without_tiles_keep_their_numbers() -> None:
-    gpu = library("d2l-gpu-2gb")
-    assert alone(gpu, Product(2000, 2000, 2000), "fp32") == pytest.approx(16e9 / 965.6e9)

@@ -38,6 +38,7 @@ CASES: Final[list[tuple[str, str, str, Sizes, dict[str, Any]]]] = [
     ("scale/rail-fat-tree", "scale/allreduce", "let.nodes", (16, 32, 64), {"let.per_leaf": 2, "algorithm": "hierarchical"}),
     ("scale/rail-fat-tree", "scale/allreduce", "let.pods", (2, 4, 8), {"let.nodes": 32, "algorithm": "hierarchical"}),
     ("scale/rail-fat-tree", "scale/allreduce", "let.nodes", (16, 32, 64), {"algorithm": "auto"}),  # up to 64 GPUs otherwise
+    ("scale/star", "scale/allreduce", "let.ranks", (16, 32, 64), {"steps": "explicit", "fold": "always"}),
     ("scale/star", "scale/mlp-dp", "let.ranks", (64, 128, 256), {}),
     ("scale/star", "scale/tp8-dp", "let.ranks", (64, 128, 256), {}),
     ("dgx-h100", "serving/chat", "requests", (50, 100, 200), {}),

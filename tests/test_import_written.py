@@ -85,25 +85,11 @@ def test_the_time_before_the_first_event_is_no_what_if(tmp_path: Path) -> None:
     assert not [change for change in changes if change.startswith("start")]
 
 
-@pytest.mark.parametrize("tool", ["kineto", "chakra"])
-def test_an_export_leaves_no_file_of_another_one_beside_its_own(tmp_path: Path, tool: str) -> None:
-    out, step = tmp_path / "out", tmp_path / "step.yaml"
-    busy, reduce = "busy: {device: $self, time: 2 ms, writes: g}", "allreduce: {among: gpu*, bytes: 16 MB, updates: g}"
-    step.write_text(f"hwsim: workload/1\nprogram: {{each: gpu*, do: [{{{busy}}}, {{{reduce}}}]}}\n")
-    small, large = (("export", tool, machine, step, "-o", out, "--no-fold") for machine in ("d2l-4gpu-pcie", "d2l-8gpu-nvlink"))
-    hwsim(*large)
-    hwsim(*large)  # the same files are written over
-    before = {each.name: each.read_bytes() for each in out.iterdir()}
-    again = hwsim(*small, code=2)
-    assert "of another export" in again.stderr
-    assert before.items() <= {each.name: each.read_bytes() for each in out.iterdir()}.items()
-
-
 def test_an_export_writes_over_no_profile(tmp_path: Path) -> None:
     for file in PROFILE.glob("*.json.gz"):
         (tmp_path / file.name).write_bytes(file.read_bytes())
     refused = hwsim("export", "kineto", "d2l-gpu-workstation", "d2l/data-loading", "-o", tmp_path, code=2)
-    assert "is there, and no file of hwsim export" in refused.stderr
+    assert "there is something in" in refused.stderr
 
 
 @pytest.mark.parametrize("command", [["sweep", "--vary", "machine.gpu.count=1,2"], ["sensitivity"]])

@@ -73,7 +73,7 @@ def test_requests_alike_that_come_together_are_a_batch_of_the_estimate() -> None
 
 def test_a_prompt_in_chunks_takes_longer_than_whole_and_reads_as_much() -> None:
     whole = served(model="llama-3-8b", prompt=4096, output=1, requests=1)
-    cut = served(model="llama-3-8b", prompt=4096, output=1, requests=1, chunk=512)
+    cut = served(model="llama-3-8b", prompt=4096, output=1, requests=1, server={"budget": 512, **FREE})
     assert cut.iterations == 8
     assert whole.latency.mean < cut.latency.mean < 1.5 * whole.latency.mean
 
@@ -98,7 +98,7 @@ def test_below_capacity_as_many_leave_as_come_and_above_it_as_many_as_can() -> N
 def test_the_cache_holds_what_is_left_of_the_memory_in_blocks() -> None:
     model = load_transformer("llama-3-8b")
     size = present(cluster().gpu.memory.size)
-    found = served(model="llama-3-8b", requests=1, memory="80 %", block=32)
+    found = served(model="llama-3-8b", requests=1, memory="80 %", server={"block": 32})
     keys = ServerKeys(memory=Room(part=0.8)).over(load_framework("vllm").server.over(PLAIN).on(size, "hopper"))
     memory, tokens = cache_room(model, 1, size, "bf16", keys)
     assert tokens is not None
@@ -126,7 +126,8 @@ def test_more_copies_are_never_worse_on_the_same_requests() -> None:
     means = []
     for copies in (1, 2, 4, 8):
         found = served(device="gpu*", parallel={"dp": copies}, prompt={"uniform": [390, 400]}, output={"uniform": [1, 40]},
-                       requests=250, batch=8, prefill=1, arrivals={"poisson": "3000 1/s"})  # fmt: skip
+                       requests=250, batch=8, arrivals={"poisson": "3000 1/s"},
+                       server={"prompts": "before", "chunked": False, "budget": 1, **FREE})  # fmt: skip
         means.append(found.latency.mean)
     assert means == sorted(means, reverse=True)
     assert means[0] > 1.5 * means[-1]

@@ -58,7 +58,7 @@ def refused(**keys: Any) -> str:
 
 def test_weights_and_buffers_have_a_part_of_the_memory_and_the_cache_the_rest_of_it() -> None:
     part = (WEIGHTS + BUFFERS + 1000.5 * TOKEN) / SIZE
-    plan = planned(memory=part, block=1)
+    plan = planned(memory=part, server={"block": 1})
     assert (plan.memory.weights, plan.memory.buffers, plan.token_bytes, plan.tokens) == (WEIGHTS, BUFFERS, TOKEN, 1000)
     said = refused(memory=(WEIGHTS + BUFFERS - 2e9) / SIZE)
     assert "does not fit by 2 GB on gpu0: 16.1 GB of weights, 5.03 GB of buffers, in 22." in said
@@ -74,8 +74,8 @@ def test_a_draft_has_its_weights_and_a_part_of_every_token_beside_the_model() ->
     assert plan.memory.weights == WEIGHTS + draft
     assert plan.tokens == (plain.tokens * TOKEN - draft) // (TOKEN + kept)
     itself = guesses | {"draft": "llama-3-8b"}  # all but a token has room: too little by a byte, or by what is lacking
-    assert "does not fit by 1 B" in refused(speculate=itself, memory=(2 * WEIGHTS + BUFFERS + TOKEN) / SIZE, block=1)
-    assert planned(speculate=itself, memory=(2 * WEIGHTS + BUFFERS + 61.5 * TOKEN) / SIZE, block=1).tokens == 30
+    assert "does not fit by 1 B" in refused(speculate=itself, memory=(2 * WEIGHTS + BUFFERS + TOKEN) / SIZE, server={"block": 1})
+    assert planned(speculate=itself, memory=(2 * WEIGHTS + BUFFERS + 61.5 * TOKEN) / SIZE, server={"block": 1}).tokens == 30
     assert "does not fit by 16.1 GB" in refused(speculate=itself, memory=(WEIGHTS + BUFFERS + TOKEN) / SIZE)
 
 
@@ -194,6 +194,7 @@ def test_what_is_drawn_too_long_only_now_and_then_is_cut_and_counted() -> None:
     [said] = [warning for warning in run.warnings if "were cut" in warning.text]
     assert said.text.endswith("of 40 requests were cut to the 8,192 tokens that the model reads")
     assert "were cut to the 8,192 tokens" in " ".join(summary(run).split())
+    assert max(row.prompt_tokens + row.output_tokens for row in run.serving[0].rows) == 8192
 
 
 def test_a_line_of_a_trace_beyond_the_model_is_a_mistake_with_its_number(tmp_path: Path) -> None:
@@ -219,11 +220,11 @@ def test_an_estimate_of_a_prompt_beyond_the_model_says_so() -> None:
 def test_chunks_of_a_static_batch_are_a_mistake_where_they_stand(tmp_path: Path) -> None:
     path = tmp_path / "static.yaml"
     path.write_text(
-        "hwsim: workload/1\ninfer:\n  model: llama-3-8b\n  batching: static\n  chunk: 512\n",
+        "hwsim: workload/1\ninfer:\n  model: llama-3-8b\n  batching: static\n  speculate: {tokens: 2, acceptance: 70 %}\n",
         encoding="utf-8",
     )
     found = mistake_of(path)
-    assert found.message == "a static batch passes whole: `chunk` is of continuous batching"
+    assert found.message == "a static batch writes a token of each answer at a time: `speculate` is of continuous batching"
     assert (found.place.line, found.place.column) == (5, 3)
 
 

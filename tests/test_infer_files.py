@@ -25,8 +25,6 @@ from tests.test_infer import FREE, SMALL, node, served
     [
         ({"model": "llama-3-70b"}, r"llama-3-70b does not fit by 70.1 GB on gpu0: 141 GB of weights, 5\.94 GB of buffers"),
         ({"model": "llama-3-8b", "parallel": {"tp": 5}, "device": "gpu0..4"}, "tp 5 does not divide 32 heads"),
-        ({"parallel": {"tp": 4, "dp": 3}, "device": "gpu*"}, "tp 4 x dp 3 = 12 GPUs, but there are 8"),
-        ({"parallel": {"tp": 4}, "device": "gpu0..5"}, "6 GPUs do not make groups of 4"),
         ({"model": "llama-3-8b", "memory": "25 %", "prompt": 4000},
          r"a request of 4,000 \+ 128 tokens does not fit into the KV cache of \d,\d\d\d"),
         ({"prompt": 9000}, "9,000 \\+ 128 tokens are more than the 8,192 that the model reads"),
@@ -78,14 +76,6 @@ def test_a_line_that_is_no_request_is_named(tmp_path: Path, line: str) -> None:
     )
     with pytest.raises(SpecError, match=r"line 3 of the trace 'asked.csv' is no request"):
         simulate("dgx-h100", tmp_path / "chat.yaml")
-
-
-def test_what_is_drawn_too_long_is_cut_and_said() -> None:
-    infer = {"model": SMALL, "device": "gpu0", "requests": 20, "prompt": {"lognormal": {"median": 6000}}, "output": 4}
-    run = simulate("dgx-h100", {"hwsim": "workload/1", "infer": infer})
-    [found] = run.serving
-    assert max(row.prompt_tokens + row.output_tokens for row in found.rows) == 8192
-    assert any("were cut to the 8,192 tokens" in warning.text for warning in run.warnings)
 
 
 # ---- beside others ----
@@ -159,13 +149,6 @@ def test_summary_json_and_figure_tell_of_the_service(tmp_path: Path) -> None:
     assert service["course"][-1]["running"] == 0
     refused = hwsim("simulate", "d2l-4gpu-pcie", "d2l/allreduce-160mb", "--plot", "serving", tmp_path / "a.svg", code=2)
     assert "no service" in refused.output
-
-
-def test_a_run_is_explained_and_simulated_again(tmp_path: Path) -> None:
-    file = tmp_path / "chat.yaml"
-    file.write_text("hwsim: workload/1\ninfer: {model: llama-3-8b, device: gpu0, requests: 4, output: 5}\n", encoding="utf-8")
-    told = hwsim("explain", "dgx-h100", file)
-    assert "kernels of tokens on gpu0 (memory)" in told.output
 
 
 # ---- other models ----

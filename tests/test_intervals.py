@@ -15,7 +15,7 @@ from hwsim.engine.ends import by_runs
 from hwsim.origins import CASES, Case, Doubt
 from hwsim.results.doubts import Weight, Weights, weights_of
 from hwsim.results.errors import Table, table
-from hwsim.results.interval import Interval, Part, interval
+from hwsim.results.interval import Interval, interval
 from hwsim.results.ratio import LEAST, ratio
 from hwsim.views.interval.say import errors_of, rows
 from tests import command
@@ -203,13 +203,6 @@ def test_a_sweep_tells_what_can_be_told(tmp_path: Path) -> None:
 def test_an_interval_can_be_left_out() -> None:
     assert "interval" in command.hwsim("simulate", "dgx-a100", "resnet50-dp").output
     assert "interval" not in command.hwsim("simulate", "dgx-a100", "resnet50-dp", "--no-interval").output
-
-
-def test_a_part_says_what_would_be_left() -> None:
-    part = Part("a", "nccl/large", "known", 1.0, 0.1, 0.0, 2.0)
-    found = Interval(1.0, 0.2, 0.2, 90, "composed", "known", 1, 1, 0.0, 0.0, (part,))
-    assert found.without(part) == 0.0
-    assert found.share(part) == 1.0
 
 
 def test_the_table_is_complete() -> None:

@@ -40,7 +40,6 @@ COPIES = {
         ],
     },
 }
-LOOP = {"hwsim": "workload/1", "program": [{"repeat": {"times": 100, "do": [{"busy": {"device": "cpu", "time": "1 ms"}}]}}]}
 
 
 @pytest.fixture
@@ -51,10 +50,6 @@ def run() -> api.Run:
 def found(run: api.Run, **wrong: Any) -> str:
     """What is said of a run with something wrong."""
     return "; ".join(checks.breaches(replace(run, **wrong)))
-
-
-def test_a_right_run_keeps_all_laws(run: api.Run) -> None:
-    assert found(run) == ""
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import pytest
 
+from tests.loading import script
 from tests.test_docs import ROOT
-from tests.test_house import script
 
 FOLDER: Final = ROOT / "docs" / "labs"
 PARTS: Final = ("Your prediction", "Run", "Picture", "Arithmetic", "Vary", "Exercises")

@@ -9,8 +9,9 @@ import pytest
 
 from hwsim import api
 from hwsim.communication import timing
-from hwsim.costs import load_prices, power_of, price_of
-from hwsim.costs.prices import Prices
+from hwsim.costs.power import power_of
+from hwsim.costs.prices import Prices, load_prices
+from hwsim.costs.pricing import price_of
 from hwsim.devices.gpu_doubts import case
 from hwsim.devices.offers import WAYS, Price
 from hwsim.machine import Machine
@@ -184,8 +185,8 @@ def test_an_hour_of_a_machine_is_that_of_its_gpus() -> None:
 
 def test_a_cluster_is_priced_with_its_switches_and_cables() -> None:
     priced = price_of(cluster("{nodes: 4}"))
-    assert priced.missing == ()
-    bought = {item.name: item.count for item in priced.of_way("purchase")}
+    assert priced["purchase"].missing == ()
+    bought = {item.name: item.count for item in priced["purchase"].all_items}
     assert bought["dgx-h100"] == 4
     assert bought["quantum-2-ndr"] == 8 + 1
     assert bought["cable"] == 2 * (4 * 8 + 8 * 4)
@@ -193,7 +194,7 @@ def test_a_cluster_is_priced_with_its_switches_and_cables() -> None:
 
 def test_a_wire_inside_a_computer_is_no_cable_of_a_network() -> None:
     for name in ("desktop", "gaudi3-8", "gb200-nvl72"):
-        assert "cable" not in {item.name for item in price_of(load(name)).items}
+        assert "cable" not in {item.name for item in price_of(load(name))["purchase"].items}
 
 
 def test_sites_have_a_grid_a_date_and_a_source() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hwsim.costs import Amount
+from hwsim.costs.amount import Amount
 from hwsim.planning import plan, read_question
 from hwsim.planning.choosing import frontier
 from hwsim.planning.options import Option

@@ -7,14 +7,11 @@ from pathlib import Path
 import pytest
 
 from hwsim import api
-from hwsim.costs import (
-    Prices,
-    cost_of,
-    energy_at,
-    load_prices,
-    price_of,
-)
+from hwsim.costs.cost import cost_of
+from hwsim.costs.energy import energy_at
 from hwsim.costs.listed import is_as_listed
+from hwsim.costs.prices import Prices, load_prices
+from hwsim.costs.pricing import price_of
 from hwsim.spec import SpecError
 from tests.command import hwsim
 from tests.test_costs import MACHINE, PRICES
@@ -24,9 +21,9 @@ from tests.test_train_checks import CLUSTER
 def test_a_part_without_a_price_is_named_never_0() -> None:
     machine = api.load_machine(MACHINE)
     priced = price_of(machine, load_prices(PRICES.replace("cpu: 2000 USD", "")))
-    assert priced.purchase.value == 20000
-    assert priced.missing == ("cpu",)
-    cost = cost_of(priced, 3600.0, energy_at(machine, 3600.0, {}), load_prices(PRICES))
+    assert priced["purchase"].amount.value == 20000
+    assert priced["purchase"].missing == ("cpu",)
+    cost = cost_of(priced["purchase"], 3600.0, energy_at(machine, 3600.0, {}), load_prices(PRICES))
     assert cost.total is None
     assert "cpu" in cost.missing
     assert cost.known.value > 0
@@ -37,7 +34,7 @@ def test_a_user_s_list_comes_before_the_file_and_the_file_before_the_library() -
 
     def price(text: str) -> list[float]:
         priced = price_of(machine, load_prices(text))
-        found = {each.way: each.amount.value for each in priced.items if each.name == "a100-sxm-40gb"}
+        found = {way: one.amount.value for way, each in priced.items() for one in each.items if one.name == "a100-sxm-40gb"}
         return [found["purchase"], found["on_demand"] * 3600]
 
     assert price(PRICES) == pytest.approx([20000, 4])
@@ -49,10 +46,10 @@ def test_the_price_of_a_whole_machine_is_not_the_sum_of_its_parts() -> None:
     listed = PRICES + "machines: {dgx-h100: {purchase: {value: 250000 USD, mark: quote}}}\n"
     prices = load_prices(listed)
     whole = price_of(api.load_machine("dgx-h100"), prices)
-    assert [(each.name, each.amount.value) for each in whole.of_way("purchase")] == [("dgx-h100", 250000)]
+    assert [(each.name, each.amount.value) for each in whole["purchase"].all_items] == [("dgx-h100", 250000)]
     cluster = price_of(api.load_machine(CLUSTER), prices)
-    assert {each.name: each.amount.value for each in cluster.of_way("purchase")} == {"dgx-h100": 500000, "cable": 3200}
-    assert cluster.missing == ("leaf",)
+    assert {each.name: each.amount.value for each in cluster["purchase"].all_items} == {"dgx-h100": 500000, "cable": 3200}
+    assert cluster["purchase"].missing == ("leaf",)
 
 
 def test_a_machine_with_other_parts_has_not_the_price_of_its_name() -> None:
@@ -60,8 +57,8 @@ def test_a_machine_with_other_parts_has_not_the_price_of_its_name() -> None:
     other = same + "parts: {cpu: {kind: cpu, use: epyc-7742}}\n"
     assert is_as_listed(api.load_machine(same).layout)
     assert not is_as_listed(api.load_machine(other).layout)
-    assert [each.name for each in price_of(api.load_machine(same)).of_way("purchase")] == ["dgx-h100"]
-    assert "dgx-h100" not in [each.name for each in price_of(api.load_machine(other)).items]
+    assert [each.name for each in price_of(api.load_machine(same))["purchase"].all_items] == ["dgx-h100"]
+    assert "dgx-h100" not in [each.name for each in price_of(api.load_machine(other))["purchase"].items]
 
 
 def test_a_node_with_other_network_cards_costs_what_they_cost_more() -> None:
@@ -69,30 +66,30 @@ def test_a_node_with_other_network_cards_costs_what_they_cost_more() -> None:
         price_of(api.load_machine("hwsim: machine/1\nuse: dgx-h100\n" + parts))
         for parts in ("", "parts: {nic: {use: connectx-8-xdr800}}\n")
     )
-    assert not other.missing
-    assert other.purchase.value - node.purchase.value == pytest.approx(8 * (2500 - 1700))
-    assert other.purchase.high > node.purchase.high
-    assert [each.name for each in other.of_way("purchase")] == ["dgx-h100", "connectx-8-xdr800 in place of connectx-7-ndr400"]
+    assert not other["purchase"].missing
+    assert other["purchase"].amount.value - node["purchase"].amount.value == pytest.approx(8 * (2500 - 1700))
+    assert other["purchase"].amount.high > node["purchase"].amount.high
+    assert [each.name for each in other["purchase"].all_items] == ["dgx-h100", "connectx-8-xdr800 in place of connectx-7-ndr400"]
 
 
 def test_cables_of_a_faster_network_cost_more() -> None:
     faster = CLUSTER.replace("ndr400", "xdr800")
     for text, name in ((CLUSTER, "cable"), (faster, "cable-800")):
-        items = {each.name: each.amount for each in price_of(api.load_machine(text)).of_way("purchase")}
+        items = {each.name: each.amount for each in price_of(api.load_machine(text))["purchase"].all_items}
         assert {"cable", "cable-800"} & items.keys() == {name}
         assert items[name].high / items[name].low > 2
         own = price_of(api.load_machine(text), load_prices(PRICES))
-        assert [each.amount.value / each.count for each in own.of_way("purchase") if each.name == name] == [100]
+        assert [each.amount.value / each.count for each in own["purchase"].all_items if each.name == name] == [100]
 
 
 def test_of_several_offers_the_middle_one_decides_with_the_range_of_all() -> None:
     offers = "{value: 3 USD/h, provider: a}, {value: 9 USD/h, provider: b, date: 2026-01}, {value: 10 USD/h, provider: c}"
     text = PRICES.replace("cpu: 2000 USD", f"gpu: {{on_demand: [{offers}]}}")
     machine = api.load_machine(MACHINE)
-    (item,) = price_of(machine, load_prices(text)).of_way("on_demand")
+    (item,) = price_of(machine, load_prices(text))["on_demand"].all_items
     assert (item.provider, item.date, item.offers) == ("b", "2026-01", 3)
     assert [each * 3600 / 2 for each in (item.amount.low, item.amount.value, item.amount.high)] == pytest.approx([3, 9, 10])
-    (alone,) = price_of(machine, load_prices(text, provider="c")).of_way("on_demand")
+    (alone,) = price_of(machine, load_prices(text, provider="c"))["on_demand"].all_items
     assert alone.provider == "c"
     assert alone.amount.value * 3600 / 2 == pytest.approx(10)
 
@@ -100,18 +97,18 @@ def test_of_several_offers_the_middle_one_decides_with_the_range_of_all() -> Non
 def test_prices_of_bytes_are_for_what_a_part_holds() -> None:
     text = "hwsim: machine/1\nparts:\n  disk: {kind: disk, count: 3, read: 100 MB/s, size: 16 TB}\n"
     priced = price_of(api.load_machine(text), load_prices("hwsim: prices/1\nparts: {disk: {purchase: 0.015 USD/GB}}\n"))
-    assert priced.purchase.value == pytest.approx(3 * 240)
+    assert priced["purchase"].amount.value == pytest.approx(3 * 240)
     none = price_of(
         api.load_machine(text.replace(", size: 16 TB", "")), load_prices("hwsim: prices/1\nparts: {disk: 0.015 USD/GB}\n")
     )
-    assert none.missing == ("disk*",)
+    assert none["purchase"].missing == ("disk*",)
 
 
 def test_a_rent_of_gpus_has_the_node_in_it() -> None:
-    cost = cost_of(price_of(api.load_machine(MACHINE)), 7200.0, rent="on_demand")
+    cost = cost_of(price_of(api.load_machine(MACHINE))["on_demand"], 7200.0)
     assert cost.total.value == pytest.approx(8.0)
     bare = price_of(api.load_machine(MACHINE.replace(", on_demand: 2 USD/h", "")), Prices())
-    assert set(bare.lacking("on_demand")) == {"cpu", "gpu*"}
+    assert set(bare["on_demand"].missing) == {"cpu", "gpu*"}
 
 
 @pytest.mark.parametrize(
@@ -127,16 +124,17 @@ def test_a_rent_of_gpus_has_the_node_in_it() -> None:
 def test_a_mark_is_a_range(mark: str, low: float, high: float) -> None:
     marked = f"{{value: 1000 USD, {mark}}}" if mark else "1000 USD"
     priced = price_of(api.load_machine(MACHINE), load_prices(f"hwsim: prices/1\nparts: {{cpu: {marked}}}\n"))
-    item = next(each for each in priced.of_way("purchase") if each.name == "cpu")
+    item = next(each for each in priced["purchase"].all_items if each.name == "cpu")
     assert [item.amount.low, item.amount.high] == pytest.approx([1000 * low, 1000 * high])
 
 
 def test_old_prices_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1795500000")  # 2026-11-23
     text = PRICES.replace("cpu: 2000 USD", "cpu: {purchase: {value: 2000 USD, date: 2023-11, provider: somebody}}")
-    cost = cost_of(price_of(api.load_machine(MACHINE), load_prices(text)), 1.0)
+    cost = cost_of(price_of(api.load_machine(MACHINE), load_prices(text))["purchase"], 1.0)
     assert "cpu: somebody, 2023-11; 36 months old" in cost.said
-    assert not any("old" in each for each in cost_of(price_of(api.load_machine(MACHINE), load_prices(PRICES)), 1.0).said)
+    young = cost_of(price_of(api.load_machine(MACHINE), load_prices(PRICES))["purchase"], 1.0)
+    assert not any("old" in each for each in young.said)
 
 
 @pytest.mark.parametrize(
@@ -184,9 +182,9 @@ def test_power_that_contradicts_itself(tmp_path: Path, power: str, place: str, s
 
 
 def test_a_machine_of_one_provider_at_the_prices_of_another_says_so_and_terms_are_told() -> None:
-    rented = price_of(api.load_machine("p5e.48xlarge")).of_way("on_demand")
+    rented = price_of(api.load_machine("p5e.48xlarge"))["on_demand"].all_items
     assert any("p5e.48xlarge is of AWS" in item.name for item in rented)
-    assert "is of" not in price_of(api.load_machine("g6e.48xlarge")).of_way("on_demand")[0].name
-    assert "for terms of 24 h" in str(price_of(api.load_machine("p5e.48xlarge")).of_way("reserved")[0])
+    assert "is of" not in price_of(api.load_machine("g6e.48xlarge"))["on_demand"].all_items[0].name
+    assert "for terms of 24 h" in str(price_of(api.load_machine("p5e.48xlarge"))["reserved"].all_items[0])
     with pytest.raises(SpecError, match="one of AWS, Azure"):
         load_prices(provider="Amazon")

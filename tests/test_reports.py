@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hwsim.views.summary.each import MOST, each_op
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -33,7 +34,6 @@ from hwsim.views.summary import document as as_json
 from hwsim.views.summary import html
 from hwsim.views.summary import say as summary
 from hwsim.views.summary.capacities import capacities
-from hwsim.views.summary.each import MOST, each_op
 from hwsim.views.trace import write as trace
 
 

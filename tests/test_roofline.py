@@ -167,7 +167,7 @@ def test_labels_beside_the_ceilings_do_not_overlap() -> None:
     (one,) = rooflines(api.load_machine("dgx-a100"), device="gpu0")
     _, beside = draw._panel(axes, one)
     figure.draw_without_rendering()
-    push_apart(axes, beside, draw.APART)
+    push_apart(axes, beside)
     figure.draw_without_rendering()
     boxes = sorted((label.get_window_extent() for label in beside), key=lambda box: box.y0)
     assert all(low.y1 <= high.y0 + 0.5 for low, high in pairwise(boxes))

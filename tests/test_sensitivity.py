@@ -44,6 +44,17 @@ def test_every_bar_holds_the_answer_and_numbers_without_effect_have_none(weights
         assert [bar.name for bar in bars if bar.swing > 1e-9] == lone
 
 
+def test_a_part_that_moves_nothing_costs_two_runs() -> None:
+    called: list[int] = []
+
+    def evaluate(group: Sequence[Term], end: End) -> float:
+        called.append(len(group))
+        return 1.0
+
+    assert tornado(1.0, terms(*(f"nic.{n}" for n in range(40))), evaluate) == ()
+    assert called == [40, 40]
+
+
 def test_an_end_that_the_files_refuse_is_the_answer_itself() -> None:
     [bar] = tornado(1.0, terms("a.x"), lambda _, end: None if end == "high" else 0.5)
     assert (bar.low, bar.high, bar.refused) == (0.5, 1.0, "high")

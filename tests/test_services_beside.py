@@ -9,9 +9,10 @@ import pytest
 
 import hwsim
 from hwsim.engine import Driver
+from hwsim.engine.fluid import _merged
 from hwsim.families.services.actors.running import played
 from hwsim.prepare import prepare
-from hwsim.results.timeline import Timeline
+from hwsim.results.timeline import PaceChange, Timeline
 from tests.service_cases import MACHINE, busy, program_of, workload
 
 
@@ -95,6 +96,17 @@ def test_memory_does_not_grow_with_the_requests(monkeypatch: pytest.MonkeyPatch)
     small, large = found
     assert small < 2000
     assert large < small + 1000  # where every work was an op, some twenty entries a request
+
+
+def test_paces_put_together_give_as_much() -> None:
+    changes = [PaceChange(0, 7, 1), PaceChange(3, 2, 0), PaceChange(10, 8, 0), PaceChange(11, 4, 1)]
+    both = _merged(changes, 20)
+    assert both[0].start == 0
+    assert len(both) == 2
+    ends = [both[1].start, 20]
+    assert sum(each.pace * (end - each.start) for each, end in zip(both, ends, strict=True)) == 7 * 3 + 2 * 7 + 8 + 4 * 9
+    assert {each.bound for each in both} == {1}  # for 12 of 20
+    assert _merged(changes[:1], 5) == changes[:1]
 
 
 FEEDBACK: dict[str, Any] = {

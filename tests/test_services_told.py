@@ -119,6 +119,7 @@ def test_a_group_s_lock_shares_what_is_done_within() -> None:
         MACHINE, workload({"a": {"device": "cpu", "arrivals": {"clients": 64}, "request": body}}), expect=False
     ).services
     assert {rung.name: rung.limit_per_s for rung in found.ladder} == pytest.approx({"log": 8000, "one.cores": 8000})
+    assert found.answers[0].per_s == pytest.approx(8000, rel=0.01)
 
 
 def test_above_p99_is_of_requests_after_the_warm_up() -> None:

@@ -28,10 +28,10 @@ LOADS: dict[str, dict[str, Any]] = {
     "prompts that come again": {"arrivals": {"poisson": "700 1/s"}, "shared": {"distinct": 7}},
     "skewed lengths": {"arrivals": {"every": "1 ms"}, "prompt": {"pareto": {"least": 20, "shape": 1.1, "most": 7000}}},
     "bursts": {"arrivals": {"bursts": {"poisson": "20 1/s", "size": 30}}, "batch": 6},
-    "chunks, and a slow way out": {"chunk": 256, "server": {"host": {"out": "3 ms"}}},
+    "chunks, and a slow way out": {"server": {"budget": 256, "host": {"out": "3 ms"}}},
     "static batches": {"batching": "static", "batch": 8},
     "few places": {"batch": 4},
-    "little room": {"memory": "2.1 %", "chunk": 512, "prompt": {"uniform": [100, 1500]}, "arrivals": "all at once"},
+    "little room": {"memory": "2.1 %", "server": {"budget": 512}, "prompt": {"uniform": [100, 1500]}, "arrivals": "all at once"},
     "pairs": {"parallel": {"tp": 2, "dp": 2}, "device": "gpu*"},
     "two copies, one slow": {"arrivals": {"poisson": "900 1/s"}, "device": "gpu0..1"},
 }

@@ -38,8 +38,7 @@ class Kept(Watched):
         assert isinstance(self.lower, Tiers)
         for tier in self.lower.tiers:
             assert tier.used == sum(tier.held.values()) <= tier.most <= tier.blocks
-            assert tier.stored == tier.used + tier.left
-        assert self.lower.dropped >= self.lower.tiers[-1].left
+            assert tier.stored >= tier.used
         return run
 
 
@@ -58,7 +57,7 @@ def play(rows: list[Request], keys: dict[str, Any], blocks: int, sizes: tuple[in
     for at in range(len(rows)):
         assert sum(rows_of[name][at] for name in PARTS) == rows_of["end"][at] - rows_of["arrival"][at]
     rows_of = {name: column for name, column in rows_of.items() if name not in PARTS or name == "loading"}
-    counts = [[(tier.stored, tier.left, tier.brought, tier.used) for tier in each.tiers] for each in tiers]
+    counts = [[(tier.stored, tier.brought, tier.used) for tier in each.tiers] for each in tiers]
     return end, [copy.iterations for copy in made], rows_of, log.below, counts
 
 

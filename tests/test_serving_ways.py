@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hwsim.views.summary.each import each_op
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
@@ -15,7 +16,6 @@ from hwsim.families.serving.actors import alone, costs
 from hwsim.families.serving.results.statistics import ServiceStatistics
 from hwsim.results.critical import limited_by
 from hwsim.views.summary.document import document
-from hwsim.views.summary.each import each_op
 from tests.test_infer import FREE, SMALL
 
 KINDS: dict[str, dict[str, Any]] = {
@@ -35,7 +35,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "tensorrt-llm": {"device": "gpu0", "framework": "tensorrt-llm", "server": {"sequences": 9}},
     "sarathi": {"device": "gpu0", "framework": "sarathi-serve"},
     "static": {"device": "gpu0", "batching": "static", "batch": 7},
-    "chunks": {"device": "gpu0", "chunk": 128, "batch": 5},
+    "chunks": {"device": "gpu0", "server": {"budget": 128}, "batch": 5},
     "clients in conversations": {
         "device": "gpu0",
         "arrivals": {"clients": 8, "think": "20 ms"},
@@ -43,7 +43,7 @@ KINDS: dict[str, dict[str, Any]] = {
     },
     "windows": {"device": "gpu0", "model": {**SMALL, "window": 256, "cache": "window"}, "output": {"uniform": [1, 400]}},
     "guesses": {"device": "gpu0", "speculate": {"tokens": 2, "acceptance": "70 %"}},
-    "before": {"device": "gpu0", "prefill": 1000, "server": FREE},
+    "before": {"device": "gpu0", "server": {**FREE, "prompts": "before", "chunked": False, "budget": 1000}},
     "groups": {"device": "gpu*", "model": "qwen3-30b-a3b", "parallel": {"tp": 1, "groups": 4, "ep": 4}, "requests": 25},
     "offload": {
         "device": ["gpu0", "gpu2"],

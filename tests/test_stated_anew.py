@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hwsim
-from hwsim.costs import Energy, energy_of
+from hwsim.costs.energy import Energy, energy_of
 from hwsim.spec import names, tree_of
 from hwsim.views.explain.numbers import Number, Parts
 

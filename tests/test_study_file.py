@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hwsim.spec import Mistakes, SpecError, read, tree_of
-from hwsim.studies.drawing import distribution
+from hwsim.studies.drawing import distribution, drawn
 from hwsim.studies.file import load_study, read_points
 from hwsim.studies.grid import Points
 from hwsim.studies.point import Outcome
@@ -79,12 +79,17 @@ def test_distributions_keep_to_their_ends(part: float) -> None:
         assert found is not None
         return found(part)
 
-    assert 1 <= at("1..64") <= 64
     assert 1 <= at("1..64:log") <= 64
     assert isinstance(at("1..64"), int)
     assert at(["a"]) == "a"
     assert at({"normal": {"mean": 8, "sd": 3, "low": 2, "high": 9}}) in range(2, 10)
     assert float(str(at({"normal": {"mean": "1 s", "sd": "5 s"}})).split()[0]) >= 0
+    assert at("1..64") == 1 + int(64 * part)  # each whole number as often as another
+
+
+def test_quantiles_are_drawn_evenly() -> None:
+    half = sum(values[0] == 1 for values in drawn([round], 2000, 1, latin=False)) / 2000  # integers
+    assert 0.45 < half < 0.55
 
 
 @pytest.mark.parametrize(

@@ -194,5 +194,5 @@ def test_a_defect_in_one_point_is_a_row(monkeypatch: pytest.MonkeyPatch) -> None
 def test_runs_made_again_for_an_explanation_are_what_they_are_alone(name: str) -> None:
     run = simulate(*PAIRS[name][:2], expect=False)
     alone: Any = explain.__wrapped__  # type: ignore[attr-defined]
-    assert as_dict(run, explain(run), path=True) == as_dict(run, alone(run), path=True)
-    assert shared_by("flat") is None  # nothing is left
+    assert as_dict(explain(run), path=True) == as_dict(alone(run), path=True)
+    assert shared_by("timelines") is None  # nothing is left

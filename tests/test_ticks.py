@@ -271,7 +271,6 @@ def test_a_time_too_long_is_refused_at_its_line(tmp_path: Path, machine: str, op
     verb, *options = command.split()
     found = hwsim(verb, machine, path, *options, code=2)
     assert re.match(rf"{re.escape(str(path))}:4:\d+: {re.escape(said)}", found.output)
-    assert "Traceback" not in found.output
 
 
 LONG_RUNS: Final[dict[str, tuple[str, dict[str, Any]]]] = {

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hwsim.views.summary.each import each_op
 
 import hwsim
 from hwsim.api import simulated
 from hwsim.results.differences import replicas_differ
 from hwsim.spec import SpecError
-from hwsim.views.summary.each import each_op
 from hwsim.views.summary.say import summary
 from tests import command
 

@@ -9,14 +9,12 @@ from pathlib import Path
 import pytest
 
 from hwsim import api
-from hwsim.costs import (
-    Amount,
-    cost_of,
-    energy_at,
-    load_prices,
-    power_of,
-    price_of,
-)
+from hwsim.costs.amount import Amount
+from hwsim.costs.cost import cost_of
+from hwsim.costs.energy import energy_at
+from hwsim.costs.power import power_of
+from hwsim.costs.prices import load_prices
+from hwsim.costs.pricing import price_of
 from hwsim.devices.offers import WAYS, Way
 from hwsim.planning import plan
 from hwsim.spec import SpecError
@@ -39,7 +37,7 @@ parts:
 def rent_of(machine: str, way: Way = "on_demand") -> float:
     """USD a month of the volumes of a machine."""
     priced = price_of(api.load_machine(machine), load_prices())
-    return sum(each.amount.value for each in priced.volumes_of(way)) * MONTH
+    return sum(each.amount.value for each in priced[way].volumes) * MONTH
 
 
 @pytest.mark.parametrize(("key", "value", "more"), [
@@ -58,15 +56,16 @@ def test_a_volume_costs_by_size_accesses_and_bytes(key: str, value: str, more: f
 def test_a_volume_is_paid_along_with_each_way_to_pay() -> None:
     machine, prices = api.load_machine(DISKS), load_prices(PRICES.replace("parts: {cpu: 2000 USD}\n", ""))
     priced, seconds = price_of(machine, prices), 12 * 3600.0
-    assert (priced.missing, priced.purchase, priced.on_demand) == ((), Amount.exact(4000.0), Amount.exact(1.0 / 3600.0))
+    assert priced["purchase"].missing == ()
+    assert (priced["purchase"].amount, priced["on_demand"].amount) == (Amount.exact(4000.0), Amount.exact(1.0 / 3600.0))
     volume = 40.0 / MONTH * seconds
     energy = energy_at(machine, seconds, {})
     for way in WAYS[1:]:  # a reserved day is paid in whole at half the price; the volume is not
-        cost = cost_of(priced, seconds, None, prices, way)
+        cost = cost_of(priced[way], seconds, None, prices)
         assert cost.total.value == pytest.approx(12.0 + volume)
-    bought = cost_of(priced, seconds, energy, prices)
+    bought = cost_of(priced["purchase"], seconds, energy, prices)
     assert {each.name: each.amount.value for each in bought.items}["volumes"] == pytest.approx(volume)
-    three = cost_of(priced, seconds, energy, prices, nodes=3)
+    three = cost_of(priced["purchase"], seconds, energy, prices, nodes=3)
     assert {each.name: each.amount.value for each in three.items}["volumes"] == pytest.approx(3 * volume)
 
 
@@ -81,15 +80,15 @@ def test_the_price_of_an_instance_stands_with_another_volume() -> None:
     lists = load_prices()
     usual = price_of(api.load_machine("c5.18xlarge"), lists)
     other = price_of(api.load_machine({"hwsim": "machine/1", "use": "c5.18xlarge", "parts": {"disk": {"use": "ebs-io2"}}}), lists)
-    assert usual.on_demand is not None
-    assert usual.on_demand == other.on_demand
-    assert [each.name for each in other.volumes_of("on_demand")] == ["ebs-io2"]
+    assert usual["on_demand"].amount is not None
+    assert usual["on_demand"].amount == other["on_demand"].amount
+    assert [each.name for each in other["on_demand"].volumes] == ["ebs-io2"]
 
 
 def test_a_volume_without_a_price_or_size_is_named() -> None:
     without = re.sub(r",\s*price: {capacity.*}}}", "}", DISKS, flags=re.DOTALL)
-    assert price_of(api.load_machine(without)).missing == ("disk",)
-    assert price_of(api.load_machine(DISKS.replace("size: 500 GiB, ", ""))).missing == ("disk",)
+    assert price_of(api.load_machine(without))["purchase"].missing == ("disk",)
+    assert price_of(api.load_machine(DISKS.replace("size: 500 GiB, ", "")))["purchase"].missing == ("disk",)
 
 
 @pytest.mark.parametrize(("old", "new", "says"), [
@@ -140,7 +139,7 @@ parts:
   disk:
     {kind: raid, level: 0, members: $disks, hdd: {use: hdd-7200rpm}, price: {purchase: {value: $disks * 240 USD, date: 2026-06}}}
 """
-    bought = price_of(api.load_machine(text)).purchase
+    bought = price_of(api.load_machine(text))["purchase"].amount
     assert bought.value == pytest.approx(820.0)
 
 

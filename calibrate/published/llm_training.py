@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from hwsim.models import GENERATIONS, Framework, KernelTimes, ParallelPlan, Step, estimate, load_framework, load_transformer
 from hwsim.models.cluster import KNEE, NETWORK
-from hwsim.models.generations import THROTTLED, generation, limited
+from hwsim.models.generations import THROTTLED, generation, throttle
 from hwsim.origins import Case
 from published.llm_experts import residuals as of_experts
 from published.llm_rows import MACHINES, Row, rows
@@ -78,7 +78,7 @@ class Model:
             flash_backward=flash * constants.flash_backward / constants.flash,
             plain=values["all.plain"],
         )
-        left = limited(cluster.gpu, name, values["all.throttled"])
+        left = throttle(cluster.gpu, name, values["all.throttled"])
         speed = KernelTimes(cluster.gpu, framework, constants, left, self.timed.setdefault(row.machine, {}))
         there = replace(cluster, network=values["all.network"], knee=values["all.knee"])
         return estimate(row.model, row.plan, there, framework, speed)

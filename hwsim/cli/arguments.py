@@ -180,7 +180,7 @@ def _is_same(path: Path, name: str) -> bool:
         return False
 
 
-def refuse_replacing(path: Path | None, thing: str, is_thing: Callable[[Path], bool], option: str = "--output") -> None:
+def refuse_replacing(path: Path | None, thing: str, is_thing: Callable[[Path], bool]) -> None:
     """Raise, before the work is done, if a file is there that is no earlier output of its kind.
 
     Args:
@@ -194,7 +194,7 @@ def refuse_replacing(path: Path | None, thing: str, is_thing: Callable[[Path], b
     except Exception:  # noqa: BLE001 (whatever a file raises that is damaged, or of another format)
         is_ours = False
     if not is_ours:
-        raise click.BadParameter(f"'{path}' is there, and no {thing}; remove it, or write another file", param_hint=option)
+        raise click.BadParameter(f"'{path}' is there, and no {thing}; remove it, or write another file", param_hint="--output")
 
 
 def says(words: str, path: Path) -> bool:

@@ -14,7 +14,7 @@ from hwsim.cli.paying import paying_options
 from hwsim.results.invariants import document
 
 if TYPE_CHECKING:
-    from hwsim.costs import Paying
+    from hwsim.costs.bill import Paying
 
 ANY: Final = LibraryName("machine")
 TABLES: Final = (".csv", ".json", ".json.gz", ".gz")
@@ -79,7 +79,7 @@ def command(
     from hwsim.cli.errors import in_words
 
     with in_words():
-        given = [kind_of(name) for name in files]
+        given = [given_by(name) for name in files]
     kinds = [each.kind for each in given]
     if {"trace", "step"} & set(kinds):
         from hwsim.cli.traces import compared
@@ -109,6 +109,7 @@ def command(
     from hwsim import comparing
     from hwsim.cli.progress import progress
     from hwsim.comparing.shapley import ORDERS
+    from hwsim.functions.compare import is_pair
 
     with in_words(), progress(shown=sys.stderr.isatty(), unit="runs") as shown:
         if kinds == ["run", "run"]:
@@ -117,7 +118,7 @@ def command(
             both = comparing.of_sides(sides[0], sides[1], by)
         else:
             machines, workloads = ([each.content for each in given if each.kind == kind] for kind in ("machine", "workload"))
-            if len(machines) + len(workloads) != len(given) or not _is_pair(len(machines), len(workloads), own=is_changed):
+            if len(machines) + len(workloads) != len(given) or not is_pair(machines, workloads, own=is_changed):
                 raise click.UsageError(_no_form(given))
             both = comparing.compare(
                 (machines[0], machines[-1]), (workloads[0], workloads[-1]), set=settings, set_a=set_a, set_b=set_b, by=by,
@@ -130,11 +131,6 @@ def command(
         write_files([(plot, both.plot), (report, both.report)])
 
 
-def _is_pair(machines: int, workloads: int, *, own: bool) -> bool:
-    """Whether these numbers of machines and workloads make two runs."""
-    return 1 <= machines <= 2 and 1 <= workloads <= 2 and (machines + workloads > 2 or own)
-
-
 def _no_form(given: Sequence[Given]) -> str:
     said = ", ".join(f"'{each.name}' is a {each.kind}" for each in given)
     return f"nothing to compare: {said}. Accepted are:\n  " + "\n  ".join(FORMS)
@@ -145,16 +141,15 @@ def _refuse_settings(*settings: Mapping[str, str]) -> None:
         raise click.UsageError("--set changes files; a run that was written is as it is")
 
 
-def kind_of(name: str) -> Given:
+def given_by(name: str) -> Given:
     """The thing that an argument names.
 
     Raises:
         SpecError: there is no such file, or it is nothing that can be compared.
     """
-    import json
-
     from hwsim.comparing.measured import read_table
-    from hwsim.spec import SpecError, names, read
+    from hwsim.functions.compare import kind_of
+    from hwsim.spec import SpecError, read
     from hwsim.spec.packed import read_json
 
     trace = _trace(Path(name))
@@ -168,26 +163,11 @@ def kind_of(name: str) -> Given:
             return Given("table", name, read_table(path))
         content = read_json(path)
         form = content.get("hwsim") if isinstance(content, Mapping) else None
-        if form == "result/1":
-            return Given("run", name, content)
         if form is None or str(form).startswith("recording/"):
             return Given("table", name, read_table(path))
         return Given("run", name, content)
-    if name == "-":
-        tree = read(name)
-        return Given("machine" if (tree.text("hwsim") or "").startswith("machine/") else "workload", name, tree)
-    path = Path(name)
-    if path.is_file():
-        tree = read(path)
-        header = tree.text("hwsim") or ""
-        if header.startswith(("machine/", "workload/")):
-            return Given("machine" if header.startswith("machine/") else "workload", name, name if "." in name else path)
-        raise SpecError.of(tree.place, f"'{name}' is neither a machine nor a workload: its `hwsim` is {json.dumps(header)}")
-    if name in names("machine"):
-        return Given("machine", name, name)
-    if name in names("workload"):
-        return Given("workload", name, name)
-    return Given(*_unknown(name))
+    source = read(name) if name == "-" else Path(name) if "." not in name and Path(name).is_file() else name
+    return Given(kind_of(source), name, source)
 
 
 def _trace(path: Path) -> Given | None:
@@ -205,16 +185,6 @@ def _trace(path: Path) -> Given | None:
     return Given("trace", str(path), path) if format_of(path) else None
 
 
-def _unknown(name: str) -> tuple[Kind, str, Any]:
-    """A name that is in no part of the library; raises with the nearest of all its names."""
-    from hwsim.spec import SpecError, did_you_mean, names
-
-    candidates = (*names("machine"), *names("workload"))
-    ends = [each for each in candidates if each.rpartition("/")[2] == name]
-    hint = did_you_mean(ends[0], ends) if ends else did_you_mean(name, candidates)
-    raise SpecError.of(None, f"there is no machine or workload '{name}', and no file of that name", hint)
-
-
 def _recorded(given: Sequence[Given]) -> Given:
     """The times that were recorded with a workload, from the file next to it."""
     from importlib import import_module
@@ -223,7 +193,7 @@ def _recorded(given: Sequence[Given]) -> Given:
     path: Path = import_module("hwsim_calibrate.recording.writing").measured_path(workload)
     if not path.is_file():
         raise click.UsageError(f"{_no_form(given)}\n'{workload}' was not recorded: there is no {path}")
-    return kind_of(str(path))
+    return given_by(str(path))
 
 
 def _of_table(given: Sequence[Given], settings: Mapping[str, str], *, every: bool, as_json: bool, plot: Path | None) -> None:

@@ -11,7 +11,7 @@ from hwsim.cli.arguments import MACHINE, LibraryName, Text, folded, settings_opt
 from hwsim.cli.paying import paying_options
 
 if TYPE_CHECKING:
-    from hwsim.costs import Paying
+    from hwsim.costs.bill import Paying
 
 MODEL: Final = LibraryName("model")
 FRAMEWORK: Final = LibraryName("framework")
@@ -129,7 +129,7 @@ def command(
             if error.option:
                 raise click.BadParameter(error.message, param_hint=error.option) from error
             raise click.UsageError(error.message) from error
-        click.echo(answer.written() if as_json else folded(str(answer)), nl=False)
+        click.echo(answer.document if as_json else folded(str(answer)), nl=False)
     if not answer.fits:
         if "infer" not in given and "plan" not in given:
             click.echo("    hint: --plan auto prints the plans that fit, fastest first", err=True)

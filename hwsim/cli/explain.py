@@ -40,9 +40,10 @@ def command(
     from hwsim import api
     from hwsim.cli.errors import in_words
     from hwsim.cli.progress import progress
+    from hwsim.results.invariants import document
     from hwsim.spec import did_you_mean
     from hwsim.spec.shelf import shared
-    from hwsim.views.explain.document import document
+    from hwsim.views.explain.document import as_dict
     from hwsim.views.explain.explanation import NoSuchOp
     from hwsim.views.explain.say import text
 
@@ -63,9 +64,9 @@ def command(
 
     def show() -> None:
         if as_json:
-            click.echo(document(run, explained.explanation, path=pieces), nl=False)
+            click.echo(document(as_dict(explained, path=pieces)), nl=False)
         else:
-            click.echo(folded(text(run, explained.explanation, path=pieces, op=op is not None, verbose=verbose)), nl=False)
+            click.echo(folded(text(explained, path=pieces, op=op is not None, verbose=verbose)), nl=False)
 
     with answered(show):
         write_files([(plot, explained.plot)])

@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-import gzip
 import sys
-import zlib
-from collections.abc import Mapping
-from fnmatch import fnmatch
 from pathlib import Path
-from typing import Final, Literal
+from typing import Literal
 
 import click
 
-from hwsim.cli.arguments import Late, refuse_replacing, run_arguments
+from hwsim.cli.arguments import Late, run_arguments
 from hwsim.exporters.tools import TOOLS
 from hwsim.results.invariants import document
 from hwsim.views.trace.run import run_of
-
-_HEAD: Final = 1 << 16  # bytes of a file that tell who wrote it
-_MARKS: Final[Mapping[str, bytes]] = {  # names of files: words in the ones from hwsim
-    "rank*.json.gz": b'{"schemaVersion": 1, "displayTimeUnit": "ns", "traceName": ',
-    "trace.*.et": b"hwsim.",
-    "comm_group.json": b'{"1": [',
-}
 
 
 class Tools(Late):
@@ -47,7 +36,7 @@ def _command(tool: str) -> click.Command:
     @click.command(tool, help=TOOLS[tool].words)
     @run_arguments
     @click.option("-o", "--output", required=True, type=click.Path(path_type=Path, file_okay=False), metavar="FOLDER",
-                  help="Output folder, created if it does not exist.")  # fmt: skip
+                  help="Output folder: a new or an empty one.")  # fmt: skip
     @click.option("--fold/--no-fold", default=None,
                   help="Write identical ranks once, or write all (default: once if there are many).")  # fmt: skip
     @click.option("--json", "as_json", is_flag=True, help="Print a summary as JSON (hwsim: export/1).")
@@ -57,7 +46,8 @@ def _command(tool: str) -> click.Command:
     ) -> None:
         if not output.absolute().parent.is_dir():
             raise click.BadParameter(f"there is no folder '{output.parent}'", param_hint="--output")
-        earlier = _earlier(output)
+        if output.is_dir() and any(output.iterdir()):
+            raise click.BadParameter(f"there is something in '{output}': write into another folder", param_hint="--output")
         from hwsim.api import simulated
         from hwsim.cli.errors import in_words
         from hwsim.cli.progress import progress
@@ -68,10 +58,6 @@ def _command(tool: str) -> click.Command:
             folding: Literal["always", "auto", "never"] = "always" if fold else "auto" if fold is None else "never"
             traced = run_of(simulated(machine, workload, set=settings, fold=folding, progress=shown, interval=False))
             exported = files(tool, traced)
-        if older := [name for name in earlier if name not in exported.files]:
-            message = f"'{output}' has {', '.join(older[:3])}{', ...' if len(older) > 3 else ''} of another export"
-            message += ", which would stay beside the new files; remove that, or write another folder"
-            raise click.BadParameter(message, param_hint="--output")
         output.mkdir(exist_ok=True)
         sizes = {name: write(output / name, chunks).stat().st_size for name, chunks in exported.files.items()}
         if as_json:
@@ -82,26 +68,6 @@ def _command(tool: str) -> click.Command:
                 click.echo(f"  not in it: {left.count:,} x {left.name}: {left.why}")
 
     return run
-
-
-def _earlier(folder: Path) -> list[str]:
-    """Names of the files of an earlier export in a folder; raises if hwsim did not write one with such a name."""
-    if not folder.is_dir():
-        return []
-    files = sorted(each for each in folder.iterdir() if each.is_file() and any(fnmatch(each.name, name) for name in _MARKS))
-    for each in files:
-        refuse_replacing(each, "file of hwsim export", _is_ours)
-    return [each.name for each in files]
-
-
-def _is_ours(path: Path) -> bool:
-    """Whether a file begins as a file of hwsim with such a name does."""
-    mark = next(mark for name, mark in _MARKS.items() if fnmatch(path.name, name))
-    try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-            return mark in file.read(_HEAD)
-    except (OSError, EOFError, zlib.error):  # also one that is not compressed
-        return False
 
 
 def _text(output: Path, sizes: dict[str, int]) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from hwsim.cli.arguments import FILE, Late, decorated, refuse_replacing, refuse_unwritable, write_files
+from hwsim.cli.arguments import FILE, Late, refuse_replacing, refuse_unwritable, write_files
 from hwsim.importers.formats import FORMATS
 from hwsim.results.invariants import document
 
@@ -54,74 +54,44 @@ def command() -> None:
 
 
 def _recorded(name: str) -> click.Command:
-    """The command of a format of recorded runs."""
+    """The command of a format of recorded runs: it reads, explains, predicts, prints and writes."""
 
-    def run(**options: Any) -> None:
-        _import(name, **options)
+    @click.command(name, help=FORMATS[name].words)
+    @click.argument("files", type=click.Path(path_type=Path), nargs=-1, required=True)
+    @click.option("-o", "--output", type=FILE, metavar="FILE", help="Write the step as an op graph (.npz).")
+    @click.option("--step", default="all", metavar="N|all", show_default=True, help="Use one step of the run: ProfilerStep#N.")
+    @click.option("--mode", type=click.Choice(["rules", "exact"]), default="rules", show_default=True,
+                  help="rules: GPU ops start as soon as their dependencies allow; exact: as recorded.")  # fmt: skip
+    @click.option("--gpu-times", "gpu_times", multiple=True, metavar="X|NAME=X",
+                  help="Multiply the time of GPU ops by X: all, or those with NAME in their name; repeatable.")  # fmt: skip
+    @click.option("--machine", metavar="MACHINE", help="Predict the times of operators on this machine from their shapes.")
+    @click.option("--ranks", type=click.IntRange(min=1), metavar="N",
+                  help="With --machine: number of GPUs; additional ones are data parallel.")  # fmt: skip
+    @click.option("--json", "as_json", is_flag=True, help="Print all numbers as JSON (hwsim: import/1).")
+    def run(
+        files: tuple[Path, ...], output: Path | None, step: str, mode: Mode, gpu_times: tuple[str, ...], *, as_json: bool,
+        **elsewhere: Any,
+    ) -> None:  # fmt: skip
+        refuse_unwritable(output, "--output", "step", (".npz",))
+        refuse_replacing(output, "step of hwsim import", _is_step)
+        factors = _factors(gpu_times)
+        if gpu_times and elsewhere["machine"] is not None:
+            message = "the times on --machine are predicted, and these are factors on recorded times: give one of the two"
+            raise click.BadParameter(message, param_hint="--gpu-times")
+        from hwsim.cli.errors import in_words
+        from hwsim.cli.progress import progress
+        from hwsim.functions.estimating import Misused
+        from hwsim.functions.imported import import_run
 
-    made: click.Command = click.command(name, help=FORMATS[name].words)(decorated(run, _OPTIONS))
-    return made
+        with in_words(), progress(shown=sys.stderr.isatty(), unit="bytes") as shown:
+            try:
+                imported = import_run(name, *files, step=step, mode=mode, gpu_times=factors, progress=shown, **elsewhere)
+            except Misused as error:
+                raise click.BadParameter(error.message, param_hint=f"--{error.option}") from None
+            write_files([(output, imported.save)])
+        click.echo(document(imported.to_json()) if as_json else str(imported), nl=False)
 
-
-_OPTIONS: Final = (
-    click.argument("files", type=click.Path(path_type=Path), nargs=-1, required=True),
-    click.option("-o", "--output", type=FILE, metavar="FILE", help="Write the step as an op graph (.npz)."),
-    click.option("--step", default="all", metavar="N|all", show_default=True, help="Use one step of the run: ProfilerStep#N."),
-    click.option(
-        "--mode",
-        type=click.Choice(["rules", "exact"]),
-        default="rules",
-        show_default=True,
-        help="rules: GPU ops start as soon as their dependencies allow; exact: as recorded.",
-    ),
-    click.option(
-        "--gpu-times",
-        "gpu_times",
-        multiple=True,
-        metavar="X|NAME=X",
-        help="Multiply the time of GPU ops by X: all, or those with NAME in their name; repeatable.",
-    ),
-    click.option("--machine", metavar="MACHINE", help="Predict the times of operators on this machine from their shapes."),
-    click.option(
-        "--ranks",
-        type=click.IntRange(min=1),
-        metavar="N",
-        help="With --machine: number of GPUs; additional ones are data parallel.",
-    ),
-    click.option("--json", "as_json", is_flag=True, help="Print all numbers as JSON (hwsim: import/1)."),
-)
-
-
-def _import(
-    name: str,
-    files: tuple[Path, ...],
-    output: Path | None,
-    step: str,
-    mode: Mode,
-    gpu_times: tuple[str, ...],
-    *,
-    as_json: bool,
-    **elsewhere: Any,
-) -> None:
-    """Read, explain, predict, print and write."""
-    refuse_unwritable(output, "--output", "step", (".npz",))
-    refuse_replacing(output, "step of hwsim import", _is_step)
-    factors = _factors(gpu_times)
-    if gpu_times and elsewhere["machine"] is not None:
-        message = "the times on --machine are predicted, and these are factors on recorded times: give one of the two"
-        raise click.BadParameter(message, param_hint="--gpu-times")
-    from hwsim.cli.errors import in_words
-    from hwsim.cli.progress import progress
-    from hwsim.functions.estimating import Misused
-    from hwsim.functions.imported import import_run
-
-    with in_words(), progress(shown=sys.stderr.isatty(), unit="bytes") as shown:
-        try:
-            imported = import_run(name, *files, step=step, mode=mode, gpu_times=factors, progress=shown, **elsewhere)
-        except Misused as error:
-            raise click.BadParameter(error.message, param_hint=f"--{error.option}") from None
-        write_files([(output, imported.save)])
-    click.echo(document(imported.to_json()) if as_json else str(imported), nl=False)
+    return run
 
 
 def _factors(given: tuple[str, ...]) -> dict[str, float]:

@@ -28,16 +28,11 @@ def huggingface(file: Path, output: Path | None, *, as_json: bool) -> None:
     from hwsim.importers.configs import as_dict, lines
     from hwsim.models.configs import as_tree, read_config, written
     from hwsim.models.library import read_model
+    from hwsim.views.kit.writing import write
 
     refuse_replacing(output, "model of hwsim import", partial(says, WORDS))
     with in_words():
         made = read_config(file)
         model = read_model(as_tree(made))
-    if output is not None:
-        write_files([(output, partial(_write, written(made, f"{WORDS}, {file.name}")))])
+    write_files([(output, lambda path: write(path, [written(made, f"{WORDS}, {file.name}").encode()]))])
     click.echo(document(as_dict(made, model)) if as_json else printed("\n".join(lines(made, model)) + "\n"), nl=False)
-
-
-def _write(text: str, path: Path) -> Path:
-    path.write_text(text, encoding="utf-8")
-    return path

@@ -11,7 +11,9 @@ import click
 from hwsim.cli.arguments import LibraryName, decorated
 
 if TYPE_CHECKING:
-    from hwsim.costs import Paying, Prices, Site
+    from hwsim.costs.bill import Paying
+    from hwsim.costs.prices import Prices
+    from hwsim.costs.site import Site
 
 F = TypeVar("F", bound=Callable[..., Any])
 WAYS: Final = {"no": "purchase", "on-demand": "on_demand", "reserved": "reserved"}
@@ -48,7 +50,8 @@ def paying_of(prices: str | None, rent: str | None, provider: str | None, site: 
         if site is None:
             return None
     from hwsim.cli.errors import in_words
-    from hwsim.costs import Paying, load_prices
+    from hwsim.costs.bill import Paying
+    from hwsim.costs.prices import load_prices
     from hwsim.spec import find
 
     with in_words():
@@ -59,7 +62,7 @@ def paying_of(prices: str | None, rent: str | None, provider: str | None, site: 
 
 def _site(text: str, prices: Prices) -> Site:
     """A site by name, or by its numbers."""
-    from hwsim.costs import read_site
+    from hwsim.costs.site import read_site
     from hwsim.spec import Mistakes, tree_of
 
     mistakes = Mistakes()

@@ -16,6 +16,6 @@ def command(kind: str) -> None:
     """
     import json
 
-    from hwsim.functions.files import SCHEMAS
+    from hwsim.functions.files import schema
 
-    click.echo(json.dumps(SCHEMAS[kind](), indent=1, sort_keys=True, ensure_ascii=False))
+    click.echo(json.dumps(schema(kind), indent=1, sort_keys=True, ensure_ascii=False))

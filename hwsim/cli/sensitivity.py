@@ -11,7 +11,6 @@ import click
 from hwsim.cli.arguments import (
     FILE,
     MACHINE,
-    WORKLOAD,
     answered,
     as_settings,
     printed,
@@ -23,7 +22,7 @@ from hwsim.cli.paying import paying_options
 from hwsim.results.invariants import document
 
 if TYPE_CHECKING:
-    from hwsim.costs import Paying
+    from hwsim.costs.bill import Paying
 
 
 @click.command("sensitivity")
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
 @click.option(
     "--against", type=MACHINE, metavar="MACHINE", help="Second machine: find what the choice between the two depends on."
 )
-@click.option("--against-workload", type=WORKLOAD, metavar="WORKLOAD", help="Workload of the second option (default: the same).")
 @click.option("--set-b", "set_b", multiple=True, metavar="PATH=VALUE", callback=as_settings,
               help="Change one value of the second option only.")  # fmt: skip
 @click.option(
@@ -46,7 +44,6 @@ def command(
     workload: str,
     settings: dict[str, str],
     against: str | None,
-    against_workload: str | None,
     set_b: dict[str, str],
     by: str,
     verbose: bool,
@@ -64,7 +61,7 @@ def command(
     from hwsim.cli.progress import progress
     from hwsim.sensitivities.analysis import sensitivity
 
-    second = [(against or machine, against_workload or workload)] if against or against_workload else []
+    second = [(against, workload)] if against else []
     with in_words(), progress(shown=sys.stderr.isatty(), unit="numbers") as report:
         answer = sensitivity(machine, workload, against=second, set=settings, set_b=set_b, by=by, paying=paying, progress=report)
     with answered(lambda: click.echo(document(answer.to_json()) if as_json else printed(answer.text(verbose=verbose)), nl=False)):

@@ -19,7 +19,7 @@ from hwsim.views import FIGURES, SCENES
 
 if TYPE_CHECKING:
     from hwsim.api import Run
-    from hwsim.costs import Paying
+    from hwsim.costs.bill import Paying
 
 # figure -> (attribute of a run that it draws, the message if the run has none)
 DRAWN: Final = {
@@ -135,8 +135,11 @@ def command(
         raise click.BadParameter(why, param_hint="--plot")
 
     def show() -> None:
+        from hwsim.views.summary.document import as_dict
+
         if not quiet:
-            click.echo(_printed(run, ops=ops, rank=rank) if as_json else folded(run.summary(verbose=verbose)), nl=False)
+            text = document(as_dict(run, ops=ops, rank=rank)) if as_json else folded(run.summary(verbose=verbose))
+            click.echo(text, nl=False)
             if not as_json:
                 files = shlex.join([machine, workload, *_set(settings)])
                 click.echo(f"\n  next: hwsim explain {files}   (why, and what would help)")
@@ -193,13 +196,6 @@ def _write(
             write_files([(file, write)], quiet=quiet)
         except ValueError as error:
             raise click.BadParameter(str(error), param_hint=option) from error
-
-
-def _printed(run: Run, *, ops: bool, rank: int | None) -> str:
-    """The run as JSON."""
-    from hwsim.views.summary.document import document
-
-    return document(run, ops=ops, rank=rank)
 
 
 def _find(machine: str, workload: str, target: str, settings: dict[str, str], *, as_json: bool, quiet: bool) -> None:

@@ -14,7 +14,7 @@ from hwsim.cli.paying import paying_options
 from hwsim.cli.studies import Wanted, carried_out, finish, study_options
 
 if TYPE_CHECKING:
-    from hwsim.costs import Paying
+    from hwsim.costs.bill import Paying
 
 FEW: Final = 20  # rows that are printed where a file has all of them
 

@@ -70,7 +70,7 @@ def show(
         plot_option: the option that names the file of the figure.
     """
     from hwsim.cli.errors import in_words
-    from hwsim.functions.views import read
+    from hwsim.functions.views import found
     from hwsim.views.kit.figure import suffix_of
     from hwsim.views.kit.view import Unshowable
     from hwsim.views.kit.writing import write
@@ -82,11 +82,9 @@ def show(
         if option.flag in given and not given.isdisjoint(option.without):
             raise click.UsageError(f"{option.flag} goes alone: leave out {' and '.join(option.without)}")
     refuse_unwritable(plot, plot_option)
-    with in_words():
-        built, graph, heading = read(machine, workload, settings)
-    extra = {"graph": graph} if "workload" in view.needs else {}
     try:
-        findings = view.find(built, **extra, **options)
+        with in_words():
+            _, findings, heading = found(view, machine, workload, settings, **options)
         printed = view.document(findings, heading) if as_json else view.text(findings, heading, **options)
     except Unshowable as error:
         if error.option:

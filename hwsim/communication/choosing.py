@@ -11,8 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-import numpy as np
-
 from hwsim.communication.algorithms import Algorithm
 from hwsim.communication.algorithms.direct import Direct
 from hwsim.communication.algorithms.double_tree import DoubleTree
@@ -22,20 +20,18 @@ from hwsim.communication.algorithms.pairwise import Pairwise
 from hwsim.communication.algorithms.ring import Ring
 from hwsim.communication.flows import Flows, Task
 from hwsim.communication.measured import as_measured, by_default
-from hwsim.communication.placing import adds, handling, place
+from hwsim.communication.placing import adds, place
 from hwsim.communication.plan import CannotCollect, Group, Operation
 from hwsim.communication.tuning import NVLINK, OPERATIONS, PCIE, Candidate, Generation, Hardware, candidates
 from hwsim.demand import Choice
 from hwsim.devices import Nic
 from hwsim.links.nvlink import Nvlink
-from hwsim.machine import Machine, NoRoute
+from hwsim.machine import Machine
 from hwsim.machine.libraries.nccl import Bus, Estimate, Nccl
 from hwsim.machine.libraries.overheads import Overheads
-from hwsim.machine.placed import within
 from hwsim.records import dataclass
 
 _NODES: Final = 8  # the number of nodes from which on equal ones are looked for
-_PAIRS: Final = 50_000  # inside nodes, that are compared at once
 _LONG: Final = 1e9  # bytes, against which no latency of a link shows
 RINGS: Final = Ring(found=True, both=True)
 _BUILT: Final[Mapping[str, Algorithm]] = {
@@ -174,7 +170,7 @@ def _bus(machine: Machine, devices: Sequence[str], operation: Operation, ring: A
 
 
 def _unlike(machine: Machine, nodes: Sequence[Sequence[str]]) -> list[Sequence[str]]:
-    """Nodes with several ranks that differ in their devices, or in what a byte draws from one rank to another."""
+    """Nodes with several ranks that differ in their devices, or in the ways between them."""
     several = [names for names in nodes if len(names) > 1]
     if len(several) < _NODES:
         return several
@@ -182,33 +178,7 @@ def _unlike(machine: Machine, nodes: Sequence[Sequence[str]]) -> list[Sequence[s
     for names in several:
         inside = machine.inside(names)
         by_place.setdefault(tuple(names) if inside is None else inside, names)
-    several = list(by_place.values())
-    unlike: list[Sequence[str]] = []
-    at_once = max(1, _PAIRS // max(len(names) ** 2 for names in several))
-    for low in range(0, len(several), at_once):
-        unlike = _first_of_each(machine, [*unlike, *several[low : low + at_once]])
-    return unlike
-
-
-def _first_of_each(machine: Machine, nodes: list[Sequence[str]]) -> list[Sequence[str]]:
-    """The first of those nodes that are alike."""
-    ends = [np.array([(a, b) for a in range(len(names)) for b in range(len(names)) if a != b], np.int64).T for names in nodes]
-    starts = np.cumsum([0, *(len(names) for names in nodes)])
-    sources, targets = np.concatenate([pairs + start for pairs, start in zip(ends, starts.tolist(), strict=False)], axis=1)
-    everyone = [name for names in nodes for name in names]
-    how = handling(machine, Direct(), everyone[0], everyone[1])
-    try:
-        shapes = machine.draws_among(everyone, sources, targets, _LONG, how).shape
-    except NoRoute:  # of two that a ring need not join
-        return nodes
-    first: dict[tuple[object, ...], Sequence[str]] = {}
-    at = 0
-    for names in nodes:
-        many = len(names) * (len(names) - 1)
-        key = (*((id(machine.part_of(name)), within(name)[1]) for name in names), shapes[at : at + many].tobytes())
-        first.setdefault(key, names)
-        at += many
-    return list(first.values())
+    return list(by_place.values())
 
 
 def _rate(machine: Machine, names: Sequence[str], algorithm: Algorithm, operation: Operation) -> tuple[float, str]:

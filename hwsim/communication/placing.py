@@ -13,7 +13,6 @@ from hwsim.communication.algorithms import Algorithm
 from hwsim.communication.algorithms.in_network import InNetwork
 from hwsim.communication.algorithms.parameter_server import ParameterServer
 from hwsim.communication.algorithms.ring import Ring
-from hwsim.communication.algorithms.written import Written
 from hwsim.communication.plan import CannotCollect, Group
 from hwsim.communication.ring_search import find_rings, nvlink_edges
 from hwsim.devices import Switch
@@ -86,10 +85,6 @@ def _placed(machine: Machine, algorithm: Algorithm, devices: Sequence[str]) -> P
             helpers = (_switch(machine, ranks, algorithm),)
         case Ring(found=True, orders=()):
             algorithm = found_rings(machine, algorithm, ranks, group)
-        case Written() if algorithm.helpers:
-            raise CannotCollect(
-                "a written plan does not say which devices its helpers are", "make them ranks, or leave out `helpers`"
-            )
         case _:
             pass
     return Placed(algorithm, group, (*ranks, *helpers), joined)

@@ -3,6 +3,9 @@
 A send takes the overhead of a step and the latency of its route, then draws its bytes from the links on it; a receiver
 that adds also reads its own data. Nothing waits for a round to end: a send starts when its data is there and
 the send before it on the same route has ended.
+
+If the steps of an algorithm repeat, `courses` gives one step and its repetitions instead of every send: a ring among a
+thousand ranks is two million sends, or two courses of a thousand legs.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 from hwsim.communication.algorithms import Algorithm
@@ -21,6 +25,7 @@ from hwsim.demand import Cost, Demand, Later, Term
 from hwsim.devices.roofline import source_of
 from hwsim.formats import precise
 from hwsim.machine.libraries.overheads import PLAIN, Overheads
+from hwsim.records import dataclass
 
 
 class CostedSend(NamedTuple):
@@ -31,6 +36,23 @@ class CostedSend(NamedTuple):
     target: str
     cost: Cost
     after: tuple[int, ...]
+
+
+class Leg(NamedTuple):
+    """From device to device. first: cost of its first send, if that waits for no other and costs something else."""
+
+    source: str
+    target: str
+    cost: Cost
+    first: Cost | None
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """The sends of a step, and the number of equal steps that follow one another."""
+
+    legs: tuple[Leg, ...]
+    times: int
 
 
 def sends(task: Task, algorithm: Algorithm, *, pieces: int = 1, overheads: Overheads = PLAIN) -> Iterator[CostedSend]:
@@ -48,6 +70,30 @@ def sends(task: Task, algorithm: Algorithm, *, pieces: int = 1, overheads: Overh
         if key not in costs:
             costs[key] = _cost(exchange, source, target, send.size, send.reduce, first=not send.after)
         yield CostedSend(send.step, source, target, costs[key], send.after)
+
+
+def courses(task: Task, algorithm: Algorithm, *, pieces: int = 1, overheads: Overheads = PLAIN) -> tuple[Course, ...] | None:
+    """The sends as steps that repeat; None if the algorithm's steps do not repeat.
+
+    Arguments and errors as of `sends`.
+    """
+    exchange = _exchange(task, algorithm, overheads)
+    rounds = exchange.placed.algorithm.repeated_steps(task.operation, exchange.placed.group)
+    if rounds is None:
+        return None
+    names = exchange.placed.parties
+    begun: set[int] = set()
+    stages = []
+    for stage in rounds:
+        legs = []
+        for source, target, share in stage.pairs:
+            a, b = names[source], names[target]
+            starts = overheads.start > 0 and source not in begun and target not in begun
+            price = partial(_cost, exchange, a, b, share * task.size / pieces, stage.reduce)
+            legs.append(Leg(a, b, price(first=False), price(first=True) if starts else None))
+        begun |= {party for source, target, _ in stage.pairs for party in (source, target)}
+        stages.append(Course(tuple(legs), stage.times))
+    return tuple(stages)
 
 
 def _exchange(task: Task, algorithm: Algorithm, overheads: Overheads) -> Exchange:

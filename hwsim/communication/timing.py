@@ -39,7 +39,7 @@ from hwsim.communication.measured import (
 from hwsim.communication.own_kernels import as_own, find, has_own, own_of, stated
 from hwsim.communication.placing import all_of_kind, place
 from hwsim.communication.plan import CannotCollect, Group, Operation
-from hwsim.communication.sends import CostedSend, sends
+from hwsim.communication.sends import CostedSend, Course, courses, sends
 from hwsim.demand import Choice, Cost, Exchanged, Term
 from hwsim.devices.roofline import source_of
 from hwsim.machine import Machine
@@ -135,6 +135,17 @@ def sent(task: Task, algorithm: Algorithm | None, pieces: int = 1) -> Iterator[C
     taken, overheads, choice = _as_sends(task, algorithm)
     for number, send in enumerate(sends(task, taken, pieces=pieces, overheads=overheads)):
         yield send if number or choice is None else send._replace(cost=_chosen(send.cost, choice))
+
+
+def courses_of(task: Task, algorithm: Algorithm | None, pieces: int = 1) -> tuple[Course, ...] | None:
+    """The same as steps that repeat; None if they do not."""
+    taken, overheads, choice = _as_sends(task, algorithm)
+    repeated = courses(task, taken, pieces=pieces, overheads=overheads)
+    if not repeated or choice is None:
+        return repeated
+    (leg, *legs), course = repeated[0].legs, repeated[0]
+    leg = leg._replace(first=_chosen(leg.first or leg.cost, choice))
+    return (replace(course, legs=(leg, *legs)), *repeated[1:])
 
 
 def _chosen(cost: Cost, choice: Choice) -> Cost:

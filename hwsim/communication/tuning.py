@@ -13,9 +13,12 @@ one on AWS p6-b200 takes NVLS for 6 GPUs where these tables say ring.
 
 from __future__ import annotations
 
+import functools
+import json
 import math
-from collections.abc import Iterator, Mapping
-from typing import Final, Literal
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, Literal
 
 from hwsim.machine.libraries.nccl import PROTOCOLS, Method, Protocol
 from hwsim.machine.libraries.operations import CannotCollect, Group, Operation
@@ -24,58 +27,29 @@ from hwsim.records import dataclass
 Generation = Literal["volta", "ampere", "hopper", "blackwell"]
 OPERATIONS: Final[tuple[Operation, ...]] = ("all-reduce", "reduce-scatter", "all-gather", "broadcast", "reduce")
 
-_Three = tuple[float, float, float]  # of LL, LL128, Simple
-_START: Final[Mapping[Method, _Three]] = {"tree": (6.8, 14.0, 8.4), "ring": (6.6, 14.0, 8.4)}
-_STEP: Final[Mapping[str, Mapping[str, _Three]]] = {
-    "nvlink": {"tree": (0.6, 1.25, 4.0), "ring": (0.6, 1.9, 3.4), "nvls": (0, 0, 25), "nvls-tree": (0, 0, 25)},
-    "pcie": {"tree": (1.0, 1.9, 4.0), "ring": (1.0, 2.5, 5.7), "nvls": (0, 0, 0), "nvls-tree": (0, 0, 0)},
-    "network": {"tree": (5.0, 8.5, 14.0), "ring": (2.7, 4.0, 14.0), "nvls": (0, 0, 18), "nvls-tree": (0, 0, 20.9)},
-}
-# Most bandwidth: for 1, 2 and more nodes. LL over several nodes depends on the CPU: Intel's row, then AMD's.
-_LL_ONE_NODE: Final[Mapping[Generation, float]] = {"volta": 39.0, "ampere": 87.7, "hopper": 141.0, "blackwell": 282.0}
-_LL_NODES: Final[Mapping[str, tuple[float, float]]] = {"intel": (39.0, 20.4), "amd": (22.5, 19.0)}
-_RING_LL128: Final[Mapping[Generation, float]] = {"volta": 20.0, "ampere": 20.0, "hopper": 36.7, "blackwell": 40.0}
-_TREE_LL128: Final[Mapping[Generation, _Three]] = {
-    "volta": (20.0, 20.0, 20.0),
-    "ampere": (20.0, 20.0, 20.0),
-    "hopper": (36.7, 36.7, 29.0),
-    "blackwell": (55.6, 31.67, 20.0),
-}
-_TREE: Final[Mapping[Generation, _Three]] = {
-    "volta": (26.5, 18.5, 10.0),
-    "ampere": (24.0, 23.6, 17.8),
-    "hopper": (38.7, 41.4, 36.0),
-    "blackwell": (70.0, 42.8, 24.0),
-}
-_NVLS_TREE: Final[Mapping[Generation, _Three]] = {
-    "volta": (26.5, 18.5, 10.0),
-    "ampere": (24.0, 23.6, 17.8),
-    "hopper": (0.0, 57.7, 45.5),
-    "blackwell": (0.0, 96.0, 80.0),
-}
-_NVLS: Final[Mapping[Generation, float]] = {"volta": 0.0, "ampere": 0.0, "hopper": 0.85, "blackwell": 0.74}
-# What is left of a tree's bandwidth by size, 64 B to 256 MB in powers of two.
-_TREE_LEFT: Final[Mapping[Protocol, tuple[float, ...]]] = {
-    "ll": (1, 1, 1, 1, 0.9, 0.8, 0.7, 0.7, 0.7, 0.7, 0.6, 0.5, 0.4, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1, 1, 1, 1),
-    "ll128": (1, 1, 1, 1, 1, 0.9, 0.8, 0.8, 0.8, 0.7, 0.6, 0.6, 0.6, 0.6, 0.6, 0.6, 0.8, 0.9, 0.9, 0.9, 0.9, 1, 1),
-    "simple": (
-        0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.8, 0.7, 0.6, 0.6, 0.5, 0.5, 0.5, 0.5, 0.6, 0.7, 0.8, 0.7, 0.7, 0.8, 0.9, 0.9,
-    ),
-}  # fmt: skip
-# Speeds that a channel may have.
-_INSIDE: Final[Mapping[Generation, tuple[float, ...]]] = {
-    "volta": (40, 30, 20, 18, 15, 12, 10, 9, 7, 6, 5, 4, 3),
-    "ampere": (40, 30, 20, 18, 15, 12, 10, 9, 7, 6, 5, 4, 3),
-    "hopper": (60, 50, 40, 30, 24, 20, 15, 12, 11, 6, 3),
-    "blackwell": (90, 80, 70, 60, 50, 45, 40, 30, 24, 20, 19, 18),
-}
-_ACROSS: Final[Mapping[Generation, tuple[float, ...]]] = {
-    "volta": (48, 30, 28, 24, 20, 18, 15, 12, 10, 9, 7, 6, 5, 4, 3, 2.4, 1.2, 0.24, 0.12),
-    "ampere": (48, 30, 28, 24, 20, 18, 15, 12, 10, 9, 7, 6, 5, 4, 3, 2.4, 1.2, 0.24, 0.12),
-    "hopper": (48, 45, 42, 40, 30, 24, 22, 20, 17.5, 15, 12, 6, 3, 2.4, 1.2, 0.24, 0.12),
-    "blackwell": (96, 86, 80, 48, 45.1, 42, 40, 30, 24, 22, 20, 17.5, 15, 12, 6, 3, 2.4, 1.2, 0.24, 0.12),
-}
-NVLINK: Final[Mapping[Generation, float]] = {"volta": 20.0, "ampere": 20.0, "hopper": 20.6, "blackwell": 40.1}  # GB/s of one link
+_Three = tuple[float, float, float]  # of LL, LL128, Simple; or for 1, 2 and more nodes
+
+
+@functools.cache
+def _tables() -> Mapping[str, Any]:
+    """The tables of NCCL's source by name, as `nccl_tables.json` explains them."""
+    tables: Mapping[str, Any] = json.loads(Path(__file__).with_name("nccl_tables.json").read_text(encoding="utf-8"))
+    return tables
+
+
+_START: Final[Mapping[str, _Three]] = _tables()["start"]
+_STEP: Final[Mapping[str, Mapping[str, _Three]]] = _tables()["step"]
+_LL_ONE_NODE: Final[Mapping[str, float]] = _tables()["ll_one_node"]
+_LL_NODES: Final[Mapping[str, tuple[float, float]]] = _tables()["ll_nodes"]
+_RING_LL128: Final[Mapping[str, float]] = _tables()["ring_ll128"]
+_TREE_LL128: Final[Mapping[str, _Three]] = _tables()["tree_ll128"]
+_TREE: Final[Mapping[str, _Three]] = _tables()["tree"]
+_NVLS_TREE: Final[Mapping[str, _Three]] = _tables()["nvls_tree"]
+_NVLS: Final[Mapping[str, float]] = _tables()["nvls"]
+_TREE_LEFT: Final[Mapping[str, Sequence[float]]] = _tables()["tree_left"]
+_INSIDE: Final[Mapping[str, Sequence[float]]] = _tables()["inside"]
+_ACROSS: Final[Mapping[str, Sequence[float]]] = _tables()["across"]
+NVLINK: Final[Mapping[str, float]] = _tables()["nvlink"]  # GB/s of one link
 PCIE: Final = 12.0  # GB/s, generation 3 x16: wider ones are scaled
 _SEARCHED: Final = 16  # most channels that the search looks for
 _PIPELINES: Final = 32  # most channels after doubling

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
-from hwsim.costs import PricedItem, unlike_prices
+from hwsim.costs.pricing import PricedItem, unlike_prices
 from hwsim.machine.classes import completed
 from hwsim.records import dataclass
 from hwsim.results.interval import Interval

@@ -175,8 +175,6 @@ def of_sides(first: Side, second: Side, by: str = "", alike: Alike = lambda *_: 
     why = ""
     if by:
         compared, why = measure(by), AS_ASKED
-    elif not (first.is_counted and second.is_counted):
-        compared, why = None, "the amount of work of one run is unknown: it is from an older hwsim; write the run again"
     elif first.service or second.service:
         compared = None
         why = f"not compared: choose a measure of a service with --by {BY[first.service or second.service]}"

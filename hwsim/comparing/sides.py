@@ -10,7 +10,8 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-from hwsim.costs import Bill, PricedItem, bill_of
+from hwsim.costs.bill import Bill, bill_of
+from hwsim.costs.pricing import PricedItem
 from hwsim.formats import family, natural
 from hwsim.origins import PLAIN
 from hwsim.records import dataclass
@@ -75,7 +76,6 @@ class Side:
         number: finds a measure; raises `NoSuchNumber`.
         range_of: finds the ends of a measure that has a range of its own: energy, carbon, cost.
         bill: energy and cost by column, where the run says its prices; prices: those, the dearest first.
-        is_counted: whether its work is known; of a document of an older version it is not.
     """
 
     machine: str
@@ -94,7 +94,6 @@ class Side:
     range_of: Callable[[Measure], tuple[float, float] | None] = lambda _: None
     bill: Mapping[str, float] = field(default_factory=dict)
     prices: tuple[PricedItem, ...] = ()
-    is_counted: bool = True
 
     @property
     def makespan_s(self) -> float:
@@ -216,7 +215,7 @@ def _read(document: Mapping[str, Any]) -> Side:
         spent[longest] += lost
     service: Served = "model" if document.get("serving") else "program" if document.get("services") else ""
     sure = document.get("interval")
-    work = tuple(Work(str(row["unit"]), float(row["amount"]), float(row["per_s"])) for row in document.get("work", ()))
+    work = tuple(Work(str(row["unit"]), float(row["amount"]), float(row["per_s"])) for row in document["work"])
     return Side(
         str(document["machine"]),
         str(document["workload"]),
@@ -232,7 +231,6 @@ def _read(document: Mapping[str, Any]) -> Side:
         service,
         tuple(Warning(str(row["code"]), str(row["text"])) for row in document.get("warnings", ())),
         lambda wanted: _number_in(document, wanted, work),
-        is_counted="work" in document,
     )
 
 

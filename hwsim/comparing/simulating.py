@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Final, Literal
+from typing import Literal
 
 from hwsim.api import Run, Source, simulated
 from hwsim.comparing.alike import as_its_class
@@ -14,16 +14,14 @@ from hwsim.comparing.parameters import Files, comparable
 from hwsim.comparing.shapley import EXACT, ORDERS
 from hwsim.comparing.sides import of_run
 from hwsim.comparing.waterfall import CannotMix, Progress, quantum, waterfall
-from hwsim.costs import Paying
+from hwsim.costs.bill import Paying
 from hwsim.devices import CannotCompute
 from hwsim.engine import Deadlock
 from hwsim.results.ratio import Ratio, ratio
-from hwsim.spec import Mistakes, SpecError
+from hwsim.spec import SpecError
 from hwsim.spec.shelf import sharing
 from hwsim.studies.measures import TIME, Measure, NoSuchNumber
 from hwsim.workload import sources
-
-KINDS: Final = ("machine", "workload")
 
 
 @sharing
@@ -51,7 +49,7 @@ def compare(
         attribute: find what each change of the files contributes, by further runs.
         exact: number of changes up to which all sets of them are run; orders: orders that are drawn beyond.
         interval: "runs": find the ends of the intervals with more runs, of a service too.
-        paying: prices, a way to pay and a site, for `energy`, `carbon` and `cost` (`hwsim.costs.Paying`).
+        paying: prices, a way to pay and a site, for `energy`, `carbon` and `cost` (`hwsim.Paying`).
         progress: called with the further runs done and to do.
 
     Raises:
@@ -99,20 +97,10 @@ def _own_settings(*settings: Mapping[str, object] | None) -> tuple[dict[str, obj
 def _files(
     machines: tuple[Source, Source], workloads: tuple[Source, Source], settings: Sequence[Mapping[str, object]]
 ) -> tuple[Files, Files]:
-    mistakes = Mistakes()
-    trees = [
-        [sources.tree_from(kind, source, mistakes) for source in both]
-        for kind, both in zip(KINDS, (machines, workloads), strict=True)
-    ]
-    mistakes.raise_if_any()
-    pairs = []
-    for machine, workload, changes in zip(*trees, settings, strict=True):
-        assert machine is not None
-        assert workload is not None
-        pairs.append(sources.changed(machine, workload, changes, Mistakes(), []))
-    machine_trees = comparable(pairs[0][0], pairs[1][0], "machine")
-    workload_trees = comparable(pairs[0][1], pairs[1][1], "workload")
-    first, second = (Files(*each) for each in zip(machine_trees, workload_trees, strict=True))
+    pairs = [sources.with_settings(*each) for each in zip(machines, workloads, settings, strict=True)]
+    (machine_a, workload_a), (machine_b, workload_b) = pairs
+    both = comparable(machine_a, machine_b, "machine"), comparable(workload_a, workload_b, "workload")
+    first, second = (Files(*trees) for trees in zip(*both, strict=True))
     return first, second
 
 

@@ -10,7 +10,6 @@ from hwsim.costs.energy import energy_of, part_on
 from hwsim.costs.site import Site
 from hwsim.doors import facts_of
 from hwsim.records import dataclass
-from hwsim.units import YEAR
 
 if TYPE_CHECKING:  # few ask for money
     from hwsim.costs.amount import Amount
@@ -23,7 +22,6 @@ if TYPE_CHECKING:  # few ask for money
     from hwsim.results.result import Result
 
 MILLION: Final = 1e6
-HOUR: Final = 3600.0
 
 
 class Paying(NamedTuple):
@@ -67,19 +65,15 @@ class Bill:
 
     Args:
         energy, cost: for the run; None where nothing says its power, or no prices were given.
-        hour, year: USD of machines that do the same all the time.
         whole: energy and cost of the entire training; None where the run is none, or says not how long.
         each: what tokens, requests and epochs come to.
-        priced: the prices behind it. notes: what is not in it, in words.
+        notes: what is not in it, in words.
     """
 
     energy: Energy | None
     cost: Cost | None
-    hour: Amount | None = None
-    year: Amount | None = None
     whole: tuple[float, Energy | None, Cost | None] | None = None
     each: tuple[Each, ...] = ()
-    priced: Priced | None = None
     notes: tuple[str, ...] = ()
 
 
@@ -97,27 +91,17 @@ def bill_of(result: Result, paying: Paying | None = None) -> Bill:
         from hwsim.costs.cost import cost_of
         from hwsim.costs.pricing import price_of
 
-        priced = price_of(machine, prices)
-        cost = cost_of(priced, result.makespan_s, energy, prices, how.way, half=half, in_terms=False, on=part_on(result))
+        priced = price_of(machine, prices)[how.way]
+        cost = cost_of(priced, result.makespan_s, energy, prices, half=half, in_terms=False, on=part_on(result))
     entire = _whole(result, energy, priced, how, half)
-    return Bill(
-        energy,
-        cost,
-        None if cost is None else cost.at_rate(HOUR),
-        None if cost is None else cost.at_rate(YEAR),
-        entire,
-        tuple(_each(result, energy, cost)),
-        priced,
-        tuple(text for each in facts_of(result) for text in each.unused(result)) if cost is not None else (),
-    )
+    notes = tuple(text for each in facts_of(result) for text in each.unused(result)) if cost is not None else ()
+    return Bill(energy, cost, entire, tuple(_each(result, energy, cost)), notes)
 
 
 def stated(result: Result) -> Paying | None:
     """A way to pay for a machine whose file says prices: bought, or else rented; None where it says none."""
     machine = result.built
-    if machine is None:
-        return None
-    if not machine.layout.priced:
+    if machine is None or not machine.layout.priced:
         return None
     from hwsim.costs.prices import load_prices
     from hwsim.devices.offers import WAYS
@@ -138,7 +122,7 @@ def _whole(
         return seconds, spent, None
     from hwsim.costs.cost import cost_of
 
-    return seconds, spent, cost_of(priced, seconds, spent, how.lists, how.way, half=half, spares=spares)
+    return seconds, spent, cost_of(priced, seconds, spent, how.lists, half=half, spares=spares)
 
 
 def _each(result: Result, energy: Energy | None, cost: Cost | None) -> Iterator[Each]:
@@ -183,11 +167,6 @@ def closed(
     from hwsim.costs.cost import cost_of
     from hwsim.costs.pricing import price_of
 
-    priced = price_of(machine, prices)
-    notes = (
-        ("without switches and cables between the nodes: --nodes describes none",)
-        if nodes > 1 and paying.way == "purchase"
-        else ()
-    )
-    cost = cost_of(priced, seconds, energy, prices, paying.way, nodes, half=half, spares=spares)
-    return Bill(spent, cost, cost.at_rate(HOUR), cost.at_rate(YEAR), priced=priced, notes=notes)
+    unwired = ("without switches and cables between the nodes: --nodes describes none",)
+    cost = cost_of(price_of(machine, prices)[paying.way], seconds, energy, prices, nodes, half=half, spares=spares)
+    return Bill(spent, cost, notes=unwired if nodes > 1 and paying.way == "purchase" else ())

@@ -84,7 +84,6 @@ def cost_of(
     seconds: float,
     energy: Energy | None = None,
     prices: Prices | None = None,
-    rent: Way = "purchase",
     nodes: int = 1,
     *,
     half: float = 0.0,
@@ -95,36 +94,35 @@ def cost_of(
     """Cost of `nodes` such machines in `seconds`.
 
     Args:
-        priced: one machine. energy: spent by one machine in that time; needed where machines are bought.
+        priced: one machine, in the way that it is paid for.
+        energy: spent by one machine in that time; needed where machines are bought.
         half: error of the time: half the width of its 90 % range, as a logarithm.
         spares: machines that stand by, over those that work: they cost as much, but for energy.
         on: part of the machines that is paid for, of what is started and stopped by the load; energy is as it was spent.
         in_terms: a rent is paid in whole terms and billing steps; False: of a time that is part of a longer use.
     """
     lists = load_prices() if prices is None else prices
-    missing = list(priced.lacking(rent))
-    price = priced.of(rent)
+    missing, price = list(priced.missing), priced.amount
     items: list[CostItem] = []
     paid = seconds
     if price is None:
         missing = missing or ["the machine"]
-    elif rent == "purchase":
+    elif priced.way == "purchase":
         worn = price * (nodes * on * (1.0 - lists.residual) * seconds / lists.lifetime)
         items.append(CostItem("machines", worn.wider(half)))
         items += _running(energy, lists, seconds, nodes, half, missing, on)
     else:
-        step = priced.term if rent == "reserved" else priced.billed
+        step = max(each.billed for each in priced.items)
         paid = seconds if step <= 0 or not in_terms else math.ceil(seconds / step * (1 - 1e-12)) * step
         items.append(CostItem("rent", (price * (paid * nodes * on)).wider(half if paid == seconds else 0.0)))
-    volumes = priced.volumes_of(rent)
-    if volumes:
-        items.append(CostItem("volumes", (total(each.amount for each in volumes) * (seconds * nodes)).wider(half)))
+    if priced.volumes:
+        items.append(CostItem("volumes", (total(each.amount for each in priced.volumes) * (seconds * nodes)).wider(half)))
     if spares > 0:
         held = [each.amount for each in items if not each.name.startswith("energy")]
         items.append(CostItem("spares", total(held) * spares))
     items.sort(key=lambda each: (-each.amount.value, each.name))
     full = None if missing else total(each.amount for each in items)
-    return Cost(full, tuple(items), tuple(dict.fromkeys(missing)), rent, seconds, paid, priced.of_way(rent))
+    return Cost(full, tuple(items), tuple(dict.fromkeys(missing)), priced.way, seconds, paid, priced.all_items)
 
 
 def _running(

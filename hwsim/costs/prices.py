@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field as attribute
 from dataclasses import replace
 from functools import cache
@@ -22,6 +22,7 @@ from hwsim.spec import Mistakes, Place, SpecError, Tree, check_header, decode, f
 from hwsim.units import YEAR, Ratio, Seconds
 
 HEADER: Final = "prices/1"
+Table = Literal["parts", "machines", "others"]
 CABLES: Final[Mapping[str, float]] = {"cable-800": 75e9, "cable": 12.5e9}  # B/s of a link, from which its cables have this price
 OLD: Final = 18  # months from which on the answer says how old a price is
 LIFETIME: Final = 4 * YEAR
@@ -65,7 +66,6 @@ class Prices:
         site: where machines stand by default; sites: all that have a name.
         lifetime: seconds that what is bought lasts; residual: part of its price that is left then.
         provider: whose offers alone are taken; "" for all.
-        given: whether the user gave a list.
     """
 
     own: Listed = attribute(default_factory=Listed)
@@ -75,7 +75,6 @@ class Prices:
     lifetime: float = LIFETIME
     residual: float = 0.0
     provider: str = ""
-    given: bool = False
 
     @property
     def providers(self) -> set[str]:
@@ -84,25 +83,16 @@ class Prices:
         prices = [price for table in tables for price in table.values()]
         return {offer.provider for price in prices for way in WAYS for offer in price.of(way) if offer.provider}
 
-    def of_part(self, called: Iterable[str], stated: Price | None, way: Way) -> tuple[Offer, ...]:
-        """Offers of a part: of the user's list, of the machine's file, of the library; nothing if none of them has any.
+    def offers(self, table: Table, called: Sequence[str], stated: Price | None, way: Way) -> tuple[Offer, ...]:
+        """Offers of the user's list, else of the machine's file, else of the library; nothing if none of them has any.
 
-        called: names it may be listed under, the first that is decides.
+        Args:
+            table: whether it is a part, a whole machine, or another thing, such as a cable.
+            called: names that it may be listed under, the first that is decides.
+            stated: its price in the machine's file.
         """
-        return self._first((listed.parts for listed in (self.own, self.library)), tuple(called), stated, way)
-
-    def of_machine(self, called: Iterable[str], stated: Price | None, way: Way) -> tuple[Offer, ...]:
-        """Offers of a whole machine, as of `of_part`."""
-        return self._first((listed.machines for listed in (self.own, self.library)), tuple(called), stated, way)
-
-    def of_other(self, *called: str) -> tuple[Offer, ...]:
-        """Prices of a cable, by the first of its names that a list has."""
-        return self._first((listed.others for listed in (self.own, self.library)), called, None, "purchase")
-
-    def _first(
-        self, tables: Iterable[Mapping[str, Price]], called: tuple[str, ...], stated: Price | None, way: Way
-    ) -> tuple[Offer, ...]:
-        listed, library = ([table[name].of(way) for name in called if name in table] for table in tables)
+        tables: Iterable[Mapping[str, Price]] = (getattr(listed, table) for listed in (self.own, self.library))
+        listed, library = ([prices[name].of(way) for name in called if name in prices] for prices in tables)
         sources = [*listed, stated.of(way) if stated is not None else (), *library]
         kept = (tuple(offer for offer in offers if self.provider in ("", offer.provider)) for offers in sources)
         return next((offers for offers in kept if offers), ())
@@ -131,7 +121,6 @@ def load_prices(source: Path | str | Tree | None = None, *, provider: str = "", 
         sites=listed.sites,
         lifetime=listed.lifetime or library.lifetime,
         residual=library.residual if listed.residual < 0 else listed.residual,
-        given=True,
     )
     return _only(both, provider, place)
 
@@ -245,13 +234,12 @@ def prices_schema() -> dict[str, Any]:
 class Taken:
     """The offer that decides, and the range of all that there are.
 
-    amount: for one part; offers: how many there are, of `providers`.
+    amount: for one part; offers: how many there are.
     """
 
     offer: Offer
     amount: Amount
     offers: int
-    providers: tuple[str, ...]
 
 
 def taken(offers: Iterable[Offer], held: Held) -> Taken | None:
@@ -266,8 +254,7 @@ def taken(offers: Iterable[Offer], held: Held) -> Taken | None:
     ranked = sorted(priced, key=lambda pair: (pair[1][0], pair[0].provider, pair[0].date))
     offer, (value, _, _) = ranked[(len(ranked) - 1) // 2]
     low, high = min(price[1] for _, price in ranked), max(price[2] for _, price in ranked)
-    providers = tuple(dict.fromkeys(ranked_offer.provider for ranked_offer, _ in ranked if ranked_offer.provider))
-    return Taken(offer, Amount(value, low, high), len(ranked), providers)
+    return Taken(offer, Amount(value, low, high), len(ranked))
 
 
 def today() -> dt.date:

@@ -41,11 +41,11 @@ class PricedItem:
     Args:
         name: the part's in the library, else in the file. count: how many. amount: for all of them, USD or USD/s.
         date, mark, provider, source: the offer that decides; offers: how many there are, of several providers.
-        term: seconds that a reserved rent is for; whole: it is the price of a whole machine.
+        term: seconds that a reserved rent is for; billed: seconds that a rent is paid for in whole, its terms too.
+        whole: it is the price of a whole machine.
     """
 
     name: str
-    way: Way
     count: int
     amount: Amount
     date: str = ""
@@ -54,6 +54,7 @@ class PricedItem:
     source: str = ""
     offers: int = 1
     term: float = 0.0
+    billed: float = 0.0
     whole: bool = False
 
     @property
@@ -69,7 +70,7 @@ class PricedItem:
     def __str__(self) -> str:
         """Its provider, mark and date.
 
-        >>> str(PricedItem("p5.48xlarge", "on_demand", 1, Amount.exact(1.0), date="2026-01", mark="list", provider="AWS"))
+        >>> str(PricedItem("p5.48xlarge", 1, Amount.exact(1.0), date="2026-01", mark="list", provider="AWS"))
         'AWS, list, 2026-01'
         """
         term = f"for terms of {lasting(self.term)}" if self.term else ""
@@ -79,42 +80,25 @@ class PricedItem:
 
 @dataclass(frozen=True, slots=True)
 class Priced:
-    """The price of a machine.
+    """The price of a machine that is paid for in one way.
 
     Args:
-        purchase: USD of what has a price; on_demand, reserved: USD/s. None where nothing has one.
-        items: what the sums are of, the dearest first.
-        missing: names of parts that have no price to buy; not_rented: by way, of those that have none to rent.
-        term: seconds that a reserved rent is paid for in whole; billed: seconds that a rent on demand is paid for in whole.
+        amount: USD of what has a price, or USD/s of a rent; None where nothing has one.
+        items: what the sum is of, the dearest first.
+        missing: names of parts that have no price.
         volumes: storage that is rented along with the machine, USD/s; in no sum, as it is paid for by the second.
     """
 
-    purchase: Amount | None
-    on_demand: Amount | None
-    reserved: Amount | None
+    way: Way
+    amount: Amount | None
     items: tuple[PricedItem, ...]
     missing: tuple[str, ...]
-    not_rented: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
-    term: float = 0.0
-    billed: float = 0.0
-    volumes: tuple[PricedItem, ...] = ()
+    volumes: tuple[PricedItem, ...]
 
-    def of(self, way: Way) -> Amount | None:
-        """USD, or USD/s of a rent, of what has a price."""
-        amount: Amount | None = getattr(self, way)
-        return amount
-
-    def lacking(self, way: Way) -> tuple[str, ...]:
-        """Names of what has no price of this way."""
-        return self.missing if way == "purchase" else self.not_rented[way == "reserved"]
-
-    def of_way(self, way: Way) -> tuple[PricedItem, ...]:
-        """The prices of one way to pay, and of volumes."""
-        return (*(each for each in self.items if each.way == way), *self.volumes_of(way))
-
-    def volumes_of(self, way: Way) -> tuple[PricedItem, ...]:
-        """Volumes, USD/s, of a machine that is paid for this way."""
-        return tuple(each for each in self.volumes if each.way == way)
+    @property
+    def all_items(self) -> tuple[PricedItem, ...]:
+        """The prices of the machine, and of volumes."""
+        return *self.items, *self.volumes
 
 
 def unlike_prices(first: Sequence[PricedItem], second: Sequence[PricedItem]) -> str:
@@ -126,28 +110,22 @@ def unlike_prices(first: Sequence[PricedItem], second: Sequence[PricedItem]) -> 
     return f"{named[1]} against {named[0]}" if kinds[0] != kinds[1] else ""
 
 
-def price_of(machine: Machine, prices: Prices | None = None) -> Priced:
-    """Price of a machine, to buy and to rent.
+def price_of(machine: Machine, prices: Prices | None = None) -> dict[Way, Priced]:
+    """Price of a machine by way to pay: to buy, and to rent.
 
     prices: lists to look in; the library's alone if left out.
     """
     lists = load_prices() if prices is None else prices
-    sums: dict[Way, Amount | None] = {}
-    items: list[PricedItem] = []
-    lacking: dict[Way, tuple[str, ...]] = {}
-    terms = [0.0, 0.0]
-    volumes: list[PricedItem] = []
-    for way in WAYS:
-        missing: list[str] = []
-        priced = _joined(_of_scope(machine.layout, "", 1, lists, way, missing, terms))
-        sums[way] = total(each.amount for each in priced) if priced else None
-        items += sorted(priced, key=lambda each: (-each.amount.value, each.name))
-        lacking[way] = tuple(dict.fromkeys(missing))
-        volumes += sorted(_joined(_volumes(machine.layout, 1, lists, way)), key=lambda each: (-each.amount.value, each.name))
-    return Priced(
-        sums["purchase"], sums["on_demand"], sums["reserved"], tuple(items), lacking["purchase"],
-        (lacking["on_demand"], lacking["reserved"]), terms[1], terms[0], tuple(volumes),
-    )  # fmt: skip
+    return {way: _of_way(machine.layout, lists, way) for way in WAYS}
+
+
+def _of_way(layout: Layout, prices: Prices, way: Way) -> Priced:
+    missing: list[str] = []
+    items, volumes = _joined(_of_scope(layout, "", 1, prices, way, missing)), _joined(_volumes(layout, 1, prices, way))
+    amount = total(each.amount for each in items) if items else None
+    for listed in (items, volumes):
+        listed.sort(key=lambda each: (-each.amount.value, each.name))
+    return Priced(way, amount, tuple(items), tuple(dict.fromkeys(missing)), tuple(volumes))
 
 
 def _joined(items: Iterable[PricedItem]) -> list[PricedItem]:
@@ -163,16 +141,14 @@ def _joined(items: Iterable[PricedItem]) -> list[PricedItem]:
     return list(by_name.values())
 
 
-def _of_scope(
-    layout: Layout, inside: str, many: int, prices: Prices, way: Way, missing: list[str], terms: list[float]
-) -> Iterator[PricedItem]:
+def _of_scope(layout: Layout, inside: str, many: int, prices: Prices, way: Way, missing: list[str]) -> Iterator[PricedItem]:
     """A machine as a whole, or its parts."""
     others = swapped(layout)
-    cards = None if others is None else _cards(layout, others, many, prices, way, terms)
+    cards = None if others is None else _cards(layout, others, many, prices, way)
     called = (layout.file,) if layout.file and cards is not None else ()
-    of_machine = taken(prices.of_machine(called, layout.price, way), Held())
+    of_machine = taken(prices.offers("machines", called, layout.price, way), Held())
     if of_machine is not None:
-        yield replace(_item(layout.file or "the machine", way, many, of_machine, terms), whole=True)
+        yield replace(_item(layout.file or "the machine", way, many, of_machine), whole=True)
         yield from cards or ()
         return
     lacking: list[str] = []
@@ -180,37 +156,35 @@ def _of_scope(
     for part in layout.parts:
         name = inside + (f"{part.family}*" if part.numbered else part.family)
         if part.child is not None:
-            items += _of_scope(part.child, f"{name}.", many * len(part.names), prices, way, lacking, terms)
+            items += _of_scope(part.child, f"{name}.", many * len(part.names), prices, way, lacking)
             continue
         if _rent(part, prices, way) is not None:
             continue  # along with the machine
-        offer = taken(prices.of_part(_names_of(part), part.price, way), _held(part))
+        offer = _offer(part, prices, way)
         if offer is not None:
-            items.append(_item(part.use or part.family, way, many * len(part.names), offer, terms))
+            items.append(_item(part.use or part.family, way, many * len(part.names), offer))
         elif part.kind != "volume" and loaded_watts(getattr(part.model, "power", None)) == 0:
             continue  # on the board of another, or for others that the file counts: it has no price of its own
         elif way == "purchase" or part.kind in RENTED or part.kind in STORED:
             lacking.append(f"{name} ({part.use})" if part.use else name)
     if way != "purchase" and any(part.kind == "gpu" for part in layout.parts):  # a GPU's hour has its share of the node in it
         lacking = [each for each in lacking if not _is_of_kind(layout, each, inside, "cpu")] if items else lacking
-    yield from _of_others(items, layout, prices)
+    yield from items if way == "purchase" else _of_others(items, layout, prices)
     missing += lacking
     if way == "purchase":
         yield from _cables(layout, inside, many, prices, missing)
 
 
 def _of_others(items: Sequence[PricedItem], layout: Layout, prices: Prices) -> Iterator[PricedItem]:
-    """The parts of a machine; those of other providers than the one who rents the machine say so."""
-    ways = [prices.of_machine((layout.file,), layout.price, way) for way in WAYS] if layout.file else []
+    """Parts that are rented; those of other providers than the one who rents the machine say so."""
+    ways = [prices.offers("machines", (layout.file,), layout.price, way) for way in WAYS] if layout.file else []
     renting = {offer.provider for offers in ways[1:] for offer in offers if offer.provider}
     for item in items:
-        strange = item.provider and renting and item.provider not in renting and item.way != "purchase"
+        strange = item.provider and renting and item.provider not in renting
         yield replace(item, name=f"{item.name} ({layout.file} is of {', '.join(sorted(renting))})") if strange else item
 
 
-def _cards(
-    layout: Layout, others: Mapping[str, str], many: int, prices: Prices, way: Way, terms: list[float]
-) -> list[PricedItem] | None:
+def _cards(layout: Layout, others: Mapping[str, str], many: int, prices: Prices, way: Way) -> list[PricedItem] | None:
     """The surcharge of network cards in place of a machine's own; None where its price says nothing of this one.
 
     others: parts of the machine of the library that others stand in place of, by family.
@@ -222,12 +196,12 @@ def _cards(
             continue
         if part.kind != "nic" or way != "purchase":
             return None
-        offer = taken(prices.of_part(_names_of(part), part.price, way), Held())
-        instead = taken(prices.of_part((listed, listed.rpartition("/")[2]), None, way), Held())
+        offer = taken(prices.offers("parts", _names_of(part), part.price, way), Held())
+        instead = taken(prices.offers("parts", (listed, listed.rpartition("/")[2]), None, way), Held())
         if offer is None or instead is None:
             return None
         more = replace(offer, amount=offer.amount + instead.amount * -1.0)
-        items.append(_item(f"{part.use} in place of {listed}", way, many * len(part.names), more, terms))
+        items.append(_item(f"{part.use} in place of {listed}", way, many * len(part.names), more))
     return items
 
 
@@ -247,12 +221,15 @@ def _held(part: Part) -> Held:
     return Held(*(float(number) if isinstance(number, int | float) else None for number in numbers))
 
 
+def _offer(part: Part, prices: Prices, way: Way) -> Taken | None:
+    return taken(prices.offers("parts", _names_of(part), part.price, way), _held(part))
+
+
 def _rent(part: Part, prices: Prices, way: Way) -> Taken | None:
     """The rent of storage, along with a machine that is paid for this way; None where it is not rented."""
-    called = _names_of(part)
-    if part.child is not None or (way != "on_demand" and taken(prices.of_part(called, part.price, way), _held(part)) is not None):
+    if part.child is not None or (way != "on_demand" and _offer(part, prices, way) is not None):
         return None
-    offers = prices.of_part(called, part.price, "on_demand")
+    offers = prices.offers("parts", _names_of(part), part.price, "on_demand")
     kept: Iterable[Offer] = offers if part.kind in STORED else (offer for offer in offers if offer.stores)
     return taken(kept, _held(part))
 
@@ -263,16 +240,15 @@ def _volumes(layout: Layout, many: int, prices: Prices, way: Way) -> Iterator[Pr
         if part.child is not None:
             yield from _volumes(part.child, many * len(part.names), prices, way)
         elif (rent := _rent(part, prices, way)) is not None:
-            yield _item(part.use or part.family, way, many * len(part.names), rent, [0.0, 0.0])
+            yield _item(part.use or part.family, way, many * len(part.names), rent)
 
 
-def _item(name: str, way: Way, count: int, chosen: Taken, terms: list[float]) -> PricedItem:
+def _item(name: str, way: Way, count: int, chosen: Taken) -> PricedItem:
     offer = chosen.offer
-    terms[0] = max(terms[0], offer.billed if way == "on_demand" else 0.0)
-    terms[1] = max(terms[1], offer.term if way == "reserved" else 0.0)
+    term = offer.term if way == "reserved" else 0.0
     return PricedItem(
-        name, way, count, chosen.amount * count, offer.date, offer.mark, offer.provider, offer.source, chosen.offers,
-        offer.term if way == "reserved" else 0.0,
+        name, count, chosen.amount * count, offer.date, offer.mark, offer.provider, offer.source, chosen.offers, term,
+        offer.billed if way == "on_demand" else term,
     )  # fmt: skip
 
 
@@ -283,8 +259,8 @@ def _cables(layout: Layout, inside: str, many: int, prices: Prices, missing: lis
             continue
         ends = 2 * many * int(bundle.count.sum())
         names = tuple(name for name, least in CABLES.items() if bundle.model.peak() >= least)
-        offer = taken(prices.of_other(*names), Held())
+        offer = taken(prices.offers("others", names, None, "purchase"), Held())
         if offer is None:
             missing.append(f"cables of {inside}{bundle.name}")
         else:
-            yield _item(names[0], "purchase", ends, offer, [0.0, 0.0])
+            yield _item(names[0], "purchase", ends, offer)

@@ -10,7 +10,7 @@ from hwsim.records import dataclass
 from hwsim.spec import Mistakes, Tree, decode, did_you_mean, field
 from hwsim.units import COUNT, GRID, TARIFF, Dimension
 
-NUMBERS: Final = ("pue", "grid", "electricity", "hosting")
+NUMBERS: Final[dict[str, Dimension]] = {"pue": COUNT, "grid": GRID, "electricity": TARIFF, "hosting": TARIFF}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +39,6 @@ class Site:
             name=self.name or base.name,
             said=self.said or base.said,
         )
-
-
-_DIMENSIONS: Final[dict[str, Dimension]] = {"pue": COUNT, "grid": GRID, "electricity": TARIFF, "hosting": TARIFF}
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +71,7 @@ def read_site(tree: Tree, mistakes: Mistakes, sites: dict[str, Site] | None = No
     """The value of a `site:`; its mistakes are noted.
 
     Args:
-        known: sites that `use:` may name; a text alone is such a name.
+        sites: sites that `use:` may name; a text alone is such a name.
     """
     sites = sites or {}
     if isinstance(tree.value, str):
@@ -84,7 +81,7 @@ def read_site(tree: Tree, mistakes: Mistakes, sites: dict[str, Site] | None = No
         return Site()
     numbers: dict[str, Any] = {
         name: _amount(given, dimension, mistakes)
-        for name, dimension in _DIMENSIONS.items()
+        for name, dimension in NUMBERS.items()
         if (given := getattr(keys, name)) is not None
     }
     pue = numbers.get("pue")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from hwsim.engine.compile import Active, Compiled, compile_flat
+from hwsim.engine.compile import Compiled, compile_flat
 from hwsim.engine.fast import Choice, plays
 from hwsim.engine.inorder import is_in_order, longest_path
 from hwsim.engine.issued import IssuedOp
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
     from simpy import Event
 
-    from hwsim.engine.driver import Driver, Progress, Server
+    from hwsim.engine.driver import Driver
+    from hwsim.engine.host import Host, Progress, Server
     from hwsim.engine.plain import PlainEngine
 else:
 
@@ -32,10 +33,14 @@ else:
             from simpy import Event
 
             return Event
-        if name in ("Driver", "Progress", "Server"):
-            from hwsim.engine import driver
+        if name in ("Host", "Progress", "Server"):
+            from hwsim.engine import host
 
-            return getattr(driver, name)
+            return getattr(host, name)
+        if name == "Driver":
+            from hwsim.engine.driver import Driver
+
+            return Driver
         if name == "PlainEngine":
             from hwsim.engine.plain import PlainEngine
 
@@ -61,7 +66,6 @@ __all__ = [
 ]
 
 Waits: TypeAlias = "Generator[Event, None, None]"  # a SimPy process
-Host: TypeAlias = "Driver | PlainEngine"  # what plays a run with actors
 Actor: TypeAlias = "Callable[[Host], Waits]"  # a SimPy process that submits graphs or limits capacities
 Which: TypeAlias = 'Literal["auto", "simpy"]'  # the fastest engine that plays a graph, or the one written out in SimPy
 
@@ -101,7 +105,8 @@ def simulate(
         again.found.update(before.found)
         return again
     limited = capacities_of(changes) if changes else frozenset()
-    flat, compiled = _compiled(graph, limited) if which == "auto" and not actors else (None, None)
+    flat = flatten(graph) if which == "auto" and not actors else None
+    compiled = None if flat is None else compile_flat(flat, changing=limited)
     timeline = None
     if flat is not None and compiled is not None and server is None and not changes:
         timeline = _at_once(flat, compiled, fast)
@@ -132,24 +137,6 @@ def simulate(
             del played[next(iter(played))]
         played[id(timeline)] = timeline
     return timeline
-
-
-def _compiled(graph: OpGraph, limited: Collection[str]) -> tuple[FlatGraph, Compiled]:
-    """The flat graph, and what the engine needs of it; a study takes edges from its latest run, where they are equal."""
-    earlier: dict[str, tuple[FlatGraph, Active | None]] | None = shared_by("flat")
-    if earlier is None:
-        return (flat := flatten(graph)), compile_flat(flat, changing=limited)
-    from hwsim.graph.same import is_variant, with_times
-
-    before, active = earlier.get("", (None, None))
-    if before is not None and is_variant(before.graph, graph):
-        flat = with_times(before, graph)
-        active = active if flat.cost is before.cost else None
-    else:
-        flat, active = flatten(graph), None
-    compiled = compile_flat(flat, changing=limited, active=active)
-    earlier[""] = flat, compiled.active
-    return flat, compiled
 
 
 def _host(graph: OpGraph, which: Which, flat: FlatGraph | None, compiled: Compiled | None, limited: Collection[str]) -> Host:

@@ -32,7 +32,6 @@ class Compiled:
     """Per op: fixed fs, then `flow` fs (if it flows alone) as a member of class `flow_class` (-1: none).
 
     played: who else ends besides: a server outside, which says when.
-    active: which costs can be in flight together.
     starts: class and fs of the start of each op whose start goes at a clock that changes; `fixed` is without them.
     """
 
@@ -41,7 +40,6 @@ class Compiled:
     flow_class: NDArray[np.int32]
     classes: tuple[FlowClass, ...]
     played: NDArray[np.bool_]
-    active: Active | None = None
     starts: Mapping[int, tuple[int, int]] = field(default_factory=dict)
 
 
@@ -57,14 +55,11 @@ class Active:
     loose: Ints
 
 
-def compile_flat(
-    flat: FlatGraph, *, closed: bool = True, changing: Collection[str] = (), active: Active | None = None
-) -> Compiled:
+def compile_flat(flat: FlatGraph, *, closed: bool = True, changing: Collection[str] = ()) -> Compiled:
     """Durations and classes of every op.
 
     closed: nothing else will ever draw from the capacities, so those that can never bind are dropped.
     changing: capacities that may have less than their rate for a while; they are kept.
-    active: the result for a graph with the same queues and pools whose ops have the same costs, by number.
     """
     graph = flat.graph
     rates = rates_of(graph.capacities)
@@ -73,10 +68,9 @@ def compile_flat(
     _check(demands, graph.capacities)
     pairs: dict[tuple[int, int], tuple[int, int]] = {}
     full = [flow_class(demand, rates, numbers, changing, pairs) for demand in demands]
-    if closed and active is None:
-        active = _active(flat)
     kept = set(numbers.values())
-    if closed and active:
+    if closed:
+        active = _active(flat)
         apart = _can_crowd(active, full) | {numbers[name] for name in changing if name in numbers}
         kept = _can_bind(active, full, len(numbers)) | apart
     table: dict[FlowClass, int] = {}
@@ -126,7 +120,6 @@ def compile_flat(
         flow_class=number_of,
         classes=tuple(table),
         played=played,
-        active=active,
         starts=starts,
     )
 

@@ -23,26 +23,24 @@ from simpy.events import NORMAL, EventPriority
 from hwsim import ticks
 from hwsim.demand import Capacity, Cost
 from hwsim.engine.compile import Compiled, compile_flat
-from hwsim.engine.fair import FULL
-from hwsim.engine.issued import Issued, IssuedOp
+from hwsim.engine.fluid import FlowClass
+from hwsim.engine.host import Host
+from hwsim.engine.issued import IssuedOp
 from hwsim.engine.replay import Replay
-from hwsim.graph.flat import FlatGraph, concatenate, flatten
-from hwsim.graph.opgraph import Change, Ints, Label, OpGraph, Pool, Queue
+from hwsim.graph.flat import FlatGraph, flatten
+from hwsim.graph.opgraph import Change, Ints, OpGraph, Pool
 from hwsim.results.timeline import Timeline
 
 if TYPE_CHECKING:
-    from hwsim.engine import Actor, Host, Waits
+    from hwsim.engine import Actor, Waits
 
 LAST = EventPriority(2)  # SimPy priority: after every ordinary event of the instant
 AFTER: Final = EventPriority(5)  # and after works of the engine that end then
 CHUNK = 50_000  # instants between two reports of progress
 
-Progress = Callable[[int, int], None]  # ops done, ops known
-Server = Callable[[int, Cost, float], None]  # a played op, what it asks for, how many times that: begins now
 
-
-class Driver:
-    """Plays op graphs over shared capacities and pools, inside a SimPy environment whose time is integer fs.
+class Driver(Host):
+    """Plays op graphs by replay. At one instant SimPy's events come first, then the driver's.
 
     closed: nothing will be submitted once the run has begun, and only the `limited` capacities change.
     limited: capacities that change, whose clocks are followed.
@@ -51,65 +49,20 @@ class Driver:
     def __init__(
         self, capacities: Sequence[Capacity], pools: Sequence[Pool], *, closed: bool = False, limited: Collection[str] = ()
     ) -> None:
-        self.env = simpy.Environment(initial_time=0)
-        self.capacities = tuple(capacities)
-        self.pools = tuple(pools)
-        self.progress: Progress | None = None
-        self.server: Server | None = None  # of played ops
-        self._closed, self.changing = closed, frozenset(limited)
-        self._numbers = {capacity.name: number for number, capacity in enumerate(self.capacities)}
+        super().__init__(capacities, pools, limited)
+        self._closed = closed
         self._replay = Replay([pool.servers for pool in pools], len(capacities))
-        self._flats: list[FlatGraph] = []
-        self._issued = Issued(self.capacities, self.changing)
-        self._classes: list[int] = []  # of the issued ops' costs
-        self._starts: list[int] = []  # classes of their starts
         self._pending: dict[int, tuple[simpy.Event, set[int]]] = {}  # op -> its submission
         self._armed: simpy.Event | None = None
         self._armed_for = -1
         self._handing_over = False
-        self._played: dict[int, tuple[Cost, float]] = {}
-
-    def submit(self, graph: OpGraph, at: int | None = None) -> simpy.Event:
-        """Start a graph now, or at a later time (fs); an event that succeeds when its last op has ended.
-
-        The graph's capacities and pools must be the driver's.
-        """
-        if graph.capacities != self.capacities or graph.pools != self.pools:
-            raise ValueError("a submitted graph must use the capacities and pools of its driver")
-        finished = self.env.event()
-        if at is None or at <= self.env.now:
-            self._load(graph, finished)
-        else:
-            later = self.env.timeout(at - self.env.now)
-            later.callbacks.append(lambda _: self._load(graph, finished))
-        return finished
+        self._asked: dict[int, tuple[Cost, float]] = {}  # of ops whose requests are simulated
 
     def start(self, flat: FlatGraph, compiled: Compiled) -> None:
         """Start a graph now that is flat and compiled already; its end is not waited for."""
         self._accept(flat, compiled, self.env.event())
 
-    def label(self, label: Label) -> int:
-        """Make a label of issued ops known; its number."""
-        return self._issued.label(label)
-
-    def queue(self, queue: Queue) -> int:
-        """Make a queue of issued ops known; its number. Who issues into it waits for its ops before it issues more."""
-        return self._issued.queue(queue)
-
-    def cost(self, cost: Cost) -> int:
-        """Make a cost of issued ops known; its number."""
-        number = self._issued.cost(cost)
-        flow = self._issued.known[number].flow
-        self._classes.append(-1 if flow is None else self._replay.fluid.extend(flow))
-        start = self._issued.known[number].started
-        self._starts.append(-1 if start is None else self._replay.fluid.extend(start))
-        return number
-
     def issue(self, ops: Sequence[IssuedOp], after: Sequence[int] = ()) -> tuple[simpy.Event, int]:
-        """Start a chain of ops now; an event that succeeds when the last has ended, and that op's number.
-
-        after: numbers of ops that ended earlier and that it had waited for, to be shown.
-        """
         if self._closed:
             raise ValueError("nothing is issued to a closed driver")
         replay = self._replay
@@ -126,55 +79,40 @@ class Driver:
         self._arm(int(self.env.now))
         return finished, last
 
-    def visitor(self, cost: Cost) -> int:
-        """Make a cost known of work that is not kept; its number. What draws on nothing has none.
-
-        Its latency is the caller's.
-        """
-        flow = self._issued.flow(cost)
-        assert flow is not None
-        return self._replay.fluid.extend(flow, passing=True)
+    def _class_number(self, flow: FlowClass, *, passing: bool = False) -> int:
+        return self._replay.fluid.extend(flow, passing=passing)
 
     def visit(self, visitor: int, time: int, then: Callable[[int], None]) -> None:
-        """Begin work now that alone takes `time` fs. It becomes no op: `then` is called with the time at which it ended.
-
-        SimPy's clock may be earlier then, with nothing of its own in between.
-        """
         if not self._handing_over:
             self._replay.now = int(self.env.now)
-            if self._armed is None or self._armed_for != self._replay.now:
-                self._arm(self._replay.now)
+            self._arm_now()
         self._replay.visit(visitor, time, then)
 
     def past(self, ops: Sequence[IssuedOp]) -> None:
-        """Keep a chain of ops of no cost that began at 0 and is over now."""
         self._issued.append(self._replay.past([op.time for op in ops]), ops, ())
 
     def limit(self, capacity: str, fraction: float) -> None:
-        """Limit a capacity to a fraction of its rate from now on (0: a failure; 1: all of it)."""
         if self._closed and capacity not in self.changing:
             raise ValueError(f"{capacity} is not among the capacities that change in a closed driver")
-        if not 0 <= fraction <= 1:
-            raise ValueError(f"a capacity runs at 0 to 1 of its rate, not at {fraction}")
-        number = self._numbers[capacity]
+        super().limit(capacity, fraction)
+
+    def _set_room(self, number: int, room: int) -> None:
         self._replay.now = int(self.env.now)
-        self._replay.fluid.set_room(number, int(fraction * 2**53) * FULL >> 53)
+        self._replay.fluid.set_room(number, room)
+        self._arm_now()
+
+    def _arm_now(self) -> None:
         if self._armed is None or self._armed_for != self._replay.now:
             self._arm(self._replay.now)
 
     def finish(self, op: int) -> None:
-        """Note that the requests of a played op, which the server has, have all been served now."""
         self._replay.now = int(self.env.now)
         self._replay.finish(op)
         self._arm(int(self.env.now))
 
     def run(self) -> Timeline:
-        """Play until nothing is due any more."""
         self.env.run()
-        replay = self._replay
-        if len(self._issued):
-            self._flats.append(self._issued.take())
-        flat = concatenate(self._flats)
+        replay, flat = self._replay, self._played()
         return Timeline(
             flat=flat,
             start=_column(replay.start),
@@ -184,12 +122,11 @@ class Driver:
             paces=tuple(tuple(history) for history in replay.fluid.history),
             alone=tuple(one.alone for one in replay.fluid.classes),
             solves=replay.fluid.solves,
-            played=np.array(sorted(self._played), np.int64),
+            played=np.array(sorted(self._asked), np.int64),
             drawing=replay.drawing,
         )
 
     def unfinished(self) -> list[int]:
-        """Ops that never ended."""
         return self._replay.unfinished()
 
     def _load(self, graph: OpGraph, finished: simpy.Event) -> None:
@@ -198,12 +135,10 @@ class Driver:
 
     def _accept(self, flat: FlatGraph, compiled: Compiled, finished: simpy.Event) -> None:
         self._replay.now = int(self.env.now)
-        if len(self._issued):
-            self._flats.append(self._issued.take())
         base = self._replay.load(flat, compiled)
-        self._flats.append(flat)
+        self._keep(flat)
         for op in np.flatnonzero(compiled.played).tolist():
-            self._played[base + op] = flat.graph.costs[int(flat.cost[op])], float(flat.size[op])
+            self._asked[base + op] = flat.graph.costs[int(flat.cost[op])], float(flat.size[op])
         if not self._closed:
             sinks = set((np.flatnonzero(np.diff(flat.first) == 0) + base).tolist())
             self._replay.watched |= sinks
@@ -214,11 +149,7 @@ class Driver:
 
     def _arm(self, time: int) -> None:
         """Be called at `time`, after SimPy's own events of that instant."""
-        wake = self.env.event()
-        wake._ok, wake._value = True, None  # noqa: SLF001  (an event born triggered, as SimPy's Timeout is)
-        wake.callbacks.append(self._wake)
-        self.env.schedule(wake, LAST, time - self.env.now)
-        self._armed, self._armed_for = wake, time
+        self._armed, self._armed_for = self._call(self._wake, LAST, time), time
 
     def _wake(self, wake: simpy.Event) -> None:
         if wake is not self._armed:
@@ -257,15 +188,12 @@ class Driver:
         for op in self._replay.begun:
             if self.server is None:
                 raise ValueError("ops whose requests are simulated need a server")
-            begins = self.env.event()
-            begins._ok, begins._value = True, None  # noqa: SLF001
-            begins.callbacks.append(partial(self._serve, op))
-            self.env.schedule(begins, NORMAL, self._replay.now - self.env.now)
+            self._call(partial(self._serve, op), NORMAL, self._replay.now)
         self._replay.begun = []
 
     def _serve(self, op: int, _: simpy.Event) -> None:
         if self.server is not None:
-            self.server(op, *self._played[op])
+            self.server(op, *self._asked[op])
 
     def _finish(self) -> None:
         """Trigger the events of submissions whose ops have ended; at the replay's time, which SimPy's clock has yet to reach."""
@@ -273,8 +201,7 @@ class Driver:
             finished, left = self._pending.pop(op)
             left.discard(op)
             if not left:
-                finished._ok, finished._value = True, None  # noqa: SLF001  (succeed() cannot say when)
-                self.env.schedule(finished, NORMAL, self._replay.now - self.env.now)
+                self._trigger(finished, NORMAL, self._replay.now)
         self._replay.ended = []
 
 

@@ -14,7 +14,7 @@ from hwsim.results.activities import activities, bounds_of
 from hwsim.results.critical import critical_path
 from hwsim.ticks import FEMTO
 from hwsim.views.explain.sentences import sentences
-from hwsim.views.explain.waiting import waited
+from hwsim.views.explain.waiting import reasons
 from hwsim.views.interval import say as interval
 from hwsim.views.summary.say import facts
 
@@ -44,7 +44,6 @@ def answer(run: Run, tints: Tints, *, pixels: int, part: tuple[float, float]) ->
         "seconds": run.makespan_s,
         "interval": _interval(run),
         "wanted": instead(run, "wanted"),
-        "fits": run.fits,
         "ops": run.ops.total,
         "says": _says(run),
         "limits": instead(run, "limits") if run.only_requests else rows,
@@ -89,7 +88,7 @@ def _path(run: Run, shown: Spans) -> dict[str, Any]:
     """
     timeline = run.timeline
     if run.only_requests:
-        return {"path": [], "pieces": 0, "path_left": 0.0}
+        return {"path": [], "pieces": 0}
     path = critical_path(timeline)
     first = np.arange(len(path))
     if len(path) > PIECES:
@@ -101,7 +100,6 @@ def _path(run: Run, shown: Spans) -> dict[str, Any]:
     if len(first) > PIECES:
         spread = np.argsort(kept * GOLDEN % 1.0)
         kept = np.sort(spread[np.argsort(-took[spread].astype(np.float64), kind="stable")[:PIECES]])
-    left = float((took.sum() - took[kept].sum()) / FEMTO) if len(kept) < len(first) else 0.0  # fits: parts of the makespan
     many = (last - first + 1)[kept]
     first, last = first[kept], last[kept]
     scale = TICKS / (timeline.makespan_fs or 1)
@@ -114,7 +112,8 @@ def _path(run: Run, shown: Spans) -> dict[str, Any]:
         timeline.flat.label[ops].tolist(),
         path.cause[first].tolist(),
         many.tolist(),
-        waited(timeline, ops),
+        ops.tolist(),
+        reasons(timeline, ops),
         strict=True,
     )
     pieces = [
@@ -124,9 +123,9 @@ def _path(run: Run, shown: Spans) -> dict[str, Any]:
             row,
             labels[label].name + (f" x {count:,}" if count > 1 else ""),
             str(path.causes[cause]),
-            reason.says,
-            reason.op,
+            reason,
+            op,
         ]
-        for low, high, row, label, cause, count, reason in rows
+        for low, high, row, label, cause, count, op, reason in rows
     ]
-    return {"path": pieces, "pieces": len(took), "path_left": left}
+    return {"path": pieces, "pieces": len(took)}

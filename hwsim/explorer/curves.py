@@ -16,7 +16,6 @@ from hwsim.spec import SpecError
 from hwsim.ticks import TooLong
 
 BUDGET: Final = 0.5  # seconds of one answer
-MOST: Final = 50  # values of one question
 MOST_POINTS: Final = 2500
 CAUSES: Final = 3
 Runs = Callable[[Mapping[str, str]], Run]
@@ -62,11 +61,11 @@ def grid(
         until: a time of the monotonic clock; points that are later have none.
     """
     set_places = [_own(slider, places, settings) for slider, places in axes]
-    answers, numbers = list[float | None](), list[dict[str, Any] | None]()
-    limits, says, whole_runs = list[list[list[Any]]](), list[str](), dict[str, Any]()
+    whole_runs = dict[str, Any]()
     points = list(itertools.product(*(range(len(places)) for _, places in axes)))
     order = sorted(range(len(points)), key=lambda at: (sum(a != b for a, b in zip(points[at], set_places, strict=True)) > 1, at))
-    rows: dict[int, tuple[float | None, list[list[Any]], str, dict[str, Any] | None]] = {}
+    rows: list[tuple[Any, ...]] = [(None, [], "not computed", None)] * len(points)  # seconds, shares, text, wanted
+    done = 0
     for at in order:
         point = points[at]
         if time.monotonic() > until:
@@ -76,14 +75,10 @@ def grid(
         rows[at] = (
             (None, [], mistake, None) if run is None else (run.makespan_s, _shares(run), _limit(run), instead(run, "wanted"))
         )
+        done += 1
         if run is not None and sum(a != b for a, b in zip(point, set_places, strict=True)) <= 1:
             whole_runs[",".join(map(str, point))] = shown(run)
-    for at in range(len(points)):
-        seconds, shares, text, number = rows.get(at, (None, [], "not computed", None))
-        answers.append(seconds)
-        limits.append(shares)
-        says.append(text)
-        numbers.append(number)
+    answers, limits, says, numbers = map(list, zip(*rows, strict=True))
     return {
         "axes": [
             {"path": slider.path, "label": slider.label, "unit": slider.unit, "values": [slider.values[each] for each in places],
@@ -95,7 +90,7 @@ def grid(
         "limits": limits,
         "says": says,
         "runs": whole_runs,
-        "stopped": len(rows) < len(points),
+        "stopped": done < len(points),
     }  # fmt: skip
 
 

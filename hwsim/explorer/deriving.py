@@ -14,7 +14,7 @@ from hwsim.results.slack import slack
 from hwsim.ticks import FEMTO
 from hwsim.views.explain.derivation import Derivation, derivations, seconds
 from hwsim.views.explain.explanation import explain
-from hwsim.views.explain.waiting import waited
+from hwsim.views.explain.waiting import reasons
 from hwsim.views.explain.what_if import WhatIf
 
 MOST: Final = 40  # derivations that are sent
@@ -27,18 +27,8 @@ def op(run: Run, number: int) -> dict[str, Any] | None:
     if number >= len(timeline):
         return None
     ops = np.array([number], np.int64)
-    label = timeline.flat.graph.labels[int(timeline.flat.label[number])]
-    reason = waited(timeline, ops)[0]
-    return {
-        "op": number,
-        "name": label.name,
-        "device": label.device,
-        "start": int(run.ops.begin[number]) / FEMTO,
-        "end": int(timeline.end[number]) / FEMTO,
-        **_derived(derivations(timeline, ops)[0]),
-        "spare": _spare(run, number),
-        "waits": {"for": reason.name, "on": reason.device, "op": reason.earlier, "why": reason.why, "says": reason.says},
-    }
+    derived = _derived(derivations(timeline, ops)[0])
+    return {**derived, "spare": _spare(run, number), "waits": reasons(timeline, ops)[0]}
 
 
 def _spare(run: Run, number: int) -> str:
@@ -60,14 +50,12 @@ def more(run: Run, *, helps: bool = True) -> dict[str, Any]:
     """
     if run.only_requests:
         says = [each for each in [instead(run, "says")] if each]
-        return {"says": says, "helps": [], "tried": False, "left": [], "derived": instead(run, "derived")[:MOST]}
+        return {"says": says, "helps": [], "derived": instead(run, "derived")[:MOST]}
     number = instead(run, "wanted")
     explanation = explain(run, again=helps and len(run.timeline) <= LARGEST)
     return {
         "says": list(explanation.sentences),
         "helps": [_help(each, number) for each in explanation.what_if or () if each.makespan_fs is not None],
-        "tried": explanation.what_if is not None,
-        "left": list(explanation.left),
         "derived": [{"name": each.name, "op": _first(run, each), **_derived(each)} for each in explanation.derivations[:MOST]],
     }
 
@@ -86,18 +74,13 @@ def _help(change: WhatIf, number: dict[str, Any] | None) -> dict[str, Any]:
         "factor": change.speedup,
         "seconds": change.makespan_s,
         "wanted": {**number, "value": measured.get(number["measure"])} if number and measured else None,
-        "hypothetical": change.hypothetical,
     }
 
 
 def _derived(derivation: Derivation) -> dict[str, Any]:
     return {
-        "count": derivation.count,
         "lines": [[line.label, line.formula, line.numbers, line.time_s] for line in derivation.lines],
-        "inputs": [list(each) for line in derivation.lines for each in line.inputs],
         "alone": derivation.alone,
-        "alone_s": derivation.alone_s,
-        "longest_s": derivation.longest_s,
         "because": list(derivation.because),
     }
 

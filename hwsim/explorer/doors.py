@@ -1,7 +1,4 @@
-"""The questions of the page, and the process that answers them: JSON in, JSON out, over a pipe.
-
-Modules of the first answer are imported with this one; the rest once they are asked for, or while nothing is.
-"""
+"""The questions of the page, and the process that answers them: JSON in, JSON out, over a pipe."""
 
 from __future__ import annotations
 
@@ -19,8 +16,10 @@ from hwsim.api import Run
 from hwsim.engine import Deadlock
 from hwsim.explorer.answer import answer
 from hwsim.explorer.asked import State, Unclear, mistake, mistakes_of, number_of, state_of, text_of, texts_of
+from hwsim.explorer.curves import MOST_POINTS, curve, grid, picked
+from hwsim.explorer.deriving import more, op
 from hwsim.explorer.picture import Picture, picture
-from hwsim.explorer.questions import HAND, REST
+from hwsim.explorer.scenes import Player, animated
 from hwsim.explorer.sliders import sliders
 from hwsim.explorer.spans import Tints
 from hwsim.machine import Machine
@@ -35,9 +34,7 @@ if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
 MOST_SESSIONS: Final = 2
-TRIED: Final = ("d2l-gpu-workstation", "d2l/copy-overlap")
 GRID_SECONDS: Final = 100.0
-IDLE: Final = 1.0  # seconds without a question after which a process tries all of them
 MOST_TEXTS: Final = 50
 
 
@@ -85,16 +82,6 @@ class Desk:
             self._drawn = run.built, picture(run.built)
         return self._drawn[1]
 
-    def tried(self) -> None:
-        """Ask all questions about something small, so that none of them has to import."""
-        texts = [find(kind, name).read_text("utf-8") for kind, name in zip(("machine", "workload"), TRIED, strict=True)]
-        question = {"machine": texts[0], "workload": texts[1], "file": "machine", "line": 1, "column": 1, "op": 0,
-                "path": "times", "values": ["2"], "paths": [], "kind": "machine", "name": TRIED[0],
-                "scene": ""}  # fmt: skip
-        for door in sorted(HAND | REST):
-            self.answered(door, question | ({"file": "workload"} if door == "complete" else {}))
-        self.answered("complete", question)
-
     def answered(self, door: str, question: Mapping[str, Any]) -> tuple[int, bytes]:
         """Status and text of an answer; nothing that is asked makes it raise."""
         content: Mapping[str, Any]
@@ -121,11 +108,7 @@ class Desk:
 
 def _run(desk: Desk, question: Mapping[str, Any]) -> dict[str, Any]:
     state = state_of(question)
-    began = time.perf_counter()
-    run = desk.run(state)
-    took = time.perf_counter() - began
-    shown = desk.answer(state, run)
-    return shown | {"cost": {"simulate": took, "pack": time.perf_counter() - began - took}}
+    return desk.answer(state, desk.run(state))
 
 
 def _tints(state: State) -> Tints:
@@ -133,16 +116,12 @@ def _tints(state: State) -> Tints:
 
 
 def _animated(desk: Desk, said: Mapping[str, Any]) -> dict[str, Any]:
-    from hwsim.explorer.scenes import Player, animated
-
     state, drawn = state_of(said), "" if said.get("drawn") is None else text_of(said, "drawn")
     player = Player(desk.session(state), state.settings, desk.run(state))
     return animated(player, text_of(said, "scene"), _tints(state), listed=said.get("listed") is True, drawn=drawn)
 
 
 def _op(desk: Desk, question: Mapping[str, Any]) -> dict[str, Any]:
-    from hwsim.explorer.deriving import op
-
     row = op(desk.run(state_of(question)), number_of(question, "op"))
     if row is None:
         raise Unclear("the run has no such op")
@@ -164,27 +143,9 @@ def _machine(desk: Desk, question: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _more(desk: Desk, said: Mapping[str, Any]) -> dict[str, Any]:
-    from hwsim.explorer.deriving import more
-
     state = state_of(said)
     with desk.session(state).warm():
         return more(desk.run(state), helps=said.get("helps") is not False)
-
-
-def _check(desk: Desk, said: Mapping[str, Any]) -> dict[str, Any]:
-    state = state_of(said)
-    with desk.session(state).warm():
-        api.prepare(*desk.session(state).files, set=state.settings)
-    return {"mistakes": []}
-
-
-def _complete(_desk: Desk, question: Mapping[str, Any]) -> dict[str, Any]:
-    from hwsim.explorer.completing import complete
-
-    file = text_of(question, "file")
-    if file not in ("machine", "workload"):
-        raise Unclear("'file' is machine or workload")
-    return complete(file, text_of(question, file), number_of(question, "line"), number_of(question, "column"))
 
 
 def _sliders(desk: Desk, said: Mapping[str, Any]) -> dict[str, Any]:
@@ -194,16 +155,12 @@ def _sliders(desk: Desk, said: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _curve(desk: Desk, said: Mapping[str, Any]) -> dict[str, Any]:
-    from hwsim.explorer.curves import curve
-
     state = state_of(said)
     session = desk.session(state)
     return curve(session.shown, state.settings, text_of(said, "path"), texts_of(said, "values", MOST_TEXTS))
 
 
 def _grid(desk: Desk, question: Mapping[str, Any]) -> dict[str, Any]:
-    from hwsim.explorer.curves import MOST_POINTS, grid, picked
-
     state = state_of(question)
     session, steps, paths = desk.session(state), question.get("steps", 9), texts_of(question, "paths", 3)
     if not isinstance(steps, int) or not 2 <= steps <= 25 or steps ** len(paths) > MOST_POINTS:
@@ -214,7 +171,6 @@ def _grid(desk: Desk, question: Mapping[str, Any]) -> dict[str, Any]:
         return {"mistakes": [mistake(f"there is no slider '{unknown[0]}'", None)]}
     chosen = [by_path[each] for each in paths]
     axes = [(each, picked(each, state.settings.get(each.path, each.text), steps)) for each in chosen]
-
     unzoomed = replace(state, part=(0.0, 1.0))
     return grid(session.shown, state.settings, axes, partial(desk.answer, unzoomed), time.monotonic() + GRID_SECONDS)
 
@@ -250,8 +206,6 @@ _DOORS: Final[dict[str, Callable[[Desk, Mapping[str, Any]], Mapping[str, Any]]]]
     "picture": _picture,
     "machine": _machine,
     "more": _more,
-    "check": _check,
-    "complete": _complete,
     "sliders": _sliders,
     "curve": _curve,
     "grid": _grid,
@@ -265,12 +219,9 @@ def serve(line: Connection[bytes, bytes], roots: Sequence[str], memory: int) -> 
     """Answer until the other end closes: the work of a process."""
     serve_parent()
     _limit(memory)
-    desk, has_tried = Desk(roots), False
+    desk = Desk(roots)
     try:
         while True:
-            if not has_tried and not line.poll(IDLE):
-                Desk(roots).tried()
-                has_tried = True
             door, question, seconds = json.loads(line.recv_bytes())
             _end_after(seconds)
             status, text = desk.answered(door, question)

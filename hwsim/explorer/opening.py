@@ -6,6 +6,7 @@ import atexit
 import html
 import json
 import secrets
+import socket
 import threading
 import webbrowser
 from collections.abc import Callable, Mapping, Sequence
@@ -86,15 +87,16 @@ def explore(
     starting.begin()  # while this process imports
     try:
         from hwsim.explorer import server
+        from hwsim.explorer.workers import Limits, Workers
     except ModuleNotFoundError as missing:
         message = f"the explorer needs {missing.name}: pip install 'hwsim[explore]'"
         raise ModuleNotFoundError(message, name=missing.name) from None
     settings = {path: value if isinstance(value, str) else json.dumps(value) for path, value in (set or {}).items()}
     opened = server.opened(machine, workload, settings)
-    line = server.listening(port)
+    line = socket.create_server(("127.0.0.1", port))
     session, token = line.getsockname()[1], secrets.token_urlsafe(24)
-    answers, ready, ended = server.processes(allow), threading.Event(), threading.Event()
-    running = server.Running(server.application(token, session, opened, workers=answers, ready=ready.set), line, answers)
+    workers, ready, ended = Workers(tuple(map(str, allow)), Limits()), threading.Event(), threading.Event()
+    running = server.Running(server.application(token, session, opened, workers=workers, ready=ready.set), line, workers)
     threading.Thread(target=_run, args=(running, ended), name="hwsim explore", daemon=True).start()
     while not ready.wait(LOOK) and not ended.is_set():
         pass

@@ -5,7 +5,5 @@ from __future__ import annotations
 from typing import Final
 
 HAND: Final = frozenset({"run", "op", "picture"})  # answered by one process: they are of the run that is seen
-REST: Final = frozenset({"animated", "check", "complete", "curve", "exported", "file", "grid", "machine", "more", "sliders"})
-NEWEST: Final = frozenset(
-    {"run", "op", "more", "curve", "picture", "check", "complete", "grid", "animated"}
-)  # the newest alone matters
+REST: Final = frozenset({"animated", "curve", "exported", "file", "grid", "machine", "more", "sliders"})
+NEWEST: Final = frozenset({"run", "op", "more", "curve", "picture", "grid", "animated"})  # the newest alone matters

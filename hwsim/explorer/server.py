@@ -10,7 +10,7 @@ import socket
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 import uvicorn
 from starlette.applications import Starlette
@@ -20,13 +20,13 @@ from starlette.routing import Route
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from hwsim.explorer import guard
-from hwsim.explorer.workers import Limits, Stopped, Workers
+from hwsim.explorer.workers import Stopped, Workers
 from hwsim.spec import Place, SpecError, Tree, find, names, tree_of
 from hwsim.spec.writing import written
 from hwsim.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator
 
     from hwsim.workload.sources import Source
 
@@ -41,22 +41,12 @@ Scope = MutableMapping[str, Any]
 Application = Callable[[Scope, Any, Any], Awaitable[None]]
 
 
-class Answers(Protocol):
-    """A source of answers."""
-
-    async def start(self) -> None: ...
-    def stop(self) -> None: ...
-    async def ask(self, door: str, said: Mapping[str, Any]) -> bytes:
-        """The answer as JSON; raises KeyError or Stopped."""
-        ...
-
-
 def application(
     token: str,
     port: int,
     opened: Mapping[str, Any],
     *,
-    workers: Answers,
+    workers: Workers,
     ready: Callable[[], None] = lambda: None,
 ) -> Application:
     """The ASGI application.
@@ -65,11 +55,11 @@ def application(
         token: what the printed address has.
         port: that it listens on.
         opened: the answer to `opened`: texts and names to begin with.
-        workers: the source of answers, such as `processes()`.
+        workers: the processes that answer.
         ready: called once it answers.
     """
     who = guard.Guard(token, port)
-    answers, pages, first = workers, _pages(), json.dumps(opened).encode()
+    pages, first = _pages(), json.dumps(opened).encode()
 
     async def file(request: Request) -> Response:
         name = request.path_params.get("name", "index.html")
@@ -92,7 +82,7 @@ def application(
         if door == "opened":
             return _json(first)
         try:
-            return _json(await answers.ask(door, question))
+            return _json(await workers.ask(door, question))
         except KeyError:
             return _refused("there is no such question", 404)
         except Stopped as stopped:
@@ -100,15 +90,15 @@ def application(
 
     @contextlib.asynccontextmanager
     async def running(_: Starlette) -> AsyncIterator[None]:
-        begun = asyncio.ensure_future(answers.start())
-        ahead = asyncio.ensure_future(_ahead(answers, begun, opened))  # while the browser starts
+        begun = asyncio.ensure_future(workers.start())
+        ahead = asyncio.ensure_future(_ahead(workers, begun, opened))  # while the browser starts
         ready()
         try:
             yield
         finally:
             ahead.cancel()
             await begun
-            answers.stop()
+            workers.stop()
 
     inner = Starlette(
         routes=[Route("/", file), Route("/page/{name}", file), Route("/ask/{door}", ask, methods=["POST"])], lifespan=running
@@ -132,26 +122,16 @@ def application(
     return guarded
 
 
-def listening(port: int = 0) -> socket.socket:
-    """A socket on this computer alone; 0: a free port."""
-    return socket.create_server(("127.0.0.1", port))
-
-
-def processes(roots: Sequence[str | Path] = (), limits: Limits | None = None) -> Workers:
-    """The processes that answer; roots: folders that files may be read from besides the library."""
-    return Workers(tuple(map(str, roots)), limits or Limits())
-
-
 class Running:
     """A server that answers until it is ended, in the thread that calls `run`."""
 
-    def __init__(self, app: Application, line: socket.socket, answers: Answers) -> None:
+    def __init__(self, app: Application, line: socket.socket, workers: Workers) -> None:
         config = uvicorn.Config(
             app, http=Patient, log_level="warning", access_log=False, server_header=False, date_header=False,
             timeout_keep_alive=5, limit_concurrency=CONNECTIONS, h11_max_incomplete_event_size=MOST_HEADERS, lifespan="on",
             ws="none", timeout_graceful_shutdown=1,
         )  # fmt: skip
-        self._server, self._line, self._answers = uvicorn.Server(config), line, answers
+        self._server, self._line, self._workers = uvicorn.Server(config), line, workers
 
     def run(self) -> None:
         """Answer."""
@@ -159,7 +139,7 @@ class Running:
 
     def end(self) -> None:
         """Make `run` return: what is being computed is ended first, so that nothing waits for it."""
-        self._answers.stop()
+        self._workers.stop()
         self._server.should_exit = True
 
 
@@ -242,11 +222,11 @@ class _Refused(Exception):
     """A request that is not answered: why, and the status."""
 
 
-async def _ahead(answers: Answers, begun: Awaitable[None], opened: Mapping[str, Any]) -> None:
+async def _ahead(workers: Workers, begun: Awaitable[None], opened: Mapping[str, Any]) -> None:
     """Ask what the page will ask first: the process that answers keeps its last run."""
     with contextlib.suppress(KeyError, Stopped, asyncio.CancelledError):
         await asyncio.shield(begun)
-        await answers.ask("run", {"page": "ahead", **opened})
+        await workers.ask("run", {"page": "ahead", **opened})
 
 
 async def _body(request: Request) -> dict[str, Any]:

@@ -159,9 +159,9 @@ class _Window:
             at = np.minimum(np.searchsorted(heads, begin), len(ops) - 1)
             first, held = ops[at], None if held is None else np.add.reduceat(held, at)
             full = np.clip(np.rint(100 * np.add.reduceat(took, at) / (end - begin)), 1, 100).astype(np.int64)  # count
-        waits_inside = np.zeros(0, np.int64) if held is None or not held.any() else self._long(np.minimum(held, end - begin))
-        at, to = self._ticks(begin), self._ticks(end)
-        waits = self._long(wait) if wait.any() else np.zeros(0, np.int64)
+        waits_inside = np.zeros(0, np.int64) if held is None or not held.any() else self._ticks(np.minimum(held, end - begin))
+        at, to = (self._ticks(times - self.low) for times in (begin, end))
+        waits = self._ticks(wait) if wait.any() else np.zeros(0, np.int64)
         return {
             "name": lane.name if lane.name.startswith(lane.device) else f"{lane.device} {lane.name}",
             "times": 1,
@@ -177,12 +177,8 @@ class _Window:
             "bytes": (at.tobytes(), to.tobytes(), name.tobytes(), waits.tobytes()),
         }
 
-    def _long(self, seconds: Any) -> Ints:
-        ticks: Ints = np.clip(np.rint(seconds * (TICKS / self.length)), 0, TICKS).astype(np.int64)  # fits
-        return ticks
-
     def _ticks(self, seconds: Any) -> Ints:
-        ticks: Ints = np.clip(np.rint((seconds - self.low) * (TICKS / self.length)), 0, TICKS).astype(np.int64)  # fits
+        ticks: Ints = np.clip(np.rint(seconds * (TICKS / self.length)), 0, TICKS).astype(np.int64)  # fits
         return ticks
 
 

@@ -1,6 +1,6 @@
 """Processes that answer: one for the hand that moves, one for what may take longer, and one that stands by for either.
 
-A process is forked from a server that has imported what a run needs, and tries every question while none is asked.
+A process is forked from a server that has imported what the answers need.
 A question may be hostile or endless: a process ends once it has computed for too long, or is killed by this one's clock where
 it is kept from computing, and the one that stands by takes its place. A question that a newer one of the same kind overtakes is
 not answered; if it is being computed, it is killed once it is older than `PATIENCE`.
@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from hwsim.explorer import starting
+from hwsim.explorer.asked import mistake
 from hwsim.explorer.questions import HAND, NEWEST, REST
 from hwsim.records import dataclass
 
@@ -58,7 +59,7 @@ class Workers:
     """The processes behind a server."""
 
     def __init__(self, roots: tuple[str, ...], limits: Limits) -> None:
-        self._start, self._limits = _Starter(roots, limits.memory), limits
+        self._context, self._roots, self._limits = starting.context(), roots, limits
         self._spare: _Process | None = None
         self._lanes: tuple[_Lane, ...] = ()
         self._starting: asyncio.Future[None] | None = None
@@ -71,7 +72,7 @@ class Workers:
 
     def _fork(self) -> None:
         self._lanes = tuple(_Lane(self, doors) for doors in (HAND, REST))
-        self._spare = self._start()
+        self._spare = self.process()
 
     def stop(self) -> None:
         """End all of them, whatever they do; no other takes their place."""
@@ -84,12 +85,20 @@ class Workers:
     def another(self) -> _Process:
         """A process that is ready."""
         spare, self._spare = self._spare, None
-        process = spare if spare is not None and spare.is_alive else self._start()
-        self._spare = self._start()
+        process = spare if spare is not None and spare.is_alive else self.process()
+        self._spare = self.process()
         return process
 
-    def first(self) -> _Process:
-        return self._start()
+    def process(self) -> _Process:
+        """A new process: forked, where the system can, from a server that has imported what it does."""
+        from hwsim.studies.processes import bare_main  # while the server of processes does its own imports
+
+        line, its_end = self._context.Pipe()
+        process = self._context.Process(target=_serve, args=(its_end, self._roots, self._limits.memory), daemon=True)
+        with bare_main():
+            process.start()
+        its_end.close()
+        return _Process(process, line)
 
     async def ask(self, door: str, said: Mapping[str, Any]) -> bytes:
         """The answer to a question, as JSON.
@@ -125,7 +134,7 @@ class _Lane:
     """Questions that one process answers, one after the other; `run` goes before the others."""
 
     def __init__(self, workers: Workers, doors: frozenset[str]) -> None:
-        self.doors, self.process = doors, workers.first()
+        self.doors, self.process = doors, workers.process()
         self._workers = workers
         self._waiting: list[_Question] = []
         self._busy = False
@@ -182,24 +191,6 @@ class _Lane:
         return answer if status == 200 else Stopped(answer.decode(), status)
 
 
-class _Starter:
-    """Starts processes, from a server that has imported what they do, where the system can."""
-
-    def __init__(self, roots: tuple[str, ...], memory: int) -> None:
-        self._given = roots, memory
-        self._context = starting.context()
-
-    def __call__(self) -> _Process:
-        from hwsim.studies.processes import bare_main  # while the server of processes does its own imports
-
-        line, its_end = self._context.Pipe()
-        process = self._context.Process(target=_serve, args=(its_end, *self._given), daemon=True)
-        with bare_main():
-            process.start()
-        its_end.close()
-        return _Process(process, line)
-
-
 def _serve(line: Connection[bytes, bytes], roots: Sequence[str], memory: int) -> None:
     from hwsim.explorer.doors import serve  # there already, where it was forked
 
@@ -236,4 +227,4 @@ class _Process:
 
 
 def _mistake(says: str, hint: str) -> bytes:
-    return json.dumps({"mistakes": [{"file": "", "line": 0, "column": 0, "path": "", "says": says, "hint": hint}]}).encode()
+    return json.dumps({"mistakes": [mistake(says, hint)]}).encode()

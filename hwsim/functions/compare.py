@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal
 
 from hwsim.api import Run, Source
 from hwsim.comparing import Comparison, of_run, of_sides
 from hwsim.comparing import compare as compared
-from hwsim.costs import Paying
-from hwsim.spec import SpecError, Tree, did_you_mean, names, read
+from hwsim.costs.bill import Paying
+from hwsim.spec import SpecError, Tree, did_you_mean, names, read, tree_of
 
 FORMS: Final = (
     "machine, machine, workload; machine, workload, workload; two of each; or a machine and a workload with set_a or set_b"
@@ -37,7 +38,7 @@ def compare(
         by: the number that is compared, as in a sweep; default: time, or work a second where they do different amounts.
         waterfall: find what each change of the files contributes, by further runs.
         interval: "runs": find the ends of the intervals with more runs, of a service too.
-        paying: prices, a way to pay and a site, for `energy`, `carbon` and `cost` (`hwsim.costs.Paying`).
+        paying: prices, a way to pay and a site, for `energy`, `carbon` and `cost` (`hwsim.Paying`).
         progress: called with the further runs done and to do.
 
     Raises:
@@ -59,10 +60,9 @@ def compare(
     kinds: dict[str, list[Source]] = {"machine": [], "workload": []}
     for each in files:
         assert not isinstance(each, Run)
-        kinds[_kind(each)].append(each)
+        kinds[kind_of(each)].append(each)
     machines, workloads = kinds["machine"], kinds["workload"]
-    is_pair = 1 <= len(machines) <= 2 and 1 <= len(workloads) <= 2 and (len(files) > 2 or bool(set_a or set_b))
-    if not is_pair:
+    if not is_pair(machines, workloads, own=bool(set_a or set_b)):
         raise TypeError(f"nothing to compare: {len(machines)} machines, {len(workloads)} workloads; accepted: {FORMS}")
     return compared(
         (machines[0], machines[-1]), (workloads[0], workloads[-1]), set=set, set_a=set_a, set_b=set_b, by=by,
@@ -70,20 +70,32 @@ def compare(
     )  # fmt: skip
 
 
-def _kind(source: Any) -> str:
-    """Whether a file is a machine or a workload: by its first line, or by the part of the library that has its name."""
+def is_pair(machines: Sequence[object], workloads: Sequence[object], *, own: bool) -> bool:
+    """Whether these machines and workloads make two runs.  own: settings of each run make two of one pair."""
+    return 1 <= len(machines) <= 2 and 1 <= len(workloads) <= 2 and (len(machines) + len(workloads) > 2 or own)
+
+
+def kind_of(source: Any) -> Literal["machine", "workload"]:
+    """Whether a file is a machine or a workload: by its first line, or by the part of the library that has its name.
+
+    Raises:
+        SpecError: it is neither; a name that no part of the library has comes with the nearest of all names.
+    """
     if isinstance(source, str) and "\n" not in source and not Path(source).is_file():
-        kind = next((kind for kind in ("machine", "workload") if source in names(kind)), "")
-        if not kind:
-            hint = did_you_mean(source, (*names("machine"), *names("workload")))
-            raise SpecError.of(None, f"there is no machine or workload '{source}', and no file of that name", hint)
-        return kind
+        if source in names("machine"):
+            return "machine"
+        if source in names("workload"):
+            return "workload"
+        candidates = (*names("machine"), *names("workload"))
+        ends = [each for each in candidates if each.rpartition("/")[2] == source]
+        hint = did_you_mean(ends[0], ends) if ends else did_you_mean(source, candidates)
+        raise SpecError.of(None, f"there is no machine or workload '{source}', and no file of that name", hint)
     if isinstance(source, Mapping):
-        form = str(source.get("hwsim", ""))
-    else:
-        tree = source if isinstance(source, Tree) else read(Path(source) if "\n" not in str(source) else source)
-        form = tree.text("hwsim") or ""
-    kind = form.partition("/")[0]
-    if kind not in ("machine", "workload"):
-        raise SpecError.of(None, f"neither a machine nor a workload: its `hwsim` is '{form}'")
-    return kind
+        source = tree_of(source)
+    tree = source if isinstance(source, Tree) else read(Path(source) if "\n" not in str(source) else source)
+    form = tree.text("hwsim") or ""
+    if form.startswith("machine/"):
+        return "machine"
+    if form.startswith("workload/"):
+        return "workload"
+    raise SpecError.of(tree.place, f"neither a machine nor a workload: its `hwsim` is {json.dumps(form)}")

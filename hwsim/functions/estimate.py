@@ -26,7 +26,7 @@ from hwsim.units import BANDWIDTH, parse_as
 from hwsim.workload.narrow import wider
 
 if TYPE_CHECKING:
-    from hwsim.costs import Paying
+    from hwsim.costs.bill import Paying
     from hwsim.models.architectures import Model
 
 _OPTION: Final = re.compile(r"--([a-z][a-z-]*)")  # of the command line
@@ -98,7 +98,7 @@ def estimate(
             listed.
         tokens, failures, storage: tokens of the whole training, for its days; rates of failures; speed of checkpoints ("2 TB/s").
         infer: "prefill", "decode" or "forward" instead of training, with batch, prompt and output in examples and tokens.
-        paying: prices, a way to pay and a site (`hwsim.costs.Paying`).
+        paying: prices, a way to pay and a site (`hwsim.Paying`).
 
     Raises:
         SpecError: mistakes of the files; options that do not go together; a model that the machine cannot split or compute.

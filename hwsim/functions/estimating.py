@@ -5,8 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 from hwsim.devices.gpu_doubts import of_served
@@ -16,14 +15,16 @@ from hwsim.models import Framework, KernelTimes, ParallelPlan, Transformer, Wron
 from hwsim.models.inference import batch_pass, experts_by, serve
 from hwsim.models.plan import replicas
 from hwsim.records import dataclass
+from hwsim.results import invariants
 from hwsim.spec import Mistake, SpecError
 from hwsim.units import BYTES
+from hwsim.views.interval import say as intervals
 from hwsim.views.kit import warned
 from hwsim.views.kit.lines import wrapped
 from hwsim.views.kit.shown import Shown, rows_of
 
 if TYPE_CHECKING:
-    from hwsim.costs import Bill, Paying
+    from hwsim.costs.bill import Bill, Paying
     from hwsim.models import Cluster
     from hwsim.models.architectures import Model, Network
     from hwsim.models.framework import Software
@@ -54,14 +55,14 @@ class Estimate(Shown):
     Args:
         found: all of it as data (`hwsim.models`: `Step`, `Searched`, `Service`, `Pass`).
         fits: whether it fits into the memory of the GPUs; of plans, whether one does.
-        said, written: make the text and the JSON document.
+        text: without the warnings. document: `hwsim: estimate/1`, as JSON.
     """
 
     found: Step | Searched | Service | Pass
     fits: bool
     warnings: tuple[Warning, ...]
-    said: Callable[[], str]
-    written: Callable[[], str]
+    text: str
+    document: str
     TABLE: ClassVar = "shares"
 
     @property
@@ -73,7 +74,7 @@ class Estimate(Shown):
 
     def to_json(self) -> dict[str, Any]:
         """The document `hwsim: estimate/1`."""
-        document: dict[str, Any] = json.loads(self.written())
+        document: dict[str, Any] = json.loads(self.document)
         return document
 
     def listed(self, table: str) -> list[Mapping[str, Any]]:
@@ -92,7 +93,7 @@ class Estimate(Shown):
         return [{"work": name, "time_s": value, "share": value / total} for name, value in ordered]
 
     def __str__(self) -> str:
-        return self.said() + warned.text(self.warnings)
+        return self.text + warned.text(self.warnings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,16 +155,26 @@ class Case:
         notes = wrapped(self.note, 2) if self.note else ()
         return "\n".join([f"{self.called} ({gpus:,} GPU{'s' if gpus > 1 else ''}), on {self.machine}", *changes, *notes])
 
-    def document(self, numbers: Mapping[str, Any], sure: Interval | None = None, bill: Bill | None = None) -> str:
-        from hwsim.views.estimate.say import document
-
+    def answer(
+        self,
+        found: Step | Searched | Service | Pass,
+        fits: bool,
+        text: str,
+        numbers: Mapping[str, Any],
+        sure: Interval | None = None,
+        bill: Bill | None = None,
+    ) -> Estimate:
+        """The answer by its text and its numbers: these become a document with what is known of the case."""
+        document = {"hwsim": "estimate/1", "machine": self.machine, "model": self.called, "framework": self.software, **numbers}
         if bill is not None:
             from hwsim.views.summary import costs
 
-            numbers = {**numbers, **costs.as_dict(bill)}
+            document |= costs.as_dict(bill)
         if self.settings:
-            numbers = {**numbers, "set": dict(self.settings)}
-        return document(numbers, self.machine, self.called, self.software, self.cluster.gpus, self.warnings, sure)
+            document["set"] = dict(self.settings)
+        document |= {"gpus": self.cluster.gpus, "warnings": warned.as_dicts(self.warnings)}
+        document["interval"] = None if sure is None else intervals.as_dict(sure)
+        return Estimate(found, fits, self.warnings, text, invariants.document(document))
 
 
 def training(case: Case, options: Mapping[str, Any], given: set[str]) -> Estimate:
@@ -193,21 +204,15 @@ def training(case: Case, options: Mapping[str, Any], given: set[str]) -> Estimat
         sure = of_step(step, case.cluster, case.framework)
         fails = None if options["failures"] is None else _left(step, case.cluster, options)
         bill = _billed(case, step, tokens, sure, fails)
-        return Estimate(
-            step, step.fits, case.warnings,
-            partial(say.training, step, case.title, case.software, size, tokens, sure, fails, bill),
-            lambda: case.document(say.of_training(step, size, tokens, fails, sure), sure, bill),
-        )  # fmt: skip
+        text = say.training(step, case.title, case.software, size, tokens, sure, fails, bill)
+        return case.answer(step, step.fits, text, say.of_training(step, size, tokens, fails, sure), sure, bill)
     if options["plan"] == "every" and isinstance(case.model, Transformer) and isinstance(case.framework, Framework):
         plans = every(case.model, plan, case.cluster, case.framework, frozenset(given), few=options["top"])
     else:
         plans = search(case.model, plan, case.cluster, case.framework, given)
     bill = _billed(case, plans.steps[0], tokens, of_step(plans.steps[0], case.cluster, case.framework)) if plans.steps else None
-    return Estimate(
-        plans, plans.nearest is None, case.warnings,
-        partial(say.searched, plans, case.title, case.software, size, options["top"], tokens, bill),
-        lambda: case.document(say.of_search(plans, size, options["top"], tokens), bill=bill),
-    )  # fmt: skip
+    text = say.searched(plans, case.title, case.software, size, options["top"], tokens, bill)
+    return case.answer(plans, plans.nearest is None, text, say.of_search(plans, size, options["top"], tokens), bill=bill)
 
 
 def _billed(
@@ -257,11 +262,8 @@ def inference(case: Case, options: Mapping[str, Any]) -> Estimate:
         if case.billing is not None:  # all GPUs do the same
             done = float(options["batch"] * case.cluster.gpus)
             bill = case.billing.of(forward.shares, forward.seconds, done, "examples", sure)
-        return Estimate(
-            forward, forward.verdict == "fits", case.warnings,
-            partial(say.batch, forward, options["batch"], dtype, case.title, case.software, size, sure, bill),
-            lambda: case.document(numbers, sure, bill),
-        )  # fmt: skip
+        text = say.batch(forward, options["batch"], dtype, case.title, case.software, size, sure, bill)
+        return case.answer(forward, forward.verdict == "fits", text, numbers, sure, bill)
     tokens = options["prompt"] + (options["output"] if phase == "decode" else 0)
     if tokens > case.model.sequence:
         lengths = f"{options['prompt']:,} + {options['output']:,}" if phase == "decode" else f"{tokens:,}"
@@ -285,8 +287,5 @@ def inference(case: Case, options: Mapping[str, Any]) -> Estimate:
         needed = gpu.flop.get(dtype, max(gpu.flop.values())) / gpu.memory.bandwidth  # FLOP for a byte at its full rate
         full = min(1.0, 2.0 * options["batch"] / BYTES[dtype] / needed) if answers else 1.0
         bill = case.billing.of(served.shares, served.seconds, done, "tokens", sure, full=full)
-    return Estimate(
-        served, served.verdict == "fits", case.warnings,
-        partial(say.inference, served, case.title, case.software, size, sure, bill),
-        lambda: case.document(say.of_inference(served, size), sure, bill),
-    )  # fmt: skip
+    text = say.inference(served, case.title, case.software, size, sure, bill)
+    return case.answer(served, served.verdict == "fits", text, say.of_inference(served, size), sure, bill)

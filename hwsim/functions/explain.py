@@ -10,7 +10,7 @@ from hwsim.spec import SpecError, did_you_mean
 from hwsim.spec.shelf import sharing
 
 if TYPE_CHECKING:
-    from hwsim.views.explain.explained import Explained
+    from hwsim.views.explain.explanation import Explanation
 
 
 @sharing
@@ -22,7 +22,7 @@ def explain(
     op: str | None = None,
     what_if: bool | None = None,
     progress: Progress | None = None,
-) -> Explained:
+) -> Explanation:
     """Say why a run takes as long as it does: where the time goes, how long each op takes and why, and what would help.
 
     The `expect:` of the workload is not checked, and a run that does not fit its memory is explained, too.

@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
 from hwsim import doors, links
-from hwsim.failures import failures_schema, read_failures
+from hwsim.failures import read_failures
 from hwsim.machine import Machine, build
 from hwsim.machine.classes import completed_file, filled_in
 from hwsim.machine.libraries.reading import read_libraries
-from hwsim.machine.schema import LINK_KEYS, machine_schema, part_schema
+from hwsim.machine.schema import LINK_KEYS
 from hwsim.machine.strict import invented
 from hwsim.models import Framework
-from hwsim.models.library import described, model_file, model_schema, read_model
+from hwsim.models.library import described, model_file, read_model
 from hwsim.prepare import load_machine
 from hwsim.results.expect import wanted_of
 from hwsim.spec import Mistakes, SpecError, Tree, Warning, decode, did_you_mean, find, names, read, resolve, tree_of
 from hwsim.spec.shelf import shared_by
 from hwsim.workload import Runtime, check_statements, read_workload, suspicions
-from hwsim.workload.schema import workload_schema
 from hwsim.workload.sources import Source, data_or_name, with_settings
 
-SELDOM: Final = {"plan": "planning.question", "prices": "costs.prices", "study": "studies.file"}  # files of modules that few need
+LIBRARIES: Final = frozenset({"mpi", "nccl", "overheads", "own"})  # kinds of collective libraries
+SCHEMAS: Final[Mapping[str, str]] = {  # kind of a file: the module that has its schema
+    "failures": "failures", "machine": "machine.schema", "model": "models.library", "workload": "workload.schema",
+    "part": "machine.schema", "plan": "planning.question", "prices": "costs.prices", "study": "studies.file",
+}  # fmt: skip
 
 
 def check(source: Source) -> tuple[Warning, ...]:
@@ -40,13 +42,7 @@ def check(source: Source) -> tuple[Warning, ...]:
 def defaults_of(source: Source) -> tuple[str, ...]:
     """A line for each part and link of a machine or part that has numbers from its class."""
     tree = any_tree(source)
-    if tree.text("hwsim") not in ("machine/1", "part/1") or tree.text("kind") in (
-        "runtime",
-        "framework",
-        "mpi",
-        "nccl",
-        "overheads",
-    ):
+    if tree.text("hwsim") not in ("machine/1", "part/1") or tree.text("kind") in ("runtime", "framework", *LIBRARIES):
         return ()
     lines = []
     for name, classes in dict(filled_in(resolved(tree))).items():
@@ -79,37 +75,32 @@ def warnings_of(tree: Tree) -> tuple[Warning, ...]:
 
 def check_tree(tree: Tree) -> tuple[Warning, ...]:
     """As `check`, of content that was read."""
-    mistakes = Mistakes()
+    mistakes, warnings = Mistakes(), tuple[Warning, ...]()
     match tree.text("hwsim"):
         case "workload/1":
             loaded = read_workload(tree, mistakes)
             if loaded is not None:
                 wanted_of(loaded.expect, mistakes, loaded.jobs or {}, doors.wanted_of(loaded))
                 check_statements(loaded, mistakes)
-            warnings: tuple[Warning, ...] = suspicions(loaded) if loaded else ()
+            warnings = suspicions(loaded) if loaded else ()
         case "model/1":
             described(read_model(tree))
-            warnings = ()
         case "failures/1":
             read_failures(tree, mistakes)
-            warnings = ()
         case "part/1":
             warnings = _check_part(tree, mistakes)
         case "study/1":
             from hwsim.studies.sweeping import check_study
 
             check_study(tree)
-            warnings = ()
         case "plan/1":
             from hwsim.planning import read_question
 
             read_question(tree)
-            warnings = ()
         case "prices/1":
-            from hwsim.costs import check_prices
+            from hwsim.costs.prices import check_prices
 
             check_prices(tree, mistakes)
-            warnings = ()
         case _:
             built = build(tree, mistakes)
             warnings = built.warnings if built else ()
@@ -199,17 +190,12 @@ def _check_part(tree: Tree, mistakes: Mistakes) -> tuple[Warning, ...]:
     if kind == "runtime":
         decode(resolve(tree, mistakes, kind=kind), Runtime, mistakes, ignore=("hwsim",))
         return ()
-    if kind in ("mpi", "nccl", "overheads", "own"):
+    if kind in LIBRARIES:
         read_libraries(resolve(tree, mistakes, kind=kind).without("hwsim"), mistakes)
         return ()
     machine = tree_of({"hwsim": "machine/1", "parts": {"part": tree.without("hwsim")}}, tree.place)
     built = build(machine, mistakes)
     return built.warnings if built else ()
-
-
-def _imported(module: str, name: str) -> dict[str, Any]:
-    made: dict[str, Any] = getattr(import_module(module), name)()
-    return made
 
 
 def schema(kind: str) -> dict[str, Any]:
@@ -223,14 +209,5 @@ def schema(kind: str) -> dict[str, Any]:
     """
     if kind not in SCHEMAS:
         raise ValueError(f"there is no kind of file '{kind}'; there are {', '.join(SCHEMAS)}")
-    return SCHEMAS[kind]()
-
-
-SCHEMAS: Final[Mapping[str, Callable[[], dict[str, Any]]]] = {
-    "failures": failures_schema,
-    "machine": machine_schema,
-    "model": model_schema,
-    "workload": workload_schema,
-    "part": part_schema,
-    **{kind: partial(_imported, f"hwsim.{module}", f"{kind}_schema") for kind, module in SELDOM.items()},
-}
+    made: dict[str, Any] = getattr(import_module(f"hwsim.{SCHEMAS[kind]}"), f"{kind}_schema")()
+    return made

@@ -203,13 +203,24 @@ def read(
     return machine, None, Heading(title(machine.name, tree, "machine"), "", changes, machine.warnings)
 
 
+def found(
+    view: View, machine: Source | Machine, workload: Source | None, settings: Mapping[str, object] | None, **options: Any
+) -> tuple[View, Any, Heading]:
+    """A view, its findings and how they are called.
+
+    Raises:
+        SpecError: mistakes of the files.
+        Unshowable: an option names something that does not exist, or there is nothing to show.
+    """
+    built, graph, heading = read(machine, workload, settings)
+    extra = {"graph": graph} if "workload" in view.needs else {}
+    return view, view.find(built, **extra, **options), heading
+
+
 def _found(
     name: str, machine: Source | Machine, workload: Source | None, settings: Mapping[str, object] | None, **options: Any
 ) -> tuple[View, Any, Heading]:
-    view = view_of(name)
-    built, graph, heading = read(machine, workload, settings)
-    extra = {"graph": graph} if "workload" in view.needs else {}
     try:
-        return view, view.find(built, **extra, **options), heading
+        return found(view_of(name), machine, workload, settings, **options)
     except Unshowable as error:
         raise SpecError.of(None, str(error), error.hint) from error

@@ -10,7 +10,6 @@ from hwsim.importers.recording import Collective, Facts, What
 
 COMMUNICATION: Final = frozenset({Kind.SEND, Kind.RECV, Kind.COLLECTIVE})
 MEMORY: Final = frozenset({Kind.MEM_LOAD, Kind.MEM_STORE})
-_COUNTED: Final = ("num_ops", "tensor_size")
 
 
 class Describing:
@@ -37,9 +36,7 @@ class Describing:
             bytes=moved,
             collective=collective,
             kind=("load" if node.type == Kind.MEM_LOAD else "store") if node.type in MEMORY else "",
-            attributes=tuple(
-                (name, float(value)) for name, value in values.items() if name in _COUNTED and isinstance(value, int | float)
-            ),
+            counted=_counted(values),
         )
         return -1 if facts == Facts() else self.numbers.setdefault(facts, len(self.numbers))
 
@@ -56,6 +53,12 @@ class Describing:
         name = _called(node, values)
         out = moved * size if name == "allgather" else moved // max(1, size) if name == "reduce-scatter" else moved
         return Collective(name, moved, out, "int8", ranks, size, group)  # sizes are in bytes, whatever the elements are
+
+
+def _counted(values: Mapping[str, Value]) -> tuple[float, float] | None:
+    """Operations and bytes of a node; None if the file does not count its operations."""
+    flop, moved = values.get("num_ops"), values.get("tensor_size", 0)
+    return (float(flop), float(moved)) if isinstance(flop, int | float) and isinstance(moved, int | float) else None
 
 
 def _called(node: Any, values: Mapping[str, Value]) -> str:

@@ -1,6 +1,6 @@
 """A recorded run: what each rank did, as columns, whatever tool wrote it.
 
-Readers (Kineto, nsys, Chakra, host execution traces) make a `Recording`; rules make an op graph of it (`replay.py`).
+Readers (Kineto, nsys, Chakra) make a `Recording`; rules make an op graph of it (`replay.py`).
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Facts:
         collective: the exchange that it is a part of.
         waits_on_stream, waits_on_link: for a WAIT, the stream and the link of the call that recorded the event; else -1.
         kind: words of the file that tell the kind of a WAIT or copy ("Stream Wait Event", "HtoD").
-        attributes: further numbers or texts that a format keeps (num_ops and tensor_size of Chakra).
+        counted: operations and bytes that the file counts (num_ops and tensor_size of Chakra); None without.
     """
 
     shapes: tuple[Any, ...] | None = None
@@ -92,7 +92,7 @@ class Facts:
     waits_on_stream: int = -1
     waits_on_link: int = -1
     kind: str = ""
-    attributes: tuple[tuple[str, str | float], ...] = ()
+    counted: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -123,7 +123,7 @@ class Slices:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Edges:
-    """Dependencies that a file states itself (Chakra, execution traces): the slice `before` ends before `then` starts."""
+    """Dependencies that a file states itself (Chakra): the slice `before` ends before `then` starts."""
 
     before: Small
     then: Small

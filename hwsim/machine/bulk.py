@@ -88,7 +88,8 @@ class Bulk:
 
     def part_of(self, name: str) -> Part | None:
         """The part of a device; None if the name is no device's."""
-        return self._ends.part_of(name)
+        spot = self._net.layout.find(name)
+        return None if spot is None or spot.part.child is not None else spot.part
 
     def of_each_part(self, names: Sequence[str]) -> list[str]:
         """The first of the names of each part, and every name that is no device's once."""

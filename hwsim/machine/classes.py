@@ -318,37 +318,20 @@ def _worked_out(number: _Number, stated: _Stated, at: Tree) -> Tree | None:
 
 # ---- classes of parts that do not say theirs ----
 
-_GPUS: Final = (  # in the name of a product: its vendor and generation; the first that fits
-    (r"rtx pro|rtx 50\d\d", "nvidia/blackwell-rtx"),
-    (r"\bg?b[123]00\b|blackwell", "nvidia/blackwell"),
-    (r"\bg?h(100|200|800|20)\b|hopper", "nvidia/hopper"),
-    (r"\bl(4|40|40s|20)\b|rtx 40\d\d|\bada\b", "nvidia/ada"),
-    (r"\ba(100|800|30)\b", "nvidia/ampere"),
-    (r"\ba(2|10|10g|16|40)\b|rtx 30\d\d|rtx a\d000|orin", "nvidia/ampere-rtx"),
-    (r"\bt4\b|rtx 20\d\d|gtx 16\d\d|turing", "nvidia/turing"),
-    (r"\bv100|titan v\b|volta|xavier", "nvidia/volta"),
-    (r"\bp(100|40|4)\b|gtx 10\d\d|titan xp?\b|pascal", "nvidia/pascal"),
-    (r"\bm(40|60)\b|gtx 9\d\d|maxwell", "nvidia/maxwell"),
-    (r"\bk(20|40|80)|gtx 7[78]0|kepler", "nvidia/kepler"),
-    (r"mi35[0-9]", "amd/cdna4"),
-    (r"mi3[0-4][0-9]", "amd/cdna3"),
-    (r"mi2[0-9]{2}", "amd/cdna2"),
-    (r"mi100", "amd/cdna"),
-    (r"mi25|mi50|mi60|vega|radeon vii", "amd/vega"),
-    (r"\br9\b|fury|firepro", "amd/gcn"),
-    (r"nvidia|geforce|quadro|tesla", "nvidia"),
-    (r"amd|radeon|instinct", "amd"),
-    (r"intel|gaudi|\barc\b", "intel"),
-    (r"google|tpu", "google"),
-)
+
+@cache
+def _gpu_names() -> tuple[tuple[str, str], ...]:
+    """Classes of GPUs, each with a pattern of the names of its products; the first that fits counts."""
+    lines = Path(__file__).with_name("gpu_names.txt").read_text(encoding="utf-8").splitlines()
+    return tuple((line[:24].rstrip(), line[24:]) for line in lines)
 
 
 def _guessed_gpu(tree: Tree) -> Class:
     """By the name of the product, else by the youngest number format."""
     for key in ("name", "use"):
         text = (tree.text(key) or "").lower().replace("-", " ").replace("_", " ")
-        for pattern, path in _GPUS:
-            if text and re.search(pattern, text):
+        for path, pattern in _gpu_names() if text else ():
+            if re.search(pattern, text):
                 return Class(path, f"by its {'name' if key == 'name' else 'part'}")
     flop = tree.get("flop") or tree
     formats = {key for key, _ in flop.items()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from math import inf
 from typing import TYPE_CHECKING, Final
@@ -53,7 +53,7 @@ class Machine:
     devices: Mapping[str, PlacedDevice]
     nodes: Mapping[str, PlacedNode]
     groups: Mapping[str, PlacedDevice]
-    links: Sequence[Link]
+    links: Collection[Link]
     capacities: Mapping[str, Capacity]
     let: Mapping[str, object]
     warnings: tuple[Warning, ...]

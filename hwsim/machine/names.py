@@ -34,22 +34,6 @@ class _Segment:
     some: range | None = None
 
 
-class _Several(Exception):
-    """Several parts where one is needed, named as in their scope."""
-
-    def __init__(self, found: Sequence[str]) -> None:
-        super().__init__()
-        self.found = found
-
-
-class _Missing(Exception):
-    """A family, named as its scope does, has no member of that number."""
-
-    def __init__(self, name: str, family: Sequence[str]) -> None:
-        super().__init__()
-        self.name, self.family = name, family
-
-
 def _segments(pattern: str) -> list[_Segment]:
     segments = []
     for text in _DOT.split(pattern.strip()):
@@ -139,14 +123,7 @@ class Names:
             key = id(layout), segment
             names = self._relative.get(key)
             if names is None:
-                try:
-                    names = self._inside(layout, segment)
-                except _Several as error:
-                    raise _several(segment.text, [below(scope, name) for name in error.found]) from None
-                except _Missing as error:
-                    family = [below(scope, name) for name in error.family]
-                    raise UnknownName(f"there is no {error.name}", f"there are: {listed(family)}") from None
-                self._relative[key] = names
+                names = self._relative[key] = self._inside(layout, segment, scope)
             if scope:
                 full_names += [f"{scope}.{name}" for name in names]
             else:
@@ -160,16 +137,16 @@ class Names:
         spot = self._layout.find(name)
         return None if spot is None else spot.part.child
 
-    def _inside(self, layout: Layout, segment: _Segment) -> Sequence[str]:
-        """In the scope itself, else at any depth in it, else by kind; named as the scope does."""
+    def _inside(self, layout: Layout, segment: _Segment, scope: str) -> Sequence[str]:
+        """In the scope itself, else at any depth in it, else by kind; named as the scope does.  scope: its name, for mistakes."""
         text = segment.text
         if segment.star:
             return self._family(layout, text) or self._anywhere(layout, text)
         if segment.some is not None:
-            return self._range(layout, text, segment.some)
+            return self._range(layout, text, segment.some, scope)
         if layout.local(text) is not None or any(part.grouped and part.family == text for part in self._parts_of(layout)):
             return [text]
-        return self._lone(layout, self._family(layout, text)) or self._deep(layout, text)
+        return self._lone(layout, text, self._family(layout, text), scope) or self._deep(layout, text, scope)
 
     def _family(self, layout: Layout, text: str) -> Sequence[str]:
         parts = [part for part in self._parts_of(layout) if part.family == text]
@@ -180,12 +157,12 @@ class Names:
             self._walk(layout, _is_kind(text))
         )
 
-    def _deep(self, layout: Layout, text: str) -> Sequence[str]:
+    def _deep(self, layout: Layout, text: str, scope: str) -> Sequence[str]:
         exact = list(self._walk(layout, lambda part: (text,) if text in part.names else ()))
         exact += self._walk(layout, lambda part: (text,) if part.grouped and part.family == text else ())
-        return exact or self._lone(layout, self._anywhere(layout, text))
+        return exact or self._lone(layout, text, self._anywhere(layout, text), scope)
 
-    def _lone(self, layout: Layout, names: Sequence[str]) -> Sequence[str]:
+    def _lone(self, layout: Layout, text: str, names: Sequence[str], scope: str) -> Sequence[str]:
         """Meaning of a bare kind or family: its only part, or all sockets of a node."""
         if len(names) < 2:
             return names
@@ -194,25 +171,23 @@ class Names:
             spot = layout.find(name)
             if spot is not None:
                 families.add((spot.node, spot.part.family, spot.part.grouped))
-            if len(families) > 1:
-                raise _Several(names)
         node, family, group = families.pop()
-        if not group:
-            raise _Several(names)
+        if families or not group:
+            raise _several(text, [below(scope, name) for name in names])
         return [below(node, family)]
 
-    def _range(self, layout: Layout, text: str, some: range) -> list[str]:
+    def _range(self, layout: Layout, text: str, some: range, scope: str) -> list[str]:
         """Those of a family whose numbers are in a range; every number must be there."""
         family = self._family(layout, text) or self._anywhere(layout, text)
         if isinstance(family, Numbered):
             if some[-1] >= len(family):
-                raise _Missing(f"{text}{max(some[0], len(family))}", family)
+                raise _missing(f"{text}{max(some[0], len(family))}", family, scope)
             return family[some[0] : some[-1] + 1]
         indices = [spot.member if (spot := layout.find(name)) is not None and spot.part.numbered else None for name in family]
         numbers = frozenset(indices)
         missing = next((index for index in some if index not in numbers), None) if family else None
         if missing is not None:
-            raise _Missing(f"{text}{missing}", family)
+            raise _missing(f"{text}{missing}", family, scope)
         return [name for name, index in zip(family, indices, strict=True) if index in some]
 
     def _parts_of(self, layout: Layout) -> Sequence[Part]:
@@ -239,6 +214,10 @@ class Names:
 
     def _families(self) -> list[str]:
         return list(dict.fromkeys(part.family for part in self._layout.every()))
+
+
+def _missing(name: str, family: Sequence[str], scope: str) -> UnknownName:
+    return UnknownName(f"there is no {name}", f"there are: {listed([below(scope, each) for each in family])}")
 
 
 def _several(pattern: str, parts: Sequence[str]) -> UnknownName:

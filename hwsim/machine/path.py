@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
 
 from hwsim.demand import Term
@@ -117,9 +117,6 @@ def on_wire(framing: Framing | None, size: float, messages: float) -> float:
     return size if framing is None else messages * framing.wire(size / messages)
 
 
-Passed = tuple[tuple[Draw, ...], tuple[Term, ...]]  # draws and latencies of a link, or of an end
-
-
 @dataclass(slots=True)
 class Collector:
     """Draws and latencies of the devices and links of a route."""
@@ -127,7 +124,6 @@ class Collector:
     devices: Mapping[str, PlacedDevice]
     backplanes: Backplanes
     protocol: Protocol | None
-    known: dict[object, Passed] = field(default_factory=dict)  # of links and ends that were added before, on whatever route
     draws: list[Draw] = field(default_factory=list)
     latencies: list[Term] = field(default_factory=list)
 
@@ -149,10 +145,6 @@ class Collector:
 
     def end(self, name: str, *, inside: bool) -> None:
         """Add the memory at one end; `inside`: the other end is the same. A disk is asked as by an op of its own."""
-        self._once((name, inside), lambda alone: alone.end_anew(name, inside=inside))
-
-    def end_anew(self, name: str, *, inside: bool) -> None:
-        """As `end`, whatever is known."""
         model = self.devices[name].model
         if not isinstance(model, Cpu | Gpu | Memory):
             return
@@ -168,20 +160,6 @@ class Collector:
 
     def cross(self, link: Link) -> None:
         """Add a link: its direction, what both directions share, and its latency."""
-        self._once((id(link), self.protocol), lambda alone: alone.cross_anew(link))  # links are kept as long as their machine
-
-    def _once(self, key: object, add: Callable[[Collector], None]) -> None:
-        """Add what is known under a key, or what `add` adds to a collector of its own."""
-        passed = self.known.get(key)
-        if passed is None:
-            alone = Collector(self.devices, self.backplanes, self.protocol)
-            add(alone)
-            passed = self.known[key] = tuple(alone.draws), tuple(alone.latencies)
-        self.draws += passed[0]
-        self.latencies += passed[1]
-
-    def cross_anew(self, link: Link) -> None:
-        """As `cross`, whatever is known."""
         model, name, framing = link.model, f"link {link.source}->{link.target}", link.model.framing(self.protocol)
         rate: Input = ("bandwidth", precise(link.bandwidth, "B/s"), model.origin(link.count))
         beside = model.joins in ("host", "gpus")

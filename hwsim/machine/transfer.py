@@ -13,7 +13,7 @@ from hwsim.devices import Sockets, Storage
 from hwsim.links import Protocol
 from hwsim.machine.capacities import Backplanes
 from hwsim.machine.handling import PLAIN, Handling, Tally, copy_by, protocol_on, send_messages
-from hwsim.machine.path import Collector, Passed, Path, on_wire, shared_by_sockets
+from hwsim.machine.path import Collector, Path, on_wire, shared_by_sockets
 from hwsim.machine.placed import NoRoute, PlacedDevice, UnknownName
 from hwsim.machine.routes import Routes
 
@@ -36,7 +36,6 @@ class Transfers:
     ) -> None:
         self._devices, self._groups, self.routes, self.backplanes = devices, groups, routes, backplanes
         self._paths: dict[tuple[str, str, Protocol | None], Path] = {}
-        self._passed: dict[object, Passed] = {}
         self._costs: dict[tuple[str, str, float, bool, Handling], Cost] = {}
 
     @cached_property
@@ -145,7 +144,7 @@ class Transfers:
             return collector.path((a,), ())
         route = self.routes.route(a, b)
         stops = route.stops(a)
-        collector = Collector(self._devices, self.backplanes, protocol_on(self._devices, stops, protocol), self._passed)
+        collector = Collector(self._devices, self.backplanes, protocol_on(self._devices, stops, protocol))
         for name in (a, b):
             collector.end(name, inside=not route.links)
         if route.shares:

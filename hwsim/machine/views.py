@@ -5,7 +5,7 @@ A look-up costs about a microsecond whatever the size; `len` is counted once; it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final, Generic, TypeVar, overload
 
@@ -177,7 +177,7 @@ def _library_names(layout: Layout) -> Iterator[str]:
     yield from layout.walk(lambda part: part.names if part.child is not None and part.child.libraries is not None else ())
 
 
-class Links(Sequence[Link]):
+class Links(Collection[Link]):
     """All links, by the names of their ends, then by their own. `len` costs nothing; to go through them makes them all."""
 
     def __init__(self, net: Net) -> None:
@@ -191,20 +191,13 @@ class Links(Sequence[Link]):
         for name in device_names(self._net.layout):
             yield from self._net.leaving(name)
 
-    @overload
-    def __getitem__(self, at: int) -> Link: ...
-    @overload
-    def __getitem__(self, at: slice) -> tuple[Link, ...]: ...
-    def __getitem__(self, at: int | slice) -> Link | tuple[Link, ...]:
-        return tuple(self)[at]
+    def __contains__(self, link: object) -> bool:
+        return any(link == each for each in self)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sequence) and len(self) == len(other) and all(a == b for a, b in zip(self, other, strict=True))
+        return isinstance(other, Links) and len(self) == len(other) and all(a == b for a, b in zip(self, other, strict=True))
 
     __hash__ = None  # type: ignore[assignment]
-
-    def __repr__(self) -> str:
-        return f"<{len(self)} links>"
 
 
 def _wires_in(layout: Layout) -> int:

@@ -190,7 +190,7 @@ def _switches(layout: Layout, name: str, topology: Topology, ends: Sequence[str]
 
 
 class Ends:
-    """The numbers of devices by name; what it has found out of the machines around them it remembers.
+    """The numbers of devices by name, which are remembered.
 
     >>> from hwsim.machine.layout import Numbered
     >>> layout = Layout()
@@ -201,45 +201,16 @@ class Ends:
 
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
-        self._own: dict[str, int] = {}
-        self._nodes: dict[str, tuple[int, dict[str, int]]] = {}  # the number of its first device, and of all those inside
-        self._children: dict[str, Layout] = {}
-        self._parts: dict[tuple[int, str], Part | None] = {}
-        self._insides: dict[int, dict[str, int]] = {}
+        self._known: dict[str, int] = {}
 
     def numbers(self, names: Sequence[str]) -> Ints:
-        """By name the number, -1 for what is no device. A name costs 0.3 us, and 0.05 us when it has been asked for before."""
-        known_numbers, nodes = self._own, self._nodes
+        """By name the number, -1 for what is no device."""
+        known = self._known
         for name in names:
-            if name not in known_numbers:
-                node, dot, last = name.rpartition(".")
-                if not dot:
-                    known_numbers |= self._part_of(last)
-                else:
-                    inside = nodes.get(node)
-                    if inside is None:
-                        inside = nodes[node] = self._inside(node)
-                    known_numbers[name] = inside[0] + inside[1][last] if last in inside[1] else -1
-        return np.fromiter(map(known_numbers.__getitem__, names), np.int32, len(names))
-
-    def part_of(self, name: str) -> Part | None:
-        """The part of a device; None if the name is no device's."""
-        node, dot, last = name.rpartition(".")
-        if not dot:
-            member = self._layout.local(name)
-            return member[0] if member is not None and member[0].child is None else None
-        child = self._children.get(node)
-        if child is None:
-            spot = self._layout.find(node)
-            child = None if spot is None else spot.part.child
-            if child is None:
-                return None
-            self._children[node] = child
-        key = id(child), last
-        if key not in self._parts:
-            local = child.local(last)
-            self._parts[key] = local[0] if local is not None and local[0].child is None else None
-        return self._parts[key]
+            if name not in known:
+                spot = self._layout.find(name)
+                known[name] = -1 if spot is None or spot.part.child is not None else spot.number
+        return np.fromiter(map(known.__getitem__, names), np.int32, len(names))
 
     @cached_property
     def parts(self) -> Ints:
@@ -256,25 +227,6 @@ class Ends:
             return np.concatenate([np.empty(0, np.int32), *runs])
 
         return np.append(within(self._layout), np.int32(0))
-
-    def _part_of(self, name: str) -> dict[str, int]:
-        """The number of a device that stands directly in the scope, with all of its part: mostly all are asked for."""
-        member = self._layout.local(name)
-        if member is None or member[0].child is not None:
-            return {name: -1}
-        part = member[0]
-        return dict(zip(part.names, range(part.start, part.start + part.size), strict=True))
-
-    def _inside(self, node: str) -> tuple[int, dict[str, int]]:
-        """The first device of a machine, and the numbers of those that stand directly in it; the same for all equal machines."""
-        spot = self._layout.find(node)
-        child = None if spot is None else spot.part.child
-        if spot is None or child is None:
-            return 0, {}
-        if id(child) not in self._insides:
-            parts = [part for part in child.parts if part.child is None]
-            self._insides[id(child)] = {name: part.start + at for part in parts for at, name in enumerate(part.names)}
-        return spot.number, self._insides[id(child)]
 
 
 def _first_again(layout: Layout, name: str, a: Ints, b: Ints) -> int | None:

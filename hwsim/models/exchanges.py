@@ -78,9 +78,7 @@ class Exchanges:
     _alone: dict[int, tuple[Cost, float]] = field(default_factory=dict)  # by id of a cost: it, and its seconds
     _flows: dict[tuple[object, ...], Flows] = field(default_factory=dict)
     _nodes: dict[str, str] = field(default_factory=dict)
-    _links: dict[str, float] = field(default_factory=dict)
     _looked_at: dict[tuple[Names, ...], list[Look | None]] = field(default_factory=dict)
-    _leaving: dict[tuple[Names, ...], bool] = field(default_factory=dict)
     _look: Looks | None = None
     _sends: Sends | None = None
 
@@ -215,11 +213,7 @@ class Exchanges:
 
     def _leaves(self, groups: tuple[Names, ...]) -> bool:
         """Whether some group spans several nodes that no switch of NVLinks joins."""
-        if groups not in self._leaving:
-            self._leaving[groups] = any(
-                self._joined(name) != self._joined(members[0]) for members in groups for name in members[1:]
-            )
-        return self._leaving[groups]
+        return any(self._joined(name) != self._joined(members[0]) for members in groups for name in members[1:])
 
     def _joined(self, name: str) -> str:
         """The node of a GPU, or the switch of NVLinks that joins it to others."""
@@ -232,10 +226,8 @@ class Exchanges:
 
     def link_rate(self, name: str) -> float:
         """B/s of a link, 0 of another capacity."""
-        if name not in self._links:
-            capacity = self.machine.capacities[name]
-            self._links[name] = capacity.rate if capacity.unit == "B" else 0.0
-        return self._links[name]
+        capacity = self.machine.capacities[name]
+        return capacity.rate if capacity.unit == "B" else 0.0
 
     def alone(self, cost: Cost) -> float:
         """Seconds of an exchange when nothing else runs."""

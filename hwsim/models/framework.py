@@ -125,7 +125,6 @@ class Software:
         waits: the same for a batch of inference.
         gradient: bytes of a gradient that is sent.
         array: seconds of the host for each array of gradients that is exchanged: buckets filled, norms and scales looked at.
-        hidden: part of the backward pass behind which gradients can be sent.
         eager: it is as notebooks use it: its steps are as unsure as theirs.
     """
 
@@ -137,7 +136,6 @@ class Software:
     waits: float = 0.0
     gradient: float = 4.0
     array: float = 0.0
-    hidden: float = 1.0
     eager: bool = False
 
     @property

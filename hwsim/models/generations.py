@@ -69,13 +69,8 @@ def generation(gpu: Gpu) -> Name:
     return "ampere" if "bf16" in gpu.flop else "volta"
 
 
-def throttle(gpu: Gpu, name: Name) -> float:
+def throttle(gpu: Gpu, name: Name, exponent: float = THROTTLED) -> float:
     """Part of the speed that a lower power limit leaves the largest chip of its generation; 1 for smaller chips."""
-    return limited(gpu, name, THROTTLED)
-
-
-def limited(gpu: Gpu, name: Name, exponent: float) -> float:
-    """As `throttle`, with another exponent."""
     limit, full = gpu.rated or loaded_watts(gpu.power), GENERATIONS[name].power
     peak = gpu.flop.get("fp16", 0.0)
     if limit is None or limit >= full or peak < 0.95 * LARGEST[name]:

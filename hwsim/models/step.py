@@ -360,33 +360,26 @@ def _gradients_in_buckets(
         for layer in reversed(stage.layers):
             at += math.fsum(layers[layer.name].backward.values())
             marks.append((at * (busy + waited) / busy, layer.parameters * software.gradient))
-        shares["dp"] = left_of_buckets(marks, lambda size: seconds(Exchange("gradients", "all-reduce", "dp", size)),
-                                       BUCKET, software.hidden)  # fmt: skip
+        shares["dp"] = left_of_buckets(marks, lambda size: seconds(Exchange("gradients", "all-reduce", "dp", size)), BUCKET)
     if laid.dp > 1:
         _add(shares, {"dp": software.array * tensors})
 
 
-def left_of_buckets(
-    marks: Sequence[tuple[float, float]], exchange: Callable[[float], float], bucket: float, hidden: float = 1.0
-) -> float:
+def left_of_buckets(marks: Sequence[tuple[float, float]], exchange: Callable[[float], float], bucket: float) -> float:
     """Seconds that the exchange of gradients takes beyond the backward pass.
 
     Args:
         marks: (seconds from the start of the backward pass, bytes of gradients that are ready then), in order.
         exchange: seconds of the exchange of some bytes; bucket: bytes that are sent together.
-        hidden: part of the time between that can be used; 0 sends everything at the end.
 
     >>> left_of_buckets([(1.0, 10.0), (2.0, 10.0)], lambda size: size / 10.0, bucket=10.0)
     1.0
-    >>> left_of_buckets([(1.0, 10.0), (2.0, 10.0)], lambda size: size / 10.0, bucket=10.0, hidden=0.0)
-    2.0
     """
     end = marks[-1][0] if marks else 0.0
     free, filled = 0.0, 0.0
     for at, (when, ready_bytes) in enumerate(marks):
         filled += ready_bytes
         if filled > 0 and (filled >= bucket or at == len(marks) - 1):
-            ready = end - hidden * (end - when)
-            free = max(free, ready) + exchange(filled)
+            free = max(free, when) + exchange(filled)
             filled = 0.0
     return max(0.0, free - end)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Literal
 
 from hwsim.demand import Cost
 from hwsim.machine import Machine, UnknownName
-from hwsim.machine.libraries.operations import MOST_SENDS, CannotCollect, Operation
+from hwsim.machine.libraries.operations import CannotCollect, Operation
 from hwsim.ops.op import CannotPlace, Op, Placed, Scope
 from hwsim.records import dataclass
 from hwsim.spec import NOWHERE, Mistakes, Tree, decode, did_you_mean, field
@@ -24,6 +24,7 @@ from hwsim.units import Bytes
 if TYPE_CHECKING:  # imported when the first collective is lowered: most runs have none
     from hwsim.communication import Algorithm
     from hwsim.communication.flows import Flows
+    from hwsim.communication.sends import Course
 
 AUTO: Final = "auto"
 
@@ -42,6 +43,20 @@ class Part:
     after: tuple[int, ...]
     begins: tuple[str, ...]
     ends: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Courses:
+    """A collective step by step: what its steps send, one course after another, each send in `pieces` pieces."""
+
+    name: str
+    courses: tuple[Course, ...]
+    pieces: int
+
+    @property
+    def sends(self) -> int:
+        """Number of sends."""
+        return self.pieces * sum(len(each.legs) * each.times for each in self.courses)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,6 +148,25 @@ class ExchangeOp(Op):
             mistakes.add(tree.place, error.message, error.hint)
             return ()
 
+    def courses(self, machine: Machine, members: Sequence[str], pieces: int, mistakes: Mistakes) -> Courses | None:
+        """The sends of `steps: explicit` if the steps repeat; None if they do not (see `parts`).
+
+        Errors as of `parts`.
+        """
+        from hwsim.communication import Task, timing
+
+        if self.steps != "explicit" or self.weights or isinstance(self, RootedOp):  # those fill and empty a pipeline
+            return None
+        tree = self.algorithm or Tree(timing.usual(machine, self.operation, members))
+        algorithm = None if tree.value == AUTO else chosen(tree, mistakes)
+        if algorithm is None and tree.value != AUTO:
+            return None
+        try:
+            steps = timing.courses_of(Task(machine, self.operation, members, self.bytes / pieces), algorithm, self.chunks)
+        except CannotCollect:
+            return None  # said by `parts`
+        return None if steps is None else Courses(self.name or self.kind, steps, self.chunks)
+
     def _steady(
         self,
         machine: Machine,
@@ -172,8 +206,6 @@ class ExchangeOp(Op):
         for send in timing.sent(task, algorithm, self.chunks):
             ends = tuple(each for each in (send.source, send.target) if each in ranks)
             parts.append(Part(f"{name}: step {send.step}", send.source, send.cost, send.after, ends, ends))
-            if len(parts) > MOST_SENDS:
-                raise CannotPlace(f"more than {MOST_SENDS:,} sends one by one", "`steps: steady` makes one op of each phase")
         return tuple(parts)
 
 

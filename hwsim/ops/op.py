@@ -1,4 +1,4 @@
-"""The common part of all ops, and the result of lowering one."""
+"""Keys that all ops have, what names mean to the program that issues one, and an op on its device with its cost."""
 
 from __future__ import annotations
 

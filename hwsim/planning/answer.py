@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from hwsim.costs import said_of
+from hwsim.costs.cost import said_of
 from hwsim.planning.choosing import Against
 from hwsim.planning.options import Option
 from hwsim.planning.question import Question

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, Final
 
-from hwsim.costs import Amount
+from hwsim.costs.amount import Amount
 from hwsim.planning.answer import Answer
 from hwsim.planning.choosing import Against, axes_of
 from hwsim.planning.options import Option

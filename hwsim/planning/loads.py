@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Final, NamedTuple
 
 from hwsim.api import Run
-from hwsim.costs import Amount
+from hwsim.costs.amount import Amount
 from hwsim.doors import facts_of
 from hwsim.planning.reasons import Reason
 from hwsim.studies.states import State, states

@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING, Literal
 
-from hwsim.costs import Amount
+from hwsim.costs.amount import Amount
 from hwsim.planning.reasons import Reason
 from hwsim.planning.variants import Point
 from hwsim.records import dataclass
 
 if TYPE_CHECKING:
-    from hwsim.costs import CostItem, PricedItem
+    from hwsim.costs.cost import CostItem
+    from hwsim.costs.pricing import PricedItem
     from hwsim.models import Step
     from hwsim.planning.trainings import Whole
     from hwsim.results.interval import Interval

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import field, replace
 from typing import Any
 
-from hwsim.costs import Amount, Cost, Energy, Priced, Prices, Site, cost_of, energy_at, load_prices, power_of, price_of, read_site
+from hwsim.costs.amount import Amount
+from hwsim.costs.cost import Cost, cost_of
+from hwsim.costs.energy import Energy, energy_at
+from hwsim.costs.power import power_of
+from hwsim.costs.prices import Prices, load_prices
+from hwsim.costs.pricing import Priced, price_of
+from hwsim.costs.site import Site, read_site
 from hwsim.devices.offers import Way
 from hwsim.machine import Machine
 from hwsim.planning.question import Question
@@ -26,7 +32,7 @@ class Facts:
         nodes, gpus: counts; capacity: bytes of its disks.
         power: watts at the meter when all is busy, None where no part says what it draws.
         rest, work: energy of a second without work, and with GPUs busy.
-        priced: its prices; None where no money is asked for.
+        priced: its prices by way to pay; None where no money is asked for.
         exact: whether the machine was built; else the numbers lie between two that were.
     """
 
@@ -36,7 +42,7 @@ class Facts:
     power: Amount | None
     rest: Energy | None
     work: Energy | None
-    priced: Priced | None
+    priced: Mapping[Way, Priced] | None
     unpowered: tuple[str, ...] = ()
     exact: bool = True
 
@@ -78,18 +84,16 @@ def _energies(a: Energy | None, b: Energy | None, part: float) -> Energy | None:
     return replace(a, **numbers)
 
 
-def _prices(a: Priced | None, b: Priced | None, part: float) -> Priced | None:
-    if a is None or b is None:
-        return None
-    mean = _with_prices(a, lambda way: _amounts(a.of(way), b.of(way), part))
+def _prices(a: Mapping[Way, Priced] | None, b: Mapping[Way, Priced] | None, part: float) -> Mapping[Way, Priced] | None:
+    return None if a is None or b is None else {way: _price(priced, b[way], part) for way, priced in a.items()}
+
+
+def _price(a: Priced, b: Priced, part: float) -> Priced:
+    mean = replace(a, amount=_amounts(a.amount, b.amount, part))
     if len(a.volumes) != len(b.volumes):
         return mean
     pairs = zip(a.volumes, b.volumes, strict=True)
     return replace(mean, volumes=tuple(replace(x, amount=_amounts(x.amount, y.amount, part) or x.amount) for x, y in pairs))
-
-
-def _with_prices(priced: Priced, amount: Callable[[Way], Amount | None]) -> Priced:
-    return replace(priced, purchase=amount("purchase"), on_demand=amount("on_demand"), reserved=amount("reserved"))
 
 
 @dataclass(slots=True)
@@ -148,11 +152,12 @@ class Outlay:
         """Names of what has no price, or no power where energy is paid for."""
         if facts.priced is None:
             return ()
-        return tuple(facts.priced.lacking(self.question.keys.rent))
+        return facts.priced[self.question.keys.rent].missing
 
     def price(self, facts: Facts) -> Amount | None:
         """The price of the machine to buy; None of a rent."""
-        return None if facts.priced is None or facts.priced.missing else facts.priced.purchase
+        bought = None if facts.priced is None else facts.priced["purchase"]
+        return None if bought is None or bought.missing else bought.amount
 
     def cost(self, facts: Facts, seconds: float, energy: Energy | None, spares: float = 0.0, half: float = 0.0) -> Cost | None:
         """The cost of the machine in a time, with nodes that stand by; None where no money is asked for.
@@ -161,9 +166,9 @@ class Outlay:
         """
         if facts.priced is None:
             return None
-        priced, factor = facts.priced, 1.0 + spares / facts.nodes
-        with_spares = _with_prices(priced, lambda way: None if (amount := priced.of(way)) is None else amount * factor)
-        return cost_of(with_spares, seconds, energy, self.prices, self.question.keys.rent, half=half)
+        priced, factor = facts.priced[self.question.keys.rent], 1.0 + spares / facts.nodes
+        with_spares = replace(priced, amount=None if priced.amount is None else priced.amount * factor)
+        return cost_of(with_spares, seconds, energy, self.prices, half=half)
 
 
 def _capacity(machine: Machine) -> float:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from hwsim.costs import Amount, CostItem
+from hwsim.costs.amount import Amount
+from hwsim.costs.cost import CostItem
 from hwsim.planning.options import Option, keyed
 from hwsim.planning.outlay import Facts, Outlay
 from hwsim.planning.question import Question
@@ -21,7 +22,7 @@ def paid(
     busy: part of the time that GPUs work; None: as the option's own numbers say.
     """
     many, numbers = option.point.replicas, dict(option.numbers)
-    option = replace(option, prices=() if facts.priced is None else facts.priced.of_way(question.keys.rent))
+    option = replace(option, prices=() if facts.priced is None else facts.priced[question.keys.rent].all_items)
     times = [found.mean_s for found in option.wholes.values()]
     ended = [numbers[key] for key in _ended(question, option)]
     times += [each.value for each in ended]
@@ -34,8 +35,8 @@ def paid(
         seconds = math.fsum(each.value for each in runs)
         half = max((math.log(each.high / each.value) for each in runs if each.value > 0), default=0.0)
     if not seconds:
-        if facts.priced is not None and question.keys.rent == "purchase" and facts.priced.volumes_of("purchase"):
-            names = ", ".join(each.name for each in facts.priced.volumes_of("purchase"))
+        if facts.priced is not None and question.keys.rent == "purchase" and facts.priced["purchase"].volumes:
+            names = ", ".join(each.name for each in facts.priced["purchase"].volumes)
             reason = Reason("price", f"{names} is rented: nothing says for how long", lift="period: 1 year")
             return replace(option, reasons=(*option.reasons, reason))
         price = outlay.price(facts)

@@ -10,7 +10,8 @@ from typing import Any, Literal
 
 from hwsim.api import OutOfMemory, Run, simulate
 from hwsim.comparing.sides import interval_of
-from hwsim.costs import Amount, energy_of
+from hwsim.costs.amount import Amount
+from hwsim.costs.energy import energy_of
 from hwsim.devices import CannotCompute
 from hwsim.doors import facts_of
 from hwsim.engine import Deadlock

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence, Set
 from typing import Final, NamedTuple
 
-from hwsim.costs import Amount
+from hwsim.costs.amount import Amount
 from hwsim.doors import Fact
 from hwsim.formats import percent
 from hwsim.models.search import not_tried

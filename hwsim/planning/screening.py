@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
 
-from hwsim.costs import Amount
+from hwsim.costs.amount import Amount
 from hwsim.devices import CannotCompute, Gpu
 from hwsim.failures import Failures, NoProgress
 from hwsim.models import Cluster, NotAlike, Step, WrongPlan

@@ -87,7 +87,7 @@ TERMS: Final = frozenset(
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(frozen=True, slots=True)
 class Bound:
     """A term of `TERMS` and where it holds: a device, a link, a pool or the op of a given time; identical ones as their family.
 

@@ -20,7 +20,7 @@ HOST: Final = ("dispatch", "return")  # kinds of ops of the program itself: the 
 MODELLED: Final[frozenset[TermKind]] = frozenset({"kernels", "flow", "floor"})  # a model gives the time of the whole op
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(frozen=True, slots=True)
 class Cause:
     """The reason that time passed.
 
@@ -48,6 +48,10 @@ class Cause:
     label: str = ""
     op: str = ""
     line: TermKind | Literal[""] = ""
+
+    def __lt__(self, other: Cause) -> bool:
+        mine, theirs = ((each.kind, each.name, each.label, each.op, each.line) for each in (self, other))
+        return mine < theirs
 
     @property
     def of_op(self) -> str:

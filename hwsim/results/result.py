@@ -106,7 +106,7 @@ class Result:
         sure: whether an interval is wanted; ends: finds its ends by further runs, if that is wanted.
         moved: it with each number of the machine that no op follows at the ends of its range.
         again: how to prepare and simulate it again; None if its machine or workload was given as a value, not as a file.
-        built: the machine itself.  paying: how it is paid for and where it stands (`hwsim.costs.Paying`), None if not asked.
+        built: the machine itself.  paying: how it is paid for and where it stands (`hwsim.Paying`), None if not asked.
     """
 
     machine: str

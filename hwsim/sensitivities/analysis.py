@@ -9,7 +9,10 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from hwsim.api import Run, Source, load_machine, simulated
-from hwsim.costs import Paying, load_prices, price_of
+from hwsim.costs.bill import Paying
+from hwsim.costs.prices import load_prices
+from hwsim.costs.pricing import price_of
+from hwsim.devices.offers import Way
 from hwsim.engine import Deadlock
 from hwsim.results.interval import Interval, Part
 from hwsim.results.ratio import ratio, shares_of
@@ -28,6 +31,7 @@ from hwsim.workload import sources
 OF_TIME: Final = frozenset({TIME, "step_s", "mfu"})  # measures that are as unsure as the time; work a second is, too
 LEAST: Final = 0.005  # share of the variance below which an error has no bar
 SAID: Final = 40  # letters of a source by which a number is known again
+PAID: Final[tuple[Way, ...]] = ("purchase", "on_demand")
 TRIED: Final = 4  # numbers of each option for which a break-even is looked for
 
 
@@ -57,7 +61,7 @@ def sensitivity(
         against: (machine, workload) of option B; at most one.
         set: what to change in both options; set_b: in B alone, which is the same files if `against` is empty.
         by: measure, as in a sweep; default: time, or throughput where the options do different amounts of work.
-        paying: prices, a way to pay and a site (`hwsim.costs.Paying`); default: the library's prices, for break-even alone.
+        paying: prices, a way to pay and a site (`hwsim.Paying`); default: the library's prices, for break-even alone.
         progress: called with the numbers done and to do.
 
     Raises:
@@ -220,13 +224,11 @@ class _Analysis:
         prices = (None if self._paying is None else self._paying.lists) or load_prices()
         priced = [price_of(load_machine(option.machine), prices) for option in self._options]
         ways = []
-        for way in ("purchase", "on_demand"):
-            first, second = (getattr(each, way) for each in priced)
+        for way in PAID:
+            first, second = (each[way].amount for each in priced)
             if first is not None and second is not None and first.value > 0 and second.value > 0:
                 ways.append(Worth(way, (first, second), answer * first.value / second.value))
-        names = [
-            run.machine for run, each in zip(self.first, priced, strict=True) if each.purchase is None and each.on_demand is None
-        ]
+        names = [run.machine for run, each in zip(self.first, priced, strict=True) if not any(each[way].amount for way in PAID)]
         return tuple(ways), tuple(dict.fromkeys(names))
 
 

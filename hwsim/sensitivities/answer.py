@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import Any, ClassVar
 
-from hwsim.costs import Amount
+from hwsim.costs.amount import Amount
 from hwsim.records import dataclass
 from hwsim.results.ratio import Ratio
 from hwsim.sensitivities.tornado import Bar

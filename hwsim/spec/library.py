@@ -98,7 +98,7 @@ def find(kind: str, name: str, relative_to: Path | None = None, place: Place | N
     if kind == "workload" and name.endswith(_GRAPHS):
         raise SpecError.of(
             place, f"'{name}' is an op graph: it has its numbers put in, and nothing of it can be varied",
-            "hwsim simulate, explain, compare and export take it; hwsim import ... -o step.yaml writes a workload",
+            "hwsim simulate, explain, compare and export take it",
         )  # fmt: skip
     path = located(kind, name, relative_to)
     if path is not None:

@@ -29,7 +29,7 @@ from hwsim.units import UnitError, parse
 from hwsim.workload.sources import Source, data_or_name
 
 if TYPE_CHECKING:
-    from hwsim.costs import Paying
+    from hwsim.costs.bill import Paying
 
 FORMAT: Final = "study/1"
 MOST_DRAWN: Final = 100_000
@@ -161,7 +161,9 @@ def _paying(keys: StudyKeys, tree: Tree, folder: Path, mistakes: Mistakes) -> Pa
             mistakes.add(tree.key_place(name), f"`{name}` requires `prices`", "prices: library")
     if keys.prices is None and keys.site is None:
         return None
-    from hwsim.costs import Paying, load_prices, read_site
+    from hwsim.costs.bill import Paying
+    from hwsim.costs.prices import load_prices
+    from hwsim.costs.site import read_site
 
     try:
         listed = None if keys.prices in (None, "library") else find("prices", keys.prices, folder, tree.key_place("prices"))

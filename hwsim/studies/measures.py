@@ -248,7 +248,7 @@ def _billed(result: Result, wanted: Measure) -> float:
     Raises:
         NoSuchNumber: a part has no power, or no price.
     """
-    from hwsim.costs import bill_of
+    from hwsim.costs.bill import bill_of
 
     bill = bill_of(result)
     energy, cost = bill.energy, bill.cost

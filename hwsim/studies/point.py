@@ -25,13 +25,13 @@ from hwsim.results.interval import Interval, Part
 from hwsim.results.invariants import CONTRADICTS, DEFECT, BrokenInvariant
 from hwsim.results.work import Work, work_of
 from hwsim.spec import Mistakes, Place, SpecError, Tree, Warning, different, resolve
-from hwsim.spec.shelf import Shelf, by_entry, shared, shared_by
+from hwsim.spec.shelf import Shelf, shared, shared_by
 from hwsim.studies.measures import TIME, NoSuchNumber, measure, measures, number
 from hwsim.views.summary.capacities import resource_of
 from hwsim.workload import sources
 
 if TYPE_CHECKING:
-    from hwsim.costs import Paying
+    from hwsim.costs.bill import Paying
 
 PRICE: Final = "price"  # the key of a machine or part that no time depends on
 WIDEST: Final = 100.0  # ends of an interval, as a logarithm
@@ -146,8 +146,7 @@ class Content:
     def of(cls, kind: Literal["machine", "workload"], tree: Tree) -> Content:
         mistakes = Mistakes()
         resolved = resolve(tree, mistakes, kind=kind)
-        written = by_entry(f"texts of a {kind}", resolved, lambda key, entry: f"{json.dumps(key)}: {_text(entry)}")
-        text = f"{{{', '.join(written.values())}}}" if resolved.is_mapping else _text(resolved)
+        text = json.dumps(resolved.plain(), default=str)
         digest = "" if len(mistakes) else sha256(text.encode()).hexdigest()
         timed = digest
         if kind == "machine" and f'"{PRICE}":' in text:
@@ -157,10 +156,6 @@ class Content:
     def become(self, tree: Tree) -> Content:
         """Return the content of another tree; nothing to do if that is the present one."""
         return self if tree is self.tree else Content.of(self.kind, tree)
-
-
-def _text(tree: Tree) -> str:
-    return json.dumps(tree.plain(), default=str)
 
 
 def read_source(kind: Literal["machine", "workload"], source: Source) -> Content:

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from hwsim.api import ExpectationFailed, Run, Source, simulate
-from hwsim.spec import Mistakes, Tree
 from hwsim.spec.confined import confined
 from hwsim.spec.shelf import Shelf, shared
 from hwsim.workload import sources
@@ -28,24 +27,18 @@ class Session:
     Args:
         roots: folders that files may be read from besides the library, these two among them; None: any.
 
+    Attributes:
+        files: the trees of both files, nothing set.
+
     Raises:
         SpecError: a file is not there, or is no YAML.
     """
 
     def __init__(self, machine: Source, workload: Source, *, roots: Sequence[Path | str] | None = None) -> None:
-        mistakes = Mistakes()
         with confined(roots):
-            trees = [sources.tree_from(kind, source, mistakes) for kind, source in (("machine", machine), ("workload", workload))]
-        mistakes.raise_if_any()
-        self._files = tuple(tree for tree in trees if tree is not None)
+            self.files = sources.with_settings(machine, workload, {})
         self._roots = roots
         self._shelf: Shelf = {}
-
-    @property
-    def files(self) -> tuple[Tree, Tree]:
-        """The trees of both files, nothing set."""
-        machine, workload = self._files
-        return machine, workload
 
     @contextmanager
     def warm(self) -> Iterator[None]:

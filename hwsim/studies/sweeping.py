@@ -16,7 +16,7 @@ from hwsim.studies.running import Progress, Study, run
 from hwsim.studies.table import Sweep
 
 if TYPE_CHECKING:
-    from hwsim.costs import Paying
+    from hwsim.costs.bill import Paying
 
 
 def sweep(
@@ -45,7 +45,7 @@ def sweep(
         progress: called with the points done and the points of the study.
         by: the number that rows are compared by: time, samples/s, ttft_p95, peak_memory, busy:gpu0.compute, or a path into the
             JSON of a result. Default: time, or work a second where the points do different amounts of work.
-        paying: prices, a way to pay and a site, for `energy`, `carbon` and `cost` (`hwsim.costs.Paying`).
+        paying: prices, a way to pay and a site, for `energy`, `carbon` and `cost` (`hwsim.Paying`).
         journal: a file that keeps what is finished; the same sweep goes on from it.
 
     Raises:

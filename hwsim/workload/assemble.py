@@ -1,4 +1,4 @@
-"""Blocks and ties of the graph from the output of the emitters."""
+"""What the emitters wrote becomes blocks, edges and buffers of the graph, and barriers between programs become ties."""
 
 from __future__ import annotations
 

@@ -8,7 +8,6 @@ from typing import Any, Final
 from hwsim.doors import door
 from hwsim.ops import OPS, ExchangeOp, FetchOp
 from hwsim.spec import Mistakes, Tree, Value, Warning, decode, did_you_mean, different, substitute
-from hwsim.spec.shelf import once
 from hwsim.workload.file import Workload
 from hwsim.workload.reading import STATEMENTS
 from hwsim.workload.unheeded import refuse_statement
@@ -29,12 +28,6 @@ def check_statements(workload: Workload, mistakes: Mistakes) -> None:
 
 def suspicions(workload: Workload) -> tuple[Warning, ...]:
     """Warnings: a value read under a name that is nearly another's, a barrier that only one program names."""
-    named = _named(workload)
-    trees = (*workload.doors.values(), *named.values())
-    return once("suspicions", trees, lambda: _suspicions(workload), also=tuple(named))
-
-
-def _suspicions(workload: Workload) -> tuple[Warning, ...]:
     warnings: list[Warning] = []
     programs = _programs(workload)
     for statements in programs.values():

@@ -1,4 +1,4 @@
-"""Statements -> ops and what each of them starts after.
+"""Statements of programs are written out as ops, each with the ops that it starts after.
 
 Programs are written out iteration by iteration, but only until an iteration repeats the one before
 (see `steady`); the rest of the loop is that iteration again.
@@ -19,7 +19,6 @@ Rules:
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import field, replace
 from itertools import groupby
@@ -86,15 +85,6 @@ class HostRuntime:
     free: Freeing
 
 
-@dataclass(frozen=True, slots=True)
-class Tuning:
-    """Cut of the loops with barriers shared between programs, so that their blocks fit together."""
-
-    peel: int = 0
-    unroll: int = 1
-    write_out: bool = False
-
-
 @dataclass(slots=True)
 class _Frame:
     """A repeat that is being written out: the ops of each name, for the iterations a wait can still ask for."""
@@ -115,23 +105,23 @@ class Emitter:
         hosts: Sequence[int],
         runtime: HostRuntime | None,
         shared: frozenset[str] = frozenset(),
-        tuning: Tuning | None = None,
         *,
+        writes_out: bool = False,
         receives: bool = False,
     ) -> None:
         """hosts: queue of each rank's thread.  shared: barriers that other groups of programs name too.
 
-        receives: the programs receive what they send each other.
+        Args:
+            writes_out: loops with shared barriers are written out, iteration by iteration.
+            receives: the programs receive what they send each other.
         """
         self.chunks: list[Chunk] = [Chunk()]
         self.loops: dict[int, Loop] = {}  # by each of their two chunks
         self.barriers: dict[str, list[tuple[int, int, int]]] = {}  # name -> (chunk, arrival, release)
-        self.peeled = 0  # the most iterations that a loop with shared barriers needed before it was steady
-        self.unrolled: set[int] = set()
         self._threads = [Thread(host) for host in hosts]
         self._runtime = runtime
         self._shared = shared
-        self._tuning = tuning or Tuning()
+        self._writes_out = writes_out
         self._receives = receives
         self._frames: list[_Frame] = []
         self._turn = 0  # number of the iteration that is being written, of the outermost loop that runs often
@@ -198,26 +188,21 @@ class Emitter:
     def _many(self, repeat: Repeat, frame: _Frame) -> None:
         shared = bool(repeat.barriers & self._shared)
         unroll = max(1, repeat.reach)
-        if shared:
-            unroll = math.lcm(unroll, self._tuning.unroll)
-            self.unrolled.add(unroll)
         _refuse_above(LIMIT, repeat, unroll)
-        if shared and self._tuning.write_out:
+        if shared and self._writes_out:
             _refuse_above(LIMIT, repeat, repeat.times)
             self._turns(repeat, frame, repeat.times)
             return
         self._turns(repeat, frame, repeat.times % unroll)
         copies = repeat.times // unroll
-        least = self._tuning.peel if shared else 0
         first = len(self.chunks)
         before: Snapshot = {}
         for number in range(copies):
             chunk = self._next_chunk()
             self._turns(repeat, frame, unroll)
             after = {(rank, *key): ref for rank, thread in enumerate(self._threads) for key, ref in thread.snapshot()}
-            if number > least and is_steady(self.chunks[chunk - 1], self.chunks[chunk], before, after, chunk, first):
+            if number and is_steady(self.chunks[chunk - 1], self.chunks[chunk], before, after, chunk, first):
                 self.loops[chunk - 1] = self.loops[chunk] = Loop(chunk - 1, copies - number + 1, unroll)
-                self.peeled = max(self.peeled, (number - 1) if shared else 0)
                 break
             before = after
             if number == _PATIENCE:  # no program is known that gets here; it is still simulated as it stands

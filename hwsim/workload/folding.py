@@ -2,11 +2,13 @@
 
 Every program is read, and what it issues is known to the last bit; nothing is written out yet. From here on there are only
 the first rank of each class, what those ranks issue on behalf of all, and of the collectives one of each class.
+
+**Range**: ranks of a collective with `steps: explicit` stay apart: its sends are told apart by their place among its steps.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any
 
@@ -28,10 +30,12 @@ from hwsim.workload.statements import (
     Issue,
     PlacedOp,
     Repeat,
+    Sends,
     Statement,
     Step,
     Wait,
 )
+from hwsim.workload.stepping import Turn, Way, refuse_more, steps
 from hwsim.workload.template import HOST, ProgramTemplate
 
 
@@ -221,6 +225,8 @@ class _Group:
         fold, at = self.whole.fold, self.whole.template.at
         place: dict[int, int] = {}  # of the steps that stay
         steps: list[Step] = []
+        if any(gathering.sends is not None for gathering in collective.gatherings):
+            steps = self._legs(key, collective)
         for number, gathering in enumerate(collective.gatherings):
             for k, step in enumerate(gathering.steps):
                 op = at[key, number, k]
@@ -240,6 +246,66 @@ class _Group:
             arrivals=tuple(self._label(collective.arrivals[rank], rank) for rank in self.ranks),
             gatherings=(Gathering(tuple(range(len(self.ranks))), tuple(steps)),) if steps else (),
         )
+
+    def _legs(self, key: tuple[str, int], collective: Collective) -> list[Step]:
+        """The sends of one leg of each class; gatherings with the same courses have classes in common."""
+        alike: dict[tuple[int, ...], list[tuple[int, Sends]]] = {}
+        for number, gathering in enumerate(collective.gatherings):
+            if (sends := gathering.sends) is not None:
+                alike.setdefault((sends.pieces, *(course.times for course in sends.courses)), []).append((number, sends))
+        legs: list[Step] = []
+        for some in alike.values():
+            turns = [self._turn(key, some, course) for course in range(len(some[0][1].courses))]
+            refuse_more(some[0][1].pieces * sum(len(turn.ways) * turn.times for turn in turns), collective)
+            legs += steps(turns, some[0][1].pieces, len(legs))
+        return legs
+
+    def _turn(self, key: tuple[str, int], some: Sequence[tuple[int, Sends]], course: int) -> Turn:
+        """One course: the first leg of each class; an end is known by the first member of its class."""
+        fold, at, ops = self.whole.fold, self.whole.template.at, self.whole.template.ops
+        ways: list[Way] = []
+        place: dict[int, int] = {}
+        legs_of_end: dict[int, list[int]] = {}  # by member, the first legs of the classes of its own
+        for number, sends in some:
+            base = at[key, number, "members"]
+            for leg_place, leg in enumerate(sends.courses[course].legs):
+                op = at[key, number, "leg", course, leg_place]
+                leader = fold.ops.leader(op)
+                for end in dict.fromkeys((base + leg.source, base + leg.target)):
+                    if fold.ranks.leader(end) == end:
+                        legs_of_end.setdefault(end, []).append(leader)
+                if leader != op:
+                    continue
+                place[op] = len(ways)
+                times = fold.stands_for(op)
+                both = self._firsts((*sends.members[leg.source], *sends.members[leg.target]))
+                ways.append(Way(
+                    key=op,
+                    follows=fold.ops.leader(ops[op].after[0]) if ops[op].after else None,
+                    source=fold.ranks.leader(base + leg.source),
+                    target=fold.ranks.leader(base + leg.target),
+                    cost=self._cost((key, number, "leg", course, leg_place)),
+                    first=self._cost((key, number, "first", course, leg_place)) if leg.first >= 0 else -1,
+                    begins=both,
+                    ends=both,
+                    label=self._counted(sends, leg.device, times),
+                ))  # fmt: skip
+        return Turn(
+            tuple(ways),
+            {end: tuple(dict.fromkeys(place[leader] for leader in leaders)) for end, leaders in legs_of_end.items()},
+            some[0][1].courses[course].times,
+        )
+
+    def _counted(self, sends: Sends, device: str, times: int) -> Callable[[int], int]:
+        """Labels that stand for `times` ops each."""
+        labelled = sends.labelled(self.whole.new, device, f"{times:,} alike")
+
+        def label(number: int) -> int:
+            index = labelled(number)
+            self.whole.counts[index] = times
+            return index
+
+        return label
 
     def _firsts(self, ranks: Sequence[int]) -> tuple[int, ...]:
         """Positions, among those that stay, of the first ranks of these ranks' classes."""

@@ -1,4 +1,4 @@
-"""Members of a collective, and their steps.
+"""Collectives of programs: which devices meet in each, and the steps that they do together.
 
 Under `each`, a collective that every program issues is one collective: its members are the programs' own devices,
 matched by statement and iteration. A program per node that names devices inside its node has one of its own, unless
@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING
 
 from hwsim.machine import NoRoute, UnknownName
 from hwsim.ops import CannotPlace, ExchangeOp
+from hwsim.ops.exchange import Courses
 from hwsim.records import dataclass
 from hwsim.workload.groups import CannotGroup, RankGroups
 from hwsim.workload.placing import Placing
 from hwsim.workload.programs import Program
-from hwsim.workload.statements import Collective, Gathering, PlacedOp, Step
+from hwsim.workload.statements import Collective, Course, Gathering, Leg, PlacedOp, Sends, Step
 
 if TYPE_CHECKING:  # imported when the first collective is lowered
     from hwsim.communication.flows import Flows
@@ -113,6 +114,8 @@ class Gatherings:
             return tuple(dict.fromkeys(rank for each in devices for rank in rank_of[each]))
 
         program = self.programs[ranks[0]].name
+        if (courses := op.courses(machine, members, pieces, self.placing.mistakes)) is not None:
+            return Gathering(ranks, (), self._sends(op, courses, kind, program, rank_of))
         steps = tuple(
             Step(
                 label=builder.label(part.name, kind, part.device, program),
@@ -124,6 +127,26 @@ class Gatherings:
             for part in op.parts(machine, members, pieces, self.placing.mistakes, self.known)
         )
         return Gathering(ranks, steps)
+
+    def _sends(self, op: ExchangeOp, plan: Courses, kind: str, program: str, rank_of: Mapping[str, tuple[int, ...]]) -> Sends:
+        """Steps that repeat, with indices."""
+        cost = self.placing.builder.cost
+        names = tuple(dict.fromkeys(end for course in plan.courses for leg in course.legs for end in (leg.source, leg.target)))
+        place = {name: number for number, name in enumerate(names)}
+        courses = []
+        for course in plan.courses:
+            legs = [
+                Leg(
+                    place[leg.source],
+                    place[leg.target],
+                    leg.source,
+                    cost(op.weighted(leg.cost)),
+                    -1 if leg.first is None else cost(op.weighted(leg.first)),
+                )
+                for leg in course.legs
+            ]
+            courses.append(Course(tuple(legs), course.times))
+        return Sends(plan.name, kind, program, tuple(rank_of.get(name, ()) for name in names), tuple(courses), plan.pieces)
 
     def _ranks_of(self, ranks: tuple[int, ...], members: Members) -> dict[str, tuple[int, ...]]:
         """Ranks whose arrival a member stands for: its own program, its node's program, or all."""

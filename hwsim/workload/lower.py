@@ -1,11 +1,13 @@
-"""Workload x Machine -> OpGraph."""
+"""A workload on a machine becomes an op graph: programs are read, folded where ranks are identical, and written out as ops.
+
+Families (`train:`, `services:`, ...) write their own ops into the graph, each through its door.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from math import lcm
 from typing import Final, Literal, NamedTuple
 
 from hwsim import ticks
@@ -18,11 +20,12 @@ from hwsim.ops import CannotPlace
 from hwsim.spec import Mistakes, SpecError, Tree
 from hwsim.spec.shelf import MOST_BUILT, once
 from hwsim.workload.assemble import add_blocks, tie_meetings
-from hwsim.workload.emit import Emitter, HostRuntime, HostTime, Tuning
+from hwsim.workload.emit import Emitter, HostRuntime, HostTime
 from hwsim.workload.file import DOORS, Job, Runtime, Workload
 from hwsim.workload.programs import MAIN, host_cost, named
 from hwsim.workload.reading import Group, read_group
-from hwsim.workload.statements import Barrier, Receive, Repeat, Statement, walk
+from hwsim.workload.statements import Barrier, Collective, Receive, Repeat, Statement, walk
+from hwsim.workload.stepping import in_full
 
 
 class NeverArrives(SpecError):
@@ -99,6 +102,7 @@ def lower(
             groups, runtimes = list(quotient.groups), list(quotient.runtimes)
     if alike is None:
         builder.write_out()
+        groups = [replace(group, body=in_full(group.body, builder)) for group in groups]
         few = len(machine.capacities) > MOST_LISTED and not any(door(key).issues for part in parts.values() for key in part.doors)
         listed = builder.drawn() if few else machine.capacities
         if few or builder.hidden != ():
@@ -124,7 +128,10 @@ def _parts(workload: Workload) -> dict[str, Job]:
 
 def pays(groups: Sequence[Group], builder: GraphBuilder) -> bool:
     """Whether there are enough ranks, or capacities behind one op, for a search of identical ones."""
-    return sum(len(group.programs) for group in groups) >= FEWEST or builder.widest() >= WIDEST
+    if sum(len(group.programs) for group in groups) >= FEWEST or builder.widest() >= WIDEST:
+        return True
+    meetings = [one for group in groups for each in walk(group.body) if isinstance(each, Collective) for one in each.gatherings]
+    return any(one.sends is not None and len(one.sends.members) >= FEWEST for one in meetings)
 
 
 def _refuse_unfoldable(parts: Mapping[str, Job]) -> None:
@@ -259,29 +266,26 @@ def _shared_barriers(groups: Sequence[Group]) -> frozenset[str]:
 def _emit_aligned(groups: Sequence[Group], runtimes: Sequence[HostRuntime | None], shared: frozenset[str]) -> list[Emitter]:
     """Emitters whose shared barriers fall into blocks that run equally often.
 
-    Loops are first cut as each program likes; then all alike; at last they are written out.
+    Loops are first cut as each program likes; where that does not fit together, those with shared barriers are written out.
     """
-    emitters = _emit(groups, runtimes, shared, Tuning())
+    emitters = _emit(groups, runtimes, shared)
     if not shared:
         return emitters
     from hwsim.workload.barriers import refuse_crossed, refuse_missing  # few workloads share any
 
     refuse_missing(groups, emitters, shared)
     if not _aligned(emitters, shared):
-        unroll = lcm(*(each for emitter in emitters for each in emitter.unrolled))
-        emitters = _emit(groups, runtimes, shared, Tuning(max(each.peeled for each in emitters), unroll))
-    if not _aligned(emitters, shared):
-        emitters = _emit(groups, runtimes, shared, Tuning(write_out=True))
+        emitters = _emit(groups, runtimes, shared, writes_out=True)
     refuse_crossed(groups, emitters, shared)
     return emitters
 
 
 def _emit(
-    groups: Sequence[Group], runtimes: Sequence[HostRuntime | None], shared: frozenset[str], tuning: Tuning
+    groups: Sequence[Group], runtimes: Sequence[HostRuntime | None], shared: frozenset[str], *, writes_out: bool = False
 ) -> list[Emitter]:
     emitters = []
     for group, runtime in zip(groups, runtimes, strict=True):
-        emitter = Emitter(group.hosts, runtime, shared, tuning, receives=_receives(group))
+        emitter = Emitter(group.hosts, runtime, shared, writes_out=writes_out, receives=_receives(group))
         if group.start:
             emitter.begin(group.starts, group.start)
         emitter.run(group.body)

@@ -1,4 +1,4 @@
-"""Names of a rank's ops where another rank was written out for it."""
+"""Labels and queues of a rank whose ops are not in the graph, for another rank of its class represents it."""
 
 from __future__ import annotations
 

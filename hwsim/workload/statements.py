@@ -5,9 +5,10 @@ One tree of statements serves all the programs of an `each`: an `Issue` has one 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 
+from hwsim.graph.builder import GraphBuilder
 from hwsim.ops import Pointwise
 from hwsim.records import dataclass
 from hwsim.spec import NOWHERE, Place
@@ -132,11 +133,60 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
+class Leg:
+    """A send from one member to another in every step of a course; members by their place, costs by index (first: -1 if none)."""
+
+    source: int
+    target: int
+    device: str
+    cost: int
+    first: int
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """Equal steps, one after another."""
+
+    legs: tuple[Leg, ...]
+    times: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sends:
+    """Steps that repeat, not yet written out.
+
+    members: for whose arrivals each member stands (ranks).  name, kind, program: of the labels.  pieces: of every send.
+    """
+
+    name: str
+    kind: str
+    program: str
+    members: tuple[tuple[int, ...], ...]
+    courses: tuple[Course, ...]
+    pieces: int
+
+    @property
+    def count(self) -> int:
+        """Number of sends."""
+        return self.pieces * sum(len(each.legs) * each.times for each in self.courses)
+
+    def labelled(self, builder: GraphBuilder, device: str, program: str) -> Callable[[int], int]:
+        """The label of a send of a device, by the number of its step."""
+        return lambda number: builder.label(f"{self.name}: step {number}", self.kind, device, program)
+
+
+@dataclass(frozen=True, slots=True)
 class Gathering:
-    """Ranks that meet, and the steps that they do together once they have come."""
+    """Ranks that meet, and what they do together once they have come: steps, or sends that are not written out yet."""
 
     ranks: tuple[int, ...]
     steps: tuple[Step, ...]
+    sends: Sends | None = None
+
+    @property
+    def size(self) -> int:
+        """Number of ops."""
+        return len(self.steps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +259,7 @@ def size_of(body: Sequence[Statement]) -> int:
             case Issue(ops=ops) | Fetch(ops=ops):
                 total += sum(op.pieces for op in ops)
             case Collective(ops=ops, gatherings=gatherings, buckets=buckets):
-                total += buckets * (2 * len(ops) + sum(len(each.steps) for each in gatherings))  # integers
+                total += buckets * (2 * len(ops) + sum(each.size for each in gatherings))  # integers
             case Wait(labels=labels) | Barrier(labels=labels) | Receive(labels=labels) | Call(labels=labels):
                 total += len(labels)
     return total

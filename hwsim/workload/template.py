@@ -11,7 +11,7 @@ from hwsim.graph.fold import TemplateOp
 from hwsim.records import dataclass
 from hwsim.workload.emit import HostRuntime, HostTime
 from hwsim.workload.reading import Group
-from hwsim.workload.statements import Collective, Fetch, Issue, PlacedOp, walk
+from hwsim.workload.statements import Collective, Fetch, Issue, PlacedOp, Sends, walk
 
 HOST: Final = ("dispatch", "layer", "issue", "back", "call", "compile")  # what a runtime's threads spend time on
 
@@ -80,9 +80,32 @@ class ProgramTemplate:
             line = ("queue", op.queue) if op.queue >= 0 else None
             self._add((at, rank), TemplateOp(looks.setdefault(rank, look), cost, (((), (base + rank,)),), touches, line))
 
+    def _sends(self, at: tuple[str, int], base: int, number: int, sends: Sends) -> None:
+        """One op for each leg of a course. Members are colours of their own, as a program may stand for all of them."""
+        first = self.at[at, number, "members"] = len(self.colours)
+        for place, ranks in enumerate(sends.members):
+            self.colours.append((at, "member"))
+            of = tuple(base + rank for rank in ranks)
+            self.ops.append(TemplateOp((at, "member"), None, (("is", (first + place,)), ("of", of))))
+        last: dict[tuple[int, int], int] = {}
+        for course, legs_of_course in enumerate(sends.courses):
+            for place, leg in enumerate(legs_of_course.legs):
+                way = leg.source, leg.target
+                roles = (("source", (first + leg.source,)), ("target", (first + leg.target,)))
+                after = (last[way],) if way in last else ()
+                last[way] = len(self.ops)
+                for role, cost in (("leg", leg.cost), ("first", leg.first)):
+                    if cost >= 0:
+                        look = (at, role, course, legs_of_course.times, sends.pieces, leg.first >= 0)
+                        line = (at, number, course, place)
+                        op = TemplateOp(look, self.builder.cost_at(cost), roles, line=line, after=after)
+                        self._add((at, number, role, course, place), op)
+
     def _steps(self, at: tuple[str, int], base: int, collective: Collective) -> None:
         for number, gathering in enumerate(collective.gatherings):
             meets = [base + rank for rank in gathering.ranks]
+            if gathering.sends is not None:
+                self._sends(at, base, number, gathering.sends)
             first = len(self.ops)
             in_turn = all(place - 1 in step.after for place, step in enumerate(gathering.steps) if place)
             for place, step in enumerate(gathering.steps):

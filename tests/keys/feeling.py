@@ -55,7 +55,6 @@ REFUSED: Final[Mapping[str, tuple[Any, str]]] = {  # what a file cannot be witho
     "train.parallel.dp": (3, "GPUs, but there are"),
     "link.of": (["node0.nic", "node1.nic"], "no route"),
     "algorithm written.operation": ("reduce-scatter", "does no"),
-    "algorithm written.helpers": (1, "which devices"),
     "algorithm written.ranks": (4, "missing"),
     "algorithm written.chunks": (4, "missing"),
     "algorithm written.steps.from": (1, "step 0"),

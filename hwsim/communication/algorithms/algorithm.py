@@ -44,6 +44,13 @@ class Algorithm(ABC):
         """The rounds with the ranks' parts in these proportions."""
         return rounds_of(self.plan(operation, group), weights)
 
+    def repeated_steps(self, operation: Operation, group: Group) -> tuple[Round, ...] | None:  # noqa: ARG002
+        """The rounds if each is as many equal steps of the plan, without a pipeline that fills and empties; else None.
+
+        In such a plan every send waits for what both its ends did in their steps before. So the chunks need not be followed.
+        """
+        return None
+
     def in_flight(self, group: Group) -> int:  # noqa: ARG002
         """Pieces that pass through the rounds one behind the other; 1 if the rounds follow one another."""
         return 1

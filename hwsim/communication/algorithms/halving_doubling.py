@@ -39,6 +39,8 @@ class HalvingDoubling(Algorithm):
         folded = Folded.of(group.ranks)
         return rounds_of(self.plan(operation, group)) if folded.extra else _rounds(operation, folded)
 
+    repeated_steps = rounds
+
 
 def _rounds(operation: Operation, folded: Folded) -> tuple[Round, ...]:
     """Rounds of 2^k ranks without their sends: all sends of a step are of one size."""

@@ -58,6 +58,9 @@ class Hierarchical(Algorithm):
             return rounds_of(_uneven(operation, group))
         return tuple(Levels.of(group).rounds(operation, pieces=self.pieces))
 
+    def repeated_steps(self, operation: Operation, group: Group) -> tuple[Round, ...] | None:
+        return self.rounds(operation, group) if self.pieces == 1 and len(set(group.sizes)) <= 1 else None
+
     def in_flight(self, group: Group) -> int:
         return self.pieces if len(set(group.sizes)) == 1 else 1
 

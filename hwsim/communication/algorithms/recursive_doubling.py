@@ -19,6 +19,7 @@ from typing import ClassVar
 from hwsim.communication.algorithms.algorithm import Algorithm
 from hwsim.communication.algorithms.folding import Folded, exchanges
 from hwsim.communication.plan import Group, Operation, Plan, Send
+from hwsim.communication.rounds import Round
 from hwsim.records import dataclass
 
 
@@ -39,3 +40,6 @@ class RecursiveDoubling(Algorithm):
         gather = operation == "all-gather"
         folded = Folded.of(n)
         return Plan(operation, n, n if gather else 1, tuple(exchanges(operation, folded, folded, adds=not gather)))
+
+    def repeated_steps(self, operation: Operation, group: Group) -> tuple[Round, ...] | None:
+        return None if operation == "barrier" else self.rounds(operation, group)

@@ -82,6 +82,9 @@ class Ring(Algorithm):
         halves = ("reduce-scatter", "all-gather") if operation == "all-reduce" else (operation,)
         return tuple(Round(half, pairs, n - 1, reduce=half == "reduce-scatter") for half in halves)
 
+    def repeated_steps(self, operation: Operation, group: Group) -> tuple[Round, ...] | None:
+        return None if operation in CHAINED else self.rounds(operation, group)
+
     def _pairs(self, operation: Operation, group: Group) -> Pairs:
         n, rings = group.ranks, self.rings(group)
         hops = (_hops(operation, order) for order, _ in rings)

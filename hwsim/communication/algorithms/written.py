@@ -46,7 +46,6 @@ class Written(Algorithm):
     ranks: int = field("ranks that take part", minimum=1)
     chunks: int = field("equal pieces of the buffer; ranks x ranks of them for an all-to-all", minimum=1)
     steps: tuple[tuple[WrittenSend, ...], ...] = field("the sends of each step, all at once")
-    helpers: int = field("participants beyond the ranks, with nothing to begin with", default=0, minimum=0)
 
     @property
     def operations(self) -> tuple[Operation, ...]:  # type: ignore[override]
@@ -79,4 +78,4 @@ class Written(Algorithm):
             for step, together in enumerate(self.steps)
             for each in together
         ]
-        return Plan(self.operation, self.ranks, self.chunks, tuple(sends), helpers=self.helpers)
+        return Plan(self.operation, self.ranks, self.chunks, tuple(sends))

@@ -13,7 +13,7 @@ from typing import Final, Literal
 import numpy as np
 
 from hwsim.comparing.recorded import families
-from hwsim.comparing.recorded.where import SHARED, Where, gpus_of, of_cause, of_op, recorded_name
+from hwsim.comparing.recorded.where import SHARED, Where, gpus_of, of_cause, of_op
 from hwsim.formats import natural
 from hwsim.graph.opgraph import Ints, Label
 from hwsim.records import dataclass
@@ -191,8 +191,6 @@ def of_timeline(
 
 def _called(label: Label) -> str:
     """The name of an op: of a program without what the program does for it, of a replay as recorded."""
-    if label.kind == "busy":
-        return recorded_name(label.name.partition(": ")[0])
     return label.name if label.kind in REPLAYED else label.name.partition(": ")[0] or label.kind
 
 

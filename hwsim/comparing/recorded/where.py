@@ -19,7 +19,7 @@ from typing import Final
 from hwsim.graph.opgraph import Label
 from hwsim.results.cause import Cause
 from hwsim.results.work import AMONG
-from hwsim.views.trace.slices import COLLECTIVES, REPLAYED, UNSEEN
+from hwsim.views.trace.slices import COLLECTIVES, REPLAYED
 
 
 class Where(IntEnum):
@@ -65,9 +65,7 @@ _OF_KIND: Final[Mapping[str, Where]] = {  # kinds of ops of replays, and of prog
     "return": Where.HOST,
     **dict.fromkeys((*AMONG, *COLLECTIVES), Where.TRANSFER),
 }
-_OF_NAME: Final = {"launch": Where.LAUNCH, "gap": Where.LAUNCH, "delay": Where.UNEXPLAINED, UNSEEN: Where.OUTSIDE}
 _OF_IMPORTERS: Final = re.compile(r"(rank\d+\.)?gpu\d*")
-_NUMBERED: Final = re.compile(r" no\. \d+$")
 SHARED: Final = frozenset({*AMONG, *COLLECTIVES} - {REPLAYED})  # ops of several GPUs that stand on one
 
 
@@ -87,26 +85,9 @@ def of_op(label: Label, gpus: frozenset[str]) -> Where:
     ...  (("kernel", "gpu0"), ("matmul", "gpu0"), ("matmul", "cpu"), ("allreduce", "gpu0"), ("gap", "gpu0"))]
     ['kernels', 'kernels', 'host', 'transfer', 'launch gaps']
     """
-    place = _OF_KIND.get(label.kind) if label.kind != "busy" else _of_name(label.name)
-    if place is not None:
+    if (place := _OF_KIND.get(label.kind)) is not None:
         return place
     return Where.KERNELS if label.device in gpus or not gpus else Where.HOST
-
-
-def recorded_name(name: str) -> str:
-    """The name of an op of a step that was written as a workload, as it was recorded.
-
-    >>> recorded_name("aten::mm no. 12"), recorded_name("sgemm")
-    ('aten::mm', 'sgemm')
-    """
-    return _NUMBERED.sub("", name)
-
-
-def _of_name(name: str) -> Where | None:
-    """The place of an op of a recorded step that was written as a workload, where its name tells it."""
-    if name.startswith(("nccl", "Memcpy")):
-        return Where.TRANSFER
-    return _OF_NAME.get(recorded_name(name))
 
 
 def of_cause(label: Label, cause: Cause, gpus: frozenset[str]) -> Where:

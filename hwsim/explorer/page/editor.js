@@ -1,6 +1,5 @@
-// The two files in editors that complete and mark mistakes in place; a plain field where the editor's module cannot be had.
-import { ask } from "./asking.js";
-import { asked, state } from "./state.js";
+// The two files in editors that mark mistakes in place; a plain field where the editor's module cannot be had.
+import { state } from "./state.js";
 import { $, el } from "./words.js";
 
 export const FILES = ["machine", "workload"];
@@ -114,21 +113,12 @@ function rich(cm, place, which, typed) {
     { tag: [tags.punctuation, tags.separator], color: "var(--soft)" },
   ]);
   let quiet = false;
-  const complete = async (context) => {
-    const line = context.state.doc.lineAt(context.pos), before = context.state.sliceDoc(line.from, context.pos);
-    if (!context.explicit && !/[\w.-]$|[:,{[]\s*$|^\s*-?\s*$/.test(before)) return null;
-    const found = await ask("complete", { ...asked(), [which]: context.state.doc.toString(), file: which, line: line.number, column: context.pos - line.from + 1 }).catch(() => null);
-    if (context.aborted || !found?.options?.length) return null;
-    const options = found.options.map((each) => ({ label: each.label, apply: each.insert, detail: each.says, type: each.kind }));
-    return { from: Math.min(context.pos, line.from + found.from - 1), options, validFor: /^[\w.-]*$/ };
-  };
   const view = new cm.EditorView({
     parent: place,
     extensions: [
       cm.EditorView.cspNonce.of(document.querySelector("meta[name=csp-nonce]").content),
       cm.lineNumbers(), cm.history(), cm.drawSelection(), cm.highlightActiveLine(), cm.yaml(), cm.syntaxHighlighting(look), cm.lintGutter(), cm.EditorView.lineWrapping,
-      cm.autocompletion({ override: [complete], icons: false, activateOnTypingDelay: 150 }),
-      cm.keymap.of([...cm.completionKeymap, ...cm.defaultKeymap, ...cm.historyKeymap]),
+      cm.keymap.of([...cm.defaultKeymap, ...cm.historyKeymap]),
       cm.EditorView.contentAttributes.of({ "aria-label": `the ${which} as YAML` }),
       cm.EditorView.updateListener.of((update) => update.docChanged && !quiet && typed(update.state.doc.toString())),
     ],

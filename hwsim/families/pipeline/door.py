@@ -1,4 +1,4 @@
-"""`pipeline:` as a door."""
+"""The door of `pipeline:`: its stages are checked, its ops are written into the graph, and what each stage waited for is told."""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ def _requests(axes: Any, service: ServiceStatistics) -> None:
     open_axes(axes, "y")
     figure = axes.get_figure()
     figure.draw_without_rendering()
-    push_apart(axes, line_names(axes, ends, 4), 13.0)
+    push_apart(axes, line_names(axes, ends, 4))
 
 
 def _distribution(axes: Any, service: ServiceStatistics) -> None:

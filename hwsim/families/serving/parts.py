@@ -6,42 +6,12 @@ import math
 from collections.abc import Iterator
 from typing import Final
 
+from hwsim.families.serving.results.accounting import CALLED
 from hwsim.families.serving.results.statistics import ServiceStatistics, Where
 from hwsim.formats import format_quantity, format_share
 from hwsim.views.kit.table import Column, aligned
 
-WORDS: Final = {  # where the time of a request goes
-    "turn": "waiting for the running iteration",
-    "seats": "waiting for a batch slot",
-    "room": "waiting for KV cache",
-    "reading": "prefill",
-    "others": "prefill of other requests",
-    "answers": "decode of other requests",
-    "writing": "decode",
-    "network": "communication",
-    "shared": "contention with other jobs or slow parts",
-    "again": "preempted and recomputing",
-    "host": "host",
-    "loading": "loading KV cache from the host or a disk",
-    "starting": "waiting for a replica to start",
-    "adapter": "waiting for an adapter slot",
-}
-LIMITS: Final = {  # what bounds a part
-    "turn": "scheduling delay",
-    "seats": "batch slots",
-    "room": "KV cache",
-    "reading": "prefill",
-    "others": "prefill",
-    "answers": "decode",
-    "writing": "decode",
-    "network": "communication",
-    "shared": "contention",
-    "again": "KV cache",
-    "host": "host",
-    "loading": "KV-cache loading",
-    "starting": "starting replicas",
-    "adapter": "adapter slots",
-}
+WORDS, LIMITS = ({part: said[at] for part, said in CALLED.items()} for at in (0, 1))
 NAMES: Final = {"ttft": "TTFT", "tpot": "TPOT", "latency": "end to end"}
 SHORT: Final = {"ttft": "TTFT", "tpot": "TPOT", "latency": "E2E"}
 MIDDLE: Final = 50

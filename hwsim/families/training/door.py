@@ -1,4 +1,4 @@
-"""`train:` as a door."""
+"""The door of `train:`: its keys are checked, its ops are written into the graph, and the time of its steps is told."""
 
 from __future__ import annotations
 

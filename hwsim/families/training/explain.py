@@ -1,4 +1,4 @@
-"""The time of a training that fails, in its explanation."""
+"""Lines of an explanation: where the time of a training goes whose parts fail, and which parts failed."""
 
 from __future__ import annotations
 

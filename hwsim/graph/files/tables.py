@@ -20,7 +20,6 @@ from hwsim.spec.packed import commanding
 FORMAT: Final = "opgraph/1"
 COLUMNS: Final = ("label", "cost", "size", "time", "queue", "insert", "take", "give")
 MADE_BY: Final = "hwsim.save_graph writes such files"
-_KINDS: Final = {"latency": "latency", "time": "stated", "kernels": "kernels", "flow": "flow", "floor": "floor"}
 
 T = TypeVar("T")
 
@@ -68,10 +67,11 @@ def read(text: bytes, ties: Ints, block: Callable[[int, int], Block], file: str)
         columns: dict[str, Any] = {name: tuple(_fitting(read(each)) for each in tables[name]) for name, read in _TABLES.items()}
         return OpGraph(
             blocks=tuple(
-                _turning(tables.get("turns"), number, block(number, int(times))) for number, times in enumerate(tables["times"])
+                _turning(tables["turns"][number], number, block(number, int(times)))
+                for number, times in enumerate(tables["times"])
             ),
             ties=ties,
-            alike=None if tables.get("alike") is None else _alike(tables["alike"]),
+            alike=None if tables["alike"] is None else _alike(tables["alike"]),
             **columns,
         )
     except KeyError as error:
@@ -106,10 +106,9 @@ def _plain(make: Callable[..., T]) -> Callable[[dict[str, Any]], T]:
 
 
 def _term(row: dict[str, Any]) -> Term:
-    """A line of a derivation; in files that do not give its kind, the first word of the label does."""
-    doubts = tuple(Doubt(*each) for each in row.get("doubts", ()))
+    doubts = tuple(Doubt(*each) for each in row["doubts"])
     inputs = tuple((*each[:-1], _plain(Origin)(each[-1]) if isinstance(each[-1], dict) else each[-1]) for each in row["inputs"])
-    return _plain(Term)({"kind": _KINDS.get(row["label"].partition(" ")[0], "draw"), **row, "inputs": inputs, "doubts": doubts})
+    return _plain(Term)({**row, "inputs": inputs, "doubts": doubts})
 
 
 def _cost(row: dict[str, Any]) -> Cost:
@@ -120,7 +119,7 @@ def _cost(row: dict[str, Any]) -> Cost:
         requests=_maybe(Requests, row["requests"]),
         played=bool(row["played"]),
         choice=None if row["choice"] is None else Choice(*row["choice"]),
-        exchange=None if row.get("exchange") is None else Exchanged(*row["exchange"]),
+        exchange=None if row["exchange"] is None else Exchanged(*row["exchange"]),
     )
 
 
@@ -130,11 +129,8 @@ def _turns(block: Block) -> dict[str, Any]:
     return {"of": block.turns, "runs": runs}
 
 
-def _turning(turns: list[dict[str, Any]] | None, number: int, block: Block) -> Block:
-    """The block with its iterations; files that do not name them have one in a body."""
-    if turns is None:
-        return block
-    row = turns[number]
+def _turning(row: dict[str, Any], number: int, block: Block) -> Block:
+    """The block with its iterations."""
     if row["runs"] is None or not len(block):
         return replace(block, turns=int(row["of"]))
     turn, ops = zip(*row["runs"], strict=True)
@@ -159,8 +155,8 @@ def _folded(alike: Alike) -> dict[str, Any]:
 
 
 def _alike(row: dict[str, Any]) -> Alike:
-    columns = {name: np.array(row.get(name, ()), np.int64) for name in ("of", "first", "labels", "queues")}
-    members = {name: tuple(all_of_it) for name, all_of_it in row.get("members", {}).items()}
+    columns = {name: np.array(row[name], np.int64) for name in ("of", "first", "labels", "queues")}
+    members = {name: tuple(all_of_it) for name, all_of_it in row["members"].items()}
     return Alike(
         programs=tuple(row["programs"]),
         met=frozenset(row["met"]),

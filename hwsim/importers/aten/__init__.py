@@ -44,11 +44,6 @@ class Meaning:
     why: str = ""
     kind: str = "other"
 
-    @property
-    def is_free(self) -> bool:
-        """Whether it is known to cost nothing."""
-        return self.statement is None and not self.why
-
 
 NOTHING: Final = Meaning(None, "", "no work")
 

@@ -25,13 +25,9 @@ class _Timed:
 
 
 def _amounts(rank: Rank, place: int) -> tuple[float, float] | None:
-    """Operations and bytes of a slice without a time (num_ops and tensor_size of Chakra); None if its file does not say them."""
+    """Operations and bytes of a slice without a time; None if its file does not count them."""
     facts = int(rank.slices.facts[place])
-    if facts < 0 or rank.slices.duration[place]:
-        return None
-    attributes = dict(rank.facts[facts].attributes)
-    flop, moved = attributes.get("num_ops"), attributes.get("tensor_size", 0.0)
-    return (flop, moved) if isinstance(flop, float) and isinstance(moved, float) else None
+    return None if facts < 0 or rank.slices.duration[place] else rank.facts[facts].counted
 
 
 class Kernels:

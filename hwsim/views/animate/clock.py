@@ -26,9 +26,3 @@ def marks(scene: Scene) -> tuple[list[tuple[float, str]], str]:
     ]
     texts = [(max(x, 26.0), text) for x, text in texts]
     return texts, f"one second shows {format_quantity(scene.slowed, 's')} of the run"
-
-
-def place_of(scene: Scene, at: float) -> float:
-    """The place of the mark of the time."""
-    length = (scene.end - scene.begin) or 1.0
-    return EDGE + (at - scene.begin) / length * (WIDTH - 2 * EDGE)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from typing import Final, NamedTuple
 
 from hwsim.records import dataclass
@@ -70,22 +69,6 @@ class Token:
     busy: tuple[float, float]
     name: str = ""
     grows: bool = False
-
-    def place(self, at: float) -> tuple[float, float] | None:
-        """Its place at an instant; None if it is not there."""
-        knots = self.knots
-        if not knots[0].at <= at <= knots[-1].at:
-            return None
-        after = bisect_right(knots, at, key=lambda knot: knot.at)
-        if after == len(knots):
-            return knots[-1].x, knots[-1].y
-        low, high = knots[after - 1], knots[after]
-        part = (at - low.at) / (high.at - low.at) if high.at > low.at else 0.0
-        return low.x + part * (high.x - low.x), low.y + part * (high.y - low.y)
-
-    def is_busy(self, at: float) -> bool:
-        """Whether it is worked on at an instant."""
-        return self.busy[0] <= at < self.busy[1]
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,6 @@ from hwsim.views.kit.view import Heading, Unshowable
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-APART: Final = 13.0  # points between labels
 LINES: Final = COLOURS[:7]  # the lighter ones are too light for thin lines
 
 
@@ -64,7 +63,7 @@ def figure(measured: Measured, heading: Heading, suffix: str) -> Iterable[bytes]
         finding = f"{measured.operation} among {len(measured.devices)}: {fastest}"
         titled(canvas, finding, about(f"{measured.operation} by size", heading.machine, heading.settings))
         canvas.draw_without_rendering()  # where the labels are is known only now
-        push_apart(axes, line_names(axes, [end for end in ends if end[0] > 0], 6), APART)
+        push_apart(axes, line_names(axes, [end for end in ends if end[0] > 0], 6))
         if AUTO in measured.algorithms:
             _changes(axes, measured.of(AUTO))
     return (buffer.getvalue(),)

@@ -15,16 +15,14 @@ from hwsim.views.interval import say as intervals
 from hwsim.views.kit.failing import as_dict, failing_lines, saved_as_dict, saved_lines
 from hwsim.views.kit.lines import LABEL, above, bar, titled
 from hwsim.views.kit.table import Column, aligned, table
-from hwsim.views.kit.warned import as_dicts
 
 if TYPE_CHECKING:
-    from hwsim.costs import Bill
+    from hwsim.costs.bill import Bill
     from hwsim.models import Footprint, ParallelPlan, Step
     from hwsim.models.inference import Pass, Service
     from hwsim.models.search import Searched
     from hwsim.results.failing import Checkpoints, Failing
     from hwsim.results.interval import Interval
-    from hwsim.spec import Warning
 
 NAMES: Final[Mapping[str, str]] = {
     "output": "output and loss",
@@ -221,22 +219,6 @@ def batch(
 
 
 # ---- JSON ----
-
-
-def document(
-    numbers: Mapping[str, Any],
-    machine: str,
-    model: str,
-    framework: str,
-    gpus: int,
-    warnings: Sequence[Warning] = (),
-    sure: Interval | None = None,
-) -> str:
-    """An estimate as JSON, keys sorted; `said` is of `of_training`, `of_search` or `of_inference`."""
-    header = {"hwsim": "estimate/1", "machine": machine, "model": model, "framework": framework, "gpus": gpus, **numbers}
-    header["warnings"] = as_dicts(warnings)
-    header["interval"] = None if sure is None else intervals.as_dict(sure)
-    return invariants.document(header)
 
 
 def of_training(

@@ -6,9 +6,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from hwsim.doors import facts_of
-from hwsim.results import invariants
 from hwsim.results.critical import at_paces
-from hwsim.results.result import Result
 from hwsim.ticks import FEMTO
 from hwsim.views.interval import say as interval
 from hwsim.views.kit.document import picked
@@ -22,17 +20,13 @@ if TYPE_CHECKING:
     from hwsim.views.explain.explanation import Explanation
 
 
-def document(result: Result, explanation: Explanation, *, path: bool = False) -> str:
-    """The explanation as JSON, keys sorted: same result, same bytes."""
-    return invariants.document(as_dict(result, explanation, path=path))
-
-
-def as_dict(result: Result, explanation: Explanation, *, path: bool = False) -> dict[str, Any]:
+def as_dict(explanation: Explanation, *, path: bool = False) -> dict[str, Any]:
     """The explanation as dicts and lists; keys end in their unit.
 
     Args:
         path: add the critical path piece by piece.
     """
+    result = explanation.run
     entries: dict[str, Any] = {
         "hwsim": "explain/1",
         **picked(result, "machine", "workload", "makespan_s"),

@@ -22,13 +22,13 @@ LAST: Final = 99  # stands for the rest
 COLUMNS: Final = 360  # of the path
 
 
-def render(result: Result, explanation: Explanation, suffix: str = ".png") -> Iterable[bytes]:
+def render(explanation: Explanation, suffix: str = ".png") -> Iterable[bytes]:
     """The figure as bytes; same result, same bytes with the same matplotlib.
 
     Raises:
         ValueError: the suffix is none of .png, .svg, .pdf.
     """
-    total: dict[str, int] = {}
+    result, total = explanation.run, dict[str, int]()
     for share in explanation.accounting:
         name = family(str(share.cause))
         total[name] = total.get(name, 0) + share.time_fs
@@ -36,7 +36,7 @@ def render(result: Result, explanation: Explanation, suffix: str = ".png") -> It
     rest = sum(time for name, time in total.items() if name not in names)  # integers
     with figure_bytes(suffix, height=2.0 + 0.42 * (len(names) + 1)) as (figure, buffer):
         rows = figure.subplots(2, 1, height_ratios=[1, 0.6 * max(len(names), 2)])
-        _path(rows[0], result, explanation, names)
+        _path(rows[0], explanation, names)
         _bars(rows[1], result, [(name, total[name]) for name in names] + ([("the rest", rest)] if rest else []))
         most = f": {format_share(total[names[0]] / result.timeline.makespan_fs)} of it {names[0]}" if names else ""
         finding = f"The critical path of {format_quantity(result.makespan_s, 's')}{most}"
@@ -44,8 +44,9 @@ def render(result: Result, explanation: Explanation, suffix: str = ".png") -> It
     return (buffer.getvalue(),)
 
 
-def _path(axes: Axes, result: Result, explanation: Explanation, names: list[str]) -> None:
+def _path(axes: Axes, explanation: Explanation, names: list[str]) -> None:
     """One row: the cause of every moment."""
+    result = explanation.run
     scale, unit = time_scale(result.makespan_s)
     places = {name: number for number, name in enumerate(names)}
     colour_of = np.array([places.get(family(str(cause)), LAST) for cause in explanation.path.causes], np.int64)

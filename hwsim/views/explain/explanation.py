@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from hwsim.views.explain.measure import Measure
 from hwsim.views.explain.sentences import sentences
 from hwsim.views.explain.steps import Run, runs
 from hwsim.views.explain.what_if import LARGEST, Tried, WhatIf, what_if
+from hwsim.views.kit.shown import Drawn
 
 
 class NoSuchOp(ValueError):
@@ -31,17 +33,19 @@ class NoSuchOp(ValueError):
 
 
 @dataclass(frozen=True)
-class Explanation:
-    """The causes of a run's time.
+class Explanation(Drawn):
+    """Why a run takes as long as it does; tables: accounting, critical_path, activities, derivations, what_if.
 
     Args:
         accounting: causes along the critical path, longest first; their times add up to the makespan in integer fs, and so do
             the bounds of `activities`.
         runs: the path in short.
+        sentences: what hides behind what, and what helps most.
         derivations: durations of the ops on the path, the longest first; or of the requested ops.
         what_if: None if no change was tried; see `what_if.Tried`, also for `untried`, `left` and `measure`.
     """
 
+    run: Result
     path: CriticalPath
     accounting: tuple[Share, ...]
     runs: tuple[Run, ...]
@@ -52,6 +56,25 @@ class Explanation:
     sentences: tuple[str, ...]
     left: tuple[str, ...] = ()
     measure: Measure | None = None
+    TABLE: ClassVar = "accounting"
+    COLUMNS: ClassVar = ("cause", "time_s", "share")
+
+    def to_json(self) -> dict[str, Any]:
+        """The document `hwsim: explain/1`."""
+        from hwsim.views.explain.document import as_dict
+
+        return as_dict(self)
+
+    def figure(self, suffix: str) -> Iterable[bytes]:
+        """The critical path."""
+        from hwsim.views.explain.draw import render
+
+        return render(self, suffix)
+
+    def __str__(self) -> str:
+        from hwsim.views.explain.say import text
+
+        return text(self)
 
 
 @sharing
@@ -82,6 +105,7 @@ def explain(
     done = activities(result)
     refuse(_breaches(accounting, done, timeline.makespan_fs))
     return Explanation(
+        run=result,
         path=path,
         accounting=accounting,
         runs=runs(timeline, path),

@@ -35,17 +35,18 @@ WORTH: Final = 1.005  # speedup from which on a what-if is shown without -v
 
 
 @invariants.guarded
-def text(result: Result, explanation: Explanation, *, path: bool = False, op: bool = False, verbose: bool = False) -> str:
+def text(explanation: Explanation, *, path: bool = False, op: bool = False, verbose: bool = False) -> str:
     """The explanation in sentences and tables of 100 columns.
 
     Args:
         path: the critical path piece by piece instead. op: the derivations of the requested ops instead.
         verbose: also the causes by their full names, the path in short, the longest derivations, and every what-if's settings.
     """
-    return "\n".join(line.rstrip() for line in _lines(result, explanation, path, op, verbose)) + "\n"
+    return "\n".join(line.rstrip() for line in _lines(explanation, path, op, verbose)) + "\n"
 
 
-def _lines(result: Result, explanation: Explanation, path: bool, op: bool, verbose: bool) -> Iterator[str]:
+def _lines(explanation: Explanation, path: bool, op: bool, verbose: bool) -> Iterator[str]:
+    result = explanation.run
     during = "".join(each.during(result) for each in facts_of(result))
     yield from wrapped(f"{result.workload}, on {result.machine}: {seconds(result.makespan_s)}{during}", 0)
     if result.settings:
@@ -54,7 +55,7 @@ def _lines(result: Result, explanation: Explanation, path: bool, op: bool, verbo
         yield from wrapped(f"event: {event}", 2)
     if op or path:
         yield ""
-        yield from _pieces(result, explanation) if path else _derivations(explanation, len(explanation.derivations))
+        yield from _pieces(explanation) if path else _derivations(explanation, len(explanation.derivations))
         return
     yield from _sections(result, "first")
     yield ""
@@ -68,7 +69,7 @@ def _lines(result: Result, explanation: Explanation, path: bool, op: bool, verbo
             yield from _heading("critical path by cause")
             yield from _causes(explanation.accounting, result.timeline.makespan_fs)
         yield from _heading("what if: one parameter changed, the others fixed")
-        yield from _what_if(result, explanation, verbose)
+        yield from _what_if(explanation, verbose)
         yield from _heading("uncertainty")
         yield from wrapped(f"{interval.TITLE} {interval.line(result.interval, kernels=result.of_kernels)}", 2)
         if verbose and (evidence := interval.evidence(result.interval)):
@@ -167,10 +168,11 @@ def _step(step: Step, times: int = 1) -> str:
     return f"{_short(called(step.label) + many)}{_because(step.label, step.cause)}"
 
 
-def _pieces(result: Result, explanation: Explanation) -> Iterator[str]:
-    flat = result.timeline.flat
+def _pieces(explanation: Explanation) -> Iterator[str]:
+    timeline = explanation.run.timeline
+    flat = timeline.flat
     yield f"  {'from':>9}  {'to':>9}  {'time':>9}  op"
-    for piece in at_paces(result.timeline, explanation.path):
+    for piece in at_paces(timeline, explanation.path):
         label, iteration = flat.graph.labels[int(flat.label[piece.op])], int(flat.iteration[piece.op])
         name = _short(called(label) + (f", iteration {iteration}" if iteration else ""))
         yield f"{_span(piece.start_fs, piece.end_fs)}  {name}{_because(label, piece.cause)}"
@@ -244,9 +246,9 @@ def _took(derivation: Derivation) -> str:
     return how + (f": {', '.join(derivation.because)}" if derivation.because else "")
 
 
-def _what_if(result: Result, explanation: Explanation, verbose: bool) -> Iterator[str]:
+def _what_if(explanation: Explanation, verbose: bool) -> Iterator[str]:
     if explanation.what_if is None:
-        large = len(result.timeline) > LARGEST
+        large = len(explanation.run.timeline) > LARGEST
         yield f"  not simulated: the run has more than {LARGEST:,} ops (add --what-if)" if large else "  not simulated"
         return
     worth = [row for row in explanation.what_if if verbose or row.speedup >= WORTH or row.makespan_fs is None]

@@ -6,7 +6,7 @@ a second panel, a stretch of it in which every op has its own bar.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
@@ -117,9 +117,8 @@ def _is_fine(row: Row, window: Window) -> bool:
     return len(wide) > PIECES or (len(wide) > 2 * STRETCH and float(np.median(wide)) < 2 * window.column)
 
 
-def draw(axes: Axes, rows: Iterable[Row], window: Window) -> None:
+def draw(axes: Axes, rows: Sequence[Row], window: Window) -> None:
     """Draw rows in a window of time."""
-    rows = tuple(rows)
     scale, unit = time_scale(window.end)
     for place, row in enumerate(rows):
         (_columns if _is_fine(row, window) else _bars)(axes, row, place, window, scale)
@@ -206,10 +205,9 @@ def _shares(axes: Axes, rows: Iterable[Row], everything: Window) -> None:
                   va="bottom", annotation_clip=False)  # fmt: skip
 
 
-def _legend(timeline: Rows, rows: Iterable[Row]) -> list[Any]:
+def _legend(timeline: Rows, rows: Sequence[Row]) -> list[Any]:
     from matplotlib.patches import Patch
 
-    rows = tuple(rows)
     drawn = {name for row in rows for name in row.name_of.tolist()}
     patches: list[Any] = [Patch(facecolor=_colour(at), label=name) for at, name in enumerate(timeline.names) if at in drawn]
     if timeline.others > 0:

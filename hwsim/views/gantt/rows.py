@@ -25,7 +25,6 @@ class Row:
 
     Args:
         name: queue, with its devices.
-        times: number of lanes.
         low, high: seconds of its pieces, in order of time; they never overlap.
         name_of: numbers of their names; waits: whether an op is under way then and waits, or communicates inside.
         begin: seconds at which its ops begin.
@@ -33,7 +32,6 @@ class Row:
     """
 
     name: str
-    times: int
     low: Floats
     high: Floats
     name_of: Ints
@@ -97,7 +95,7 @@ def _row(result: Result, members: list[Lane], of_label: Ints, *, whole: bool) ->
     names = np.repeat(of_label[result.timeline.flat.label[ops]], 3)
     waits = np.tile(np.array([True, False, True]), len(ops))
     name, shown = _called(members, whole=whole), (low[lasts], high[lasts], names[lasts], waits[lasts])
-    return Row(name, len(members), *shown, begin, members[0].kind)
+    return Row(name, *shown, begin, members[0].kind)
 
 
 def _called(members: list[Lane], *, whole: bool) -> str:

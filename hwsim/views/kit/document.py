@@ -1,4 +1,4 @@
-"""Parts of JSON documents."""
+"""Entries of JSON documents, from attributes of records."""
 
 from __future__ import annotations
 

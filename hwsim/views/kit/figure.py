@@ -25,6 +25,7 @@ TITLE: Final = 15.0  # points
 BELOW: Final = 11.5
 EDGE: Final = 8.0  # points between the head and the figure's edge
 CORNER: Final = 10.0  # points between an axis and its texts
+APART: Final = 13.0  # points from a line of text beside a line to the next
 LEGEND: Final = 12  # names with a colour of their own; the others are grey
 SCALES: Final = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"), (1e-12, "ps"))
 LIGHT_COLOURS: Final = (  # Okabe and Ito's, distinct with any kind of colour vision, their yellow darkened; then lighter ones
@@ -216,18 +217,14 @@ def line_names(axes: Axes, names: Iterable[tuple[float, str, str]], right: float
     ]  # fmt: skip
 
 
-def push_apart(axes: Axes, names: Sequence[Annotation], least: float) -> None:
-    """Push names down where lines are close; the sizes of the figure must be known (`draw_without_rendering`).
-
-    Args:
-        least: points of a line of text.
-    """
+def push_apart(axes: Axes, names: Sequence[Annotation]) -> None:
+    """Push names down where lines are close; the sizes of the figure must be known (`draw_without_rendering`)."""
     figure = axes.get_figure()
     to_points = 72.0 / (figure.dpi if figure is not None else 100.0)
     above = math.inf  # the lower edge of the name before
     for name in names:
         height = float(axes.transData.transform((1.0, name.xy[1]))[1]) * to_points
-        half = least * (1 + name.get_text().count("\n")) / 2
+        half = APART * (1 + name.get_text().count("\n")) / 2
         place = min(height, above - half)
         above = place - half
         name.set_position((name.xyann[0], place - height))

@@ -1,4 +1,4 @@
-"""Lines of text under a title, 100 columns wide."""
+"""Text of 100 columns: lines under a title, wrapped lines, and bars of blocks."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
 
@@ -15,26 +15,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from hwsim.graph.opgraph import Ints
+    from hwsim.results.result import Result
 
 POINTS: Final = 4000  # more of them are drawn as the largest of each column of pixels
 Row = TypeVar("Row")
 
 
-class Run(Protocol):
-    """A run as a figure shows it: its length in s, and the names for its title; simulated or recorded."""
-
-    @property
-    def makespan_s(self) -> float: ...
-    @property
-    def workload(self) -> str: ...
-    @property
-    def machine(self) -> str: ...
-    @property
-    def settings(self) -> Sequence[tuple[str, str]]: ...
-
-
 def panels(
-    result: Run,
+    result: Result,
     suffix: str,
     rows: Sequence[Row],
     draw: Callable[[Axes, Row], None],
@@ -70,7 +58,7 @@ def panels(
     return (buffer.getvalue(),)
 
 
-def step(axes: Axes, result: Run, time: Ints, values: Floats | Ints, unit: float, width: float) -> Floats:
+def step(axes: Axes, result: Result, time: Ints, values: Floats | Ints, unit: float, width: float) -> Floats:
     """Draw values from their times (fs) on, in `unit`, as a line that wide; return the values that are drawn."""
     scale, _ = time_scale(result.makespan_s)
     at = np.append(time.astype(np.float64) / FEMTO, result.makespan_s)

@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from hwsim.formats import format_quantity
 from hwsim.results.memory import DeviceMemory
 from hwsim.views.kit.figure import COLOURS, INK, time_scale
-from hwsim.views.kit.panels import Run, panels, step
+from hwsim.views.kit.panels import panels, step
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+    from hwsim.results.result import Result
 
 ROWS: Final = 16  # devices drawn
 NAMES: Final = 4  # values named next to the peak
 SIZES: Final = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B"))
 
 
-class Held(Run, Protocol):
-    """A run with the memory of its devices."""
-
-    @property
-    def memory(self) -> Sequence[DeviceMemory]: ...
-
-
-def render(result: Held, suffix: str = ".png") -> Iterable[bytes]:
+def render(result: Result, suffix: str = ".png") -> Iterable[bytes]:
     """A panel for each device (see `panels`)."""
 
     def draw(axes: Axes, device: DeviceMemory) -> None:
@@ -45,7 +40,7 @@ def _finding(devices: Sequence[DeviceMemory]) -> str:
     return f"{fullest.device} {verb} {format_quantity(fullest.peak, 'B')}{size}"
 
 
-def _draw(axes: Axes, device: DeviceMemory, result: Run) -> None:
+def _draw(axes: Axes, device: DeviceMemory, result: Result) -> None:
     near = device.size is not None and device.peak >= device.size / 20  # else the line would lie on the axis
     top = max(device.peak, device.size or 0) if near else device.peak
     unit, name = next((pair for pair in SIZES if top >= pair[0]), SIZES[-1])

@@ -57,16 +57,16 @@ def memory_ceilings(machine: Machine, name: str, *, links: bool = False) -> tupl
 
 def compute_ceilings(machine: Machine, name: str) -> tuple[Ceiling, ...]:
     """Number formats, and the classes of instructions or kinds of units that compute in them; fastest first."""
-    model = machine.device(name).model
-    ceilings: list[Ceiling] = []
-    if isinstance(model, Gpu):
-        ceilings += _units(model, name)
-    elif isinstance(model, Cpu):
-        ceilings += _instructions(model, model.cores)
-    elif isinstance(model, Sockets):
-        count = len(model.names)
-        ceilings += [replace(ceiling, peak=count * ceiling.peak, sustained=count * ceiling.sustained)
-                  for ceiling in _instructions(model.model, model.model.cores)]  # fmt: skip
+    match model := machine.device(name).model:
+        case Gpu():
+            ceilings = list(_units(model, name))
+        case Cpu():
+            ceilings = list(_instructions(model))
+        case Sockets():
+            alone, count = _instructions(model.model), len(model.names)
+            ceilings = [replace(each, peak=count * each.peak, sustained=count * each.sustained) for each in alone]
+        case _:
+            ceilings = []
     return tuple(sorted(ceilings, key=lambda ceiling: (-ceiling.peak, ceiling.key)))
 
 
@@ -129,10 +129,10 @@ def _units(gpu: Gpu, name: str) -> Iterator[Ceiling]:
             yield Ceiling(f"{dtype} vector", "compute", rate, rate * gpu.efficiency.vector, source)
 
 
-def _instructions(cpu: Cpu, busy: int) -> Iterator[Ceiling]:
+def _instructions(cpu: Cpu) -> Iterator[Ceiling]:
     best = max(cpu.efficiency.matmul, cpu.efficiency.vector)
     for dtype in BYTES:
-        classes = _classes(cpu, dtype, busy)
+        classes = _classes(cpu, dtype)
         if dtype in cpu.flop or dtype in cpu.per_cycle:
             _, stated, key = cpu.peak(dtype)
             if not any(math.isclose(stated, rate, rel_tol=1e-9) for rate in classes.values()):  # the widest class says as much
@@ -141,12 +141,12 @@ def _instructions(cpu: Cpu, busy: int) -> Iterator[Ceiling]:
             yield Ceiling(f"{dtype} {isa}", "compute", rate, rate * best, str(source_of(cpu.sources, "clock")))
 
 
-def _classes(cpu: Cpu, dtype: str, busy: int) -> dict[str, float]:
+def _classes(cpu: Cpu, dtype: str) -> dict[str, float]:
     """Peak of each class of instructions that computes in this format."""
     classes = {}
     for isa in cpu.core.isa if cpu.core else ():
         try:
-            used, rate, _ = cpu.peak(dtype, isa=isa, busy=busy)
+            used, rate, _ = cpu.peak(dtype, isa=isa, busy=cpu.cores)
         except CannotCompute:
             continue
         if used == dtype:

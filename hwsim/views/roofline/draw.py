@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.text import Annotation, Text
 
-APART: Final = 13.0  # points between two labels, at least
 DRAWN: Final = 12  # points with a marker and a line in the legend of their own
 
 
@@ -56,7 +55,7 @@ def figure(rooflines: Sequence[Roofline], heading: Heading, suffix: str) -> Iter
         drawn.draw_without_rendering()  # sizes are known only now: turn the labels along their lines, push others apart
         for axes, (slopes, names) in zip(panels, placed, strict=True):
             _turn(axes, slopes)
-            push_apart(axes, names, APART)
+            push_apart(axes, names)
     return (buffer.getvalue(),)
 
 

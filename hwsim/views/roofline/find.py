@@ -108,17 +108,14 @@ def find(
         most = max((ceiling.peak for ceiling in every), default=math.inf)
         points, idle = _points(machine, graph, members, most) if graph is not None else ((), ())
         if compute and (graph is None or points or device):
-            alike = 1 if device else sum(1 for member in members if member in machine.devices) if _is_gpu(machine, name) else 1
+            is_gpu = isinstance(machine.device(name).model, Gpu)
+            alike = sum(member in machine.devices for member in members) if is_gpu and not device else 1  # integers
             rooflines.append(Roofline(name, alike, memory_ceilings(machine, name, links=links), compute, points, idle))
     if not rooflines and dtype:
         raise Unshowable(f"no device computes in {dtype}", "leave out --dtype for all formats")
     if not rooflines and graph is not None:
         return find(machine, None, device=device, dtype=dtype, links=links)
     return tuple(rooflines)
-
-
-def _is_gpu(machine: Machine, name: str) -> bool:
-    return isinstance(machine.device(name).model, Gpu)
 
 
 def _computing(machine: Machine, device: str) -> list[tuple[str, frozenset[str]]]:
@@ -136,18 +133,15 @@ def _computing(machine: Machine, device: str) -> list[tuple[str, frozenset[str]]
             kind = machine.device(name).kind if name in machine.devices else "machine"
             raise Unshowable(f"'{name}' is a {kind}, which does not compute", f"one of {', '.join(able[:12])}")
         return [(name, frozenset({name, *_sockets(machine, name)}))]
-    groups: list[tuple[str, set[str]]] = []
+    groups: dict[str, set[str]] = {}  # by the first of them
     grouped = {socket for name in machine.groups for socket in _sockets(machine, name)}
     for name in able:
         if name in grouped:
             continue
         model = machine.device(name).model
-        same = next((members for first, members in groups if _alike(machine.device(first).model, model)), None)
-        if same is None:
-            groups.append((name, {name, *_sockets(machine, name)}))
-        else:
-            same |= {name, *_sockets(machine, name)}
-    return [(name, frozenset(members)) for name, members in groups]
+        first = next((first for first in groups if _alike(machine.device(first).model, model)), name)
+        groups.setdefault(first, set()).update({name, *_sockets(machine, name)})
+    return [(name, frozenset(members)) for name, members in groups.items()]
 
 
 def _alike(model: object, second: object) -> bool:

@@ -6,12 +6,17 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from hwsim.formats import format_quantity, lasting, percent
+from hwsim.units import YEAR
 from hwsim.views.kit.document import picked
 
 if TYPE_CHECKING:
-    from hwsim.costs import Amount, Bill, Cost, Energy
+    from hwsim.costs.amount import Amount
+    from hwsim.costs.bill import Bill
+    from hwsim.costs.cost import Cost
+    from hwsim.costs.energy import Energy
 
 SHOWN: Final = 4  # prices
+HOUR: Final = 3600.0  # seconds
 MONEY: Final = ((1e9, " G"), (1e6, " M"), (1e4, " k"))
 
 
@@ -98,8 +103,9 @@ def lines(bill: Bill) -> Iterator[tuple[str, str]]:
         yield "energy", energy_text(bill.energy)
     if bill.cost is not None:
         yield "cost", f"{WAYS[bill.cost.way]}: {cost_text(bill.cost)}"
-        if bill.hour is not None and bill.year is not None:
-            yield "", f"{usd(bill.hour.value)} per hour, {usd(bill.year.value)} per year at this rate"
+        hour, year = map(bill.cost.at_rate, (HOUR, YEAR))
+        if hour is not None and year is not None:
+            yield "", f"{usd(hour.value)} per hour, {usd(year.value)} per year at this rate"
         yield from based_lines(bill.cost)
     things = [f"{one.name} {_each(one.joules, one.cost)}" for one in bill.each]
     if things and (bill.cost is not None or bill.energy is not None):
@@ -152,7 +158,7 @@ def as_dict(bill: Bill) -> dict[str, Any]:
     entries: dict[str, Any] = {"energy": None if bill.energy is None else energy_dict(bill.energy)}
     entries["cost"] = None if bill.cost is None else cost_dict(bill.cost)
     if bill.cost is not None:
-        entries["cost"] |= {"hour_usd": amount(bill.hour), "year_usd": amount(bill.year)}
+        entries["cost"] |= {"hour_usd": amount(bill.cost.at_rate(HOUR)), "year_usd": amount(bill.cost.at_rate(YEAR))}
     if bill.notes:
         entries["cost"] |= {"notes": list(bill.notes)}
     entries["each"] = [

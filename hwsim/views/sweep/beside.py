@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-APART: Final = 13.0  # points between names of lines
 HATCHES: Final = ("", "//", "\\\\", "..")
 BANDS: Final = 4  # stretches with a limit of their own, at most
 
@@ -29,7 +28,7 @@ def name_lines(figure: Figure, axes: Axes, curves: Curves, scale: float) -> None
     if curves.perfect:
         ends.append((curves.perfect[order[-1]] / scale, "linear scaling", SOFT))
     figure.draw_without_rendering()  # sizes are known only now
-    push_apart(axes, line_names(axes, ends, 8), APART)
+    push_apart(axes, line_names(axes, ends, 8))
     more = f"\n{len(curves.lines) - LEGEND} others" if len(curves.lines) > LEGEND else ""
     if len(curves.lines) > 1:
         axes.annotate(

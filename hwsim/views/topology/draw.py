@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from hwsim import links
 from hwsim.formats import format_quantity
@@ -114,29 +114,19 @@ def _fill(kind: str) -> tuple[float, float, float]:
 def _draw(axes: Axes, drawing: Drawing) -> None:
     from matplotlib.patches import FancyBboxPatch
 
+    def rounded(corner: tuple[float, float], width: float, height: float, radius: float, **look: Any) -> None:
+        axes.add_patch(FancyBboxPatch(corner, width, height, boxstyle=f"round,pad=0,rounding_size={radius}", **look))
+
     for frame in drawing.frames:
-        corner, size = (frame.left, frame.bottom), (frame.right - frame.left, frame.top - frame.bottom)
-        axes.add_patch(
-            FancyBboxPatch(corner, *size, boxstyle="round,pad=0,rounding_size=0.12", facecolor="none", edgecolor=SOFT, zorder=0)
-        )
+        size = frame.right - frame.left, frame.top - frame.bottom
+        rounded((frame.left, frame.bottom), *size, 0.12, facecolor="none", edgecolor=SOFT, zorder=0)
         axes.text(frame.left + 0.14, frame.bottom + 0.1, frame.label, ha="left", va="bottom", color=SOFT)
     for line in sorted(drawing.lines, key=lambda line: -line.bandwidth):
         _draw_line(axes, drawing, line)
     for box in drawing.boxes.values():
         height = HEIGHT if box.label else box.width
         corner = box.x - box.width / 2, box.y - height / 2
-        axes.add_patch(
-            FancyBboxPatch(
-                corner,
-                box.width,
-                height,
-                boxstyle="round,pad=0,rounding_size=0.06",
-                facecolor=_fill(box.kind),
-                edgecolor=INK,
-                linewidth=0.8,
-                zorder=3,
-            )
-        )
+        rounded(corner, box.width, height, 0.06, facecolor=_fill(box.kind), edgecolor=INK, linewidth=0.8, zorder=3)
         axes.text(box.x, box.y, box.label, ha="center", va="center", fontsize=8.5, zorder=4, color=INK)
 
 

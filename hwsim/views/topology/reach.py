@@ -5,7 +5,7 @@ A set of devices is the bits of one integer, so that a step from all devices to 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from hwsim.machine import Link, Machine
 from hwsim.records import dataclass
@@ -48,7 +48,7 @@ def reach(machine: Machine, members: Sequence[str]) -> Reach | None:
     return Reach(diameter, farthest, mean, n * (n - 1) - pairs)
 
 
-def _levels(links: Sequence[Link], members: Sequence[str], forwards: set[str]) -> list[list[int]]:
+def _levels(links: Collection[Link], members: Sequence[str], forwards: set[str]) -> list[list[int]]:
     """For each member, by number of hops, the members at that distance, as bits."""
     near = neighbours(links)
     seen = {name: 1 << at for at, name in enumerate(members)}

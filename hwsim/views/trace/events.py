@@ -88,14 +88,9 @@ class Events:
         for device, pid in self.pids.items():
             if pid >= HOSTS:
                 continue
-            model: Any = None if machine is None or device not in machine.devices else machine.devices[device].model
-            facts: dict[str, Any] = {"id": pid, "name": device}
-            if model is not None:
-                chip = getattr(model, "sms", None)
-                memory = getattr(getattr(model, "memory", None), "capacity", None)
-                facts |= {"numSms": round(chip)} if isinstance(chip, int | float) else {}
-                facts |= {"totalGlobalMem": round(memory)} if isinstance(memory, int | float) else {}
-            entries.append(facts)
+            model = None if machine is None or device not in machine.devices else machine.devices[device].model
+            chip = getattr(model, "sms", None)
+            entries.append({"id": pid, "name": device, **({"numSms": round(chip)} if isinstance(chip, int | float) else {})})
         return entries
 
     # ---------------------------------------------------------------- processes and threads

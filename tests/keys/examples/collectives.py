@@ -110,7 +110,6 @@ WRITTEN: Final = {
     "operation": "all-reduce",
     "ranks": 2,
     "chunks": 2,
-    "helpers": 0,
     "steps": [[{"from": 0, "to": 1, "chunk": 0, "count": 2, "reduce": True}], [{"from": 1, "to": 0, "chunk": 0, "count": 2}]],
 }
 EXAMPLES: Final = (
@@ -245,7 +244,6 @@ EXAMPLES: Final = (
         "written",
         _four(),
         program({"allreduce": {"among": ["gpu0", "gpu1"], "bytes": "10 MB", "algorithm": WRITTEN}}),
-        tried={"algorithm written.helpers": (1,)},
     ),
     Example(
         "step by step",

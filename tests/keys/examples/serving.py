@@ -16,13 +16,13 @@ INFER: Final[dict[str, Any]] = {
     "model": BIG, "device": ["node*.gpu*"], "parallel": {"tp": 2, "dp": 2}, "dtype": "bf16", "framework": "vllm",
     "arrivals": {"poisson": "200 1/s"}, "requests": 12, "prompt": {"lognormal": {"median": 300.0, "sigma": 0.5}},
         "output": {"uniform": [5, 20]},
-    "batching": "continuous", "batch": 8, "prefill": 512, "memory": "20 %", "block": 16, "seed": 1,
+    "batching": "continuous", "batch": 8, "memory": "20 %", "seed": 1,
     "slo": {"ttft": "20 ms", "tpot": "2 ms", "latency": "50 ms"},
 }  # fmt: skip
 TRIED: Final[dict[str, tuple[Any, ...]]] = {
     "infer.device": (["node0.gpu0..1"],), "infer.framework": ("sarathi-serve",), "infer.model": ("gpt2",),
         "infer.dtype": ("fp16", "fp32"),
-    "infer.prompt.uniform": ([10, 300],), "infer.output.uniform": ([10, 30],), "infer.memory": ("7 %",), "infer.block": (512,),
+    "infer.prompt.uniform": ([10, 300],), "infer.output.uniform": ([10, 30],), "infer.memory": ("7 %",),
     "infer.parallel.dp": ("rest",), "infer.arrivals.day.mean": ("110 1/s",), "infer.server": ({"host": {"step": "3 ms"}},),
 }  # fmt: skip
 
@@ -32,8 +32,8 @@ def infer(**keys: Any) -> dict[str, Any]:
     return {"hwsim": "workload/1", "infer": {key: each for key, each in {**INFER, **keys}.items() if each is not None}}
 
 
-OWN: Final = dict.fromkeys(("batch", "prefill", "memory", "block", "batching"))  # what a server says itself
-APART: Final = dict.fromkeys(("prefill", "device", "parallel"))  # what the parts of a split say
+OWN: Final = dict.fromkeys(("batch", "memory", "batching"))  # what a server says itself
+APART: Final = dict.fromkeys(("device", "parallel"))  # what the parts of a split say
 
 
 SCALE: Final[dict[str, Any]] = {
@@ -114,7 +114,7 @@ EXAMPLES: Final = (
         "service in chunks",
         gpus(4),
         infer(
-            chunk=64,
+            server={"budget": 64},
             parallel={"tp": 2, "dp": "rest"},
             prompt={"uniform": [100, 300]},
             output={"lognormal": {"median": 10.0, "sigma": 0.5}},
@@ -219,7 +219,6 @@ EXAMPLES: Final = (
         "service of conversations",
         gpus(4),
         infer(
-            prefill=None,
             arrivals={"clients": 4, "think": {"exponential": "2 ms"}, "ramp": "5 ms"},
             sessions={"turns": {"uniform": [2, 4]}, "think": {"lognormal": {"median": "3 ms", "sigma": 0.5}}},
             shared={"tokens": {"uniform": [100, 300]}, "groups": 3, "skew": 1.0},
@@ -232,7 +231,7 @@ EXAMPLES: Final = (
     Example(
         "service of prompts that come again",
         gpus(4),
-        infer(prefill=None, shared={"tokens": 64, "distinct": 5}, warm_up="until steady", requests=30),
+        infer(shared={"tokens": 64, "distinct": 5}, warm_up="until steady", requests=30),
         tried=TRIED,
     ),
     *(
@@ -243,7 +242,6 @@ EXAMPLES: Final = (
         "service of a router",
         gpus(4),
         infer(
-            prefill=None,
             router={"prefix": 2, "queue": 0.5, "room": 0.4},
             parallel={"tp": 1, "dp": 4},
             requests=50,
@@ -261,7 +259,7 @@ EXAMPLES: Final = (
     Example(
         "service of guesses",
         gpus(4),
-        infer(prefill=None, speculate={"tokens": 2, "acceptance": "70 %", "draft": "layer"}, output={"uniform": [20, 60]}),
+        infer(speculate={"tokens": 2, "acceptance": "70 %", "draft": "layer"}, output={"uniform": [20, 60]}),
         tried={**TRIED, "infer.speculate.draft": ("none",), "infer.speculate.acceptance": (["10 %", "10 %"],)},
     ),
     Example(
@@ -317,6 +315,7 @@ EXAMPLES: Final = (
         infer(
             offload={"host": "20 MB", "disk": {"device": "disk", "size": "60 MB"}, "write": "back"},
             memory="4.61 %",
+            server={"prompts": "before", "chunked": False, "budget": 512},
             shared={"distinct": 40},
             requests=150,
             prompt=300,
@@ -332,7 +331,6 @@ EXAMPLES: Final = (
         "service whose copies come and go",
         gpus(4),
         infer(
-            prefill=None,
             parallel={"tp": 1, "dp": 4},
             arrivals={"bursts": {"poisson": "6 1/s", "size": 20}},
             requests=60,
@@ -389,7 +387,6 @@ EXAMPLES: Final = (
         "service whose copies get their weights at a rate",
         gpus(4),
         infer(
-            prefill=None,
             parallel={"tp": 1, "dp": 4},
             requests=20,
             scale={"target": 4.0, "start": {"rate": "10 GB/s", "engine": "10 ms"}, "least": 0},
@@ -405,7 +402,7 @@ EXAMPLES: Final = (
     Example(
         "service with adapters on demand",
         gpus(4),
-        infer(prefill=None, adapters={"count": 12, "rank": 16, "skew": 1.0, "slots": 4}, arrivals="all at once", requests=20),
+        infer(adapters={"count": 12, "rank": 16, "skew": 1.0, "slots": 4}, arrivals="all at once", requests=20),
         tried=TRIED,
     ),
     Example("service of a crowd", gpus(4), infer(arrivals="all at once", requests=20), tried=TRIED),

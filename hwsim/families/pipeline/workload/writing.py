@@ -1,4 +1,4 @@
-"""Stages and batches -> ops and edges.
+"""The stages of a pipeline are written as ops, batch by batch, with the edges between them.
 
 A stage begins batch i when three things are done:
 

@@ -14,7 +14,7 @@ from hwsim.engine.driver import AFTER
 from hwsim.engine.fast import Choice, plays
 from hwsim.families.services.actors.arms import Arms
 from hwsim.families.services.actors.play import Play
-from hwsim.families.services.actors.stations import NEVER, Counts, Fifo, Member, Serves
+from hwsim.families.services.actors.stations import NEVER, Fifo, Member, Serves
 from hwsim.families.services.results.answers import Answers, Held, Rung, Services, Statement, answers_of
 from hwsim.families.services.results.notes import ServiceNotes
 from hwsim.families.services.told import Answered
@@ -123,15 +123,12 @@ class Running:
         for service, notes in zip(program.services, play.notes, strict=True):
             answers += answers_of(
                 notes,
-                name=service.name,
-                choices=service.choices,
-                resources=resources,
+                service,
+                resources,
                 steady=steady,
                 closed=closed,
                 overloaded=service.name in over,
                 utilisation=None if closed or even or not steady else _below_one([steps.utilisation, *seconds.values()]),
-                workers=None if service.workers == ENDLESS else service.workers,
-                left=notes.here,
             )
         return Services(
             answers=tuple(answers),
@@ -184,7 +181,7 @@ class Running:
             for name, amount in served.cost.demand.amounts:
                 drawn[name] = drawn.get(name, 0.0) + amount / self._capacities[name].rate * worked / served.body
         end = max((notes.end for notes in play.notes), default=0)
-        stations: Sequence[Counts] = play.stations
+        stations: Sequence[Any] = play.stations
         for of, first in zip(self.program.stations, stations, strict=True):
             first.count(max(end, play.now))
             queues = {demand.crowd.capacity for demand in of.demands if demand.crowd is not None}

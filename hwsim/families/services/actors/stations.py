@@ -17,14 +17,6 @@ NEVER: Final = 2**200  # fs
 Member: TypeAlias = Any  # what is served: the player's strand
 
 
-class Counts(Protocol):
-    """A station as the results see it."""
-
-    def count(self, now: int) -> int: ...
-
-    def used(self, end: int) -> float: ...
-
-
 class Serves(Protocol):
     """A station as the player sees it: `due` is when the next member ends."""
 

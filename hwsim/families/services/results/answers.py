@@ -15,6 +15,7 @@ import numpy as np
 
 from hwsim.demand import Cost
 from hwsim.families.services.results.notes import BIN, ServiceNotes
+from hwsim.families.services.workload.program import ENDLESS, ServiceProgram
 from hwsim.records import dataclass
 from hwsim.results.batches import Batched, Settled
 from hwsim.ticks import FEMTO
@@ -222,16 +223,13 @@ def expected_of(services: Services) -> dict[str, float]:
 
 def answers_of(
     notes: ServiceNotes,
-    *,
-    name: str,
-    choices: Sequence[str],
+    service: ServiceProgram,
     resources: Sequence[str],
+    *,
     closed: bool,
     steady: bool,
     overloaded: bool,
     utilisation: float | None,
-    workers: int | None,
-    left: int,
 ) -> list[Answers]:
     """The answers of a service, and of each of its choices.
 
@@ -240,7 +238,6 @@ def answers_of(
         steady: as of `Answers`.
         overloaded: whether more of them come than the limits allow.
         utilisation: the busiest resource's.
-        left: requests that are there for ever.
     """
     notes.flush()
     begin, end = max(notes.first, 0), max(notes.end, notes.last_came, 0)
@@ -250,6 +247,7 @@ def answers_of(
     if overloaded and not growth and between > 0 and notes.came_count >= MANY:
         growth = notes.most / between
     settled = _settled(notes, notes.answers, utilisation) if not growth else None
+    name = service.name
     total = Answers(
         name=name,
         span_s=span,
@@ -274,14 +272,17 @@ def answers_of(
         waiting_most=notes.line_most,
         closed=closed,
         course=_course(notes),
-        workers=workers,
-        left=left,
+        workers=None if service.workers == ENDLESS else service.workers,
+        left=notes.here,
         steady=steady,
         stay_s=notes.stay / FEMTO / max(notes.entered - notes.here, 1),
     )
     return [
         total,
-        *(_of_choice(notes, total, f"{name}.{choice}", each) for choice, each in zip(choices, notes.by_choice, strict=True)),
+        *(
+            _of_choice(notes, total, f"{name}.{choice}", each)
+            for choice, each in zip(service.choices, notes.by_choice, strict=True)
+        ),
     ]
 
 

@@ -117,10 +117,8 @@ class Written:
     def ended(self, copy: int, run: Run, instant: int) -> int:
         """A run has ended at this instant; the number of its last op, -1 once there are too many."""
         self.runs += 1
-        costs, sums, is_noted = self.costs[copy], self._sums, self.runs <= ROWS
-        is_one = len(costs.gpus) == 1
-        chain = costs.ops(run) if is_noted or not is_one else ()
-        for label, _, cost, size, time, _ in (costs.sum(run),) if is_one else chain:
+        sums, chain = self._sums, self.costs[copy].ops(run)
+        for label, _, cost, size, time, _ in chain:
             key = copy, label, cost
             kept = sums.get(key)
             if kept is None:
@@ -130,7 +128,7 @@ class Written:
                 kept[1] += time
         self._busy[copy] = self._busy.get(copy, 0) + instant - run.begin
         self._ends[copy] = instant
-        if not is_noted:
+        if self.runs > ROWS:
             return -1
         after = self._after.pop(copy, -1)
         self.ops.append(0, [IssuedOp._make(op) for op in chain], (after,) if after >= 0 else ())
@@ -294,10 +292,7 @@ class Alone:
         """An idle copy begins when the first of those that wait is seen."""
         head = self.copies[number].head
         if head is not None:
-            self._wakes(number, max(instant, head.at))
-
-    def _wakes(self, number: int, at: int) -> None:
-        self._plan(number, BEGIN, at)
+            self._plan(number, BEGIN, max(instant, head.at))
 
     def _plan(self, number: int, kind: int, at: int) -> None:
         self._turns[number] += 1
@@ -318,7 +313,7 @@ class Alone:
             self._brings(copy, instant)
         if run is None:
             if (head := copy.head) is not None and head.at > instant:
-                self._wakes(number, head.at)
+                self._plan(number, BEGIN, head.at)
             return
         self.pace[number].set(run)
         if run.count > 1 and (head := copy.head) is not None:

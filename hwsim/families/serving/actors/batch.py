@@ -218,7 +218,6 @@ class Batch(Replica):
             self.slots.gives(sequence)
         self._hold = 0
         self.put_off += 1
-        self.lost += length
         sequence.put_off += 1
         sequence.read = sequence.hit = 0
         sequence.kept = begun  # its own piece begins there

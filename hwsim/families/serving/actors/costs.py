@@ -182,14 +182,6 @@ class Costs:
         called = f"{first}.serving{self.batch or ''}"
         self.queue = self.known.queue(Queue(f"{name}:{called}" if name else called, first))
 
-    def sum(self, run: Run) -> Piece:
-        """The iterations of a run on one GPU as an op that is only added up, however long."""
-        kernels, cost = run.computed, None if run.low < 0 else self._drawn.get((0, 0, run.answers, run.low))
-        if cost is None:
-            cost = self._kernels(run)
-        size, rest = (kernels / FEMTO, 0) if kernels <= MOST_PIECES * LONGEST else _of(kernels, 1.0)
-        return self._named(run), self.queue, cost, size, rest + run.host * run.count, -1
-
     def _named(self, run: Run) -> int:
         name = "tokens"
         if run.parts:

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 Key: TypeAlias = tuple[int, int]
 Pieces: TypeAlias = tuple[Sequence[tuple[Key, int]], int]  # with their blocks, and the blocks of all
-KNOWN: Final = 256  # prompts that begin alike, whose pieces are kept
 OWN: Final = -1  # first part of the key of a sequence's own blocks
 
 
@@ -191,7 +190,6 @@ class Cache:
     pool: Pool
     lower: Tiers | None = None
     late: bool = False
-    _known: dict[tuple[tuple[int, ...], int], Pieces] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.lower is not None and self.late:
@@ -217,19 +215,13 @@ class Cache:
             yield key, count
 
     def _pieces(self, sequence: run.Sequence) -> Pieces:
-        """The pieces of a prompt, and their blocks, made once for all prompts that begin alike."""
-        block, (of_block, listed) = self.settings.block, sequence.listed
-        if of_block == block:
-            return listed
-        if len(sequence.ids) * sequence.span > sequence.prompt:  # the last ones are cut short, or of its answer
-            made: Pieces | None = _listed(sequence.pieces(block))
-        elif (made := self._known.get(key := (sequence.ids, sequence.span))) is None:
-            if len(self._known) >= KNOWN:
-                self._known.clear()
-            made = self._known[key] = _listed(sequence.pieces(block))
-        assert made is not None
-        sequence.listed = block, made
-        return made
+        """The pieces of a prompt, and their blocks, made once for a request that is looked at again and again."""
+        of_block, listed = sequence.listed
+        if of_block != self.settings.block:
+            pieces = sequence.pieces(self.settings.block)
+            listed = pieces, sum([count for _, count in pieces])  # integers
+            sequence.listed = self.settings.block, listed
+        return listed
 
     def begins(self, sequence: run.Sequence, found: Found) -> None:
         """A request holds what was found here."""
@@ -303,7 +295,3 @@ class Cache:
     def _leaves(self, key: Key, count: int) -> None:
         if self.lower is not None and key[0] != OWN:
             self.lower.stores(key, count)
-
-
-def _listed(pieces: Sequence[tuple[Key, int]]) -> Pieces:
-    return pieces, sum([count for _, count in pieces])  # integers

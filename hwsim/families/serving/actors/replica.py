@@ -22,7 +22,7 @@ class Replica:
 
     Args:
         blocks: size of its KV cache in blocks, None without bound; held: parts of a token's bytes that layers with a window keep.
-        iterations: that have ended; put_off: times a request lost its blocks; lost: tokens read again because of it.
+        iterations: that have ended; put_off: times a request lost its blocks.
     """
 
     number: int
@@ -34,7 +34,6 @@ class Replica:
     growth: Growth = field(init=False)
     iterations: int = 0
     put_off: int = 0
-    lost: int = 0
 
     def __post_init__(self) -> None:
         self.growth = growth(self.settings.block, self.held)

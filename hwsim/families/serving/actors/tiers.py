@@ -30,7 +30,7 @@ class Tier:
 
     Args:
         used: blocks that it has; most: at any time.
-        stored: blocks that were written to it; left: given up; brought: read back.
+        stored: blocks that were written to it; brought: read back.
     """
 
     name: str
@@ -38,7 +38,6 @@ class Tier:
     used: int = 0
     most: int = 0
     stored: int = 0
-    left: int = 0
     brought: int = 0
     held: dict[Key, int] = field(default_factory=dict)  # in the order of use
 
@@ -56,14 +55,11 @@ class Tier:
         if count > self.blocks:
             return [(key, count)]
         out: list[tuple[Key, int]] = []
-        fewer = self.held.pop(key, 0)
-        self.used -= fewer
-        self.left += fewer
+        self.used -= self.held.pop(key, 0)
         while self.used + count > self.blocks:
             old = next(iter(self.held))
             many = self.held.pop(old)
             self.used -= many
-            self.left += many
             out.append((old, many))
         self.held[key] = count
         self.used += count
@@ -74,10 +70,9 @@ class Tier:
 
 @dataclass(slots=True)
 class Tiers:
-    """The tiers of a copy, the fastest first; dropped: blocks that the last one gave up."""
+    """The tiers of a copy, the fastest first; what the last one gives up is gone."""
 
     tiers: tuple[Tier, ...]
-    dropped: int = 0
 
     def has(self, key: Key, count: int) -> bool:
         """Whether a tier has a piece."""
@@ -90,7 +85,6 @@ class Tiers:
             falling = [pair for each in falling for pair in tier.stores(*each)]
             if not falling:
                 return
-        self.dropped += sum(many for _, many in falling)  # integers
 
     def brings(self, pieces: Sequence[tuple[Key, int]]) -> tuple[int, ...]:
         """Read pieces back; blocks that come from each tier."""
@@ -107,7 +101,5 @@ class Tiers:
     def forgets(self) -> None:
         """The copy is stopped: nothing of it stays."""
         for tier in self.tiers:
-            self.dropped += tier.used
-            tier.left += tier.used
             tier.used = 0
             tier.held.clear()

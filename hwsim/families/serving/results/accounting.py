@@ -26,22 +26,23 @@ from typing import Final, Literal, TypeAlias
 
 from hwsim.records import dataclass
 
-PARTS: Final = (
-    "turn",
-    "seats",
-    "room",
-    "reading",
-    "others",
-    "answers",
-    "writing",
-    "network",
-    "shared",
-    "again",
-    "host",
-    "loading",
-    "starting",
-    "adapter",
-)
+CALLED: Final = {  # by part, what a request does or waits for, and what bounds it
+    "turn": ("waiting for the running iteration", "scheduling delay"),
+    "seats": ("waiting for a batch slot", "batch slots"),
+    "room": ("waiting for KV cache", "KV cache"),
+    "reading": ("prefill", "prefill"),
+    "others": ("prefill of other requests", "prefill"),
+    "answers": ("decode of other requests", "decode"),
+    "writing": ("decode", "decode"),
+    "network": ("communication", "communication"),
+    "shared": ("contention with other jobs or slow parts", "contention"),
+    "again": ("preempted and recomputing", "KV cache"),
+    "host": ("host", "host"),
+    "loading": ("loading KV cache from the host or a disk", "KV-cache loading"),
+    "starting": ("waiting for a replica to start", "starting replicas"),
+    "adapter": ("waiting for an adapter slot", "adapter slots"),
+}
+PARTS: Final = tuple(CALLED)
 TURN, SEATS, ROOM, READING, OTHERS, ANSWERS, WRITING, NETWORK, SHARED, AGAIN, HOST, LOADING, STARTING, ADAPTER = range(len(PARTS))
 Refusal: TypeAlias = Literal["", "seats", "room"]  # why the head of the line has not joined
 Spent: TypeAlias = tuple[int, int, int, int, int]  # fs of iterations: prompts, answers, network, shared, host

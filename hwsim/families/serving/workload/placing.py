@@ -239,9 +239,6 @@ def _place(tree: Tree, key: str) -> Place:
 def _sound(keys: InferKeys, tree: Tree, mistakes: Mistakes) -> bool:
     """Whether the keys agree with each other; mistakes are noted."""
     before = len(mistakes)
-    if keys.chunk is not None and keys.batching == "static":
-        message = "a static batch passes whole: `chunk` is of continuous batching"
-        mistakes.add(tree.key_place("chunk"), message, "batching: continuous")
     if keys.speculate is not None and keys.batching == "static":
         message = "a static batch writes a token of each answer at a time: `speculate` is of continuous batching"
         mistakes.add(tree.key_place("speculate"), message, "batching: continuous")

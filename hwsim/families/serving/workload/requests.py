@@ -62,8 +62,6 @@ class Requests:
 
     make: Callable[[], Iterator[Request]]
     count: int
-    prompt_tokens: int
-    output_tokens: int
     most: tuple[int, int]
     cut: int = 0
     clients: int | None = None
@@ -96,11 +94,10 @@ def draw(keys: InferKeys, longest: int, *, answers: bool = True) -> Requests:
         rows, cut = _conversations(keys, keys.sessions, longest, count)
         return _listed(rows, cut, clients)
     lengths = _Lengths.of(keys, longest, answers=answers)
-    prompts = outputs = cut = 0
-    most = (0, 0)
+    cut, most = 0, (0, 0)
     for first in range(0, count, BLOCK):
         prompt, output, short = lengths.at(first, min(BLOCK, count - first))
-        prompts, outputs, cut = prompts + int(prompt.sum()), outputs + int(output.sum()), cut + short  # fits: tokens
+        cut += short
         at = int(np.argmax(prompt + output))
         most = max(most, (int(prompt[at]), int(output[at])), key=sum)
     if clients is None:
@@ -111,7 +108,7 @@ def draw(keys: InferKeys, longest: int, *, answers: bool = True) -> Requests:
         for first in range(0, count, BLOCK):
             yield from lengths.requests(first, list(islice(times, min(BLOCK, count - first))))
 
-    return Requests(make, count, prompts, outputs, most, cut, clients)
+    return Requests(make, count, most, cut, clients)
 
 
 def _times(keys: ArrivalKeys | str, seed: int) -> Iterator[int]:
@@ -211,8 +208,7 @@ def _conversations(keys: InferKeys, sessions: SessionKeys, longest: int, count: 
 def _listed(rows: list[Request], cut: int = 0, clients: int | None = None) -> Requests:
     """Requests that are all known."""
     most = max(rows, key=lambda row: row.prompt + row.output)
-    prompts, outputs = sum(row.prompt for row in rows), sum(row.output for row in rows)  # integers
-    return Requests(lambda: iter(rows), len(rows), prompts, outputs, (most.prompt, most.output), cut, clients)
+    return Requests(lambda: iter(rows), len(rows), (most.prompt, most.output), cut, clients)
 
 
 def _traced(name: str, place: Place, longest: int, count: int | None, *, answers: bool) -> Requests:

@@ -90,23 +90,12 @@ class InferKeys:
         default=None,
         minimum=1,
     )
-    chunk: int | None = field(
-        "tokens of an iteration, prompts cut to fit beside the answers (default: as the framework's server)",
-        default=None,
-        minimum=1,
-        example="512",
-    )
-    prefill: int | None = field(
-        "prompts pass whole, before answers go on, so many tokens of them together; a longer prompt passes alone", default=None,
-        minimum=1,
-    )  # fmt: skip
     memory: Ratio | None = field(
         "of a GPU's memory that weights and KV cache have (default: as the framework's server)",
         default=None,
         exclusive_minimum=0.0,
         maximum=1.0,
     )
-    block: int | None = field("tokens of a block of the KV cache (default: as the framework's server)", default=None, minimum=1)
     server: ServerKeys = field(
         "what differs from the `server:` of the framework", default=ServerKeys(), example="{budget: 4096, ahead: 0}"
     )

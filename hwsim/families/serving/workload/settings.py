@@ -63,7 +63,7 @@ def server_of(framework: ServerKeys, infer: InferKeys, size: float | None, gener
 
 def _old(infer: InferKeys) -> ServerKeys:
     """Settings that the keys of an `infer:` outside `server:` say."""
-    keys = ServerKeys(sequences=infer.batch, block=infer.block)
+    keys = ServerKeys(sequences=infer.batch)
     if infer.memory is not None:
         keys = replace(keys, memory=Room(part=infer.memory))
     if infer.batching == "static":
@@ -71,10 +71,6 @@ def _old(infer: InferKeys) -> ServerKeys:
         return replace(
             keys, prompts="alone", chunked=False, budget=ANY, padded=True, admit="answer", ahead=0, look=1, graphs=none
         )
-    if infer.prefill is not None:
-        keys = replace(keys, prompts="before", chunked=False, budget=infer.prefill)
-    if infer.chunk is not None:
-        keys = replace(keys, prompts="beside", chunked=True, budget=infer.chunk)
     return keys
 
 

@@ -19,7 +19,6 @@ from typing import Final, TypeVar
 from hwsim.families.training.workload.kinds import Kinds, kinds_of
 from hwsim.families.training.workload.layout import Layout, layout_of
 from hwsim.families.training.workload.plan import Buckets, Held, Plan
-from hwsim.families.training.workload.schedule import in_flight, passes
 from hwsim.families.training.workload.schema import ParallelKeys, SynchroniseKeys, TrainKeys
 from hwsim.machine import Machine
 from hwsim.models.architectures import Network
@@ -28,8 +27,8 @@ from hwsim.models.architectures.unit_layers import UPDATED, activation_bytes, la
 from hwsim.models.architectures.units import Unit, size
 from hwsim.models.framework import Software
 from hwsim.models.layer import Kernel, kernels
-from hwsim.models.memory import KEPT
-from hwsim.models.plan import Schedule
+from hwsim.models.memory import KEPT, in_flight
+from hwsim.models.plan import ParallelPlan, Schedule
 from hwsim.models.stages import Stage, network_cut, network_stages
 from hwsim.ops.exchange import AUTO, chosen
 from hwsim.spec import Mistakes, Tree, decode
@@ -122,14 +121,14 @@ def _plan(
     schedule: Schedule = keys.schedule if layout.pp > 1 else "1f1b"
     stages = _stages(network, layout, kinds, batch // microbatches, dtype, UPDATED[rule])
     bucket = synchronise.bucket if keys.buckets is None else network.parameters * software.gradient / keys.buckets
-    flying = [in_flight(passes(schedule, stage, layout.pp, microbatches)) if layout.pp > 1 else 1 for stage in range(layout.pp)]
+    laid = ParallelPlan(pp=layout.pp, schedule=schedule, global_batch=keys.global_batch)
     kept = KEPT[rule] if synchronise.by == "all-reduce" else 0.0
     sizes = (("tp", layout.tp), ("pp", layout.pp), ("dp", layout.dp))
     return Plan(
         layout=layout,
         kinds=kinds,
         stages=stages,
-        held=[held(stage, dtype, kept, flying[stage.number]) for stage in stages],
+        held=[held(stage, dtype, kept, in_flight(laid, stage.number, microbatches)) for stage in stages],
         batch=batch,
         microbatches=microbatches,
         schedule=schedule,
@@ -138,7 +137,7 @@ def _plan(
             size=bucket,
             bytes=software.gradient,
             updated=UPDATED[rule],
-            overlap=synchronise.overlap and software.hidden > 0,
+            overlap=synchronise.overlap,
             by=synchronise.by,
             servers=synchronise.server,
             algorithm=synchronise.algorithm,
@@ -182,7 +181,7 @@ def _cut(network: Network, layout: Layout, kinds: Kinds, batch: int, dtype: str)
     return network_cut(network, layout.pp, layout.tp, lambda unit: math.fsum(map(slowest.seconds, kernels_in(unit))))
 
 
-def held(stage: Stage, dtype: str, kept: float, in_flight: int) -> Held:
+def held(stage: Stage, dtype: str, kept: float, flying: float) -> Held:
     """Bytes that each GPU of a stage holds.
 
     Weights, gradients and what the optimizer keeps (`kept` bytes a parameter) are in 32 bit. The weights are held in the format
@@ -191,7 +190,7 @@ def held(stage: Stage, dtype: str, kept: float, in_flight: int) -> Held:
     parameters = sum(layer.parameters for layer in stage.layers)
     narrow = {"weights as computed with": BYTES[dtype] * parameters} if BYTES[dtype] < 4 else {}
     always = {"weights": 4.0 * parameters, **narrow, "gradients": 4.0 * parameters, "optimizer": kept * parameters}
-    return Held(always={**always, "activations": in_flight * activation_bytes(stage.layers)}, kept=0.0)
+    return Held(always={**always, "activations": flying * activation_bytes(stage.layers)}, kept=0.0)
 
 
 def fitting(tp: int, pp: int, dp: int, gpus: int) -> Iterator[str]:

@@ -14,7 +14,7 @@ Virtual stage v of stage s is number v x stages + s of the model.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from hwsim.models.plan import Schedule, groups
@@ -70,15 +70,6 @@ def successor(stage: int, done: Pass, stages: int, chunks: int) -> tuple[int, Pa
         return stage, done._replace(forward=False)
     chunk, target = divmod(place, stages)
     return target, done._replace(chunk=chunk)
-
-
-def in_flight(line: Iterable[Pass]) -> int:
-    """The most forward passes of a stage whose backward passes are still to come."""
-    count = most = 0
-    for current in line:
-        count += 1 if current.forward else -1
-        most = max(most, count)
-    return most
 
 
 def in_order(lines: list[tuple[Pass, ...]], chunks: int) -> Iterator[tuple[int, Pass]]:

@@ -135,10 +135,7 @@ class Segments:
         self._builder, self._exchanges, self._by_layer = builder, placed.exchanges, by_layer
         self._all_written = len(self.replicas) == self.layout.dp
         self._segments: dict[tuple[object, ...], tuple[Segment, ...]] = {}
-        self._alike: dict[tuple[object, ...], tuple[Segment, ...]] = {}  # by what they are made of
-        self._recipes: dict[tuple[object, ...], Recipe] = {}
-        self._made: dict[tuple[Groups, tuple[int, ...]], Recipe] = {}
-        self._collectives: dict[tuple[object, ...], Cost] = {}
+        self._recipes: dict[tuple[Groups, tuple[int, ...]], Recipe] = {}
         self._parts: dict[tuple[int, float, str], tuple[Cost, Cost]] = {}  # by the id of a cost: it, and its part
         self._indices: dict[int, int] = {}  # by id of such a part
         self.sending, self._across = functools.cache(self._sending), functools.cache(self.layout.across)
@@ -168,11 +165,7 @@ class Segments:
             near = self.represented.near[replica]
             kinds = [self.kinds.among(self.layout.group(stage, each)) for each in near]
             recipes = [self._recipe(stage, done, last, number, among) for among in kinds]
-            waiting = last if self.stages[stage].gathered else None
-            alike = (stage, done.forward, waiting, replica, *map(id, recipes))  # the recipes are kept
-            if alike not in self._alike:
-                self._alike[alike] = tuple(self._written(stage, done, last, recipes, replica))
-            self._segments[key] = self._alike[alike]
+            self._segments[key] = tuple(self._written(stage, done, last, recipes, replica))
         return self._segments[key]
 
     def _written(self, stage: int, done: Pass, last: bool, recipes: Sequence[Recipe], replica: int) -> Iterator[Segment]:
@@ -260,14 +253,11 @@ class Segments:
 
         Equal pieces have one recipe.
         """
-        key = (stage, done.chunk, done.forward, last, number, among)
-        if key not in self._recipes:
-            count = self.count(stage, last=last)
-            piece = list(cut(self.stages[stage], self.layout.chunks, done.chunk, forward=done.forward, count=count))[number]
-            if (piece, among) not in self._made:
-                self._made[piece, among] = (self._stretches if self._by_layer else self._at_once)(piece, among)
-            self._recipes[key] = self._made[piece, among]
-        return self._recipes[key]
+        count = self.count(stage, last=last)
+        piece = list(cut(self.stages[stage], self.layout.chunks, done.chunk, forward=done.forward, count=count))[number]
+        if (piece, among) not in self._recipes:
+            self._recipes[piece, among] = (self._stretches if self._by_layer else self._at_once)(piece, among)
+        return self._recipes[piece, among]
 
     def _stretches(self, piece: Groups, among: tuple[int, ...]) -> list[tuple[Spent, Exchange | None]]:
         recipe: list[tuple[Spent, Exchange | None]] = []
@@ -291,10 +281,7 @@ class Segments:
 
     def _inside(self, item: Exchange, stage: int, replica: int) -> Cost:
         """A collective of a stage group."""
-        key = item.axis, item.operation, item.size, item.received, item.sent, stage, replica
-        if key not in self._collectives:
-            self._collectives[key] = self._exchanges.of(item, self.layout.exchanging(item.axis, stage, replica))
-        return self._collectives[key]
+        return self._exchanges.of(item, self.layout.exchanging(item.axis, stage, replica))
 
     def _sending(self, stage: int, target: int, replica: int) -> int:
         """Index of the cost of a send from stage to stage, concurrent with the sends of the replicas it represents."""
