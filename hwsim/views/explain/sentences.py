@@ -35,8 +35,7 @@ def _sentences(makespan_s: float, done: Activities, tried: Tried | None) -> Iter
 
 def _sentence(row: Activity, makespan_s: float, done: Activities) -> str:
     """An activity: its time, what of it the run waits for, and what bounds it."""
-    name = row.name if done.of_ops else f"{row.name[:1].upper()}{row.name[1:]}"
-    name = f"`{name}`" if done.of_ops and " " in row.name else name
+    name = f"`{row.name}`" if done.of_ops else f"{row.name[:1].upper()}{row.name[1:]}"
     share = f" ({format_share(row.share)})"
     if row.share > 1.0 - 1e-9:
         return f"{name} takes all {_time(makespan_s)}{_bound(row)}."

@@ -1,0 +1,36 @@
+"""Every label and column that a command prints is explained on the page of terms."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from hwsim.results.bound import TERMS
+from tests.test_docs import ROOT
+
+LABELLED = {"Column", "Fact", "Shown", "_fact"}  # calls whose first argument is a label
+
+
+def printed() -> set[str]:
+    """Labels and headings that the source writes as they are."""
+    calls = (
+        node
+        for path in (ROOT / "hwsim").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") in LABELLED and node.args
+    )
+    return {node.args[0].value for node in calls if isinstance(node.args[0], ast.Constant) and isinstance(node.args[0].value, str)}
+
+
+def explained() -> set[str]:
+    rows = re.findall(r"(?m)^\| ([^|]+) \|", (ROOT / "docs" / "terms.md").read_text(encoding="utf-8"))
+    return {*rows, *(term for row in rows for term in row.split(", "))}
+
+
+def test_each_label_is_explained() -> None:
+    assert printed() - explained() - {""} == set()
+
+
+def test_each_bound_is_explained() -> None:
+    named = {term.partition(" NAME")[0].removesuffix(" of") for term in explained()}
+    assert TERMS - named == set()
