@@ -16,7 +16,6 @@ from hwsim.formats import family, natural
 from hwsim.graph.opgraph import Label
 from hwsim.records import dataclass
 from hwsim.results.cause import HOST, Cause
-from hwsim.results.work import AMONG
 
 ARRIVALS: Final = "arrivals"
 GIVEN: Final = "given time"
@@ -76,7 +75,10 @@ LINES: Final[Mapping[str, str]] = {  # by label of a line that no capacity sets
     "stores of the cores": COMPUTE["cpu"],
     "wear": "disk",
 }
-COLLECTIVE: Final = frozenset({*AMONG, "all-reduce", "collective", "exchange"})  # kinds of ops of several GPUs
+COLLECTIVES: Final = frozenset({  # kinds of ops of several GPUs
+    "allreduce", "allgather", "reduce-scatter", "alltoall", "broadcast", "reduce", "gather", "scatter", "barrier", "exchange",
+    "all-reduce", "all-gather", "all-to-all", "collective",
+})  # fmt: skip
 COPYING: Final = frozenset({"asnumpy", "copy", "item", "print"})  # kinds of ops that copy
 ARRIVING: Final = frozenset({"arrivals", "service", "start", "starting"})  # kinds of ops that only time starts
 TERMS: Final = frozenset(
@@ -167,7 +169,7 @@ def _of_latency(holder: str, kind: str, devices: Mapping[str, str]) -> Bound:
     if device in STORAGE:
         return Bound("disk latency", family(holder))
     if device == "gpu":
-        return Bound(LINES["flow"] if kind in COLLECTIVE else COPY if kind in COPYING else LAUNCH, family(holder))
+        return Bound(LINES["flow"] if kind in COLLECTIVES else COPY if kind in COPYING else LAUNCH, family(holder))
     return Bound("latency", f"of {family(holder)}")
 
 

@@ -17,9 +17,10 @@ from enum import IntEnum
 from typing import Final
 
 from hwsim.graph.opgraph import Label
+from hwsim.results.bound import COLLECTIVES
 from hwsim.results.cause import Cause
 from hwsim.results.work import AMONG
-from hwsim.views.trace.slices import COLLECTIVES, REPLAYED
+from hwsim.views.trace.slices import REPLAYED
 
 
 class Where(IntEnum):

@@ -7,8 +7,9 @@ from typing import Any, Final
 
 from hwsim.demand import Cost
 from hwsim.graph.opgraph import Label
+from hwsim.results.bound import COLLECTIVES
 from hwsim.views.trace.run import Run
-from hwsim.views.trace.slices import COLLECTIVES, REPLAYED
+from hwsim.views.trace.slices import REPLAYED
 
 COPIES: Final = frozenset({"copy", "send"})
 _KERNELS: Final = {

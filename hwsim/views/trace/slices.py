@@ -17,14 +17,11 @@ from hwsim.demand import Capacity, Cost, by_name
 from hwsim.graph.flat import FlatGraph
 from hwsim.graph.opgraph import Ints, Label
 from hwsim.records import dataclass
+from hwsim.results.bound import COLLECTIVES
 from hwsim.results.ops import ARRIVE
 from hwsim.results.result import Result
 from hwsim.views.kit.lanes import Lane, lanes
 
-COLLECTIVES: Final = frozenset({
-    "allreduce", "allgather", "reduce-scatter", "alltoall", "broadcast", "reduce", "gather", "scatter", "barrier", "exchange",
-    "all-reduce", "all-gather", "all-to-all", "collective",
-})  # fmt: skip
 REPLAYED: Final = "collective"  # kind of a collective's kernel in a recording that is run again
 _OF_GPUS: Final = frozenset({"kernel", "set", REPLAYED})  # kinds of ops of such a run that only GPUs execute
 _REPLAYS: Final = frozenset({"kernel", "set", "call", "python", "op"})  # kinds of ops that only such runs have
