@@ -75,6 +75,7 @@ LINES: Final[Mapping[str, str]] = {  # by label of a line that no capacity sets
     "stores of the cores": COMPUTE["cpu"],
     "wear": "disk",
 }
+ACCESSES: Final = frozenset({"accesses", "chain", "random access"})  # labels of lines of single accesses
 COLLECTIVES: Final = frozenset({  # kinds of ops of several GPUs
     "allreduce", "allgather", "reduce-scatter", "alltoall", "broadcast", "reduce", "gather", "scatter", "barrier", "exchange",
     "all-reduce", "all-gather", "all-to-all", "collective",
@@ -111,7 +112,16 @@ class Bound:
 
 
 HERE: Final = frozenset(
-    {*MEMORY.values(), *COMPUTE.values(), *LINES.values(), ARRIVALS, GIVEN, HOST_CPU, COPY, LAUNCH, "waiting"}
+    {
+        *MEMORY.values(),
+        *COMPUTE.values(),
+        *LINES.values(),
+        ARRIVALS,
+        GIVEN,
+        HOST_CPU,
+        COPY,
+        LAUNCH,
+    }
 )
 
 
@@ -142,6 +152,8 @@ def bounds(capacities: Iterable[Capacity], devices: Mapping[str, str]) -> Callab
         if cause.kind == "time":
             return Bound(HOST_CPU) if kind in {"host", "infer", *HOST} else Bound(GIVEN, family(cause.label))
         device = family(cause.name)
+        if devices.get(cause.name) in STORAGE and cause.label in ACCESSES:
+            return Bound("disk latency", device)
         return Bound(LINES.get(cause.label) or _of_line(cause, devices.get(cause.name, "")), device)
 
     return lambda cause, label: bound(cause, label.kind)

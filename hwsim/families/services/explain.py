@@ -1,43 +1,42 @@
-"""Why answers of services take as long as they do: the waits of the longest ones, and the time of each statement alone."""
+"""Why requests of services take as long as they do: the waits of the slowest ones, and the service time of each statement."""
 
 from __future__ import annotations
 
 import math
-import textwrap
 from collections.abc import Iterator
 from typing import Any
 
 from hwsim.families.services.results.answers import Answers, Services, Statement, Wait
 from hwsim.formats import format_quantity, format_share
 from hwsim.results.cause import binding
-from hwsim.views.kit.lines import WIDTH
+from hwsim.views.kit.lines import wrapped
 from hwsim.views.kit.table import Column, aligned
+from hwsim.views.summary.capacities import resource_of
 
 
 def lines(services: Services) -> Iterator[str]:
     """The section of the explanation."""
     for answers in services.answers:
-        if answers.latency is None or not answers.waits:
-            continue
-        yield from ("", f"where the time of an answer of {answers.name} goes", *_waits(answers))
+        if answers.latency is not None and answers.waits:
+            yield from ("", *_waits(answers))
     if services.statements:
-        yield ""
-        yield "how long the statements take alone, and why"
+        yield from ("", "service time of each statement, without waiting")
         for statement in services.statements:
             yield from _statement(statement)
 
 
 def _waits(answers: Answers) -> Iterator[str]:
+    """A sentence on the slowest requests, and a table of what all and the slowest spend their time on."""
     mean, above = ({wait.what: wait.seconds for wait in waits} for waits in (answers.waits, answers.waits_above))
     rows = sorted({*mean, *above}, key=lambda what: (-above.get(what, 0.0), what))
     total, longest = (math.fsum(times.values()) for times in (mean, above))
-    names = ["its own work" if what == "work" else f"waits for {what}" for what in rows]
+    names = ["service" if what == "work" else f"waiting for {resource_of(what)}" for what in rows]
     most = f", {format_share(above.get(rows[0], 0.0) / longest)} of it {names[0]}" if longest else ""
-    text = f"Answers above p99 take {_time(longest)} in the mean{most}; all answers take {_time(total)}."
-    yield from textwrap.wrap(text, WIDTH, initial_indent="  ", subsequent_indent="    ", break_long_words=False)
+    text = f"{answers.name}: a request takes {_time(total)} on average; above p99 it takes {_time(longest)}{most}."
+    yield from wrapped(text, 0)
     yield from aligned([
         Column("", names, right=False),
-        Column("in the mean", [_time(mean.get(what, 0.0)) for what in rows]),
+        Column("average", [_time(mean.get(what, 0.0)) for what in rows]),
         Column("above p99", [_time(above.get(what, 0.0)) for what in rows]),
         Column("share", [format_share(above.get(what, 0.0) / longest) if longest else "" for what in rows]),
     ])  # fmt: skip
@@ -46,15 +45,13 @@ def _waits(answers: Answers) -> Iterator[str]:
 def _statement(statement: Statement) -> Iterator[str]:
     line = None if statement.cost is None else binding(statement.cost)
     often = "" if math.isclose(statement.times, 1.0) else f" x {statement.times:.4g}"
-    text = f"{statement.name} on {statement.device}: {_time(statement.seconds)}{often} a request of {statement.service}"
-    if line is not None:
-        numbers = ", ".join(f"{name} = {value}" for name, value, _ in line.inputs)
-        text += f"; {line.label} = {line.formula}" + (f" with {numbers}" if numbers else "")
+    text = f"{statement.service}: {statement.name} on {statement.device} takes {_time(statement.seconds)}{often} per request"
     if statement.drawn:
-        text += "; the mean of what is drawn"
-    yield from textwrap.wrap(
-        text.replace(" %", "\u00a0%"), WIDTH, initial_indent="  ", subsequent_indent=" " * 4, break_long_words=False
-    )
+        text += " on average (random)"
+    elif line is not None:
+        numbers = ", ".join(f"{name} = {value}" for name, value, _ in line.inputs if name != line.formula)
+        text += f"; {line.label} = {line.formula}" + (f" with {numbers}" if numbers else "") if numbers else ""
+    yield from wrapped(text, 2)
 
 
 def _time(seconds: float) -> str:

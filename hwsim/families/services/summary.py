@@ -163,7 +163,9 @@ def slowest(services: Services) -> Iterator[str]:
 def _waits(waits: tuple[Wait, ...]) -> str:
     total = math.fsum(wait.seconds for wait in waits)
     shown = [wait for wait in waits if wait.seconds >= LEAST * total]
-    parts = [f"{_time(wait.seconds)} {'service' if wait.what == 'work' else f'waiting for {wait.what}'}" for wait in shown]
+    parts = [
+        f"{_time(wait.seconds)} {'service' if wait.what == 'work' else f'waiting for {resource_of(wait.what)}'}" for wait in shown
+    ]
     return f"{_time(total)} on average: {', '.join(parts)}"
 
 

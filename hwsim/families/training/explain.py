@@ -16,7 +16,7 @@ def lost(name: str, failing: Failing) -> Iterator[str]:
     whose = "" if name == MAIN else f" of {name}"
     to, by = accounted(failing)
     width = max(len(part) for part, _ in (*to, *by))
-    for title, parts in ((f"where the time{whose} goes if parts fail", to), ("what failed, by the time that it costs", by)):
+    for title, parts in ((f"time{whose} with failures", to), ("lost time by failed part", by)):
         yield from ("", title)
         for part, share in parts:
             time = format_quantity(share * failing.seconds, "s") if failing.seconds > 0 else ""

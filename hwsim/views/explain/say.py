@@ -58,6 +58,11 @@ def _lines(explanation: Explanation, path: bool, op: bool, verbose: bool) -> Ite
         yield from _pieces(explanation) if path else _derivations(explanation, len(explanation.derivations))
         return
     yield from _sections(result, "first")
+    if result.only_requests:
+        if result.warnings:
+            yield ""
+            yield from warned.lines(result.warnings)
+        return
     yield ""
     for sentence in explanation.sentences:
         yield from wrapped(sentence, 2)

@@ -208,6 +208,7 @@ def _resources(result: Result, verbose: bool) -> Iterator[str]:
     rows, unused = capacities(result.usage, limited_by(result.simulated))
     if not rows:
         return
+    rows.sort(key=lambda row: -round(row.utilisation, 3))  # stable: those that bound the run stay first
     most = [row for row in rows if row.utilisation >= SMALL] if not verbose else rows
     shown = (most or rows[:1])[: ALL if verbose else RESOURCES]
     lines = _used(shown, RESOURCE)
