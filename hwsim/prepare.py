@@ -76,7 +76,7 @@ def prepare(
     """Everything before the simulation; arguments and errors as of `simulate`, "unseen" of `fold` as of `lower`."""
     mistakes = Mistakes()
     if set is not None and not isinstance(set, Mapping):
-        raise TypeError(f"`set` gives values by their paths, and is no {type(set).__name__}")
+        raise TypeError(f"`set` must be a dict of paths to values, got {type(set).__name__}")
     settings = dict(set or {})
     if given := graph_file(workload):
         from hwsim.graph.files import load_graph

@@ -201,7 +201,7 @@ links: [{between: [cpu*, switch], kind: infiniband, rate: 100 Gb/s}]
     ("text", "message"),
     [
         ("{use: h20}", "there is no collectives 'h20'"),
-        ("{kind: ncll, start: 1 us}", "'ncll' is no kind of library"),
+        ("{kind: ncll, start: 1 us}", "'ncll' is not a kind of library"),
         ("{start: 1 GB}", "but a time is needed here"),
         ("h200", "'collectives' is a mapping"),
         ("{nccl: {kind: mpi, use: openmpi-ucx-edr}}", "this is mpi, not nccl"),

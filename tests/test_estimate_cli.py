@@ -121,7 +121,7 @@ def test_a_wrong_plan_ends_with_2_and_a_line(arguments: tuple[str, ...], message
         ((NODE, "alexnet", "--global-batch", "8", "--tp", "2"), "no closed form of split channels"),
         ((NODE, "lenet", "--global-batch", "64", "--pp", "8", "--dp", "1"), "pp 8 stages, but the network has only"),
         ((NODE, "alexnet", "--global-batch", "8", "--tokens", "1e9"), "--tokens is of transformers; alexnet is none"),
-        ((NODE, "alexnet", "--infer", "decode"), "alexnet reads and writes no tokens: --infer forward"),
+        ((NODE, "alexnet", "--infer", "decode"), "alexnet is not a language model; use `--infer forward`"),
         ((NODE, "alexnet", "--infer", "forward", "--prompt", "8"), "--prompt is of a prefill, not of --infer forward"),
         ((NODE, "gpt2", "--infer", "forward"), "gpt2 is a transformer: --infer prefill or --infer decode"),
         ((NODE, "gpt2", "--global-batch", "8", "--framework", "none"), "no framework 'none'"),

@@ -66,7 +66,7 @@ def test_a_file_of_somebody_else_stays(content: bytes, tmp_path: Path) -> None:
     result = hwsim("import", "kineto", PROFILE, "-o", path, code=2)
     assert "is there, and no step of hwsim import" in result.stderr
     assert path.read_bytes() == content
-    with pytest.raises(SpecError, match="this is no import"):
+    with pytest.raises(SpecError, match="this is not an import"):
         steps_in(path)
 
 

@@ -43,7 +43,7 @@ def looped_with(vary: Mapping[str, Any], journal: Path) -> Answer:
     [
         ({"require": ["cots at most 3 USD"]}, "did you mean 'cost'?"),
         ({"require": ["time at most 3 kW"]}, "a time is needed"),
-        ({"require": ["time below 3 s"]}, "is no requirement"),
+        ({"require": ["time below 3 s"]}, "is not a requirement"),
         ({"require": ["time at most 1 s", "time at least 2 s"]}, "contradict each other"),
         ({"require": ["time p90 at most 1 s"]}, "has no percentiles"),
         ({"vary": {"m": [1]}}, "no parameter 'm'"),

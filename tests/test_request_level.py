@@ -321,7 +321,7 @@ def test_a_part_is_played_when_asked_or_when_it_says_so() -> None:
     ("requests", "keys", "message"),
     [
         ("mem", {"count": 2e6}, "more than the 1,000,000 that are played"),
-        ("mem", {"count": 1000, "bytes": "1 GB", "pattern": "sequential"}, "more than are played one by one"),
+        ("mem", {"count": 1000, "bytes": "1 GB", "pattern": "sequential"}, "exceed the limit"),
         ("cpu", {}, "does not say what its memory is made of"),
         ("disk", {}, "there is no part 'disk'"),
     ],

@@ -65,7 +65,7 @@ def test_long_chains_and_rings_by_chance_end() -> None:
 def test_more_requests_than_a_computer_holds_end_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(play, "AT_ONCE", 50)
     files = {"a": {"device": "cpu", **EVERY, "request": [{"ask": "b"}]}, "b": {**RING, "request": [busy("1 s")]}}
-    with pytest.raises(hwsim.Deadlock, match="50 requests of b are there at once"):
+    with pytest.raises(hwsim.Deadlock, match="50 requests of b are in flight"):
         hwsim.simulate(MACHINE, workload(files, requests=100))
 
 

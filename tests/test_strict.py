@@ -44,8 +44,8 @@ def test_parts_of_the_library_in_any_number_and_wiring(tmp_path: Path) -> None:
         ("count: 2}", "count: 2, memory: {bandwidth: 5 TB/s}}", "6: 'gpu' has a number of its own: memory.bandwidth"),
         ("count: 2}", "count: 2, sms: 500}", "6: 'gpu' has a number of its own: sms"),
         ("use: sata3", "use: sata3, bandwidth: 6 GB/s", "10: link 'sata' has a number of its own: bandwidth"),
-        ("use: hdd-7200rpm", "rpm: 90000", "7: 'hdd' is no part of the library"),
-        (", use: sata3", ", bandwidth: 6 GB/s", "10: link 'sata' is no link of the library"),
+        ("use: hdd-7200rpm", "rpm: 90000", "7: 'hdd' is not a part of the library"),
+        (", use: sata3", ", bandwidth: 6 GB/s", "10: link 'sata' is not a link of the library"),
         ("use: hdd-7200rpm", "use: hdd-7200rpm, class: ideal", "7: 'hdd' is ideal: it is as fast as its peak"),
         ("name: mine", "class: ideal", "3: 'class: ideal' makes every part as fast as its peak"),
         (

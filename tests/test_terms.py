@@ -19,7 +19,9 @@ def printed() -> set[str]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") in LABELLED and node.args
     )
-    return {node.args[0].value for node in calls if isinstance(node.args[0], ast.Constant) and isinstance(node.args[0].value, str)}
+    return {
+        node.args[0].value for node in calls if isinstance(node.args[0], ast.Constant) and isinstance(node.args[0].value, str)
+    }
 
 
 def explained() -> set[str]:

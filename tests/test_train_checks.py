@@ -74,7 +74,7 @@ def test_check_finds_what_is_wrong_in_a_training(tmp_path: Path, keys: str, said
         ("schedule", "interleaved", "several chunks of every stage, not one"),
         ("synchronise", "all-reduce", "a transformer has no `synchronise`"),
         ("threads", "one", "a transformer has no `threads`"),
-        ("gpus", "12", "12 GPUs, but there are 8"),
+        ("gpus", "12", "`gpus: 12` exceeds the 8 GPUs of the machine"),
     ],
 )
 def test_a_key_that_would_do_nothing_is_a_mistake_where_it_stands(tmp_path: Path, key: str, value: str, said: str) -> None:

@@ -127,7 +127,7 @@ def test_the_format_is_one_that_all_have() -> None:
 
 
 def test_what_computes_nothing_is_refused_wherever_it_stands(both: Machine) -> None:
-    with pytest.raises(SpecError, match=r"a0\.cpu is no gpu"):
+    with pytest.raises(SpecError, match=r"a0\.cpu is not a GPU"):
         trained(both, device=["h*.gpu*", "a0.cpu"])
 
 

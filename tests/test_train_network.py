@@ -207,12 +207,12 @@ def test_stages_share_the_memory_of_the_weights() -> None:
         ({"parallel": "{tp: 2, pp: 2}"}, "cut into stages or its layers are split, not both"),
         ({"parallel": "{pp: 8}"}, "pp 8 stages, but the network has only 7 blocks"),
         ({"microbatch": 3}, "8 examples cannot be split evenly into micro-batches of 3"),
-        ({"gpus": 9}, "9 GPUs, but there are 8"),
+        ({"gpus": 9}, "`gpus: 9` exceeds the 8 GPUs of the machine"),
         ({"recompute": "full"}, "a network has no `recompute`"),
         ({"framework": "pytorch-ngx"}, "no framework 'pytorch-ngx' for networks of convolutions"),
         ({"synchronise": "{algorithm: rong}"}, "there is no algorithm 'rong'"),
         ({"synchronise": "{by: parameter-server, server: gpu3}"}, "neither the first of the GPUs nor other devices"),
-        ({"device": "cpu0"}, "cpu0 is no gpu: models are trained on gpus"),
+        ({"device": "cpu0"}, "cpu0 is not a GPU; training requires GPUs"),
     ],
 )
 def test_what_cannot_be_is_said_in_a_line(train: Mapping[str, Any], said: str) -> None:

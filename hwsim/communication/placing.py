@@ -65,7 +65,7 @@ class Places(Few[tuple[Algorithm, tuple[str, ...]], Placed]):
 
 def _placed(machine: Machine, algorithm: Algorithm, devices: Sequence[str]) -> Placed:
     if len(set(devices)) < len(devices):
-        raise CannotCollect("a device takes part twice", "name each of them once")
+        raise CannotCollect("duplicate device in `among`", "list each device once")
     nodes: dict[str, list[str]] = {}
     for name in devices:
         nodes.setdefault(machine.node_of(name), []).append(name)

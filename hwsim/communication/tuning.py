@@ -94,7 +94,7 @@ class Hardware:
         """
         if len(group.sizes) > 1:
             if self.nics < 1 or self.nic <= 0:
-                raise CannotCollect("several nodes, but no network cards", "say how many each node has, and their rate")
+                raise CannotCollect("the machine has several nodes but no NICs", "set the NIC count and rate per node")
             speed = next((rate for rate in _ACROSS[self.generation] if rate <= self.nic), _ACROSS[self.generation][-1])
             count = max(1, min(self.nics * int(self.nic / speed), int(self.inside / speed)))
         else:

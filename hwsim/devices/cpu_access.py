@@ -180,7 +180,7 @@ def increment_cost(cpu: CpuKeys, name: str, times: float, used: int, *, shared: 
     if not shared or used == 1:
         return _increments(cpu, name, [alone], used, alone_s, 0.0, times)
     if cpu.coherence is None:
-        raise CannotCompute(f"{name} does not say how long a line takes from core to core", "add `coherence: {cluster: 40 ns}`")
+        raise CannotCompute(f"{name} does not define a core-to-core cache-line latency", "add `coherence: {cluster: 40 ns}`")
     transfer = cpu.coherence.transfer(used, cpu.cores, sockets)
     line = used * times * transfer
     inputs = (

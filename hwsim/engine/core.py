@@ -46,7 +46,7 @@ def found() -> ctypes.CDLL | str:
             return f"{path} is damaged"
         return ctypes.CDLL(str(path))
     except (OSError, ValueError) as error:
-        return f"{path} is no library of hwsim's: {error}"
+        return f"{path} is not a library of hwsim: {error}"
 
 
 def is_there() -> bool:

@@ -165,7 +165,7 @@ def simulate_failures(
     least = 1000 + 1000 * math.ceil(work_s / job.mtbf_s)
     while (running := ends < 0).any():
         if failures.max(initial=0) > least:
-            raise ValueError(f"after {least:,} failures a run has not ended")
+            raise ValueError(f"the run did not finish within {least:,} failures")
         stretch = scale * draw.weibull(job.shape, many)
         up = stretch - down
         needed = schedule.needed(safe)

@@ -233,7 +233,7 @@ def _refuse_other_models(given: set[str], infer: str | None, called: str, *, of_
             raise Misused(f"{called} is a transformer: --infer prefill or --infer decode")
         return
     if infer in ("prefill", "decode"):
-        raise Misused(f"{called} reads and writes no tokens: --infer forward")
+        raise Misused(f"{called} is not a language model; use `--infer forward`")
     for name in _TRANSFORMER:
         if name in given:
             raise Misused(f"--{name.replace('_', '-')} is of transformers; {called} is none")

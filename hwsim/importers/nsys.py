@@ -224,7 +224,7 @@ class _Seen:
     def stream(self, device: int | None, stream: int | None) -> int:
         number, gpu = _stream(stream), device or 0
         if not isinstance(gpu, int):
-            raise TypeError("a device is no whole number")
+            raise TypeError("a device is not a whole number")
         self.devices.add(gpu)
         return self.columns.lane_of(("stream", gpu, number), Lane(f"stream {number}", gpu, number))
 
@@ -266,7 +266,7 @@ def _stream(number: Any) -> int:
 
 def _nanoseconds(values: Sequence[int]) -> list[int]:
     if set(map(type, values)) != {int}:
-        raise ValueError("a time is no whole number")
+        raise ValueError("a time is not a whole number")
     return [value * NS for value in values]
 
 

@@ -34,4 +34,4 @@ def steps_in(path: Path) -> int:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             return int(archive[_STEPS][0])
     except Exception as error:  # whatever a damaged archive raises
-        raise mistake(str(path), f"this is no import: {error}", "hwsim import ... -o step.npz writes one") from error
+        raise mistake(str(path), f"this is not an import: {error}", "hwsim import ... -o step.npz writes one") from error

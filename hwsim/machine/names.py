@@ -39,7 +39,7 @@ def _segments(pattern: str) -> list[_Segment]:
     for text in _DOT.split(pattern.strip()):
         match = _SEGMENT.fullmatch(text)
         if match is None:
-            raise UnknownName(f"'{text}' in '{pattern}' is no name", "names look like gpu, gpu0, gpu*, gpu0..3, node*.gpu*")
+            raise UnknownName(f"'{text}' in '{pattern}' is not a name", "names look like gpu, gpu0, gpu*, gpu0..3, node*.gpu*")
         some = None
         if match["first"] is not None:
             some = range(int(match["first"]), int(match["last"]) + 1)

@@ -36,13 +36,13 @@ def invented(machine: Tree) -> Iterator[Mistake]:
         if part.text("kind") == "machine" or part.get("parts") is not None:
             yield from invented(part)
         elif part.get("use") is None and not _in_library(part):
-            yield Mistake(part.place, f"'{name}' is no part of the library", "say which one it is: `use: NAME`")
+            yield Mistake(part.place, f"'{name}' is not a part of the library", "name it: `use: NAME`")
         else:
             yield from _changed(f"'{name}'", part, _CHOSEN)
     for link in (machine.get("links") or Tree([])).elements():
         called = f"link '{link.text('name') or link.text('kind')}'"
         if link.get("use") is None and not _in_library(link):
-            yield Mistake(link.place, f"{called} is no link of the library", "say which one it is: `use: NAME`")
+            yield Mistake(link.place, f"{called} is not a link of the library", "name it: `use: NAME`")
         else:
             yield from _changed(called, link, _CHOSEN | LINK_KEYS, counts=True)
 

@@ -60,7 +60,7 @@ def every(
         WrongPlan: no plan is legal, or the model has layers of several kinds.
     """
     if model.runs:
-        raise WrongPlan((("plan", "layers of several kinds are not searched for every plan: `auto` tries some"),))
+        raise WrongPlan((("plan", "`--plan every` requires identical layers; use `--plan auto`"),))
     plans = space(model, plan, cluster.gpus, cluster.per_node, framework, fixed)
     times = times_of(cluster, framework)
     columns = _Columns(plans, cluster, framework, times)

@@ -170,7 +170,7 @@ def read_question(source: str | Path | Mapping[str, Any] | Tree) -> Question:
     keys = decode(tree, PlanKeys, mistakes)
     mistakes.raise_if_any()
     if keys is None:
-        raise SpecError.of(tree.place, "this is no plan")
+        raise SpecError.of(tree.place, "this is not a plan")
     folder = tree.place.folder or Path()
     machines = _machines(keys, tree, folder, mistakes)
     workloads = _workloads(keys.workload, folder, mistakes)

@@ -262,7 +262,7 @@ def requirement_of(text: str, workloads: Collection[str], mistakes: Mistakes, pl
     """The requirement that a text writes; None once its mistakes are noted."""
     match = _FORM.fullmatch(" ".join(text.split()))
     if match is None:
-        mistakes.add(place, f"'{text:.60}' is no requirement", _LIKE)
+        mistakes.add(place, f"'{text:.60}' is not a requirement", _LIKE)
         return None
     quantity = quantity_of(match["what"], workloads, mistakes, place)
     if quantity is None:

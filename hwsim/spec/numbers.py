@@ -170,7 +170,7 @@ def _spread(tree: Tree, context: Context) -> float | None:
         context.mistakes.add_unit_error(tree.place, error)
         return None
     if not 0 <= spread <= WIDEST:
-        context.mistakes.add(tree.place, f"{tree.what()} is no spread", "one standard deviation as a part of the number: 5 %")
+        context.mistakes.add(tree.place, f"{tree.what()} is not a spread", "one standard deviation as a part of the number: 5 %")
         return None
     return spread
 

@@ -87,7 +87,7 @@ def parse_range(text: str, *, listed: bool = True) -> Range:
         raise UnitError(f"'{text}' goes from the larger to the smaller")
     scale, step = _scale(text, match[3] or "", low.dimension)
     if listed and scale == "linear" and not match[3] and not low.dimension.plain:
-        raise UnitError(f"'{text}' does not say which values between", f"write '{text}:x2', '{text}:log' or '{text}:+{match[1]}'")
+        raise UnitError(f"'{text}' has no step", f"append a step: '{text}:x2', '{text}:log' or '{text}:+{match[1]}'")
     if scale != "linear" and low.value <= 0:
         raise UnitError(f"'{text}' has to begin above 0")
     if scale == "times" and math.log(high.value / low.value) / math.log(step) > MAX_VALUES:

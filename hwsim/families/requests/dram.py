@@ -120,7 +120,7 @@ class _Issuer(Stream):
         total = int(counts.sum())
         if total > 16 * MOST_REQUESTS:
             hint = "ask for fewer bytes, or leave it to the closed form (`fidelity: formula`), which takes any number"
-            raise CannotPlay(f"{total:,} accesses of {size} bytes are more than are played one by one", hint)
+            raise CannotPlay(f"{total:,} accesses of {size} bytes exceed the limit for request-level simulation", hint)
         first = np.concatenate([[0], np.cumsum(counts)])
         line = np.repeat(lines - first[:-1], counts) + np.arange(total)
         self.channel, self.bank, self.row = (column.tolist() for column in places(dram, line))

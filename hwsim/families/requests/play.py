@@ -88,7 +88,7 @@ class Players:
             if total > MOST_REQUESTS:
                 hint = f"ask for fewer, or leave {name} at `fidelity: formula`: the closed form takes any number"
                 raise CannotPlay(
-                    f"{total:,.0f} requests to {name} are more than the {MOST_REQUESTS:,} that are played one by one", hint
+                    f"{total:,.0f} requests to {name} exceed the limit of {MOST_REQUESTS:,} for request-level simulation", hint
                 )
 
 

@@ -165,7 +165,7 @@ def requests_of(wanted: Requests, span: float, time: float = 0.0) -> Served:
     if count > MOST_REQUESTS:
         hint = "ask for fewer, or leave the part at `fidelity: formula`, whose closed form takes any number"
         raise CannotPlay(
-            f"{count:,} requests to {wanted.device} are more than the {MOST_REQUESTS:,} that are played one by one", hint
+            f"{count:,} requests to {wanted.device} exceed the limit of {MOST_REQUESTS:,} for request-level simulation", hint
         )
     size = max(1, round(wanted.size))
     slots = max(1, int((wanted.span or span) // size))

@@ -125,7 +125,7 @@ class Served(Told):
                 yield overloaded(f"{of}{came} requests/s came, {answered} were answered meanwhile", service.grows_per_s)
             elif service.unsettled:
                 why = FILLS if service.scaling is None else STARTS
-                yield Warning("still-filling", f"{of}those there grow until the last request comes, {why}")
+                yield Warning("still-filling", f"{of}the queue was still growing when arrivals stopped, {why}")
 
     def breaches(self) -> Iterator[str]:
         """Requests there in the mean that are not their rate times their time (Little), and numbers that are none."""

@@ -56,7 +56,7 @@ def load(path: Path, name: str) -> OpGraph:
     try:
         with path.open("rb") as file:
             if file.read(len(_ARCHIVE)) != _ARCHIVE:
-                raise mistake(name, "this is no archive of arrays", MADE_BY)
+                raise mistake(name, "this is not an archive of arrays", MADE_BY)
             file.seek(0)
             _refuse_bomb(file, name)
             file.seek(0)
@@ -67,7 +67,7 @@ def load(path: Path, name: str) -> OpGraph:
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, RuntimeError, MemoryError) as error:
         if isinstance(error, SpecError):
             raise
-        raise mistake(name, f"this is no op graph, or a damaged one: {error}", MADE_BY) from error
+        raise mistake(name, f"this is not an op graph, or it is damaged: {error}", MADE_BY) from error
 
 
 def _refuse_bomb(file: BinaryIO, name: str) -> None:

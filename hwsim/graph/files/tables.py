@@ -58,7 +58,7 @@ def read(text: bytes, ties: Ints, block: Callable[[int, int], Block], file: str)
     try:
         tables = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise mistake(file, f"this is no op graph, or a damaged one: {error}", MADE_BY) from None
+        raise mistake(file, f"this is not an op graph, or it is damaged: {error}", MADE_BY) from None
     if (bad := commanding(text, tables)) is not None:
         raise mistake(file, f"the control character U+{ord(bad):04X} does not belong in a text")
     try:

@@ -40,7 +40,7 @@ def read_libraries(tree: Tree, mistakes: Mistakes) -> Libraries:
         kind = entry.text("kind") or key
         if kind not in KINDS or kind != key:
             at = entry.get("kind") or entry
-            mistakes.add(at.place, f"'{kind}' is no kind of library" if kind not in KINDS else f"this is {kind}, not {key}",
+            mistakes.add(at.place, f"'{kind}' is not a kind of library" if kind not in KINDS else f"this is {kind}, not {key}",
                          did_you_mean(kind, KINDS))  # fmt: skip
             continue
         library = decode(entry, KINDS[kind], mistakes, ignore=PART_KEYS, sourced=True)

@@ -87,7 +87,7 @@ def line_of_another_core(machine: Machine) -> Timed:
     """A line that another core of the socket has."""
     name, cpu = first_cpu(machine)
     if cpu.coherence is None:
-        raise Lacks(f"{name} does not say how long a line takes from core to core")
+        raise Lacks(f"{name} does not define a core-to-core cache-line latency")
     if cpu.cores < 2:
         raise Lacks(f"{name} has one core")
     cost = cpu.increment(name, 1, 2, shared=True)
@@ -100,7 +100,7 @@ def line_of_another_socket(machine: Machine) -> Timed:
     name, cpu = first_cpu(machine)
     other_socket = socket_link(machine, name).target
     if cpu.coherence is None or cpu.coherence.sockets is None:
-        raise Lacks(f"{name} does not say how long a line takes from socket to socket")
+        raise Lacks(f"{name} does not define a socket-to-socket cache-line latency")
     core_of_each_socket = cpu.like(cores=2, flop=cpu.flop, memory=cpu.memory, sources=cpu.sources, sockets=2)
     cost = core_of_each_socket.increment(name, 1, 2, shared=True, sockets=2)
     lines = tuple(term for term in cost.why if term.label != "increments")

@@ -48,7 +48,7 @@ def _first(machine: Machine, kind: str, model: type[Model]) -> tuple[str, Model]
         raise Lacks(f"the machine has no {kind}")
     found = machine.device(names[0]).model
     if not isinstance(found, model):
-        raise Lacks(f"{names[0]} is no single {kind}")
+        raise Lacks(f"{names[0]} is not a single {kind}")
     return names[0], found
 
 

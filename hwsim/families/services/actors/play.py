@@ -315,7 +315,7 @@ class Play:
             child.service.notes.asked_again += 1
         if child.service.notes.here >= AT_ONCE:
             name = child.service.of.name
-            raise Deadlock(f"{AT_ONCE:,} requests of {name} are there at once, and none of them ends")
+            raise Deadlock(f"{AT_ONCE:,} requests of {name} are in flight and none can finish (deadlock)")
         if step.timeout >= 0:
             self.when(self.now + step.timeout, self._late, (strand, strand.asking, child, step))
         self._enter(child)

@@ -114,7 +114,11 @@ def _devices(keys: TrainKeys, tree: Tree, machine: Machine, mistakes: Mistakes) 
         few = "" if machine.devices_of("gpu") else f": a model is trained on GPUs, and {machine.name or 'the machine'} has none"
         mistakes.add((named or tree).place, f"no device is named{few}", "such as device: gpu*")
     if keys.gpus is not None and keys.gpus > len(devices):
-        mistakes.add(tree.key_place("gpus"), f"{keys.gpus} GPUs, but there are {len(devices)}", "left out: all of them")
+        mistakes.add(
+            tree.key_place("gpus"),
+            f"`gpus: {keys.gpus}` exceeds the {len(devices)} GPUs of the machine",
+            "omit `gpus` to use all of them",
+        )
         return ()
     return devices[: keys.gpus]
 

@@ -36,7 +36,7 @@ def kinds_of(machine: Machine, devices: Sequence[str], framework: Framework) -> 
         ((sample.name, sample.model) for sample in samples) if alike else ((name, machine.device(name).model) for name in devices)
     ):
         if not isinstance(model, Gpu):
-            raise CannotCompute(f"{name} is no gpu: models are trained on gpus", "such as device: gpu*")
+            raise CannotCompute(f"{name} is not a GPU; training requires GPUs", "device: gpu*")
         if id(model) not in numbers:
             if model not in gpus:
                 gpus.append(model)
