@@ -12,16 +12,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hwsim.views.summary.each import MOST, each_op
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hwsim.demand import Capacity, Cost, Demand, Requests
 from hwsim.engine import simulate
 from hwsim.graph.builder import GraphBuilder
+from hwsim.results.activities import MOST, Activity, activities
 from hwsim.results.critical import families, limited_by
 from hwsim.results.expect import Verdict
 from hwsim.results.result import Result
+from hwsim.results.timeline import Timeline
 from hwsim.results.usage import usage
 from hwsim.spec import Warning
 from hwsim.views import FIGURES, VIEWS, view
@@ -104,28 +105,29 @@ def test_the_summary_reads_well_at_100_columns() -> None:
         Verdict("big.step", "at most 2 s", "skipped", None, "this run was changed with --set"),
     )
     text = summary.summary(
-        result(verdicts=verdicts, settings=(("n", "3"),), warnings=(Warning("lone-barrier", "a long warning " * 20),))
+        result(verdicts=verdicts, settings=(("n", "3"),), warnings=(Warning("lone-barrier", "a long warning " * 20),)),
+        verbose=True,
     )
     assert max(map(len, text.splitlines())) <= 100
-    lines = text.splitlines()
-    assert lines[0] == "three steps  on  a <box>"
-    assert lines[1].split() == ["time", "3.02", "ms"]
-    assert lines[2].split()[0] == "interval"
-    assert lines[3].split()[:3] == ["limited", "by", "gpu1.compute"]
-    assert "VIOLATED, it is 3.10 ms" in text
+    violated, title, _, first = text.splitlines()[:4]
+    assert violated.endswith("it is 3.10 ms")
+    assert title == "three steps, on a <box>"
+    assert first.split() == ["time", "3.02", "ms"]
     assert "not checked (this run was changed with --set)" in text
     assert "n=3" in text
-    assert "gpu2.compute + 1 alike" in next(line for line in lines if "not used" in line)
-    assert any(line.split()[:2] == ["gpu0.compute", "+"] for line in lines)
+
+
+def rows_of(timeline: Timeline) -> tuple[Activity, ...]:
+    return activities(Result("m", "w", timeline, usage(timeline))).rows
 
 
 def test_a_run_of_few_kinds_of_ops_says_what_each_took() -> None:
-    rows = {row.name: row for row in each_op(result().timeline)}
-    assert rows["train"].times == 6
+    rows = {row.name: row for row in activities(result()).rows}
+    assert rows["train"].count == 6
     assert rows["train"].mean_s == pytest.approx(1e-3)
-    assert rows["train"].rate == "2 TFLOP/s"
-    assert rows["train"].limited_by == "gpu*.compute"
-    assert rows["copy"].times == 6
+    assert rows["train"].rates[:2] == (pytest.approx(2e12), "FLOP/s")
+    assert str(rows["train"].bound) == "GPU compute"
+    assert rows["copy"].count == 6
 
 
 def test_ops_that_share_a_link_are_told_the_rate_that_each_had() -> None:
@@ -134,9 +136,9 @@ def test_ops_that_share_a_link_are_told_the_rate_that_each_had() -> None:
         builder.op(
             "copy", device="a", cost=Cost(Demand(amounts=(("bus:a->b", 10.0),), share=10.0), moved=(("bus:a->b", 10.0, "B"),))
         )
-    (row,) = each_op(simulate(builder.build()))
+    (row,) = rows_of(simulate(builder.build()))
     assert row.mean_s == pytest.approx(2.0)
-    assert (row.times, row.rate, row.limited_by) == (2, "5 B/s", "bus:a->b")
+    assert (row.count, row.rates, str(row.bound)) == (2, (5.0, "B/s", 0.0), "link bus a->b")
 
 
 def test_accesses_are_counted_and_their_bytes_are_those_asked_for() -> None:
@@ -144,17 +146,16 @@ def test_accesses_are_counted_and_their_bytes_are_those_asked_for() -> None:
     asked = Requests(device="m", count=1000, size=8.0)
     cost = Cost(Demand(amounts=(("m.memory", 2.0),)), moved=(("m.memory", 64e3, "B"),), requests=asked)
     builder.op("look up", device="m", cost=cost)
-    (row,) = each_op(simulate(builder.build()))
-    assert (row.rate, row.count) == ("4 kB/s", "500")
+    (row,) = rows_of(simulate(builder.build()))
+    assert row.rates == (4e3, "B/s", 500.0)
 
 
-def test_a_run_of_many_kinds_of_ops_gets_no_rows_of_ops() -> None:
+def test_a_run_of_many_kinds_of_ops_gets_a_row_of_each_kind_of_work() -> None:
     builder = GraphBuilder([])
     for n in range(MOST + 1):
-        builder.op(f"step {'abcdefghijklmnop'[n]}", device="cpu", time=1e-3)
-    timeline = simulate(builder.build())
-    assert each_op(timeline) == ()
-    assert "  op " not in summary.summary(Result("m", "w", timeline, usage(timeline)))
+        builder.op(f"step {'abcdefghijklmnop'[n]}", kind="busy", device="cpu", time=1e-3)
+    (row,) = rows_of(simulate(builder.build()))
+    assert (row.name, row.count) == ("given time", MOST + 1)
 
 
 def test_capacities_of_a_family_are_one_row_only_if_they_look_alike() -> None:
@@ -164,7 +165,7 @@ def test_capacities_of_a_family_are_one_row_only_if_they_look_alike() -> None:
         builder.op("train", device="gpu", cost=Cost(Demand(amounts=((name, 1e-3),))))
     builder.op("train", device="gpu", cost=Cost(Demand(amounts=((names[11], 2e-3),))))
     rows, unused = capacities(usage(simulate(builder.build())))
-    assert [row.name for row in rows] == ["gpu11.compute", "gpu0.compute + 10 alike"]
+    assert [row.utilisation for row in rows] == [1.0, 0.5]
     assert unused == []
 
 

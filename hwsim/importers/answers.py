@@ -207,7 +207,7 @@ def _table(first: str, rows: Iterable[Sum]) -> list[str]:
         "recorded": [_s(row.recorded) for row in shown],
         "predicted": [_s(row.time) if row.kept < row.time else "-" for row in shown],
         "ratio": [f"{row.ratio:.2f}" if row.ratio is not None and row.kept < row.time else "-" for row in shown],
-        "9 of 10 within": [_range(row.range).removeprefix(" (").removesuffix(")") or "-" for row in shown],
+        "90 % interval": [_range(row.range).removeprefix(" (").removesuffix(")") or "-" for row in shown],
         "as recorded": [_s(row.kept) if row.kept > 0 else "-" for row in shown],
     }
     names = Column(first, [row.name for row in shown], right=False, widest=44)

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from hwsim.models.sends import Sends
 
 IN_TRAINING: Final = "part of the cards' rate that collectives reach in published trainings"
-EXPOSED: Final = "of its time, for which its devices wait: the rest hides behind kernels"
-HIDDEN: Final = "of its time, which hides behind kernels"
+EXPOSED: Final = "of its time, exposed: the rest overlaps kernels"
+HIDDEN: Final = "of its time, overlapped with kernels"
 BUCKETS: Final = "times that a bucket of weights goes round, one after another"
 
 

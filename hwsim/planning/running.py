@@ -247,5 +247,5 @@ def _part_of(service: Tree, resolved: Tree, replicas: int) -> Tree:
         share = tree_of(-(-clients.value // replicas), arrivals.place)  # the busiest machine has the one more
         return service.put("arrivals", arrivals.put("clients", share))
     ways = [key for key, _ in arrivals.items()] if arrivals is not None and arrivals.is_mapping else []
-    came = f"requests of `{ways[0]}`" if ways else "requests that are all there at once"
+    came = f"requests of `{ways[0]}`" if ways else "requests that all arrive at once"
     raise Unbuilt(f"{came} cannot be split over replicas; use arrivals: {{poisson: 50 1/s}}")

@@ -62,12 +62,8 @@ class Event:
     lasting: Seconds | None = field(
         "how long the speed or the jitter lasts (default: to the end)", key="for", default=None, exclusive_minimum=0.0
     )
-    jitter: Ratio | None = field(
-        "by how much longer everything takes there, in the mean", default=None, minimum=0.0, maximum=10.0, example="5 %"
-    )
-    every: Seconds | None = field(
-        "with `jitter`: how often its speed is drawn anew, in the mean", default=None, exclusive_minimum=0.0
-    )
+    jitter: Ratio | None = field("average slowdown", default=None, minimum=0.0, maximum=10.0, example="5 %")
+    every: Seconds | None = field("with `jitter`: average time between changes of its speed", default=None, exclusive_minimum=0.0)
     seed: int = field("with `jitter`: another seed, another run", default=0, minimum=0)
     place: Place = place_field()
 

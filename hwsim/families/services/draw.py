@@ -70,7 +70,7 @@ def _times(axes: Any, answers: Answers) -> None:
 def _there(axes: Any, answers: Answers) -> None:
     """Requests there, and in the line."""
     at = [stretch.until_s for stretch in answers.course]
-    axes.plot(at, [stretch.there for stretch in answers.course], color=COLOURS[2], label="there at once")
+    axes.plot(at, [stretch.there for stretch in answers.course], color=COLOURS[2], label="in flight")
     if answers.workers is not None:
         axes.plot(
             at, [stretch.waiting for stretch in answers.course], color=COLOURS[3], linestyle="--", label="in line for a worker"

@@ -43,7 +43,7 @@ def sentence(services: Services) -> str:
         return ""
     total = format_quantity(math.fsum(time for _, time, _ in rows), "s")
     shares = ", ".join(f"{name} {format_share(share)}" for name, _, share in rows[:3])
-    return f"An answer of {services.answers[0].name} above p99 takes {total} in the mean: {shares}."
+    return f"A request of {services.answers[0].name} above p99 takes {total} on average: {shares}."
 
 
 def statements(services: Services) -> list[dict[str, Any]]:

@@ -63,6 +63,6 @@ class Answered(Told):
                 yield f"{each.name}: {each.served:,} answers, {times.count:,} with a time and {times.dropped:,} left out"
             everyone = not times.dropped and each.served == each.came and each.stay_s
             if everyone and not math.isclose(times.mean.value, each.stay_s, rel_tol=ROUNDING):
-                yield f"{each.name}: an answer takes {times.mean.value} s in the mean, and its request stays {each.stay_s} s"
+                yield f"{each.name}: a response takes {times.mean.value} s on average, but its request stays {each.stay_s} s"
             if times.most * (1 + ROUNDING) < times.mean.value:
                 yield f"{each.name}: the longest answer takes {times.most} s, the mean {times.mean.value} s"

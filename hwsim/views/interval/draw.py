@@ -28,7 +28,7 @@ def render(result: Result, suffix: str = ".png") -> Iterable[bytes]:
     ends = [(error.name, math.exp(-error.alone), math.exp(error.alone)) for error in errors_of(sure)[:SHOWN]]
     bars = [Bar(name, low * sure.value, high * sure.value, whole=True) for name, low, high in ends]
     sides = f" ({within(sure)})" if within(sure) else ""
-    finding = f"9 of 10 such runs take {format_quantity(sure.low, 's')} to {format_quantity(sure.high, 's')}{sides}"
+    finding = f"90 % interval {format_quantity(sure.low, 's')} to {format_quantity(sure.high, 's')}{sides}"
     below = about(result.workload, result.machine, result.settings)
     everything = Bar("all together", sure.low, sure.high)
     return draw.render(Bars(finding, "time", "s", (*bars, everything), centre=sure.value, below=below, legend=False), suffix)

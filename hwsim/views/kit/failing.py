@@ -18,54 +18,52 @@ if TYPE_CHECKING:
 
 def saved_lines(saved: Checkpoints) -> Iterator[tuple[str, str]]:
     """(title, text) of a checkpoint: what it is, what it costs the training."""
-    every = (
-        f"every {format_quantity(saved.every_s, 's')}, {saved.steps:,} step{'' if saved.steps == 1 else 's'}: "
-        if saved.steps
-        else ""
-    )
+    steps = f"{saved.steps:,} step{'' if saved.steps == 1 else 's'}"
+    every = f"every {format_quantity(saved.every_s, 's')} ({steps}): " if saved.steps else ""
     written = f"{format_quantity(saved.bytes, 'B')} in {format_quantity(saved.write_s, 's')} to {saved.target}"
-    stops = f"training stops for {format_quantity(saved.stop_s, 's')}"
+    stops = f"training pauses for {format_quantity(saved.stop_s, 's')}"
     slower = (
-        f" and loses {format_quantity(saved.slower_s, 's')} beside the write" if saved.slower_s > 1e-3 * saved.write_s else ""
+        f" and is slowed by {format_quantity(saved.slower_s, 's')} during the write"
+        if saved.slower_s > 1e-3 * saved.write_s
+        else ""
     )
     yield "checkpoint", f"{every}{written}; {stops}{slower}"
 
 
 def failing_lines(failing: Failing, sure: Interval | None = None) -> Iterator[tuple[str, str]]:
-    """(title, text) of what failures leave: how often, the goodput and what the rest is lost to, and the days.
+    """(label, text) of the effect of failures: how often, the goodput and what the rest is lost to, and the days.
 
-    sure: how sure a step is, or a run of steps.
+    sure: the interval of a step, or of a run of steps.
     """
     job, goodput = failing.job, failing.goodput
     causes = ", ".join(f"{name} {format_share(part)}" for name, part in largest(job.by_cause))
-    yield (
-        "failures",
-        f"one every {format_quantity(job.mtbf_s, 's')} ({causes}); a restart takes {format_quantity(goodput.down_s, 's')}",
-    )
+    restart = format_quantity(goodput.down_s, "s")
+    yield "failures", f"MTBF {format_quantity(job.mtbf_s, 's')} ({causes}); a restart takes {restart}"
     if job.name:
-        yield "", f"rates of {job.name}"
+        yield "failure rates", job.name
     if goodput.spares:
         nodes = f"{goodput.spares:,} node{'s' if goodput.spares > 1 else ''}"
-        yield "spares", f"{nodes} beside the {job.nodes:,}, while others are repaired"
+        yield "spares", f"{nodes} beside the {job.nodes:,}, to replace nodes under repair"
     lost = ", ".join(f"{name} {percent(part)}" for name, part in largest(goodput.lost))
-    around = f" ({percent(goodput.low)} to {percent(goodput.high)})" if goodput.low < goodput.share else ""
-    yield "goodput", f"{percent(goodput.share)}{around}; lost: {lost or 'nothing'}"
+    around = f" (90 % interval {percent(goodput.low)} to {percent(goodput.high)})" if goodput.low < goodput.share else ""
+    yield "goodput", f"{percent(goodput.share)}{around}; lost to {lost or 'nothing'}"
     if failing.seconds > 0:
-        days, low, p90 = (each / DAY for each in (failing.seconds, failing.low_s, failing.p90_s))
-        high = "never" if failing.high_s is None else f"{failing.high_s / DAY:,.4g}"
-        sites = f"{low:,.4g} to {high} by what is known of the rates; " if failing.low_s < failing.seconds else ""
-        if failing.seconds >= 2 * DAY:
-            yield "days", f"{days:,.4g} with failures ({sites}by chance 9 of 10 below {p90:,.4g})"
-        else:
-            high = "never" if failing.high_s is None else lasting(failing.high_s)
-            sites = f"{lasting(failing.low_s)} to {high} by what is known of the rates; " if sites else ""
-            yield (
-                "all of it",
-                f"{lasting(failing.seconds)} with failures ({sites}by chance 9 of 10 below {lasting(failing.p90_s)})",
-            )
-        if (ends := in_all(failing, sure)) is not None:
-            low_text, high_text = (lasting(end) if failing.seconds < 2 * DAY else f"{end / DAY:,.3g}" for end in ends)
-            yield "", f"in all {low_text} to {high_text}, with the interval of a step"
+        yield from _days(failing, sure)
+
+
+def _days(failing: Failing, sure: Interval | None) -> Iterator[tuple[str, str]]:
+    """How long the entire training takes with failures."""
+    long = failing.seconds >= 2 * DAY
+
+    def shown(seconds: float | None) -> str:
+        return "never" if seconds is None else f"{seconds / DAY:,.4g} days" if long else lasting(seconds)
+
+    parts = [f"p90 {shown(failing.p90_s)}"]
+    if failing.low_s < failing.seconds:
+        parts.append(f"{shown(failing.low_s)} to {shown(failing.high_s)} by the uncertainty of the rates")
+    yield "with failures", f"{shown(failing.seconds)} ({'; '.join(parts)})"
+    if (ends := in_all(failing, sure)) is not None:
+        yield "90 % interval", f"{shown(ends[0])} to {shown(ends[1])}, with the uncertainty of a step"
 
 
 def accounted(failing: Failing) -> tuple[list[tuple[str, float]], list[tuple[str, float]]]:

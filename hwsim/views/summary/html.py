@@ -13,6 +13,7 @@ def fragment(result: Result) -> str:
     """The head of the summary with time, interval and limit, the table of capacities, warnings, and the rest below a fold."""
     rows, _ = capacities(result.usage, limited_by(result.simulated))
     cells = [
-        {"capacity": row.name, "busy": row.busy, "moved": row.moved, "rate": row.rate, "utilisation": row.percent} for row in rows
+        {"resource": row.name, "busy": row.busy, "util": row.percent, "moved": row.moved, "rate while busy": row.rate}
+        for row in rows
     ]
     return shown(summary(result), cells, warnings=[str(each) for each in result.warnings])

@@ -40,7 +40,7 @@ _WHOLE: Final = 0.05  # of a cycle, by which chance may cut it short
 class BurstKeys:
     """Requests that come together."""
 
-    poisson: PerSecond = field("bursts a second in the mean, at random", exclusive_minimum=0.0)
+    poisson: PerSecond = field("bursts per second on average, at random", exclusive_minimum=0.0)
     size: int | CountDraw = field("requests of a burst", minimum=1, example="20")
 
 
@@ -92,7 +92,7 @@ class DayKeys:
 class ArrivalKeys:
     """Arrivals of requests: one of these keys, and `think` with `clients`."""
 
-    poisson: PerSecond | None = field("at random, so many a second in the mean", default=None, exclusive_minimum=0.0,
+    poisson: PerSecond | None = field("random arrivals: average number per second", default=None, exclusive_minimum=0.0,
                                       example="4 1/s")  # fmt: skip
     every: Seconds | None = field("one after another, so far apart", default=None, example="100 ms")
     bursts: BurstKeys | None = field("at random, several at once", default=None, example="{poisson: 20 1/s, size: 20}")

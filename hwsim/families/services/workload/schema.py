@@ -31,7 +31,7 @@ class ServiceKeys:
         "a request whose caller has given up: worked on to its end, or thrown away when its turn comes", default="finish"
     )
     within: Seconds | None = field(
-        "an answer that takes longer is late: it does not count as good", default=None, exclusive_minimum=0.0
+        "latency limit: a slower response does not count as goodput", default=None, exclusive_minimum=0.0
     )
     warm_up: Seconds | Literal["until steady"] = field(
         "requests that come before, since it began, have no part in its times (until steady: as found by MSER-5)",

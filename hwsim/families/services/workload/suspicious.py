@@ -39,7 +39,7 @@ def suspicions(
             name = program.services[number].name
             takes, given = format_quantity(alone[name], "s"), format_quantity(timeout / FEMTO, "s")
             yield Warning(
-                "timeout-too-short", f"{service.name} gives {name} up after {given}; alone it takes {takes} in the mean"
+                "timeout-too-short", f"{service.name} gives up on {name} after {given}; unloaded it takes {takes} on average"
             )
     arms: dict[tuple[str, str], tuple[Each, str]] = {}  # by service and disk
     for number, served in enumerate(program.served):
