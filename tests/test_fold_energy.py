@@ -96,5 +96,5 @@ def test_every_part_of_a_folded_training_is_as_busy_as_with_all_ranks() -> None:
         busy = [number(run, measure(f"busy:{name}"), dict) for run in (folded, whole)]
         assert busy[0] == pytest.approx(busy[1], rel=1e-9)
     assert number(folded, measure("busy:cpu0.cores"), dict) > 0
-    with pytest.raises(NoSuchNumber, match=r"no number 'busy:gpu5\.foo'"):
+    with pytest.raises(NoSuchNumber, match=r"'busy:gpu5\.foo'"):
         number(folded, measure("busy:gpu5.foo"), dict)

@@ -159,9 +159,9 @@ def test_what_a_group_of_experts_exchanges_is_a_tie_of_all_of_it(plan: Spec, ep:
 def test_what_is_printed_is_that_of_all_replicas() -> None:
     machine = cluster((A,) * 12, 4, cards=4)
     workload = training([{**SLOW, "part": "n3.gpu1"}], parallel={"tp": 4}, global_batch=96)
-    few, many = (summary(simulated(machine, workload, how)).splitlines() for how in ("always", "never"))
+    few, many = (summary(simulated(machine, workload, how), verbose=True).splitlines() for how in ("always", "never"))
     said = [line for line in few if line.startswith("  replicas ")]
-    assert said == ["  replicas     2 of 12 simulated: number 0 for 11 that are alike, number 3 for itself"]
+    assert said == ["  replicas       2 of 12 simulated: replica 0 (11 identical), replica 3"]
     assert [line for line in few if line not in said] == many
 
 

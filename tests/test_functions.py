@@ -165,7 +165,7 @@ def test_an_estimate_says_what_the_command_says(root: Path) -> None:
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda: hwsim.estimate("dgx-a100", "llama-2-7b"), "a step needs its batch"),
+        (lambda: hwsim.estimate("dgx-a100", "resnet-50"), "missing `global_batch`"),
         (lambda: hwsim.estimate("dgx-a100", "llama-2-7b", infer="prefill", output=3), "^output is of decoding"),
         (lambda: hwsim.estimate("dgx-a100", "llama-2-7b", tp=3, global_batch=32), "3"),
         (lambda: hwsim.explain(*LOOP, op="ad"), "the run has no op 'ad'"),

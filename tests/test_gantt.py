@@ -110,7 +110,7 @@ def test_a_stretch_is_drawn_op_by_op_and_as_true(llama: Result) -> None:
 
 def test_lanes_that_do_the_same_are_one_row(llama: Result) -> None:
     rows = rows_of(llama).rows
-    assert [(row.name, row.times) for row in rows if row.times > 1] == [("a.gpu*.compute × 8", 8), ("b.gpu*.compute × 8", 8)]
+    assert [row.name for row in rows if "×" in row.name] == ["a.gpu*.compute × 8", "b.gpu*.compute × 8"]
     builder = GraphBuilder()
     for number, seconds in enumerate((1.0, 1.0, 1.5)):  # one of three is slow
         builder.op("train", device=f"gpu{number}", queue=builder.queue(f"gpu{number}.compute", f"gpu{number}"), time=seconds)

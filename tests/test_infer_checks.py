@@ -252,7 +252,7 @@ def test_more_requests_than_can_be_answered_are_said() -> None:
     [found] = run.serving
     assert found.overloaded
     assert found.offered_per_s == pytest.approx(5000, rel=0.3)
-    assert "warning      overloaded: " in summary(run)
+    assert "warning[overloaded]: " in summary(run)
 
 
 def test_a_gpu_without_a_number_that_a_service_needs_is_refused_in_words() -> None:

@@ -19,7 +19,7 @@ from hwsim.results import checks
 from hwsim.results.invariants import DEFECT, BrokenInvariant, document, numbers, printed, shown
 from hwsim.results.timeline import Timeline
 from hwsim.results.usage import usage
-from hwsim.views.explain import explanation, overlap
+from hwsim.views.explain import explanation
 from tests import command
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -206,9 +206,9 @@ def test_commands_say_that_it_is_a_defect_of_hwsim(
 
 
 def test_an_explanation_adds_up_to_the_run(monkeypatch: pytest.MonkeyPatch, run: api.Run) -> None:
-    told = overlap.activities
-    monkeypatch.setattr(explanation, "activities", lambda *of: tuple(replace(each, path_fs=-1) for each in told(*of)))
-    with pytest.raises(BrokenInvariant, match="waited for"):
+    told = explanation.activities
+    monkeypatch.setattr(explanation, "activities", lambda result: replace(told(result), parts=()))
+    with pytest.raises(BrokenInvariant, match="bounds"):
         explanation.explain(run, again=False)
 
 

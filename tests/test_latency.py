@@ -118,7 +118,7 @@ def test_a_row_is_explained_with_the_sources_of_its_numbers() -> None:
     done = hwsim("latency", TEXT, "--explain", "mispredict")
     assert "16" in done.stdout
     assert "core.mispredict: d2l 13.4" in done.stdout
-    assert "not on this machine" in hwsim("latency", TEXT, "--explain", "wifi-4kb").stdout
+    assert "not available" in hwsim("latency", TEXT, "--explain", "wifi-4kb").stdout
 
 
 @pytest.mark.parametrize(
@@ -140,12 +140,12 @@ def test_mistakes_are_exit_2_and_say_what_to_write(arguments: tuple[str, ...], s
 def test_the_machine_may_be_standard_input() -> None:
     text = "hwsim: machine/1\nclass: ideal\nparts: {disk: {kind: disk, use: d2l-hdd}}\n"
     done = hwsim("latency", "-", stdin=text)
-    assert done.stdout.startswith("latency numbers  on  machine\n")
+    assert done.stdout.startswith("latency numbers, on machine\n")
 
 
 def test_a_machine_that_says_nothing_has_no_rows_and_no_figure(tmp_path: Path) -> None:
     path = tmp_path / "one.yaml"
     path.write_text("hwsim: machine/1\nclass: ideal\nparts: {psw: {kind: switch}}\n")
     done = hwsim("latency", path)
-    assert "--all says what is missing" in done.stdout
+    assert "--all lists them" in done.stdout
     hwsim("latency", path, "--plot", tmp_path / "a.png", code=2)
