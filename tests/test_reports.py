@@ -131,7 +131,7 @@ def test_a_run_of_few_kinds_of_ops_says_what_each_took() -> None:
 
 
 def test_ops_that_share_a_link_are_told_the_rate_that_each_had() -> None:
-    builder = GraphBuilder([Capacity("bus:a->b", 10.0, "B")])
+    builder = GraphBuilder([Capacity("bus:a->b", 10.0, "B", "way", link="bus", ends=("a", "b"))])
     for _ in range(2):
         builder.op(
             "copy", device="a", cost=Cost(Demand(amounts=(("bus:a->b", 10.0),), share=10.0), moved=(("bus:a->b", 10.0, "B"),))
@@ -351,12 +351,12 @@ Drawn = tuple[str, float, dict[str, float], dict[str, Any]]  # device, own time,
     ("drawn", "ops", "first"),
     [
         ([("memory", "slow"), ("uplink", "limit")],
-         [("d", 0.0, {"memory.slow": 1e-3}, {"floor": 10e-3}), ("e", 0.0, {"uplink.limit": 9e-3}, {})], "uplink.limit"),
+         [("d", 0.0, {"memory.slow": 1e-3}, {"floor": 10e-3}), ("e", 0.0, {"uplink.limit": 9e-3}, {})], "uplink limit"),
         ([("disk", "media"), ("cpu", "cores")],
-         [("disk", 0.0, {"disk.media": 1e-3}, {"floor": 10e-3}), ("cpu", 0.0, {"cpu.cores": 9e-3}, {})], "disk.media"),
+         [("disk", 0.0, {"disk.media": 1e-3}, {"floor": 10e-3}), ("cpu", 0.0, {"cpu.cores": 9e-3}, {})], "disk"),
         ([("gpu", "memory"), ("slot", "")], [("gpu", 0.0, {"gpu.memory": 1e-3, "slot.": 10e-3}, {"latency": 1.0})], "slot."),
         ([("slot", ""), ("gpu", "compute")],
-         [("", 1.0, {}, {}), ("gpu", 0.0, {"slot.": 1e-3}, {}), ("gpu", 0.0, {"gpu.compute": 2e-3}, {})], "gpu.compute"),
+         [("", 1.0, {}, {}), ("gpu", 0.0, {"slot.": 1e-3}, {}), ("gpu", 0.0, {"gpu.compute": 2e-3}, {})], "gpu compute"),
     ],
     ids=["a capacity", "a device by more than a capacity", "not by latency", "not by time of no device"],
 )  # fmt: skip
