@@ -119,13 +119,13 @@ def test_numbers_have_the_range_of_their_source_and_counts_have_none() -> None:
         "gpu.memory.bandwidth": 0.05,
         "link slot.bandwidth": 0.03,
     }
-    assert found["cpu.flop.fp32"].range == "84.8 to 118 GFLOP/s"
+    assert found["cpu.flop.fp32"].range == "84.8–118 GFLOP/s"
     assert found["link slot.bandwidth"].low[0] == "machine.links.slot.bandwidth"
 
 
 def test_a_share_stays_below_all_of_it() -> None:
     term = Term("x", Number("cpu", "x", "machine.cpu.x", 0.97, "1", "97 %"), 0.2, "guess")
-    assert term.range == "69.8 to 100 %"
+    assert term.range == "69.8–100 %"
 
 
 def test_a_stated_spread_of_a_workload_is_moved_by_its_parameter() -> None:
@@ -165,7 +165,7 @@ def test_a_wide_range_is_said_by_its_ends() -> None:
     cpu = {"kind": "cpu", "cores": 4, "flop": {"fp32": "1 TFLOP/s"}, "memory": {"bandwidth": "100 GB/s"}}
     disk = {"kind": "disk", "read": {"value": "1 GB/s", "spread": 1.0}}
     machine = {"hwsim": "machine/1", "class": "ideal", "parts": {"cpu": cpu, "disk": disk}}
-    for rate, text in (("1 GB/s", "now +0.0 to +418 %"), ("10 GB/s", "now -81 to +418 %")):
+    for rate, text in (("1 GB/s", "(+0.0/+418 %)"), ("10 GB/s", "(-81/+418 %)")):
         link = {"between": ["cpu", "disk"], "kind": "direct", "bandwidth": rate}
         read = {"hwsim": "workload/1", "program": [{"read": {"from": "disk", "bytes": "1 GB"}}, {"wait": "all"}]}
         answer = sensitivity({**machine, "links": [link]}, read)
@@ -194,8 +194,8 @@ def test_two_machines_and_their_choice(tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         (["dgx-a100", "nothing"], "there is no workload 'nothing'"),
-        (["dgx-h100", "llama3-8b-serving"], "which number of a service is meant?"),
-        (["d2l-laptop", "d2l/async-loop", "--by", "speed"], "no number 'speed'"),
+        (["dgx-h100", "llama3-8b-serving"], "choose a measure of the service"),
+        (["d2l-laptop", "d2l/async-loop", "--by", "speed"], "no measure 'speed'"),
         (["d2l-laptop", "d2l/async-loop", "--set-b", "n"], "is not of the form PATH=VALUE"),
         (["d2l-laptop", "d2l/async-loop", "--plot", "x.txt"], "a figure is written as"),
     ],

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hwsim.views.summary.each import each_op
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
@@ -170,16 +169,6 @@ def test_a_pipeline_of_n_stages_serves_n_batches_at_once_each_as_one_gpu_with_mo
     assert len(busy) == 4
     assert len(set(busy)) == 1
     assert all(row.utilisation <= 1 for row in run.usage)
-
-
-@pytest.mark.parametrize("prompt", [20, 4000])
-def test_the_table_of_ops_names_the_cause_that_the_run_names(prompt: int) -> None:
-    """One client: every op is on the path, so that the cause of most of a kind's time is the run's cause of that kind."""
-    run = served("auto", device="gpu0", arrivals={"clients": 1}, prompt=prompt, output={"uniform": [1, 2000]}, requests=20)
-    spent = {share.cause: share.time_fs for share in reversed(run.limited_by)}
-    for row in each_op(run.timeline):
-        causes = [cause for cause in spent if row.name in (cause.op, cause.label)]
-        assert row.limited_by == max(causes, key=lambda cause: spent[cause]).of_op
 
 
 def test_a_pipeline_is_told_as_less_sure_the_more_stages_it_has() -> None:

@@ -23,8 +23,8 @@ from hwsim.spec import Warning
 if TYPE_CHECKING:
     from hwsim.families.serving.actors.service import Service
 
-FILLS: Final = "as they do while a service fills: too few to say whether it keeps up, and with more of them times are longer"
-STARTS: Final = "as they do while copies start: too few come after that to say whether it keeps up"
+FILLS: Final = "as while a service fills: too few requests to tell whether it keeps up; more would give longer latencies"
+STARTS: Final = "as while replicas start: too few arrive after that to tell whether the service keeps up"
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ class Served(Told):
             yield from service.parts
             if service.overloaded:
                 came, answered = format_count(service.offered_per_s, 4), format_count(service.answered_per_s, 4)
-                yield overloaded(f"{of}{came} requests/s came, {answered} were answered meanwhile", service.grows_per_s)
+                yield overloaded(f"{of}{came} requests/s arrive, {answered}/s are completed", service.grows_per_s)
             elif service.unsettled:
                 why = FILLS if service.scaling is None else STARTS
                 yield Warning("still-filling", f"{of}the queue was still growing when arrivals stopped, {why}")
