@@ -81,7 +81,7 @@ COLLECTIVES: Final = frozenset({  # kinds of ops of several GPUs
     "all-reduce", "all-gather", "all-to-all", "collective",
 })  # fmt: skip
 COPYING: Final = frozenset({"asnumpy", "copy", "item", "print"})  # kinds of ops that copy
-ARRIVING: Final = frozenset({"arrivals", "service", "start", "starting"})  # kinds of ops that only time starts
+ARRIVING: Final = frozenset({"arrivals", "service", "start"})  # kinds of ops that only time starts
 TERMS: Final = frozenset(
     {
         *CAPACITIES.values(), *LINES.values(), *MEMORY.values(), *COMPUTE.values(), ARRIVALS, GIVEN, HOST_CPU, COPY, LAUNCH,
@@ -149,6 +149,8 @@ def bounds(capacities: Iterable[Capacity], devices: Mapping[str, str]) -> Callab
                 return _of_latency(cause.name, kind, devices)
         if kind in ARRIVING:
             return Bound(ARRIVALS)
+        if kind == "starting":
+            return Bound("waiting", "for a replica to start")
         if cause.kind == "time":
             return Bound(HOST_CPU) if kind in {"host", "infer", *HOST} else Bound(GIVEN, family(cause.label))
         device = family(cause.name)

@@ -17,8 +17,8 @@ def count(scaling: Scaling) -> str:
 def line(scaling: Scaling) -> str:
     """Replicas, the GPU-hours paid for, and the requests that waited for a replica."""
     changes = f"{scaling.starts} started, {scaling.stops} stopped"
-    replicas = f"{scaling.mean:.3g} replicas on average, at most {scaling.peak}; {changes}"
-    saved = f"{format_share(scaling.saved)} less than with {scaling.most} replicas always on"
+    replicas = f"{scaling.mean:.3g} on average, at most {scaling.peak}; {changes}"
+    saved = f"{format_share(scaling.saved)} less than with {scaling.most} always on"
     paid = f"{format_count(scaling.gpu_hours)} GPU-hours, {saved}"
     if not scaling.waited:
         return f"{replicas}; {paid}"
