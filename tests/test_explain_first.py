@@ -9,11 +9,9 @@ from dataclasses import replace
 import pytest
 
 from hwsim import api
-from hwsim.formats import family
 from hwsim.spec import find, names, read
 from hwsim.views.explain.explanation import explain
 from hwsim.views.explain.say import text
-from hwsim.views.explain.sentences import WORDS
 
 
 def pairs() -> list[tuple[str, str]]:
@@ -31,17 +29,16 @@ def first_sentence_is_about_ops(machine: str, name: str) -> None:
         assert title.startswith("where the time of an answer of ")
         assert re.match(r"  Answers above p99 take \S+ \w+ in the mean, \S+ % of it (its own work|waits for )", line), line
         return
-    first = explain(replace(run, again=None)).sentences[0]
-    said = re.fullmatch(r"(.+?) takes? (all|nearly all|\S+ \w+ of) \S+ \w+( \([\d.]+ %\))?(, bound (mostly )?by (.+))?\.", first)
+    found = explain(replace(run, again=None))
+    first, row = found.sentences[0], found.activities.rows[0]
+    said = re.fullmatch(
+        r"(.+?) takes (all )?\S+ \w+(:.+ work,.+?)?( \([\d.]+ %\))?( do not)?(, (bound by .+|a given time))?\.", first
+    )
     assert said, first
-    assert said[4] or said[1].startswith("Waiting for "), first
-    assert (said[2] == "all") == (said[3] is None)
-    ops = {family(label.name) for label in run.simulated.flat.graph.labels} | {
-        label.name for label in run.simulated.flat.graph.labels
-    }
-    assert first.startswith(("Waiting for ", *(word.capitalize() for word in WORDS.values()))) or any(
-        said[1].startswith((op, f"'{op}'")) for op in ops if op
-    ), first
+    assert said[1].strip("`").lower() == row.name.lower()
+    assert row.path_fs == max(each.path_fs for each in found.activities.rows)
+    assert said[6] or (row.bound is not None and row.bound.term == row.name), first
+    assert (said[2] is None) == (said[4] is not None)
 
 
 @pytest.mark.parametrize(("machine", "name"), random.Random(3).sample(pairs(), 8))

@@ -16,6 +16,7 @@ from hwsim.explorer.doors import Desk
 from hwsim.explorer.questions import HAND, REST
 from hwsim.explorer.spans import TICKS
 from hwsim.formats import format_quantity
+from hwsim.results.activities import bounds_of
 from hwsim.results.critical import critical_path
 from hwsim.spec import find
 from hwsim.studies.session import Session
@@ -49,7 +50,7 @@ def test_the_answer_is_the_run(desk: Desk) -> None:
     assert found["seconds"] == run.makespan_s
     assert (found["interval"]["low"], found["interval"]["high"]) == (run.interval.low, run.interval.high)
     assert found["verdicts"][0][2] == "met"
-    assert [name for name, _, _ in found["limits"]] == [str(share.cause) for share in run.limited_by]
+    assert [name for name, _, _ in found["limits"]] == [part.bound.full for part in bounds_of(run.timeline, run.devices)]
     assert sum(seconds for _, seconds, _ in found["limits"]) == pytest.approx(found["seconds"])
     assert ["time", format_quantity(run.makespan_s, "s")] in found["facts"]
     path = found["path"]
@@ -175,7 +176,7 @@ def test_a_curve_and_a_grid_are_runs(desk: Desk) -> None:
     for text, seconds, limit, wanted in points[:2]:
         assert wanted is None
         run = hwsim.simulate(MACHINE, WORKLOAD, set={path: text})
-        assert (seconds, limit) == (run.makespan_s, str(run.limited_by[0].cause))
+        assert (seconds, limit) == (run.makespan_s, str(bounds_of(run.timeline, run.devices)[0].bound))
     if len(points) > 2:
         assert points[2][1] is None
     found = asked(desk, "grid", texts() | {"paths": [path, "times"], "steps": 3})

@@ -89,7 +89,7 @@ def estimate(
         nodes: how many of the machine, their network cards on one switch at their rate.
         framework: whose kernels and overlaps (default: megatron-core; of inference vllm; of other networks pytorch-ngc).
         tp, pp, dp, cp, ep: sizes of the parallel groups (default: 1; dp: all GPUs that are left, "rest").
-        microbatch, global_batch: examples that pass at once, and of a step of all replicas; a step needs the latter.
+        microbatch, global_batch: examples that pass at once, and of a step of all replicas (default: a microbatch of each).
         sequence: tokens of a sequence (default: the model's longest).
         dtype: number format (default: bf16 where the GPU has it, else fp16; other networks fp32, served fp16).
         schedule, chunks, uneven: pipeline: "gpipe", "1f1b" or "interleaved" with virtual stages; stages that may differ by one.

@@ -35,7 +35,7 @@ NOUNS: Final = {  # of kinds of ops, as activities
     "service": "waiting for requests", "write": "writing",
 }  # fmt: skip
 HOST_WORK: Final = "host"
-NONE: Final = frozenset({ARRIVE, "step", "wait"})  # kinds of ops that only tie others together
+NONE: Final = frozenset({ARRIVE, "insert", "step", "wait"})  # kinds of ops that only tie others together
 SPLIT: Final = frozenset({"elementwise"})  # kinds whose ops are told apart by what they do
 
 

@@ -107,7 +107,7 @@ class Bound:
         return f"{self.term} of {self.where}" if self.term == GIVEN and self.where else str(self)
 
     def __str__(self) -> str:
-        told = self.where and self.where != self.term and self.term not in HERE
+        told = not self.term.startswith(self.where) and self.term not in HERE
         return f"{self.term} {self.where}" if told else self.term
 
 
@@ -173,7 +173,7 @@ def _of_capacity(capacity: Capacity, devices: Mapping[str, str]) -> Bound:
             return Bound(COMPUTE.get(kind, COMPUTE["gpu"]), device)
         case "cores":
             return Bound(COMPUTE["cpu"], device)
-    return Bound(CAPACITIES.get(capacity.kind, capacity.kind), device)
+    return Bound(CAPACITIES.get(capacity.kind, capacity.kind or capacity.name), device)
 
 
 def _of_latency(holder: str, kind: str, devices: Mapping[str, str]) -> Bound:

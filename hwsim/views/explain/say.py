@@ -277,7 +277,7 @@ def _what_if(explanation: Explanation, verbose: bool) -> Iterator[str]:
     if not explanation.what_if:
         yield "  nothing to try"
     elif left := len(explanation.what_if) - len(worth or explanation.what_if[:1]):
-        yield f"  {left} more below {WORTH:.2f}x (-v)"
+        yield f"  {left} more below {WORTH}x (-v)"
     yield from (line for text in left_out(explanation) for line in wrapped(text, 2))
 
 

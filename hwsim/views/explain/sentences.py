@@ -46,7 +46,8 @@ def _sentence(row: Activity, makespan_s: float, done: Activities) -> str:
     if row.once in ("first", "last"):
         return f"{name} takes {_time(row.total_s)}; all but the {row.once} {_time(row.path_s)}{share} overlaps with other work."
     overlapped = f"{_time(row.overlapped_s)} overlap with other work"
-    return f"{name} takes {_time(row.total_s)}: {overlapped}, {_time(row.path_s)}{share} do not."
+    bound = _bound(row) if row == done.rows[0] else ""
+    return f"{name} takes {_time(row.total_s)}: {overlapped}, {_time(row.path_s)}{share} do not{bound}."
 
 
 def _bound(row: Activity) -> str:

@@ -225,8 +225,8 @@ def short_name(part: Part) -> str:
     'latency (guess)'
     """
     if part.is_number:
-        number, colon, source = part.key.partition(": ")
-        return f"{number} ({source.partition(',')[0]})" if colon else number
+        number, colon, cited = part.key.partition(": ")
+        return f"{number} ({cited.partition(',')[0]})" if colon else number
     kind, _, regime = part.regime.partition("/")
     dtype = _DTYPE.search(part.key)
     name = f"{f'{dtype[1]} ' if dtype else ''}{KINDS.get(kind, kind)}"
