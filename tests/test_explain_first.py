@@ -31,9 +31,7 @@ def first_sentence_is_about_ops(machine: str, name: str) -> None:
         return
     found = explain(replace(run, again=None))
     first, row = found.sentences[0], found.activities.rows[0]
-    said = re.fullmatch(
-        r"(.+?) takes (all )?\S+ \w+(:.+ work,.+?)?( \([\d.]+ %\))?( do not)?(, (bound by .+|a given time))?\.", first
-    )
+    said = re.fullmatch(r"(.+?) takes (all )?\S+ \w+(:.+?)?( \([\d.]+ %\))?( do not)?(, (bound by .+|a given time))?\.", first)
     assert said, first
     assert said[1].strip("`").lower() == row.name.lower()
     assert row.path_fs == max(each.path_fs for each in found.activities.rows)
