@@ -169,6 +169,15 @@ def counted(value: float) -> str:
     return f"{value:,.0f}" if value == round(value) else format_count(value)
 
 
+def many(count: int, what: str) -> str:
+    """A whole number of things with their name.
+
+    >>> many(1, "step"), many(2000, "step")
+    ('1 step', '2,000 steps')
+    """
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
 @lru_cache(maxsize=4096, typed=True)  # rates and constants of a part are in the derivation of each of its ops
 def precise(value: float, unit: str, digits: int = 6) -> str:
     """A number of a derivation, with the digits it takes to do the arithmetic again.

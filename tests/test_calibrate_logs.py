@@ -159,7 +159,7 @@ def test_a_service_is_held_against_the_log(tmp_path: Path) -> None:
     (tmp_path / "served.yaml").write_text(fitted("vllm", "vllm.json").yaml())
     # the time of first tokens, which is made up, is not met
     shown = command.hwsim("simulate", "dgx-h100", tmp_path / "served.yaml", "--no-interval", code=3)
-    assert "tpot_mean 9.000 ms +- 5.1 %: met" in shown.output
+    assert "tpot_mean 9.000 ms ± 5.1 %: met" in shown.output
 
 
 def test_runs_together_say_how_far_they_are_apart() -> None:

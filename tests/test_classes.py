@@ -205,8 +205,8 @@ def test_parts_that_are_not_known_alike_are_compared_with_a_warning(tmp_path: Pa
     found = hwsim.sweep(machine, workload, {"machine.gpu.use": uses}, workers=1)
     assert [[each.code for each in row.warnings] for row in found.rows] == [[], ["unlike-provenance"], []]
     said = found.rows[1].warnings[0].text
-    assert "mine.yaml is defaults of its generation (+-" in said
-    assert "h100-sxm is measured (+-" in said
+    assert "mine.yaml rests on class defaults (±" in said
+    assert "h100-sxm rests on measurements (±" in said
     alike = hwsim.sweep(machine, workload, {"machine.gpu.clock": ["1.5 GHz", "1.98 GHz"]}, workers=1)
     assert not any(row.warnings for row in alike.rows)
 

@@ -221,7 +221,7 @@ def test_causes_and_ops_add_up_to_the_difference(machines: Comparison) -> None:
 
 
 def test_the_sentence_says_how_sure_it_is(machines: Comparison) -> None:
-    assert re.search(r"B is 2\.\d+ \(1\.\d+ to 2\.\d+\) times as fast as A, 95 % sure", str(machines))
+    assert re.search(r"B is 2\.\d+x faster than A \(90 % interval 1\.\d+–2\.\d+x\)", str(machines))
 
 
 def as_it_is(_: Measure, values: tuple[float, float]) -> float:
@@ -243,7 +243,6 @@ def test_runs_that_were_written_compare_as_the_runs_themselves(machines: Compari
     assert machines.is_unlike
     assert both.is_unlike
     assert both.over is None  # what provenance makes, only runs of the files tell
-    assert "nothing says: one was measured where the other is filled in from its class" in " ".join(str(both).split())
     assert [row.name for row in both.causes] == [row.name for row in machines.causes]
     assert [row.first_fs for row in both.causes] == pytest.approx([row.first_fs for row in machines.causes], abs=9)
     assert sum(row.difference_fs for row in both.causes) == machines.second.makespan_fs - machines.first.makespan_fs
@@ -271,8 +270,8 @@ def test_what_is_known_less_well_is_said() -> None:
     unknown = replace(same.second, machine="another", interval=replace(sure, case="outside"))
     [warning] = of_sides(same.first, unknown).warnings
     assert warning.code == "unlike-provenance"
-    assert "B is outside of everything measured" in warning.message
-    assert "A is defaults of its generation" in warning.message
+    assert "B rests on extrapolation" in warning.message
+    assert "A rests on class defaults" in warning.message
 
 
 def test_a_difference_that_provenance_alone_makes_is_no_evidence() -> None:
@@ -380,14 +379,14 @@ def test_a_run_and_measurements(tmp_path: Path) -> None:
     [
         ("op,time\nad,29 us\n", "the run has no op 'ad'"),
         ("op,time\nadd,29 uz\n", "m.csv:2:1: 'add': '29 uz' is not a time"),
-        ("op,time\nadd,-1\n", "a measured time is more than 0"),
-        ("op,time\nadd,1\nadd,2\n", "'add' is measured twice"),
-        ("op,time\nadd\n", "1 columns instead of 2"),
-        ("a,b\n1,2\n", "no table of measurements"),
-        ("", "no table of measurements"),
-        ("op,total,times\nadd,1,7\n", "'add' was measured 7 times, and the run executes it 1,000 times"),
-        ("op,time,times\nadd,1,x\n", "times is a whole number"),
-        ("op,time\n,1\n", "a row without the name of its op"),
+        ("op,time\nadd,-1\n", "must be above 0, got -1"),
+        ("op,time\nadd,1\nadd,2\n", "m.csv:3:1: op 'add' has two rows"),
+        ("op,time\nadd\n", "expected 2 columns, got 1"),
+        ("a,b\n1,2\n", "m.csv:1:1: no columns of ops and times"),
+        ("", "m.csv:1:1: no columns of ops and times"),
+        ("op,total,times\nadd,1,7\n", "7 executions measured, 1,000 simulated"),
+        ("op,time,times\nadd,1,x\n", "must be a whole number"),
+        ("op,time\n,1\n", "m.csv:2:1: the row names no op"),
     ],
 )
 def test_mistakes_of_a_table_have_their_place(tmp_path: Path, content: str, message: str) -> None:
@@ -404,9 +403,8 @@ def test_mistakes_of_a_table_have_their_place(tmp_path: Path, content: str, mess
         (["dgx-a100", "dgx-h100"], "MACHINE MACHINE WORKLOAD"),
         (["dgx-a100", "bert-large"], "was not recorded"),
         (["dgx-a100", "dgx-h1000", "bert-large"], "did you mean 'dgx-h100'?"),
-        (["dgx-a100", "dgx-h100", "bert-large", "--by", "speed"], "no number 'speed'"),
+        (["dgx-a100", "dgx-h100", "bert-large", "--by", "speed"], "no measure 'speed'"),
         (["dgx-a100", "dgx-h100", "bert-large", "--set-a", "nothing"], "is not of the form PATH=VALUE"),
-        (["dgx-a100", "dgx-h100", "bert-large", "--all"], "--all goes with measurements"),
         (["none.json", "none.json"], "there is no file 'none.json'"),
         (["dgx-a100", "dgx-h100", "bert-large", "--plot", "x.txt"], "a figure is written as"),
     ],
@@ -417,9 +415,9 @@ def test_mistakes_of_the_command_say_what_is_accepted(arguments: list[str], mess
 
 
 def test_a_document_that_is_no_run_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(SpecError, match="no run"):
+    with pytest.raises(SpecError, match="expected a run"):
         of_document({"hwsim": "sweep/1"}, "a.json")
-    with pytest.raises(SpecError, match="this run has no 'work'"):
+    with pytest.raises(SpecError, match="missing key 'work'"):
         of_document({"hwsim": "result/1", "makespan_fs": 1, "limited_by": [], "makespan_s": 1e-15}, "a.json")
     (tmp_path / "a.json").write_text('{"hwsim": "sweep/1"}', encoding="utf-8")
     hwsim("compare", tmp_path / "a.json", tmp_path / "a.json", code=2)
@@ -449,9 +447,8 @@ def test_prices_give_energy_and_cost_of_both_runs_as_simulate_says_them(tmp_path
         assert found[side]["cost_usd"] == ran["cost"]["total_usd"]["value"]
         assert found[side]["energy_joules"] == ran["energy"]["joules"]["value"]
     text = hwsim(*words).output
-    assert re.search(r"^  energy +A .+; B ", text, re.MULTILINE)
-    assert re.search(r"^  cost +A .+ USD; B .+ USD", text, re.MULTILINE)
-    assert "cost " not in hwsim(*words[:-4]).output
+    assert re.search(r"^  run .+ energy +cost$", text, re.MULTILINE)
+    assert " cost" not in hwsim(*words[:-4]).output
 
 
 def test_a_written_run_with_warnings_is_compared_with_them() -> None:

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from hwsim.costs.amount import Amount
 from hwsim.doors import Fact
-from hwsim.formats import percent
+from hwsim.formats import many, percent
 from hwsim.models.search import not_tried
 from hwsim.planning.answer import Answer, short, where
 from hwsim.planning.choosing import axes_of
@@ -93,7 +93,8 @@ def _evaluated(answer: Answer) -> str:
     objective = ", then ".join(each.title for each in answer.question.objectives)
     goal = f"{'maximum' if answer.question.objectives[0].most else 'minimum'} {objective}"
     how = f"{answer.simulations:,} simulated" if answer.simulations else "closed form only, none simulated"
-    return f"{answer.points:,} configurations, {answer.plans:,} parallel plans for {goal}; {how}"
+    plans = f", {many(answer.plans, 'parallel plan')}" if answer.plans else ""
+    return f"{many(answer.points, 'configuration')}{plans} for {goal}; {how}"
 
 
 def _best(answer: Answer, best: Option) -> Iterator[Fact]:
@@ -118,9 +119,8 @@ def _best(answer: Answer, best: Option) -> Iterator[Fact]:
     training = next(iter(best.wholes.values()), None)
     if training is not None and training.good is not None:
         good, shown = training.good, MEASURES["time"].shown
-        spares = f"{good.spares} spare node{'' if good.spares == 1 else 's'}"
         often = f"MTBF {shown(good.mtbf_s)}, checkpoint every {shown(good.every_s)}"
-        yield Fact("failures", f"goodput {percent(good.share)}: {often}, {spares}")
+        yield Fact("failures", f"goodput {percent(good.share)}: {often}, {many(good.spares, 'spare node')}")
         yield Fact("checkpoint", str(training.saved), verbose=True)
     if training is not None:
         yield Fact("not included", CAMPAIGN, verbose=True)
@@ -149,7 +149,7 @@ def _ties(answer: Answer) -> Iterator[Fact]:
     """Options whose difference from the best is within the uncertainty, and those that cannot be compared with it."""
     ratios = answer.ratios.items()
     if tied := {number for number, each in ratios if not each.is_told and not each.unlike}:
-        options = f"{len(tied):,} other option{'' if len(tied) == 1 else 's'}, among them {_named(answer, tied, 1)}"
+        options = f"{many(len(tied), 'other option')}, among them {_named(answer, tied, 1)}"
         yield Fact("tied with", f"{options}: the difference is within the uncertainty")
         if len(tied) > 1:
             yield Fact("", _named(answer, tied), verbose=True)

@@ -77,7 +77,7 @@ def _model(kind: str, use: str) -> object:
         return _machine({"it": part}).devices["it"].model
     if kind in ("ethernet", "infiniband", "wifi", "slingshot", "omnipath"):
         machine = _machine({"a": CPU, "b": CPU}, [{"between": ["a", "b"], **part}])
-        return machine.links[0].model
+        return next(iter(machine.links)).model
     return _machine({"cpu": CPU, "it": part}).devices["it"].model
 
 

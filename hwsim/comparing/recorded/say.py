@@ -67,7 +67,8 @@ def _lines(both: AgainstTrace, *, every: bool) -> Iterator[str]:
         if len(named) > OPS and not every:
             yield f"  {len(named) - OPS} more ops with a smaller difference (-v)"
     yield from _unmatched(both, every=every)
-    notes = [*both.first.notes, *both.second.notes]
+    notes = list(dict.fromkeys([*both.first.notes, *both.second.notes]))
+    yield from [""] if notes else []
     for note in notes[: None if every else NOTES]:
         yield from titled("ignored", note, LABEL)
     if len(notes) > NOTES and not every:

@@ -10,7 +10,7 @@ from typing import Any, Final
 from hwsim.doors import Fact
 from hwsim.families.services.results.answers import Answers, Held, Rung, Services, Wait
 from hwsim.families.services.results.unsure import work_interval
-from hwsim.formats import counted, format_change, format_count, format_quantity, format_share, percent
+from hwsim.formats import counted, format_change, format_count, format_quantity, format_share, many, percent
 from hwsim.results.batches import Known
 from hwsim.results.result import Result
 from hwsim.views.interval.say import TITLE
@@ -42,7 +42,7 @@ def headline(services: Services) -> Iterator[Fact]:
 def simulated(services: Services) -> str:
     """Requests of all services, and the time they cover."""
     count = sum(entry.came for entry in services.answers)  # integers
-    return f"{count:,} request{'' if count == 1 else 's'} in {_time(services.end_s)}"
+    return f"{many(count, 'request')} in {_time(services.end_s)}"
 
 
 def lines(services: Services) -> Iterator[Fact]:

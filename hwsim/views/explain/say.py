@@ -7,7 +7,7 @@ from itertools import zip_longest
 from typing import Final
 
 from hwsim.doors import Place, facts_of
-from hwsim.formats import format_quantity, format_share, percent
+from hwsim.formats import format_quantity, format_share, many, percent
 from hwsim.graph.opgraph import Label
 from hwsim.results import invariants
 from hwsim.results.cause import Cause
@@ -129,7 +129,7 @@ def _derivations(explanation: Explanation, most: int) -> Iterator[str]:
         yield from _derivation(derivation)
     if len(explanation.derivations) > len(shown):
         yield ""
-        yield f"  {_count(len(explanation.derivations) - len(shown), 'kind')} of ops more: --op NAME shows one, --json all"
+        yield f"  {many(len(explanation.derivations) - len(shown), 'kind')} of ops more: --op NAME shows one, --json all"
 
 
 def _sections(result: Result, place: Place) -> Iterator[str]:
@@ -200,7 +200,7 @@ def _derivation(derivation: Derivation) -> Iterator[str]:
     device = derivation.devices[0] + (f" (and {len(derivation.devices) - 1} identical)" if len(derivation.devices) > 1 else "")
     name = derivation.name + (f" ({derivation.kind})" if derivation.kind not in {"op", derivation.name} else "")
     size = f"; each {fraction(derivation.size)} of what follows" if derivation.size != 1 else ""
-    yield from wrapped(f"{name}" + (f" on {device}" if device else "") + f", {_count(derivation.count, 'op')}{size}", 2)
+    yield from wrapped(f"{name}" + (f" on {device}" if device else "") + f", {many(derivation.count, 'op')}{size}", 2)
     if derivation.kind == "arrivals" and derivation.shortest_s < derivation.longest_s:
         yield from wrapped(f"time: given, {seconds(derivation.shortest_s)} to {seconds(derivation.longest_s)}   (workload)", 4)
         return
@@ -329,7 +329,3 @@ def _heading(title: str) -> list[str]:
 
 def _short(name: str) -> str:
     return name if len(name) <= NAME else f"{name[: NAME // 2 - 2]}...{name[-(NAME // 2 - 2) :]}"
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"

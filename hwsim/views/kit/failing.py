@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from hwsim.formats import format_quantity, format_share, lasting, percent
+from hwsim.formats import format_quantity, format_share, lasting, many, percent
 from hwsim.results.failing import in_all
 from hwsim.units import DAY
 
@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
 def saved_lines(saved: Checkpoints) -> Iterator[tuple[str, str]]:
     """(title, text) of a checkpoint: what it is, what it costs the training."""
-    steps = f"{saved.steps:,} step{'' if saved.steps == 1 else 's'}"
-    every = f"every {format_quantity(saved.every_s, 's')} ({steps}): " if saved.steps else ""
+    every = f"every {format_quantity(saved.every_s, 's')} ({many(saved.steps, 'step')}): " if saved.steps else ""
     written = f"{format_quantity(saved.bytes, 'B')} in {format_quantity(saved.write_s, 's')} to {saved.target}"
     stops = f"training pauses for {format_quantity(saved.stop_s, 's')}"
     slower = (

@@ -151,6 +151,7 @@ def _within(row: Activity, part: Part) -> int:
 
 def _activities(rows: Sequence[Activity], *, of_ops: bool, most: int) -> Iterator[str]:
     """A row for each op or kind of work; empty columns are left out."""
+    most += len(rows) == most + 1  # one more is as long as the line that it is left out
     shown = [row for number, row in enumerate(rows) if number < most and (of_ops or most == ALL or row.share >= SMALL)]
     if not shown:
         return
