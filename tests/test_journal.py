@@ -51,11 +51,11 @@ def test_whatever_is_cut_off_the_whole_lines_stay(tmp_path: Path) -> None:
 
 def test_a_file_of_something_else_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
     for content, said in (
-        (b"notes\n", "no journal"),
-        (b"notes", "no journal"),
-        (b'{"hwsim": "sweep/1"}\n', "no journal"),
+        (b"notes\n", "not a journal"),
+        (b"notes", "not a journal"),
+        (b'{"hwsim": "sweep/1"}\n', "not a journal"),
         (b'{"hwsim":"journal/1","study":"b","version":"1"}\n', "study differs"),
-        (b'{"hwsim":"journal/1","study":"a","version":"2"}\n', "begun by hwsim 2"),
+        (b'{"hwsim":"journal/1","study":"a","version":"2"}\n', "started by hwsim 2"),
     ):
         (tmp_path / "j").write_bytes(content)
         with pytest.raises(SpecError, match=said):
@@ -95,7 +95,7 @@ def test_a_damaged_line_before_whole_ones_is_refused_and_nothing_is_lost(tmp_pat
     lines = (tmp_path / "j").read_bytes().splitlines(keepends=True)
     for wrong in (b"\n", b"\0\0\n", b'{"n": 1, "x": 0.\n', b'{"x": 1}\n', b"<<<<<<< ours\n"):
         (tmp_path / "j").write_bytes(content := b"".join([*lines[:2], wrong, *lines[3:]]))
-        with pytest.raises(SpecError, match=r"j:3:1: this line is no row"):
+        with pytest.raises(SpecError, match=r"j:3:1: damaged line"):
             Journal(tmp_path / "j", HEAD)
         assert (tmp_path / "j").read_bytes() == content
         (tmp_path / "j").write_bytes(b"".join(lines) + wrong)

@@ -112,7 +112,8 @@ def group(names: Sequence[str], *, whole: bool, count: int = 0) -> str:
 def _look(usage: Usage) -> tuple[str, str, str, str]:
     moved, rate = format_quantity(usage.moved, usage.unit), format_quantity(usage.rate, f"{usage.unit}/s")
     if usage.unit == "s":
-        moved, rate = NONE, f"{usage.rate:.3g} cores" if usage.kind == "cores" else NONE
+        cores = f"{usage.rate:.3g}"
+        moved, rate = NONE, f"{cores} core{'' if cores == '1' else 's'}" if usage.kind == "cores" else NONE
     elif usage.unit == "1":
         moved, rate = prefixed(usage.moved), f"{prefixed(usage.rate)}/s"
     return format_quantity(usage.busy_s, "s"), moved, rate, format_share(usage.utilisation)
