@@ -127,9 +127,9 @@ class Facts(Protocol):
         """Lines of the summary that come first, instead of the time of the run."""
         return ()
 
-    def bottleneck(self, result: Result) -> str:
-        """The bottleneck of its work, where the critical path of the run is not its own; "" else."""
-        return ""
+    def bottleneck(self, result: Result) -> tuple[str, bool]:
+        """The bottleneck of its work and whether ops bound it, where the critical path of the run is not its own; "" else."""
+        return "", False
 
     def rows(self, result: Result) -> Iterable[Fact]:
         """Further lines of the summary."""

@@ -132,9 +132,9 @@ def test_a_part_is_paid_for_while_its_copies_are_on() -> None:
     part = (readers.paid_s + 2 * writers.paid_s) / 8 / run.makespan_s
     assert bill.cost.total.value / bill.cost.seconds == pytest.approx(part * whole.total.value / whole.seconds, rel=1e-6)
     said = " ".join(str(run).split())
-    assert f"prompts: {readers.mean:.3g} copies in the mean" in said
-    assert f"answers: {writers.mean:.3g} copies in the mean" in said
-    assert "1 to 3 x 1 GPUs for prompts, 0 to 2 x 2 for answers" in said
+    assert f"prefill: {readers.mean:.3g} on average" in said
+    assert f"decode: {writers.mean:.3g} on average" in said
+    assert "prefill 1 to 3 x 1 GPU, decode 0 to 2 x 2 GPUs" in said
 
 
 def test_what_holds_keys_and_values_is_free_while_its_part_is_off() -> None:

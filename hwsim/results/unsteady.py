@@ -10,7 +10,7 @@ from hwsim.spec import SpecError, Warning
 
 def overloaded(who: str, grows_per_s: float) -> Warning:
     """No steady state; who: a service, with its rates; grows_per_s: growth of its requests in flight per second."""
-    grows = f"requests in flight grow by {format_count(grows_per_s)}/s, and latencies with the length of the run"
+    grows = f"requests in flight grow by {format_count(grows_per_s)}/s, so latencies grow with the length of the run"
     return Warning("overloaded", f"{who}: no steady state, {grows}")
 
 

@@ -45,11 +45,11 @@ class OfModels(Facts):
         if _alone(result):
             yield from summary.headline(found(result)[0])
 
-    def bottleneck(self, result: Result) -> str:
-        """What the replicas do most of the time, where arrivals set the time of the run."""
+    def bottleneck(self, result: Result) -> tuple[str, bool]:
+        """What the replicas do most of the time and whether that is work of GPUs, where arrivals set the time of the run."""
         from hwsim.families.serving import summary
 
-        return summary.bottleneck(found(result)[0]) if _alone(result) else ""
+        return summary.bottleneck(found(result)[0]) if _alone(result) else ("", False)
 
     def rows(self, result: Result) -> Iterator[Fact]:
         """The rows of each model, and the range in which it lies."""

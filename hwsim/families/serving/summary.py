@@ -63,13 +63,15 @@ def load(service: ServiceStatistics) -> str:
     return f"{rate}{_count(service.requests)} in {_time(service.span_s)}{warm}"
 
 
-def bottleneck(service: ServiceStatistics) -> str:
-    """What the replicas do most of the time."""
+def bottleneck(service: ServiceStatistics) -> tuple[str, bool]:
+    """What the replicas do most of the time, and whether that is work of their GPUs."""
     spent = _spent(service)
     if not spent:
-        return ""
+        return "", False
     name, share = spent[0]
-    return f"none, idle {format_share(share)} of the time" if name == IDLE else f"{name}: {format_share(share)} of GPU time"
+    if name == IDLE:
+        return f"none, idle {format_share(share)} of the time", False
+    return f"{name}: {format_share(share)} of GPU time", name in (DOING["prompts"], DOING["answers"])
 
 
 def lines(service: ServiceStatistics, *, alone: bool = True) -> Iterator[Fact]:

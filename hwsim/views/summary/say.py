@@ -84,8 +84,8 @@ def facts(result: Result, done: Activities | None = None) -> Iterator[Fact]:
     yield from lead[1:]
     if not result.only_requests:
         done = done or activities(result)
-        own = next(filter(None, (each.bottleneck(result) for each in told)), "")
-        yield Fact("bottleneck", f"{own}{_of_work(done)}" if own else bottleneck(done, result.simulated.makespan_fs))
+        own, is_work = next(filter(any, (each.bottleneck(result) for each in told)), ("", False))
+        yield Fact("bottleneck", f"{own}{_of_work(done) if is_work else ''}" or bottleneck(done, result.simulated.makespan_fs))
     if result.issued_s is not None:
         issued = f"{format_quantity(result.issued_s, 's')}{interval.ends(result.issued_interval)}"
         yield Fact("front end", f"issued its last op after {issued}")
@@ -137,10 +137,9 @@ def bottleneck(done: Activities, makespan_fs: int) -> str:
 
 
 def _of_work(done: Activities) -> str:
-    """The bound of the work that takes longest, where waiting for requests is no work."""
-    longest = next(
-        (row.bound for row in done.rows if row.path_s > 0 and row.bound is not None and row.bound.term != ARRIVALS), None
-    )
+    """The bound of the work that takes longest, where waiting for requests or replicas is no work."""
+    found = (row.bound for row in done.rows if row.path_s > 0 and row.bound is not None)
+    longest = next((bound for bound in found if bound.term not in (ARRIVALS, "waiting")), None)
     return f", bound by {longest}" if longest else ""
 
 
