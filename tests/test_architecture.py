@@ -46,7 +46,7 @@ print("\\0" + "\\n".join(seen))
 
 def ways() -> dict[str, list[str]]:
     """Way -> the functions that the page lists."""
-    parts = re.split(r"^## The way of (.*)\n", TEXT, flags=re.MULTILINE)[1:]
+    parts = re.split(r"^## Call path of (.*)\n", TEXT, flags=re.MULTILINE)[1:]
     found = {}
     for title, text in zip(parts[::2], parts[1::2], strict=True):
         block = next(match["text"] for match in FENCE.finditer(text))
