@@ -102,7 +102,7 @@ class AgainstTable(Drawn):
 
     def to_json(self) -> dict[str, Any]:
         """The document `hwsim: comparison/1`."""
-        measured, predicted = (math.fsum(getattr(op, name) for op in self.ops) for name in ("measured_s", "predicted_s"))
+        measured, predicted = self._sums
         return {
             "hwsim": "comparison/1",
             **picked(self.side, "machine", "workload", "makespan_s"),
@@ -122,6 +122,11 @@ class AgainstTable(Drawn):
                 for op in self.ops
             ],
         }
+
+    @property
+    def _sums(self) -> tuple[float, float]:
+        """Seconds of all ops: measured, predicted."""
+        return math.fsum(op.measured_s for op in self.ops), math.fsum(op.predicted_s for op in self.ops)
 
     def _is_inside(self) -> bool | None:
         sure = self.side.interval
@@ -147,10 +152,11 @@ class AgainstTable(Drawn):
     def _lines(self, *, every: bool) -> Iterator[str]:
         yield from wrapped(f"{self.side.workload}, on {self.side.machine}: predicted against measured", 0)
         yield ""
-        if self.whole_s is not None:
-            error = percent(self.side.makespan_s / self.whole_s - 1, "+.1f")
-            yield from titled("error", f"{error}: predicted {format_quantity(self.side.makespan_s, 's')}, "
-                                       f"measured {format_quantity(self.whole_s, 's')}", LABEL)  # fmt: skip
+        measured, predicted = self._sums if self.whole_s is None else (self.whole_s, self.side.makespan_s)
+        if measured:
+            times = f"predicted {format_quantity(predicted, 's')}, measured {format_quantity(measured, 's')}"
+            of_ops = ", all ops together" if self.whole_s is None else ""
+            yield from titled("error", f"{percent(predicted / measured - 1, '+.1f')}: {times}{of_ops}", LABEL)
         sure = self.side.interval
         if sure is not None and sure.half > EXACT:
             inside = self._is_inside()
