@@ -42,7 +42,7 @@ def test_a_file_may_come_from_standard_input() -> None:
         ([], "--vary"),
         (["--vary", "n"], "PATH=VALUES"),
         (["--vary", "n=1", "--set", "n=2"], "both set and varied"),
-        (["--vary", "n=1..20000"], "20000 points are more than the 10000"),
+        (["--vary", "n=1..20000"], "20000 points exceed the limit of 10000"),
         (["--vary", "n=1", "--plot", "x.jpg"], ".png, .svg or .pdf"),
         (["--vary", "n=1", "-o", "no/such/folder.csv"], "there is no folder"),
         (["--vary", "m=1,2"], "every point failed:\nthe workload has no parameter 'm'"),
@@ -67,9 +67,9 @@ def test_negative_numbers_of_files_are_shown_as_the_user_wrote_them(tmp_path: Pa
     (tmp_path / "study.json").write_text(json.dumps(document), encoding="utf-8")
     assert "'-1 s' cannot be negative" in hwsim("study", tmp_path / "study.json", "--workers", "1").stdout
     machine = ("plan", "d2l-laptop", str(tmp_path / "loop.yaml"), "--minimise", "time")
-    assert "t=-1 s: workload: '-1 s' cannot be negative" in hwsim(*machine, "--vary", "t=-1 s,1 s").stdout
+    assert "t=-1 s: '-1 s' cannot be negative" in hwsim(*machine, "--vary", "t=-1 s,1 s").stdout
     (tmp_path / "loop.yaml").write_text(PARAMETER.replace("1 s", "-1 s"), encoding="utf-8")
-    assert "workload: '-1 s' cannot be negative" in hwsim(*machine, "--vary", "n=1,2", code=3).stdout
+    assert "n=1: '-1 s' cannot be negative" in hwsim(*machine, "--vary", "n=1,2", code=3).stdout
 
 
 def test_nothing_is_drawn_when_every_point_failed(tmp_path: Path) -> None:

@@ -96,20 +96,20 @@ def test_quantiles_are_drawn_evenly() -> None:
     ("points", "said"),
     [
         ("{grid: {n: 9..1}}", "4:20: '9..1' goes from the larger to the smaller"),
-        ("{grid: {n: []}}", "4:20: 'n' has no values to take"),
-        ("{grid: {n: [1 us, 8 GB/s]}}", "4:27: '8 GB/s' is a bandwidth, and '1 us', a value of the same path, is a time"),
-        ("{grid: {}}", "4:16: grid is followed by paths and their values, not a mapping"),
-        ("[1]", "4:9: the points are one of grid, zip, random, latin, not a list"),
-        ("{zip: {n: [1, 2], blocking: [true]}}", "'blocking' has 1 values, 'n' has 2"),
+        ("{grid: {n: []}}", "4:20: `n` has no values"),
+        ("{grid: {n: [1 us, 8 GB/s]}}", "4:27: values of `n` have different dimensions"),
+        ("{grid: {}}", "4:16: `grid` must map paths to values"),
+        ("[1]", "4:9: expected one of grid, zip, random, latin, got a list"),
+        ("{zip: {n: [1, 2], blocking: [true]}}", "`blocking` has 1 values, `n` has 2"),
         ("{latin: {points: 0, of: {n: 1..2}}}", "0 is less than the least, 1"),
-        ("{latin: {points: 5, of: {}}}", "nothing is drawn"),
+        ("{latin: {points: 5, of: {}}}", "names no path to sample"),
         ("{latin: {points: 5, of: {n: 1 s..2}}}", "goes from a time to a number"),
         ("{random: {points: 5, of: {n: {normal: {mean: 5 s, sd: 1 GB}}}}}", "sd is a size, mean is a time"),
         ("{random: {points: 5, of: {n: {norml: {mean: 5}}}}}", "there is no distribution 'norml'"),
         ("{random: {points: 5, of: {n: {uniform: [1, 2]}}}}", "there is no distribution 'uniform'"),
         ("{random: {points: 5, of: {n: 3..1}}}", "'3..1' goes from the larger to the smaller"),
         ("{random: {points: 5, of: {n: 1..9:x2}}}", "has steps"),
-        ("{grid: {n: 1..1000, blocking: 1..1000}}", "1000 x 1000 = 1000000 points are more than the 100000"),
+        ("{grid: {n: 1..1000, blocking: 1..1000}}", "1000 x 1000 = 1000000 points exceed the limit of 100000"),
         ("{grid: {m: [1, 2]}}", "4:17: the workload has no parameter 'm'"),
         ("{latin: {points: 2, of: {m: 1..2}}}", "4:34: the workload has no parameter 'm'"),
     ],
@@ -128,9 +128,9 @@ def test_all_mistakes_of_a_file_come_together(tmp_path: Path) -> None:
     said = hwsim("study", tmp_path / "s.yaml", code=2).stderr
     for each in (
         "no-such",
-        "5:17: there is no measure 'mfuu'",
-        "6:7: 'n' is both set and varied",
-        "rows are written as .csv, not as 'x.txt'",
+        "5:17: unknown measure 'mfuu'",
+        "6:7: `n` is both set and varied",
+        "7:7: `rows` must be a .csv file",
     ):
         assert each in said
     hwsim("check", str(tmp_path / "s.yaml"), code=2)

@@ -58,6 +58,7 @@ _DOCUMENT: Final = frozenset(
         "each",
         "energy",
         "whole",
+        "bounds",
         "capacities",
         "collectives",
         "events",

@@ -231,7 +231,7 @@ def ended(sweep: Sweep) -> Iterator[tuple[str, str]]:
     if len(ran) > 1 and compared is not None:
         word = "highest" if compared.most else "lowest"
         word = ("fastest" if sweep.is_told else "lowest time") if compared.column == TIME else word
-        named = "" if compared.column == TIME or _with(compared, 1.0) != compared.shown(1.0) else f"{compared.title} "
+        named = "" if compared.column == TIME or compared.title in _with(compared, 1.0) else f"{compared.title} "
         yield word, f"{named}{_best(sweep, compared, ran)}"
         sound = [pair for pair in ran if not any(warning.exceeds for warning in pair[1].warnings)]
         if sound and len(sound) < len(ran) and not math.isclose(_ahead(compared, ran), _ahead(compared, sound), rel_tol=1e-9):
