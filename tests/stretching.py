@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from hwsim.views.explain.overlap import activities
-
 from hwsim import ticks
 from hwsim.demand import Cost
 from hwsim.families.pipeline.starving import buffers, pipelines
 from hwsim.graph.opgraph import Block, OpGraph
+from hwsim.results.activities import activities
 from hwsim.results.critical import critical_path
 from hwsim.results.memory import memory
+from hwsim.results.result import Result
 from hwsim.results.timeline import Timeline
 from hwsim.results.usage import usage
 from hwsim.views.explain.steps import runs
@@ -40,9 +40,10 @@ def sums(timeline: Timeline) -> dict[tuple[str, ...], int]:
     found: dict[tuple[str, ...], int] = {("makespan",): timeline.makespan_fs}
     for capacity in usage(timeline):
         found["busy", capacity.capacity] = capacity.busy_fs
-    for each in activities(timeline, path):
-        where = each.sort, each.device
-        found |= {("ran", *where): each.busy_fs, ("work", *where): each.work_fs, ("path", *where): each.path_fs}
+    done = activities(Result("m", "w", timeline, usage(timeline)))
+    for row in done.rows:
+        found |= {("ran", row.name): row.total_fs, ("path", row.name): row.path_fs}
+    found["bounds",] = sum(part.time_fs for part in done.parts)
     found["causes",] = sum(share.time_fs for share in path.limited_by)
     found["steps",] = sum(step.time_fs for run in runs(timeline, path) for step in run.steps)
     for line in pipelines(timeline):
@@ -64,4 +65,4 @@ def assert_in_proportion(
     assert set(longer) <= set(base) or slack
     for name, time in longer.items():
         assert abs(time - factor * base.get(name, 0)) <= slack * factor, (name, time, factor * base.get(name, 0))
-    assert longer["makespan",] == longer["causes",] == longer["steps",]
+    assert longer["makespan",] == longer["causes",] == longer["bounds",] == longer["steps",]

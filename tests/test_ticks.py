@@ -161,7 +161,7 @@ def test_sums_agree_at_any_length(graph: OpGraph, power: int) -> None:
     assert found["makespan",] == found["causes",] == found["steps",]
     for name, busy in found.items():
         if name[0] == "ran":
-            assert found["work", *name[1:]] >= busy >= found["path", *name[1:]] >= 0
+            assert busy >= found["path", *name[1:]] >= 0
 
 
 # ---- front doors and commands ----

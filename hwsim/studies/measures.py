@@ -73,7 +73,6 @@ _DOCUMENT: Final = frozenset(
         "memory",
         "op_count",
         "requests",
-        "steady",
         *(each.rows for each in FAMILIES.values() if each.rows),
     }
 )  # first keys of `simulate --json` under which there are numbers
