@@ -41,7 +41,7 @@ VARIED: dict[str, dict[str, Any]] = {
     "asked": {"services": {"shop": SHOP}, "requests": 40},
 }
 WORKLOADS = {name: {"let": {"n": 1}, **keys} for name, keys in VARIED.items()}
-CLAIMS = ("times as fast", "fastest", "lowest time", "for sure", "95 % sure")
+CLAIMS = ("faster", "fastest", "lowest time", "confidence")
 
 
 @pytest.mark.parametrize("name", WORKLOADS)
@@ -55,7 +55,7 @@ def test_less_work_is_not_faster_in_any_view(name: str) -> None:
     assert both.measure is None
     for text in (str(swept), str(both)):
         assert not [claim for claim in CLAIMS if claim in text], text
-    with pytest.raises(SpecError, match=r"amounts of work|requests that come"):
+    with pytest.raises(SpecError, match=r"amounts of work|arrival rate"):
         sensitivity(MACHINE, workload, set_b={"n": 4}, by="time")
     with pytest.raises(SpecError, match=r"amounts of work|as long as requests come") as refused:
         plan({"machine": MACHINE, "workload": workload, "vary": {"workload.let.n": [1, 4]}, "minimise": "time"})
@@ -111,7 +111,7 @@ def test_layouts_that_serve_all_at_once_are_told_apart_by_no_less_than_such_serv
         "vary": {"workload.infer.parallel": [{"tp": 8}, {"tp": 4}]}, "minimise": minimise,
     }  # fmt: skip
     answer = plan(question)
-    assert "worse for sure" not in str(answer)
+    assert "worse at 95" not in str(answer)
     if minimise != "energy":
         assert answer.best.numbers["tokens_per_s"].half > 0.1
         assert answer.best.numbers[minimise].half > answer.best.numbers["cost"].half

@@ -174,7 +174,7 @@ def test_a_study_says_how_its_machines_are_paid_for(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("lines", "says"), [
-    ("rent: on_demand", "7:1: 'rent' goes with prices"),
+    ("rent: on_demand", "7:1: `rent` requires `prices`"),
     ("prices: library\nprovider: AWSS", "8:1: no provider 'AWSS' offers anything"),
     ("prices: nowhere", "7:1:"),
     ("prices: library\nrent: on-demand", "8:7:"),

@@ -63,9 +63,9 @@ def test_a_workload_that_does_not_fit_a_machine_names_the_one_it_is_written_for(
 
 
 def test_a_pair_is_checked_without_running_it() -> None:
-    assert ran("check", "d2l/async-loop", "--on", "d2l-laptop") == "d2l/async-loop on d2l-laptop: ok"
+    assert ran("check", "d2l/async-loop", "--on", "d2l-laptop") == "d2l/async-loop on d2l-laptop: valid"
     assert "does not divide 8 GPUs" in ran("check", "llama3-70b", "--on", "dgx-a100", code=2)
-    assert ran("check", "llama3-70b") == "llama3-70b: ok"
+    assert ran("check", "llama3-70b") == "llama3-70b: valid"
 
 
 def test_a_mistake_of_a_file_that_several_use_is_printed_once(tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_a_mistake_of_a_file_that_several_use_is_printed_once(tmp_path: Path) ->
 
 def test_a_reason_begins_with_what_is_wrong_and_is_not_cut() -> None:
     text = str(sweep("dgx-h100", "llama3-8b-serving", {"rate": [10]}, workers=1))
-    assert "failed: 10 has no unit: a rate is needed" in text
+    assert "(1) 10 has no unit: a rate is needed" in text
     assert "such as '10 1/s' (at llama3-8b-serving.yaml:12:23)" in " ".join(text.split())
 
 
