@@ -193,5 +193,5 @@ def test_the_best_of_several_plans_has_a_bill() -> None:
     found = json.loads(hwsim(*asked, *paid, "--json").output)
     best = found["plans"][0]
     assert found["cost"]["used_s"] == pytest.approx(1e12 / best["tokens_per_s"])
-    assert "the first of them\n  energy" in hwsim(*asked, *paid).output
+    assert "cost of the fastest plan\n  energy" in hwsim(*asked, *paid).output
     assert "cost" not in json.loads(hwsim(*asked, "--json").output)

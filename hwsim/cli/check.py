@@ -45,7 +45,7 @@ def command(files: tuple[str, ...], machine: str | None, *, defaults: bool, stri
                 click.echo(str(SpecError(new)), err=True)
         else:
             for warning in warnings:
-                click.echo(f"{file}: warning: {warning}")
+                click.echo(f"{file}: warning[{warning.code}]: {warning.message}")
             click.echo(f"{file}: valid" if machine is None else f"{file} on {machine}: valid")
             for line in defaults_of(file) if defaults else ():
                 click.echo(f"  {line}")

@@ -67,4 +67,4 @@ def command(
         tree = any_tree(name)
         click.echo("\n".join(written(tree, expect=not no_expect)))
         for warning in warnings_of(tree):  # what is printed is a file: nothing else may stand in it
-            click.echo(f"warning: {warning}", err=True)
+            click.echo(f"warning[{warning.code}]: {warning.message}", err=True)

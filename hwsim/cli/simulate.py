@@ -148,7 +148,7 @@ def command(
         _write(run, quiet=quiet, trace=trace, animate=animate, plot=plot, report=report)
     if quiet:
         for warning in run.warnings:
-            click.echo(f"warning: {warning}", err=True)
+            click.echo(f"warning[{warning.code}]: {warning.message}", err=True)
     if violated:
         for memory in run.memory:
             if not memory.fits:
