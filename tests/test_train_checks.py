@@ -89,13 +89,13 @@ def test_a_key_that_would_do_nothing_is_a_mistake_where_it_stands(tmp_path: Path
 def test_a_machine_without_gpus_is_said_where_the_training_stands(tmp_path: Path) -> None:
     text = f"hwsim: workload/1\nname: small\ntrain:\n  model: {SMALL}\n  global_batch: 16\n"
     found = command.hwsim("simulate", "d2l-laptop", written(tmp_path, text), code=2)
-    assert "train.yaml:3:1: no device is named: a model is trained on GPUs, and laptop of the d2l text has none" in found.output
+    assert "train.yaml:3:1: no device is named: a model is trained on GPUs, and d2l laptop has none" in found.output
     assert "cpu*" not in found.output
 
 
 def test_what_does_not_fit_is_said_in_one_unit() -> None:
     found = command.hwsim("estimate", "dgx-h100", "llama-3-70b", "--tp", "8", "--global-batch", "64", code=3)
-    assert "186 GB of 85.5 GB, on a GPU of stage 0: does not fit by 100 GB" in found.output
+    assert "186 GB needed, 85.5 GB available on each GPU (100 GB short)" in found.output
 
 
 # ---- folded trainings ----
