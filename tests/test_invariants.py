@@ -16,6 +16,7 @@ from hwsim import api
 from hwsim.cli import EXIT_BROKEN
 from hwsim.families.serving.results.log import Log
 from hwsim.results import checks
+from hwsim.results.activities import activities
 from hwsim.results.invariants import DEFECT, BrokenInvariant, document, numbers, printed, shown
 from hwsim.results.timeline import Timeline
 from hwsim.results.usage import usage
@@ -206,8 +207,7 @@ def test_commands_say_that_it_is_a_defect_of_hwsim(
 
 
 def test_an_explanation_adds_up_to_the_run(monkeypatch: pytest.MonkeyPatch, run: api.Run) -> None:
-    told = explanation.activities
-    monkeypatch.setattr(explanation, "activities", lambda result: replace(told(result), parts=()))
+    monkeypatch.setattr(explanation, "activities", lambda result: replace(activities(result), parts=()))
     with pytest.raises(BrokenInvariant, match="bounds"):
         explanation.explain(run, again=False)
 
