@@ -18,15 +18,16 @@ SECTIONS = {**EXPERIMENTS, **HARDWARE}
 
 HEAD = """# The d2l chapter, measured and simulated
 
-This page compares the timings that the chapter "Computational Performance" of *Dive into Deep Learning* prints for its
-experiments on compilers, asynchrony and automatic parallelism, and its arithmetic on hardware numbers, with hwsim's answers.
-Written by `python scripts/d2l.py`. Workloads for class, with what to see and what to vary: [the lab sheet](class.md).
+This page compares hwsim with the timings and calculations of the chapter "Computational Performance" of *Dive into Deep
+Learning*. It is written by `python scripts/d2l.py`. For exercises with these workloads, see [the lab sheet](class.md).
 
-**fitted** rows went into the machine or the runtime: they show that the model can represent the figure, and are not scored.
-**closed form** rows are the text's own arithmetic. **predicted** rows used no part of the figure that they are compared with.
-An empty column *printed* means that the text prints no measurement. *9 of 10* is the range in which hwsim says that nine of ten
-such figures lie: [how sure an answer is](intervals.md). Of the 22 predicted times that the text prints 20 lie in theirs; nothing
-is widened for one row, but times of software that come from another computer or version are known within a factor of 19 alone.
+- **fitted**: the figure was used to choose a parameter of the machine or runtime. The row shows that the model can represent it,
+  and is not scored.
+- **closed form**: a calculation in the book.
+- **predicted**: no part of the printed figure was used. An empty column *printed* means that the book prints no measurement.
+
+Of the 22 predicted times with a printed measurement, 20 are within their [90 % interval](intervals.md). No interval is widened
+for a single row. Times of software from another computer or version are only known within a factor of 19.
 """
 
 
@@ -62,7 +63,7 @@ def page() -> str:
         out += [
             f"## {title}\n",
             f"{about}\n",
-            "| experiment | printed | simulated | ratio | 9 of 10 | kind | why they differ |",
+            "| experiment | printed | simulated | ratio | 90 % interval | kind | basis, or cause of the difference |",
             "|---|---|---|---|---|---|---|",
         ]
         commands = []

@@ -9,8 +9,8 @@ from scripts.d2l_row import Row, one_of
 HARDWARE: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
     "Hardware": (
         (
-            "The text's arithmetic on memory, disks and links, and its exercises. These rows show that the parts named after the "
-            "text have its numbers; errors of real parts are on another page. The lab sheet has the commands."
+            "The book's arithmetic on memory, disks and links, and its exercises. These rows show that the `d2l-...` parts have "
+            "the book's numbers; [components](validation/components.md) has the errors of real parts."
         ),
         (
             Row(
@@ -28,7 +28,7 @@ HARDWARE: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
                 "closed form",
                 "d2l-memory",
                 "d2l/dram-random-vs-burst",
-                "500 times less; the address of the burst is the rest",
+                "500 times less; the rest is the address of the burst",
                 figure=one_of("burst", 1e6),
             ),
             Row(
@@ -37,7 +37,7 @@ HARDWARE: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
                 "closed form",
                 "d2l-memory",
                 "d2l/dram-banks",
-                "four banks read side by side",
+                "four banks read concurrently",
                 figure=one_of("read", 1e6),
             ),
             Row(
@@ -64,20 +64,20 @@ HARDWARE: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
                 "closed form",
                 "d2l-disks",
                 "d2l/hdd-random-vs-sequential",
-                "about 100 a second; the 4 KiB themselves take 20 us more",
+                "about 100 per second; transferring 4 KiB adds 20 us",
                 figure=one_of("at random", 1000),
             ),
             Row(
-                "the worst wait at 7,200 turns a minute",
+                "the longest rotational latency at 7,200 rpm",
                 60 / 7200,
                 "closed form",
                 "d2l-disks",
                 "d2l/hdd-worst-rotation",
-                "a turn; the sector itself takes 3 us more",
+                "one revolution; reading the sector adds 3 us",
                 figure=one_of("7200 a minute - at worst", 1000),
             ),
             Row(
-                "the worst wait at 10,000 turns a minute",
+                "the longest rotational latency at 10,000 rpm",
                 0.006,
                 "closed form",
                 "d2l-disks",
@@ -91,7 +91,7 @@ HARDWARE: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
                 "closed form",
                 "d2l-disks",
                 "d2l/ssd-queue-depth",
-                "500,000 a second",
+                "500,000 per second",
                 figure=one_of("64 under way", 64000),
             ),
             Row(
@@ -100,7 +100,7 @@ HARDWARE: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
                 "closed form",
                 "d2l-pcie-lanes",
                 "d2l/pcie-lanes-shared",
-                "16 Gb/s a lane",
+                "16 Gb/s per lane",
                 figure=one_of("behind the switch - alone"),
             ),
             Row(
@@ -109,7 +109,7 @@ HARDWARE: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
                 "closed form",
                 "d2l-4gpu-pcie",
                 "d2l/few-large-transfers",
-                "5 us to begin, and 16 GB/s",
+                "5 us of latency, then 16 GB/s",
             ),
             Row(
                 "160 MB over PCIe in 10,000 copies of 16 kB",

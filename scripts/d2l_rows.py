@@ -12,8 +12,8 @@ ADDING = "workload.program.repeat.repeat.do.add.busy.time"
 EXPERIMENTS: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
     "Compilers and interpreters": (
         (
-            "A network of five small ops, called 1000 times. Issued one by one, each op costs Python far more than the CPU "
-            "needs to compute it; compiled, the network is issued as one."
+            "A network of five small ops is called 1000 times. In eager mode, Python takes far longer to issue an op than the "
+            "CPU to compute it. A compiled network is issued as a whole."
         ),
         (
             Row(
@@ -22,7 +22,7 @@ EXPERIMENTS: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
                 "fitted",
                 "d2l-laptop",
                 "d2l/hybridize",
-                "the time to issue an op is this figure / 5000",
+                "time to issue an op = this figure / 5000",
             ),
             Row(
                 "MXNet, hybridized",
@@ -30,7 +30,7 @@ EXPERIMENTS: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
                 "fitted",
                 "d2l-laptop",
                 "d2l/hybridize",
-                "a call of five ops takes this figure / 1000; half of a layer's time is taken for the call itself",
+                "a call of five ops = this figure / 1000; the call itself is assumed to take half of a layer's time",
                 {RUNTIME: "mxnet-hybrid"},
             ),
             Row(
@@ -39,7 +39,7 @@ EXPERIMENTS: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
                 "fitted",
                 "d2l-laptop",
                 "d2l/hybridize",
-                "the time to issue a layer is this figure / 5000, less what the CPU computes; another machine prints 0.8653 s",
+                "time to issue a layer = this figure / 5000 minus the CPU's compute time; another machine prints 0.8653 s",
                 {RUNTIME: "pytorch-eager"},
             ),
             Row(
@@ -49,8 +49,8 @@ EXPERIMENTS: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
                 "d2l-laptop",
                 "d2l/hybridize",
                 (
-                    "the interpreter's time for an op is this figure / 5000, less the call, 3 ms of compilation and what the CPU "
-                    "computes; another machine prints 0.8492 s"
+                    "interpreter time per op = this figure / 5000 minus the call, 3 ms of compilation and the CPU's compute "
+                    "time; another machine prints 0.8492 s"
                 ),
                 {RUNTIME: "torchscript"},
             ),
@@ -60,16 +60,16 @@ EXPERIMENTS: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
                 "predicted",
                 "d2l-laptop",
                 "d2l/hybridize",
-                "the steady state: ten times as long less the compilation, and 7 % less than the 939 ms of PyTorch, eager",
+                "steady state: ten times as long without the compilation, and 7 % faster than the 939 ms of eager PyTorch",
                 {RUNTIME: "torchscript", "n": 10000},
             ),
             Row(
-                "TensorFlow, eager (the text's notebook for TensorFlow)",
+                "TensorFlow, eager (the book's notebook for TensorFlow)",
                 0.6138,
                 "fitted",
                 "d2l-laptop",
                 "d2l/hybridize",
-                "the time to issue a layer, as above",
+                "time to issue a layer, as above",
                 {RUNTIME: "tf-eager"},
             ),
             Row(
@@ -78,7 +78,7 @@ EXPERIMENTS: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
                 "fitted",
                 "d2l-laptop",
                 "d2l/hybridize",
-                "a call of five ops takes this figure / 1000, less 50 ms of tracing and what the CPU computes; as above",
+                "a call of five ops = this figure / 1000 minus 50 ms of tracing and the CPU's compute time",
                 {RUNTIME: "tf-function"},
             ),
             Row(
@@ -87,7 +87,7 @@ EXPERIMENTS: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
                 "predicted",
                 "p3.16xlarge",
                 "d2l/hybridize",
-                "no measurement: the text says that Python becomes overwhelming on a GPU, and its dispatch is all of this time",
+                "no measurement: the book says that Python becomes overwhelming on a GPU; here dispatch takes all of the time",
                 {"device": "gpu0", RUNTIME: "pytorch-eager"},
             ),
             Row(
@@ -96,13 +96,13 @@ EXPERIMENTS: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
                 "predicted",
                 "p3.16xlarge",
                 "d2l/hybridize",
-                "no measurement: 3 times faster, now bound by the starts of the kernels on the GPU",
+                "no measurement: 3 times faster, now bound by kernel launch latency",
                 {"device": "gpu0", RUNTIME: "cuda-graph"},
             ),
         ),
     ),
     "Asynchronous computation": (
-        "Ten times a random matrix and its square, on the CPU. An asynchronous frontend is done long before the backend.",
+        "A random matrix and its square, ten times on the CPU. An asynchronous frontend finishes long before the backend.",
         (
             Row(
                 "numpy",
@@ -110,7 +110,7 @@ EXPERIMENTS: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
                 "fitted",
                 "d2l-laptop",
                 "d2l/async-matmul",
-                "the generator's rate is fitted to this figure",
+                "the rate of the random generator is fitted to this figure",
                 {RUNTIME: "numpy"},
             ),
             Row(
@@ -119,7 +119,7 @@ EXPERIMENTS: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
                 "fitted",
                 "d2l-laptop",
                 "d2l/async-matmul",
-                "75 us an op: this figure / 20",
+                "75 us per op = this figure / 20",
                 figure=issued,
             ),
             Row(
@@ -128,18 +128,18 @@ EXPERIMENTS: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
                 "predicted",
                 "d2l-laptop",
                 "d2l/async-matmul",
-                "simulated with numpy's generator; MXNet's own is a little slower",
+                "simulated with numpy's generator; MXNet's is slightly slower",
             ),
             Row(
-                "a product, wait for all",
+                "matmul, wait for all",
                 0.0069,
                 "predicted",
                 "d2l-laptop",
                 "d2l/barriers",
-                "the peak is fitted to 2000 x 2000 products of another section, which run at 244 GFLOP/s; this one ran at 290",
+                "the peak is fitted to 2000 x 2000 matmuls of another section at 244 GFLOP/s; this one ran at 290",
             ),
             Row(
-                "a product, wait for it",
+                "matmul, wait for its result",
                 0.0064,
                 "predicted",
                 "d2l-laptop",
@@ -148,23 +148,23 @@ EXPERIMENTS: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
                 {"all": 0, "one": 1},
             ),
             Row(
-                "a product, to numpy",
+                "matmul, converted to numpy",
                 0.0075,
                 "predicted",
                 "d2l-laptop",
                 "d2l/barriers",
-                "as above; the copy of 4 MB takes 0.2 ms at the memory's full rate, and no page is new",
+                "as above; copying 4 MB takes 0.2 ms at full memory bandwidth, without page faults",
                 {"all": 0, "convert": 1},
             ),
             Row(
-                "a product, its sum to a scalar",
+                "matmul, its sum converted to a scalar",
                 0.0187,
                 "predicted",
                 "d2l-laptop",
                 "d2l/barriers",
                 (
-                    "a sum of a million numbers took MXNet about 11 ms; four additions that wait for each other, 4 cycles "
-                    "each, are 4.6 ns a number, and what walking the array takes besides is not known"
+                    "MXNet took about 11 ms to sum a million numbers; four dependent additions of 4 cycles are 4.6 ns per "
+                    "number, and the time to walk the array is unknown"
                 ),
                 {"all": 0, "scalar": 1},
             ),
@@ -174,7 +174,7 @@ EXPERIMENTS: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
                 "fitted",
                 "d2l-laptop",
                 "d2l/async-loop",
-                "the return of a wait is this figure less the next, / 1000",
+                "time to return from a wait = (this figure minus the next) / 1000",
                 {RUNTIME: "mxnet", ADDING: "0 s", "blocking": True},
             ),
             Row(
@@ -183,7 +183,7 @@ EXPERIMENTS: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
                 "fitted",
                 "d2l-laptop",
                 "d2l/async-loop",
-                "the time to issue an op is this figure / 1000",
+                "time to issue an op = this figure / 1000",
                 {RUNTIME: "mxnet", ADDING: "0 s"},
             ),
             Row(
@@ -192,7 +192,7 @@ EXPERIMENTS: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
                 "closed form",
                 "d2l-laptop",
                 "d2l/async-loop",
-                "50.0 ms by the text's formula; the text names no times",
+                "50.0 ms by the book's formula; the book gives no times",
                 {"blocking": True},
             ),
             Row(
@@ -201,7 +201,7 @@ EXPERIMENTS: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
                 "closed form",
                 "d2l-laptop",
                 "d2l/async-loop",
-                "30.02 ms by the text's formula",
+                "30.02 ms by the book's formula",
             ),
             Row(
                 "numpy, beside PyTorch on a GPU (another run: 1.3420)",
@@ -209,7 +209,7 @@ EXPERIMENTS: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
                 "predicted",
                 "d2l-gpu-workstation",
                 "d2l/async-matmul",
-                "another CPU; here that of the first rows, whose generator is fitted to them",
+                "measured on another CPU; simulated on the CPU of the first rows, with its fitted generator",
                 {RUNTIME: "numpy"},
             ),
             Row(
@@ -218,7 +218,7 @@ EXPERIMENTS: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
                 "predicted",
                 "d2l-gpu-workstation",
                 "d2l/async-matmul-gpu",
-                "4.5 us an op; the text's first calls make a generator and load kernels",
+                "4.5 us per op; the book's first calls also create a generator and load kernels",
                 figure=issued,
             ),
             Row(
@@ -227,7 +227,7 @@ EXPERIMENTS: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
                 "predicted",
                 "d2l-gpu-workstation",
                 "d2l/async-matmul-gpu",
-                "the GPU is not named: this one would reach 170 GFLOP/s. Here it is that of the next section, 966 GFLOP/s",
+                "the GPU is not named and would reach 170 GFLOP/s; simulated is that of the next section, 966 GFLOP/s",
             ),
             Row(
                 "V100: PyTorch, issued (two runs: 0.0011, 0.0013)",
@@ -235,7 +235,7 @@ EXPERIMENTS: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
                 "predicted",
                 "p3.16xlarge",
                 "d2l/async-matmul-gpu",
-                "4.5 us an op, measured on a faster CPU and without the arguments of randn",
+                "4.5 us per op, measured on a faster CPU and without the arguments of randn",
                 {"gpu": "gpu0"},
                 issued,
             ),
@@ -245,7 +245,7 @@ EXPERIMENTS: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
                 "predicted",
                 "p3.16xlarge",
                 "d2l/async-matmul-gpu",
-                "random numbers at a guess for all GPUs, 100 FLOP each; products are 95 % of the time",
+                "random numbers at 100 FLOP each, a guess for all GPUs; matmuls take 95 % of the time",
                 {"gpu": "gpu0"},
             ),
             Row(
@@ -254,15 +254,15 @@ EXPERIMENTS: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
                 "predicted",
                 "p3.16xlarge",
                 "d2l/async-matmul",
-                "random numbers as on the text's laptop, a guess for all CPUs; this server drew a third as many",
+                "random numbers at the rate of the book's laptop, a guess for all CPUs; this server reached a third of it",
                 {RUNTIME: "numpy"},
             ),
         ),
     ),
     "Memory of a queue": (
         (
-            "150 batches of 1024 x 512 through a small network, with and without a barrier after each. Without it Python issues "
-            "everything at once, and what is queued holds its buffers."
+            "150 batches of 1024 x 512 pass through a small network, with and without a barrier after each. Without it, Python "
+            "issues everything at once, and queued ops keep their buffers."
         ),
         (
             Row(
@@ -271,7 +271,7 @@ EXPERIMENTS: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
                 "predicted",
                 "d2l-laptop",
                 "d2l/queue-memory",
-                "every product is taken to reach the peak of large ones; the random numbers are drawn on one core, as numpy does",
+                "every matmul is assumed to reach the peak of large ones; random numbers are generated on one core, as in numpy",
             ),
             Row(
                 "no barrier, finished",
@@ -279,7 +279,7 @@ EXPERIMENTS: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
                 "predicted",
                 "d2l-laptop",
                 "d2l/queue-memory",
-                "as above; the text's run took 11 % longer without the barrier than with it and does not say why",
+                "as above; the book's run took 11 % longer without the barrier, for unknown reasons",
                 {"barrier": 0},
             ),
             Row(
@@ -288,32 +288,32 @@ EXPERIMENTS: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
                 "predicted",
                 "d2l-laptop",
                 "d2l/queue-memory",
-                "an op is issued in 42 us, as an addition is; Gluon's layers take longer",
+                "42 us per op, as for an addition; Gluon's layers take longer",
                 {"barrier": 0},
                 issued,
             ),
             Row(
-                "a barrier after each batch, more memory",
+                "a barrier after each batch, additional memory",
                 21.576e6,
                 "predicted",
                 "d2l-laptop",
                 "d2l/queue-memory",
                 (
-                    "all values of a batch are counted, and those of the next while names change; the text measures by how "
-                    "much a process grew that had run a batch before and kept its memory"
+                    "counts all values of a batch, and of the next until names are rebound; the book measures the growth of a "
+                    "process that had run a batch before and kept its memory"
                 ),
                 figure=memory,
                 unit="B",
             ),
             Row(
-                "no barrier, more memory",
+                "no barrier, additional memory",
                 3.248e6,
                 "predicted",
                 "d2l-laptop",
                 "d2l/queue-memory",
                 (
-                    "here a buffer is taken when its op is issued, as a program must be ready for; MXNet takes it when the "
-                    "op runs, and hands on what an op before gave back. So measured, less than with the barrier"
+                    "here buffers are allocated when an op is issued, the worst case; MXNet allocates them when it runs and "
+                    "reuses freed ones, so it measures less than with the barrier"
                 ),
                 {"barrier": 0},
                 memory,
@@ -322,7 +322,7 @@ EXPERIMENTS: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
         ),
     ),
     "Automatic parallelism": (
-        "Ten products of 2000 x 2000 on the CPU and ten on the GPU; ten products on the GPU and the copies of their results.",
+        "Ten matmuls of 2000 x 2000 on the CPU and ten on the GPU; then ten on the GPU with copies of their results.",
         (
             Row(
                 "CPU alone",
@@ -330,7 +330,7 @@ EXPERIMENTS: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
                 "fitted",
                 "d2l-gpu-workstation",
                 "d2l/parallel-cpu-gpu",
-                "the CPU's peak is this figure",
+                "the CPU's peak is fitted to this figure",
                 {"gpu": 0},
             ),
             Row(
@@ -348,52 +348,52 @@ EXPERIMENTS: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
                 "predicted",
                 "d2l-gpu-workstation",
                 "d2l/parallel-cpu-gpu",
-                "the CPU also issues the GPU's work and waits for it; that takes none of its cores here",
+                "the CPU also issues the GPU's work and waits for it; this uses none of its cores here",
             ),
             Row(
-                "products on the GPU",
+                "matmuls on the GPU",
                 0.1657,
                 "fitted",
                 "d2l-gpu-workstation",
                 "d2l/copy-overlap",
-                "the GPU's peak is this figure",
+                "the GPU's peak is fitted to this figure",
                 {"copy": 0},
             ),
             Row(
-                "products and copies overlapped",
+                "matmuls and copies overlapped",
                 0.1936,
                 "predicted",
                 "d2l-gpu-workstation",
                 "d2l/copy-overlap",
-                "all products and the last copy; copies through pageable memory also keep the host busy between them",
+                "all matmuls and the last copy; copies through pageable memory also keep the host busy between them",
             ),
             Row(
-                "products, then copies",
+                "matmuls, then copies",
                 0.2618,
                 "closed form",
                 "d2l-gpu-workstation",
                 "d2l/copy-overlap",
-                "0.1657 + 0.0961 s, the text's sum of the parts",
+                "0.1657 + 0.0961 s, the book's sum",
                 {"stream": "compute"},
             ),
             Row(
-                "V100: 50 products of 4000 x 4000 (PyTorch, three runs: 0.46, 0.47, 0.49)",
+                "V100: 50 matmuls of 4000 x 4000 (PyTorch, three runs: 0.46, 0.47, 0.49)",
                 0.4706,
                 "predicted",
                 "p3.16xlarge",
                 "d2l/copy-overlap",
-                "the V100's constants are fitted to half of a published set of other products",
+                "the V100's constants are fitted to half of a published set of other matmuls",
                 {"gpu": "gpu0", "cpu": "cpu0", "n": 4000, "times": 50, "copy": 0},
             ),
             Row(
-                "V100: products and copies overlapped (two runs: 1.64, 1.77)",
+                "V100: matmuls and copies overlapped (two runs: 1.64, 1.77)",
                 1.7703,
                 "predicted",
                 "p3.16xlarge",
                 "d2l/copy-overlap",
                 (
-                    "the notebooks copy 3.2 GB through pageable memory, at 1.4 GB/s; with non_blocking=True they measured "
-                    "products and copies together as faster than the copies alone"
+                    "the notebooks copy 3.2 GB through pageable memory at 1.4 GB/s; with non_blocking=True, matmuls and "
+                    "copies together measured faster than the copies alone"
                 ),
                 {"gpu": "gpu0", "cpu": "cpu0", "n": 4000, "times": 50, "memory": "pageable"},
             ),
@@ -401,9 +401,9 @@ EXPERIMENTS: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
     ),
     "Training on several GPUs": (
         (
-            "An epoch of Fashion-MNIST, 60,000 images, on one and two V100 of a server with four: LeNet written by hand, 256 "
-            "images a batch, and ResNet-18 of the framework, 256 images a GPU. The figures come from notebooks that the "
-            "text's authors ran with MXNet in July 2019. A small network is no faster on two GPUs, a larger one nearly twice "
+            "An epoch of Fashion-MNIST, 60,000 images, on one and two V100 of a server with four: a handwritten LeNet with 256 "
+            "images per batch, and the framework's ResNet-18 with 256 images per GPU. The figures come from notebooks that the "
+            "book's authors ran with MXNet in July 2019. A small network is no faster on two GPUs, a larger one nearly twice "
             "as fast."
         ),
         (
@@ -413,7 +413,7 @@ EXPERIMENTS: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
                 "predicted",
                 "p3.16xlarge",
                 "d2l/fashion-mnist-epoch",
-                "the loader sets the pace, by what section 3.5 prints for it alone; without it the epoch takes 0.34 s",
+                "bound by the data loader, as timed in section 3.5; without it the epoch takes 0.34 s",
             ),
             Row(
                 "LeNet, two GPUs",
@@ -422,8 +422,8 @@ EXPERIMENTS: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
                 "p3.16xlarge",
                 "d2l/fashion-mnist-epoch",
                 (
-                    "one thread issues the ops of both, 3.7 ms a step, and takes the batches from the workers: in turn they "
-                    "are 1.65 + 0.87 s, here they overlap"
+                    "one thread issues the ops of both GPUs, 3.7 ms per step, and receives the batches: 1.65 + 0.87 s in "
+                    "sequence, overlapped here"
                 ),
                 {"train": "3.72 ms"},
             ),
@@ -433,7 +433,7 @@ EXPERIMENTS: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
                 "predicted",
                 "p3.16xlarge",
                 "d2l/multi-gpu-lenet",
-                "what the GPU and the thread that issues its ops take of an epoch",
+                "the share of the GPU and of the issuing thread",
                 {"steps": 235},
             ),
             Row(
@@ -442,7 +442,7 @@ EXPERIMENTS: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
                 "predicted",
                 "p3.16xlarge",
                 "d2l/multi-gpu-lenet",
-                "here as there the second GPU makes it slower",
+                "slower with the second GPU, as in the book",
                 {"steps": 235, "gpus": 2},
             ),
             Row(
@@ -451,7 +451,7 @@ EXPERIMENTS: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
                 "predicted",
                 "p3.16xlarge",
                 "d2l/multi-gpu-resnet18",
-                "convolutions at what NVIDIA's containers reach; a build of 2022 prints 13.4 s, one with PyTorch 12.2",
+                "convolutions at the speed of NVIDIA's containers; a build of 2022 prints 13.4 s, one with PyTorch 12.2",
                 {"steps": 235},
             ),
             Row(
@@ -460,7 +460,7 @@ EXPERIMENTS: Final[dict[str, tuple[str, tuple[Row, ...]]]] = {
                 "predicted",
                 "p3.16xlarge",
                 "d2l/multi-gpu-resnet18",
-                "1.5 times as fast as one, where the text finds 1.8 times",
+                "1.5 times as fast as one, 1.8 times in the book",
                 {"steps": 118, "gpus": 2},
             ),
         ),
