@@ -110,7 +110,7 @@ def test_every_plan_is_no_slower_than_those_that_auto_tries_and_has_a_text() -> 
     assert str(found).count("\n  ") >= 4
     document = found.to_json()
     after = every(model, plan, cluster, framework, few=3).steps[-1].seconds
-    assert f"  and {document['fitting'] - 3:,} more, none faster than {format_quantity(after, 's')}\n" in str(found)
+    assert f"  {document['fitting'] - 3:,} more, {format_quantity(after, 's')} or slower" in str(found)
     whole = hwsim.estimate("dgx-h100", "gpt2", global_batch=16, sharding="zero-0", plan="every", top=3)
     assert {row["plan"]["sharding"] for row in whole.to_json()["plans"]} == {"none"}
     assert {row["plan"]["cp"] for row in document["plans"]} <= {1, 2, 4, 8, 16}
@@ -118,4 +118,4 @@ def test_every_plan_is_no_slower_than_those_that_auto_tries_and_has_a_text() -> 
         hwsim.estimate("dgx-h100", "deepseek-v3", nodes=2, global_batch=16, plan="every")
     nothing = hwsim.estimate("dgx-h100", "llama-3-405b", global_batch=8, plan="every")
     assert not nothing.fits
-    assert "nearest" in str(nothing)
+    assert "closest" in str(nothing)

@@ -57,6 +57,6 @@ def test_a_file_of_rates_is_checked_and_shown(tmp_path: Path) -> None:
     file = tmp_path / "ours.yaml"
     file.write_text("hwsim: failures/1\nparts: {gpu: {mtbf: 1 h, failures: 3}}\n", encoding="utf-8")
     assert "either an `mtbf` or counted failures" in hwsim("check", str(file), code=2).output
-    assert "meta-llama-3: ok" in hwsim("check", "meta-llama-3").output
+    assert "meta-llama-3: valid" in hwsim("check", "meta-llama-3").output
     assert "268" in hwsim("show", "meta-llama-3").output
     assert "failures" in json.loads(hwsim("schema", "failures").output)["title"]

@@ -103,19 +103,19 @@ def test_the_interval_of_the_value_is_that_of_the_percentile_over_its_slope(monk
     low, high = (1000 - math.log(100) / 0.1 * (1 + error) for error in (0.2, -0.2))
     assert found.low == pytest.approx(low, rel=0.002)
     assert found.high == pytest.approx(high, rel=0.002)
-    assert f"with other random numbers {found.low:.3g} 1/s to {found.high:.3g} 1/s" in str(found)
+    assert f"{found.low:.3g} 1/s to {found.high:.3g} 1/s (95 % CI)" in str(found)
     beside = replace(found, value=8708.0, low=8708.0, high=8731.0)
-    assert beside._between() == "8708 1/s to 8730 1/s"  # the value lies within its range, as it is written
+    assert beside._between() == "8708 1/s to 8730 1/s (95 % CI)"  # the value lies within its range, as it is written
 
 
 def test_runs_that_are_too_short_are_made_longer(monkeypatch: pytest.MonkeyPatch) -> None:
     queue = Queue(known=0.1, needs=2000)
     found = searched(monkeypatch, queue)
     assert found.counts == (("workload.infer.requests", 3200),)
-    assert "in runs of 3,200 requests: those of the files are too few to tell" in str(found)
+    assert "3,200 in each run, more than the file has" in str(found)
     hard = searched(monkeypatch, Queue(known=0.1, needs=10**9))
     assert hard.counts == (("workload.infer.requests", 5000),)
-    assert "too short to be sure" in str(hard)
+    assert "run too short" in str(hard)
     assert found.value == hard.value
 
 
@@ -130,11 +130,11 @@ def test_nothing_holds_or_nothing_larger_fails(monkeypatch: pytest.MonkeyPatch) 
     none = searched(monkeypatch, Queue(bound=1e-6))
     assert (none.value, none.low, none.high) == (None, None, None)
     assert none.next == none.tried[0].value
-    assert "none holds: not even" in str(none)
+    assert "none: " in str(none)
     assert none.runs < 12
     free = searched(monkeypatch, Queue(bound=1e9, capacity=1e30))
     assert free.next is None
-    assert "nothing larger was tried" in str(free)
+    assert "the highest value tried" in str(free)
 
 
 def test_a_parameter_of_any_program_is_found() -> None:
@@ -144,7 +144,7 @@ def test_a_parameter_of_any_program_is_found() -> None:
     with pytest.raises(hwsim.ExpectationFailed):
         hwsim.simulate(MACHINE, PROGRAM, set=found.knob.settings(found.next or 0.0), expect=True)
     assert found.value == pytest.approx(0.1 / 3 * 16e9, rel=0.02)
-    assert str(found).splitlines()[1].startswith("  size")
+    assert "highest size" in str(found)
     assert (found.low, found.high) == (None, None)
     whole = hwsim.find(MACHINE, PROGRAM, "times", set={"size": "160 MB"})
     assert (whole.value, whole.next) == (9, 10)
@@ -183,12 +183,12 @@ def test_the_rate_of_any_arrivals_is_found(monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.parametrize(
     ("text", "what", "said"),
     [
-        (SERVICE, "rat", "neither file has a number 'rat'"),
+        (SERVICE, "rat", "neither file has a number `rat`"),
         (SERVICE, "workload.infer.models", "neither file has a number"),
-        (SERVICE, "workload.infer.model", "is no number that can be turned"),
-        (SERVICE, "clients", "no parameter 'clients', and no arrivals with one"),
-        (SERVICE.replace("{rate: 200 1/s}", "{rate: 0 1/s}"), "rate", "found by its ratio to a first value above 0"),
-        (SERVICE.replace("expect:", "notes:").replace("{latency_p95: at most 80 ms}", "none"), "rate", "nothing is expected"),
+        (SERVICE, "workload.infer.model", "`workload.infer.model` must be a number"),
+        (SERVICE, "clients", "no parameter `clients`"),
+        (SERVICE.replace("{rate: 200 1/s}", "{rate: 0 1/s}"), "rate", "must start above 0"),
+        (SERVICE.replace("expect:", "notes:").replace("{latency_p95: at most 80 ms}", "none"), "rate", "needs a requirement"),
         (SERVICE.replace("requests: 200", "requests: many"), "rate", "many"),
     ],
 )
@@ -216,7 +216,7 @@ def test_hints_name_what_these_files_have(text: str, what: str, hint: str) -> No
 def test_a_value_that_holds_and_one_that_does_not_do_not_read_alike() -> None:
     pieces = PROGRAM.replace("$size", "1 GB / $times").replace("at most 100 ms", "at most 68.8 ms")
     lines = str(hwsim.find(MACHINE, pieces, "times", set={"times": 300})).splitlines()
-    holds, fails = (line.rpartition("makespan ")[2] for line in lines if line.startswith("  at "))
+    holds, fails = (line.rpartition("makespan ")[2] for line in lines[-2:])
     assert parse(holds).value <= 0.0688 < parse(fails).value
 
 
@@ -227,13 +227,13 @@ def test_the_command_prints_one_answer(tmp_path: Any) -> None:
     asked = ("simulate", MACHINE, path, "--find")
     text = command.hwsim(*asked, "times")
     assert text.stderr == ""
-    assert "  times     15 is the largest that holds" in text.stdout.replace("at 15", "at 15")
+    assert "  highest        15 " in text.stdout
     found = json.loads(command.hwsim(*asked, "times", "--json").stdout)
     assert (found["hwsim"], found["value"], found["next"], found["settings"]) == ("find/1", 15, 16, {"times": 15})
     assert [each["status"] for each in found["tried"]] == ["held"] * sum(each["value"] <= 15 for each in found["tried"]) + [
         "violated"
     ] * sum(each["value"] > 15 for each in found["tried"])
-    assert "none holds: not even 1" in command.hwsim(*asked, "times", "--set", "pause=200 ms", code=3).stdout
+    assert "none: times 1 violates a requirement" in command.hwsim(*asked, "times", "--set", "pause=200 ms", code=3).stdout
     command.hwsim(*asked, "tims", code=2)
     refused = command.hwsim(*asked, "times", "--no-fold", code=2)
     assert "--find goes with --set, --json and --quiet alone" in refused.stderr
@@ -258,4 +258,4 @@ def test_the_value_is_within_its_own_range(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_what_was_not_tried_is_said_where_more_may_be_easier() -> None:
-    assert "nothing above 1.000 ms was tried" in str(finding.find(MACHINE, PROGRAM.replace("100 ms}", "1 us}"), "pause"))
+    assert "values above 1.000 ms were not tried" in str(finding.find(MACHINE, PROGRAM.replace("100 ms}", "1 us}"), "pause"))

@@ -380,8 +380,8 @@ def test_any_rank_s_ops_can_be_asked_for(files: tuple[str, str]) -> None:
 
 
 def test_a_summary_says_which_ranks_were_simulated(files: tuple[str, str]) -> None:
-    assert "64 in 1 classes: gpu0 + 63 alike" in command.hwsim("simulate", *files).stdout
-    assert "alike" not in command.hwsim("simulate", *files, "--no-fold").stdout
+    assert "64 in 1 class: gpu0 and 63 identical" in command.hwsim("simulate", *files).stdout
+    assert "identical" not in command.hwsim("simulate", *files, "--no-fold").stdout
 
 
 def test_a_folded_graph_goes_through_a_file(tmp_path: Path) -> None:

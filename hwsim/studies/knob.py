@@ -135,7 +135,7 @@ def _only(workload: Tree, fits: Callable[[Tree], bool], name: str, example: str)
     if len(fitting) == 1:
         return fitting[0]
     if not fitting:
-        message = f"the workload has no parameter `{name}` and no arrivals with a {name}"
+        message = f"the workload has no parameter `{name}` and no `{name}` in its arrivals"
         raise SpecError.of(Place("--find", 0, 0), message, f"arrivals: {example}; or {_choice(_names(workload))}")
     message = f"{len(fitting)} arrivals have a {name}: {', '.join(path for path, _ in fitting)}"
     raise SpecError.of(Place("--find", 0, 0), message, f"choose one by its path, or add a parameter: let: {{{name}: ...}}")

@@ -87,9 +87,8 @@ def continued(columns: Sequence[Column], place: int, room: int) -> list[Column]:
 
 def room(columns: Sequence[Column], place: int) -> int:
     """Letters that a line of 100 has for one column beside the others."""
-    return (
-        WIDTH - sum(max(map(len, column.texts)) + 2 for number, column in enumerate(columns) if number != place) - 2
-    )  # integers
+    others = sum(max(map(len, column.texts)) + 2 for number, column in enumerate(columns) if number != place)  # integers
+    return WIDTH - others - 2
 
 
 def shortened(text: str, widest: int) -> str:

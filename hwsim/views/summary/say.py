@@ -286,7 +286,7 @@ def _fold(result: Result) -> Iterator[Fact]:
     shown = [name if count == 1 else f"{name} and {count - 1:,} identical" for name, count in classes[:CLASSES]]
     if len(classes) > CLASSES:
         shown.append(f"{len(classes) - CLASSES:,} classes more")
-    yield Fact("ranks", f"{len(graph.alike.programs):,} in {len(classes):,} classes: {', '.join(shown)}")
+    yield Fact("ranks", f"{len(graph.alike.programs):,} in {len(classes):,} class{'es' * (len(classes) > 1)}: {', '.join(shown)}")
 
 
 def _memory(found: Sequence[DeviceMemory]) -> Iterator[Fact]:
