@@ -15,6 +15,7 @@ from hwsim.formats import format_quantity
 from hwsim.spec import find
 from hwsim.views.animate.draw import SCENES, render
 from hwsim.views.animate.scene import Scene
+from tests.test_animations import placed
 from tests.test_explore_answers import asked
 
 QUEUE = ("d2l-laptop", "d2l/async-loop", {"n": "40"})
@@ -61,7 +62,7 @@ def same(shown: Mapping[str, Any], scene: Scene) -> None:
         assert busy == pytest.approx([(each - scene.begin) / length for each in token.busy], abs=1e-6)
         middles = [(low + high) / 2 for low, high in pairwise(at) if high - low > 1e-5]
         for part in middles[:3]:
-            place = token.place(scene.begin + part * length)
+            place = placed(token, scene.begin + part * length)
             assert place is not None
             assert (np.interp(part, at, x), np.interp(part, at, y)) == pytest.approx(place, abs=0.02)
 
