@@ -82,7 +82,7 @@ def test_what_nccl_does_not_choose_is_refused() -> None:
         candidates(H200, "all-to-all", Group(8), 1.0)
     with pytest.raises(CannotCollect, match="two ranks"):
         candidates(H200, "all-reduce", Group(1), 1.0)
-    with pytest.raises(CannotCollect, match="network cards"):
+    with pytest.raises(CannotCollect, match="no NICs"):
         candidates(H200, "all-reduce", Group(16, (8, 8)), 1.0)
 
 

@@ -259,7 +259,7 @@ def test_what_cannot_be_is_said() -> None:
     gpus = machine.select("gpu*")
     with pytest.raises(CannotCollect, match="does no all-to-all"):
         Task(machine, "all-to-all", gpus, 1.0).flows(Ring())
-    with pytest.raises(CannotCollect, match="twice"):
+    with pytest.raises(CannotCollect, match="duplicate device"):
         Task(machine, "all-reduce", ("gpu0", "gpu0"), 1.0).flows(Ring())
     with pytest.raises(CannotCollect, match="one of them"):
         Task(machine, "all-reduce", gpus, 1.0).flows(ParameterServer(on="beside", at=("gpu0",)))
