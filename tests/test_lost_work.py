@@ -47,9 +47,9 @@ def test_a_full_disk_ends_a_study_with_the_points_that_are_done(tmp_path: Path, 
 @pytest.mark.parametrize(
     ("arguments", "answer"),
     [
-        (("simulate", *LOOP, "--set", "n=5", "--trace"), "capacity"),
+        (("simulate", *LOOP, "--set", "n=5", "--trace"), "resource"),
         (("explain", *LOOP, "--set", "n=5", "--plot"), "critical path"),
-        ((*POINTS, "-o"), "fastest"),
+        ((*POINTS, "-o"), "bottleneck"),
         (("latency", "d2l-latency", "--plot"), "latency numbers"),
     ],
 )

@@ -378,7 +378,7 @@ def test_a_graph_of_a_large_machine_lists_what_its_ops_use(large: Machine) -> No
         name for name, _ in large.transfer("node0.gpu0", "node9.gpu0", 1e6).demand.amounts
     }
     assert graph.unlisted == len(large.capacities) - len(graph.capacities)
-    assert f"not used: {graph.unlisted:,} of the machine" in str(run)
+    assert f"{graph.unlisted:,} idle" in str(run)
 
 
 def test_nobody_gets_every_pair_of_a_large_machine_listed() -> None:

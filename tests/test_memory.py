@@ -343,7 +343,7 @@ def test_what_fits_is_no_verdict_and_neither_is_a_machine_without_a_size() -> No
     bare = json.loads(json.dumps(MACHINE))
     del bare["parts"]["gpu"]["memory"]["size"]
     assert api.simulate(bare, HUGE).memory[0].size is None
-    assert "memory       gpu peak 1.9 GB\n" in str(api.simulate(bare, HUGE))
+    assert "gpu peak 1.9 GB\n" in str(api.simulate(bare, HUGE))
 
 
 def test_several_sockets_have_the_memory_of_all() -> None:
@@ -359,10 +359,10 @@ def test_the_command_line_says_it_and_exits_with_3(tmp_path: Path) -> None:
     machine = tmp_path / "machine.yaml"
     machine.write_text(json.dumps(MACHINE), encoding="utf-8")
     done = hwsim("simulate", machine, "-", stdin=HUGE, code=3)
-    assert "OUT OF MEMORY: gpu needs 1.9 GB" in done.stdout
+    assert "gpu peak 1.9 GB of 1 GB: OUT OF MEMORY" in done.stdout
     assert done.stderr.startswith("out of memory: gpu needs 1.9 GB at 31.0 us and has 1 GB, over by 900 MB")
     fine = hwsim("simulate", machine, "-", "--set", "n=12", stdin=HUGE)
-    assert "memory       gpu peak 1 GB of 1 GB" in fine.stdout
+    assert "gpu peak 1 GB of 1 GB\n" in fine.stdout
     found = json.loads(hwsim("simulate", machine, "-", "--json", stdin=HUGE, code=3).stdout)["memory"]
     assert [{key: row[key] for key in ("device", "peak_bytes", "size_bytes", "at_s", "fits")} for row in found] == [
         {"device": "gpu", "peak_bytes": 1_900_000_000, "size_bytes": 10**9, "at_s": 31e-6, "fits": False}

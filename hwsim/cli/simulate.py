@@ -140,7 +140,7 @@ def command(
         if not quiet:
             text = document(as_dict(run, ops=ops, rank=rank)) if as_json else folded(run.summary(verbose=verbose))
             click.echo(text, nl=False)
-            if not as_json:
+            if not as_json and "-" not in (machine, workload):
                 files = shlex.join([machine, workload, *_set(settings)])
                 click.echo(f"\n  next: hwsim explain {files}   (why, and what would help)")
 

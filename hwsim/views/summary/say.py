@@ -219,7 +219,7 @@ def _resources(result: Result, verbose: bool) -> Iterator[str]:
     idle = len(unused) + graph.unlisted
     told = []
     if rest:
-        told.append(f"{len(rest)} more below {format_share(max(row.utilisation for row in rest) + 1e-12)}")
+        told.append(f"{len(rest)} more below {format_share(max(row.utilisation for row in rest) + 1e-12).removeprefix('<')}")
     if idle and not verbose:
         told.append(f"{idle:,} idle")
     if told:
