@@ -193,7 +193,7 @@ def _of_line(cause: Cause, device: str) -> str:
         return "disk"
     if cause.label.startswith("messages"):
         return "NIC message rate"
-    if cause.label.startswith("memory"):
+    if cause.label == "memory":
         return MEMORY.get(device, MEMORY["cpu"])
     return COMPUTE.get(device, SOFTWARE)
 
