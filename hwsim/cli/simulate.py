@@ -135,12 +135,13 @@ def command(
         raise click.BadParameter(why, param_hint="--plot")
 
     def show() -> None:
-        from hwsim.views.summary.document import as_dict
+        if as_json and not quiet:
+            from hwsim.views.summary.document import as_dict
 
-        if not quiet:
-            text = document(as_dict(run, ops=ops, rank=rank)) if as_json else folded(run.summary(verbose=verbose))
-            click.echo(text, nl=False)
-            if not as_json and "-" not in (machine, workload):
+            click.echo(document(as_dict(run, ops=ops, rank=rank)), nl=False)
+        elif not quiet:
+            click.echo(folded(run.summary(verbose=verbose)), nl=False)
+            if "-" not in (machine, workload):  # a hint can be pasted
                 files = shlex.join([machine, workload, *_set(settings)])
                 click.echo(f"\n  next: hwsim explain {files}   (why, and what would help)")
 

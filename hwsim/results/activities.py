@@ -136,7 +136,7 @@ class _Waited:
 
     def once(self, ops: Ints) -> Once:
         """Which of some ops the run waited for, if it waited for one alone."""
-        waited = np.intersect1d(self.ops, ops)
+        waited = ops[np.isin(ops, self.ops)]
         if not len(waited) == 1 < len(ops):
             return ""
         start, one = self.timeline.start[ops], self.timeline.start[waited[0]]
