@@ -100,7 +100,7 @@ def test_time_limits_name_what_would_do() -> None:
     )
     groups = [group for group in answer.groups if group.reason.constraint == "training"]
     assert groups
-    assert "does" in groups[0].reason.lift
+    assert groups[0].reason.lift == "nodes=4 meets it"
     assert len(groups[0].numbers) == len([each for each in answer.rejected if each.reasons[0].constraint == "training"])
 
 
@@ -192,7 +192,7 @@ def test_no_point_vanishes_where_one_of_two_workloads_has_no_closed_form() -> No
     [
         (
             {"vary": {"let.batch": [32, 64]}, "minimise": "step", "simulate": 0},
-            "different amounts of work, 32,768 to 65,536 tokens",
+            "different amounts of work .32,768 to 65,536 tokens",
         ),
         ({"minimise": "time"}, "the run is a few steps of the training"),
         ({"minimise": "cost", "require": ["time at most 1 day"]}, "the run is a few steps of the training"),
@@ -210,7 +210,7 @@ def test_axes_that_no_plan_has_are_named_and_a_best_without_them_is_none_where_s
     short = asked(minimise="training", simulate=0)
     assert short.is_best
     assert short.left == {"cp": False, "chunks": False}
-    assert "\n  not tried    cp (context parallel), chunks" in str(short)
+    assert "\n  not searched   cp" in str(short)
     train = {**TRAINING["train"], "sequence": 65536, "recompute": "full"}
     long = asked(workload={**TRAINING, "train": train}, set={"let.nodes": 8}, minimise="training", simulate=0)
     assert not long.is_best
@@ -246,5 +246,5 @@ def test_a_price_of_a_whole_machine_against_a_sum_of_parts_tells_nothing() -> No
     (against,) = answer.ratios.values()
     assert not against.is_told
     assert "a price of a whole machine" in against.unlike
-    assert "cannot be told" in str(answer)
+    assert "not comparable" in str(answer)
     assert "whole machine" not in next(iter(plan({**question, "minimise": "training"}).ratios.values())).unlike

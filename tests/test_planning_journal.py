@@ -100,4 +100,4 @@ def test_reasons_in_different_words_stand_apart_and_each_once() -> None:
 
 def test_what_misses_by_far_is_off_by_a_factor() -> None:
     answer = looped({"n": [10**5]}, require=["time at most 1 us"], minimise="time")
-    assert "nearest      n=100000, a factor of 1,000,000 off" in str(answer)
+    assert "closest        n=100000, off by a factor of 1,000,000" in str(answer)

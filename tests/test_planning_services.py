@@ -102,7 +102,7 @@ def test_a_service_that_does_not_keep_up_is_a_warning_wherever_rows_are_compared
         GPU, CHAT, {"workload.let.rate": ["20 1/s", "2000 1/s"]}, set={"workload.let.requests": 400}, by="requests/s"
     )
     assert [[each.code for each in row.warnings] for row in swept.rows] == [[], ["overloaded"]]
-    assert "that the machine can do: workload.let.rate=20 1/s" in str(swept)
+    assert "within the limits of the machine: 18.4 requests/s at rate 20 1/s" in str(swept)
     shop = hwsim.simulate(GPU, SHOP, set={"workload.let.rate": "2000 1/s"})
     assert [each.code for each in shop.warnings] == ["overloaded"]
     short = hwsim.simulate(GPU, CHAT, set={"workload.let.rate": "100 1/s", "workload.let.requests": 60})
@@ -122,7 +122,7 @@ def test_a_part_of_a_day_answers_no_plan_and_a_day_is_shared_by_machines() -> No
         tree_of({"hwsim": "workload/1", "infer": {"model": "gpt2", "arrivals": {"day": {"mean": "10 1/s", "peak": "20 1/s"}}}}), 4
     )
     assert day.plain()["infer"]["arrivals"]["day"] == {"mean": "2.5 1/s", "peak": "5.0 1/s"}
-    with pytest.raises(ValueError, match="requests of `bursts` are not shared"):
+    with pytest.raises(ValueError, match="requests of `bursts` cannot be split"):
         shared(tree_of({"hwsim": "workload/1", "infer": {"model": "gpt2", "arrivals": {"bursts": {"rate": "1 1/s"}}}}), 4)
 
 
