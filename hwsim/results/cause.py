@@ -159,9 +159,7 @@ class Causes:
         demand, line = cost.demand, binding(cost)
         if line is not None and line.kind == "stated":
             return Cause("time", label.device, label.name)
-        place = {term.capacity: -number for number, term in reversed([*enumerate(cost.why)])}  # of equals the first on the route
-        drawn = [(amount / self._rates[name], place.get(name, -len(place)), name) for name, amount in demand.amounts]
-        took, _, slowest = max(drawn, default=(0.0, 0, ""))
+        took, slowest = max(((amount / self._rates[name], name) for name, amount in demand.amounts), default=(0.0, ""))
         modelled = is_modelled(cost)
         if slowest and (took > demand.floor * (1 + 1e-9) if modelled else took >= demand.floor):
             return Cause("capacity", slowest)
