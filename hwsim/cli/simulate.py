@@ -142,8 +142,9 @@ def command(
         elif not quiet:
             click.echo(folded(run.summary(verbose=verbose)), nl=False)
             if "-" not in (machine, workload):  # a hint can be pasted
-                files = shlex.join([machine, workload, *_set(settings)])
-                click.echo(f"\n  next: hwsim explain {files}   (why, and what would help)")
+                click.echo(
+                    f"\n  next: hwsim explain {shlex.join([machine, workload, *_set(settings)])}   (why, and what would help)"
+                )
 
     with answered(show):
         _write(run, quiet=quiet, trace=trace, animate=animate, plot=plot, report=report)
