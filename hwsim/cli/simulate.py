@@ -141,10 +141,8 @@ def command(
             click.echo(document(as_dict(run, ops=ops, rank=rank)), nl=False)
         elif not quiet:
             click.echo(folded(run.summary(verbose=verbose)), nl=False)
-            if "-" not in (machine, workload):  # a hint can be pasted
-                click.echo(
-                    f"\n  next: hwsim explain {shlex.join([machine, workload, *_set(settings)])}   (why, and what would help)"
-                )
+        if not (quiet or as_json or "-" in (machine, workload)):  # a hint can be pasted
+            click.echo(f"\n  next: hwsim explain {shlex.join([machine, workload, *_set(settings)])}   (why, and what would help)")
 
     with answered(show):
         _write(run, quiet=quiet, trace=trace, animate=animate, plot=plot, report=report)
