@@ -182,7 +182,7 @@ def test_written_runs_compare_as_the_runs_and_tell_nothing_of_unlike_work(first:
     assert (both.measure, both.unit) == ((live := of_sides(sides[0], sides[1])).measure, live.unit)
     if differing([run.work for run in sides]) in UNCOUNTED:
         assert not [claim for claim in CLAIMS if claim in str(both)]
-    with pytest.raises(SpecError, match="no 'work'"):
+    with pytest.raises(SpecError, match="missing key 'work'"):
         of_document({key: each for key, each in documents[0].items() if key != "work"}, "old")
 
 
