@@ -100,7 +100,7 @@ def test_what_contradicts_little_or_loses_requests_is_a_defect() -> None:
     assert "stay" in told(replace(found, there_mean=2 * found.there_mean))
     assert "left out" in told(replace(found, latency=replace(found.latency, count=200)))
     shorter = replace(found.latency.mean, value=found.latency.mean.value / 2)
-    assert "in the mean" in told(replace(found, latency=replace(found.latency, mean=shorter)))
+    assert "on average" in told(replace(found, latency=replace(found.latency, mean=shorter)))
 
 
 @pytest.mark.parametrize("what", [{"arrivals": {"day": {"mean": "20 1/s", "peak": "30 1/s", "cycle": "1 s"}}}, {"events": [
