@@ -127,6 +127,10 @@ class Facts(Protocol):
         """Lines of the summary that come first, instead of the time of the run."""
         return ()
 
+    def headline_s(self, result: Result) -> float | None:
+        """Seconds of its headline, where the interval of the run is of them, too."""
+        return None
+
     def bottleneck(self, result: Result) -> tuple[str, bool]:
         """The bottleneck of its work and whether ops bound it, where the critical path of the run is not its own; "" else."""
         return "", False

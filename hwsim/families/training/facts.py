@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from hwsim.results.interval import Interval
 
 MILLION = 1e6
+STEPS_ALONE = 0.05  # part of a run beside its steps, up to which their interval is that of the run
 
 
 def found(result: Result) -> Sequence[Training]:
@@ -44,6 +45,13 @@ class OfTrainings(Facts):
             simulated = f"{format_quantity(result.makespan_s, 's')}{self.during(result)}"
             yield Fact("step time", f"{summary.step(training)} (simulated: {simulated})")
             yield Fact("throughput", summary.throughput(training))
+
+    def headline_s(self, result: Result) -> float | None:
+        """Seconds of a step, of a run that is hardly anything but steps of one training."""
+        if len(found(result)) != 1 or result.jobs:
+            return None
+        (training,) = found(result)
+        return training.step_s if abs(training.steps * training.step_s / result.makespan_s - 1.0) < STEPS_ALONE else None
 
     def rows(self, result: Result) -> Iterator[Fact]:
         """The rows of each training."""

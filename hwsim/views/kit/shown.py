@@ -178,7 +178,9 @@ def fragment(text: str, rows: Sequence[Mapping[str, Any]], columns: Sequence[str
     """
     from html import escape  # with all names of HTML
 
-    head, _, rest = text.rstrip("\n").partition("\n\n")
+    title, _, body = text.rstrip("\n").partition("\n\n")
+    answer, _, rest = body.partition("\n\n")
+    head = f"{title}\n\n{answer}" if answer else title
     lines = ["<div>", f"<pre>{escape(head)}</pre>", *(f"<p>warning: {escape(each)}</p>" for each in warnings)]
     lines += _table(rows, columns)
     if rest:

@@ -80,7 +80,7 @@ def facts(result: Result, done: Activities | None = None) -> Iterator[Fact]:
     if not lead:
         yield Fact("time", format_quantity(result.makespan_s, "s") + "".join(each.during(result) for each in told))
     yield from lead[:1]
-    yield from _interval(result)
+    yield from _interval(result, next(filter(None, (each.headline_s(result) for each in told)), None), of_run=bool(lead))
     yield from lead[1:]
     if not result.only_requests:
         done = done or activities(result)
@@ -109,13 +109,19 @@ def facts(result: Result, done: Activities | None = None) -> Iterator[Fact]:
             yield Fact("expectation", _verdict(verdict), verbose=verdict.status == "skipped")
 
 
-def _interval(result: Result) -> Iterator[Fact]:
-    """The interval of the answer; with -v what it rests on."""
+def _interval(result: Result, value: float | None, *, of_run: bool) -> Iterator[Fact]:
+    """The interval of the answer; with -v what it rests on.
+
+    Args:
+        value: the answer (s); None for the time of the run. of_run: whether another answer than that time stands above.
+    """
     told = result.told.values()
     halves = [result.interval.half, *(each.half(result) for each in told)] if result.sure and not result.only_requests else []
     if not halves or not (halves[0] >= interval.EXACT or max(halves) < interval.EXACT):
         return
-    yield Fact(interval.TITLE, interval.line(result.interval, kernels=result.of_kernels))
+    sure = result.interval if value is None else result.interval.of(value)
+    whole = " (of the simulated time)" if of_run and value is None and not result.of_kernels else ""
+    yield Fact(interval.TITLE, interval.line(sure, kernels=result.of_kernels) + whole)
     if evidence := interval.evidence(result.interval):
         yield Fact("", evidence, verbose=True)
     for number, source in enumerate(interval.sources(result.interval)):
