@@ -149,7 +149,7 @@ def _ties(answer: Answer) -> Iterator[Fact]:
     """Options whose difference from the best is within the uncertainty, and those that cannot be compared with it."""
     ratios = answer.ratios.items()
     if tied := {number for number, each in ratios if not each.is_told and not each.unlike}:
-        options = f"{many(len(tied), 'other option')}, among them {_named(answer, tied, 1)}"
+        options = f"{many(len(tied), 'other option')}{', among them' if len(tied) > 1 else ':'} {_named(answer, tied, 1)}"
         yield Fact("tied with", f"{options}: the difference is within the uncertainty")
         if len(tied) > 1:
             yield Fact("", _named(answer, tied), verbose=True)

@@ -6,7 +6,6 @@ the capacity `gpu0.memory` and the line `memory` of a kernel on that GPU are bot
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Final
@@ -215,10 +214,14 @@ def words(parts: list[Part], *, least: float = 0.1, shown: int = 2) -> str:
     """The bounds of most of a time: `GPU memory bandwidth 53 %, GPU compute 42 %`; nearly all of it without its share."""
     from hwsim.formats import format_share
 
-    total = sum(part.time_fs for part in parts)
-    kept = [part for part in parts if part.time_fs >= least * total][:shown]
-    if not kept or math.isclose(total, 0.0):
+    spent: dict[str, int] = {}
+    for part in parts:  # the given times of several ops read alike
+        spent[str(part.bound)] = spent.get(str(part.bound), 0) + part.time_fs
+    total = sum(spent.values())
+    ranked = sorted(spent.items(), key=lambda pair: (-pair[1], pair[0]))
+    kept = [(name, time) for name, time in ranked if time and time >= least * total][:shown]
+    if not kept:
         return ""
-    if kept[0].time_fs >= (1.0 - least) * total:
-        return str(kept[0].bound)
-    return ", ".join(f"{part.bound} {format_share(part.time_fs / total)}" for part in kept)
+    if kept[0][1] >= (1.0 - least) * total:
+        return kept[0][0]
+    return ", ".join(f"{name} {format_share(time / total)}" for name, time in kept)

@@ -52,7 +52,7 @@ export function figure(run, pinned) {
   const settings = run.settings.map(([path, text]) => `${path} = ${text}`).join(", ");
   let y = 44;
   const line = (text, look, step) => (head.push([EDGE, y, text, look]), (y += step));
-  line(`${told(run)}${run.wanted ? ` · ${run.wanted.name}` : ""}${run.interval ? ` (9 of 10 such runs: ${seconds(run.interval.low)} to ${seconds(run.interval.high)})` : ""}`, { size: 26, weight: 700 }, 34);
+  line(`${told(run)}${run.wanted ? ` · ${run.wanted.name}` : ""}${run.interval ? ` (90 % interval ${seconds(run.interval.low)}–${seconds(run.interval.high)})` : ""}`, { size: 26, weight: 700 }, 34);
   for (const text of wrapped($("says").textContent || run.says, 150).slice(0, 2)) line(text, { size: 16 }, 22);
   for (const text of wrapped(`${run.workload} on ${run.machine}${settings ? ` · ${settings}` : ""}`, 160).slice(0, 4)) line(text, { size: 14, fill: soft }, 20);
   const isDrawn = run.lanes.length > 0;
