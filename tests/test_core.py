@@ -68,7 +68,7 @@ def test_a_library_that_is_missing_or_damaged_is_left_alone(
         (tmp_path / core.library().name).write_text(content, "utf-8")
     monkeypatch.setattr(core, "HOME", tmp_path)
     assert not core.is_there()
-    assert ("no library of hwsim's" if content else "without its compiled core") in str(core.found())
+    assert ("is not a library of hwsim" if content else "without its compiled core") in str(core.found())
     assert not plays(10**9, choice="auto")
     with pytest.warns(RuntimeWarning, match="Python plays all runs, more slowly"):
         plays(10**9, choice="always")
@@ -95,7 +95,7 @@ def test_part_of_a_library_is_never_loaded(part: float | str, tmp_path: Path, mo
     if part != "no hashes":
         (tmp_path / "hashes.txt").write_bytes((core.HOME / "hashes.txt").read_bytes())
     monkeypatch.setattr(core, "HOME", tmp_path)
-    assert ("no library of hwsim's" if part == "no hashes" else "is damaged") in str(core.found())
+    assert ("is not a library of hwsim" if part == "no hashes" else "is damaged") in str(core.found())
     assert not plays(10**9, choice="auto")
 
 

@@ -131,8 +131,8 @@ def test_events_are_named_in_the_summary_the_document_and_the_explanation() -> N
     events = [{"at": "500 ms", "link": "slots", "of": "gpu0", "down": "3 s"}, {"at": "1 s", "part": "gpu1", "speed": "50 %"}]
     run = hwsim.simulate(FOUR, {"hwsim": "workload/1", "program": [COPY], "events": events})
     said = ["link slots of gpu0 down from 500 ms for 3.00 s", "gpu1 at 50 % of its speed from 1.00 s to the end"]
-    assert all(f"event        {one}" in str(run) for one in said)
-    assert all(f"event {one}" in text(explain(run)) for one in said)
+    assert all(f"event          {one}" in str(run) for one in said)
+    assert all(f"event: {one}" in text(explain(run)) for one in said)
     assert run.to_json()["events"][0] == {
         "what": "link slots of gpu0",
         "at_s": 0.5,

@@ -396,7 +396,7 @@ def test_part_of_a_collective_says_which_part_and_comes_out() -> None:
     [found] = explain(api.simulate("dgx-h100", TRAIN), op="gather (tp)", again=False).derivations
     latency, flow = found.lines
     assert latency.formula == "part x waiting"
-    assert "the rest hides behind kernels" in latency.inputs[0][2]
+    assert "the rest overlaps kernels" in latency.inputs[0][2]
     for line in (latency, flow):
         assert value(line.numbers) == pytest.approx(line.time_s, rel=1e-3)
 

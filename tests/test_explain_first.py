@@ -25,9 +25,10 @@ def first_sentence_is_about_ops(machine: str, name: str) -> None:
     """An op or two with its device, its share of the run, and what binds it."""
     run = api.simulated(machine, name)
     if run.only_requests:
-        title, line = text(explain(replace(run, again=None))).split("\n\n", 1)[1].splitlines()[:2]
-        assert title.startswith("where the time of an answer of ")
-        assert re.match(r"  Answers above p99 take \S+ \w+ in the mean, \S+ % of it (its own work|waits for )", line), line
+        line = " ".join(text(explain(replace(run, again=None))).split("\n\n")[1].split())
+        assert re.match(r"\S+: a request takes .+ on average; above p99 it takes .+, \S+ % of it (service|waiting for )", line), (
+            line
+        )
         return
     found = explain(replace(run, again=None))
     first, row = found.sentences[0], found.activities.rows[0]

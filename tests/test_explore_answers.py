@@ -211,7 +211,7 @@ def test_a_service_has_the_number_that_it_is_asked_for(desk: Desk, machine: str,
         assert found["limits"][0][0] == "waits for wire:nic0->nic1"
         told = asked(desk, "more", texts(machine, workload))
         assert told["says"] == [found["says"]]
-        assert told["says"][0].startswith("An answer of store above p99 takes")
+        assert told["says"][0].startswith("A request of store above p99 takes")
         assert told["helps"] == [], "halving the time of requests is no change that anybody can make"
         assert {len(row["lines"]) > 0 for row in told["derived"]} == {True}
     else:

@@ -400,7 +400,7 @@ def test_jitter_leaves_nothing_to_fold_and_the_result_says_so() -> None:
     assert run.timeline.flat.graph.alike is None
     assert "by chance" in run.timeline.flat.graph.unfolded
     assert "not-folded" in [each.code for each in run.warnings]
-    assert "warning      not-folded: all ranks are simulated: jitter is drawn by chance" in str(run)
+    assert "warning[not-folded]: all ranks are simulated: jitter is drawn by chance" in str(run)
 
 
 def test_one_rank_is_not_called_unlike_another() -> None:

@@ -320,7 +320,7 @@ def test_a_part_is_played_when_asked_or_when_it_says_so() -> None:
 @pytest.mark.parametrize(
     ("requests", "keys", "message"),
     [
-        ("mem", {"count": 2e6}, "more than the 1,000,000 that are played"),
+        ("mem", {"count": 2e6}, "exceed the limit of 1,000,000"),
         ("mem", {"count": 1000, "bytes": "1 GB", "pattern": "sequential"}, "exceed the limit"),
         ("cpu", {}, "does not say what its memory is made of"),
         ("disk", {}, "there is no part 'disk'"),

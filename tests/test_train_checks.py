@@ -12,7 +12,6 @@ from hwsim.api import simulated
 from hwsim.results.activities import activities
 from hwsim.results.differences import replicas_differ
 from hwsim.spec import SpecError
-from hwsim.views.summary.say import summary
 from tests import command
 
 MODEL = {"layers": 4, "hidden": 1024, "heads": 8, "vocab": 32000, "sequence": 1024, "positions": "rotary", "bias": False}
@@ -148,7 +147,7 @@ def test_the_rate_of_an_op_is_the_same_folded_or_not(tmp_path: Path) -> None:
 
 def test_a_folded_training_does_not_call_unused_what_other_copies_use() -> None:
     few, many = (hwsim.simulate(CLUSTER, training(sharding="zero-1"), fold=fold) for fold in ("always", "never"))
-    unused = [text.partition("not used: ")[2] for text in map(summary, (few, many))]
+    unused = [run.summary(verbose=True).partition("idle: ")[2] for run in (few, many)]
     assert unused[0]
     assert unused[0] == unused[1]
 

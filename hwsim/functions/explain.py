@@ -23,7 +23,7 @@ def explain(
     what_if: bool | None = None,
     progress: Progress | None = None,
 ) -> Explanation:
-    """Say why a run takes as long as it does: where the time goes, how long each op takes and why, and what would help.
+    """Explain why a run takes as long as it does, and what would speed it up.
 
     The `expect:` of the workload is not checked, and a run that does not fit its memory is explained, too.
 
@@ -38,7 +38,7 @@ def explain(
         SpecError: mistakes of the files, or no such op.
 
     >>> explain("d2l-laptop", "d2l/async-loop", set={"n": 100}).sentences[0]
-    'add on the CPU takes 3.000 ms of 3.020 ms (99 %), bound by the time that the workload gives it.'
+    '`add` takes 3.00 ms (99 %), a given time.'
     """
     from hwsim.views.explain.explanation import NoSuchOp
 

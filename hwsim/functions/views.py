@@ -110,7 +110,7 @@ def latency(machine: Source | Machine, *, set: Mapping[str, object] | None = Non
         SpecError: mistakes of the file.
 
     >>> latency("d2l-laptop").to_json()["rows"][0]["name"]
-    'write 4 KB randomly to an NVMe SSD'
+    'NVMe SSD, 4 KB random write'
     """
     return Latency(*_found("latency", machine, None, set))
 
