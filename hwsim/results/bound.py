@@ -217,7 +217,7 @@ def words(parts: list[Part], *, least: float = 0.1, shown: int = 2) -> str:
     spent: dict[str, int] = {}
     for part in parts:  # the given times of several ops read alike
         spent[str(part.bound)] = spent.get(str(part.bound), 0) + part.time_fs
-    total = sum(spent.values())
+    total = sum(spent.values())  # integers
     ranked = sorted(spent.items(), key=lambda pair: (-pair[1], pair[0]))
     kept = [(name, time) for name, time in ranked if time and time >= least * total][:shown]
     if not kept:
