@@ -173,7 +173,7 @@ def _forward(units: Sequence[Unit], batch: int) -> Iterator[_Call]:
         into, out = (batch, *unit.into), (batch, *unit.out)
         match unit.kind:
             case "conv":
-                yield _Call("conv", Facts(shapes=(into, _weights(unit), out), dtypes=("float",) * 3))
+                yield _Call("conv", Facts(shapes=(into, _weights(unit), out), dtypes=("float",) * 3, result=2))
             case "norm":
                 yield _Call("add", COUNTED, optional=True)
                 yield _Call("norm", _floats(into))

@@ -81,6 +81,7 @@ class Facts:
         waits_on_stream, waits_on_link: for a WAIT, the stream and the link of the call that recorded the event; else -1.
         kind: words of the file that tell the kind of a WAIT or copy ("Stream Wait Event", "HtoD").
         counted: operations and bytes that the file counts (num_ops and tensor_size of Chakra); None without.
+        result: which of the shapes is that of the result, where the file has no strides of a convolution; -1 without.
     """
 
     shapes: tuple[Any, ...] | None = None
@@ -93,6 +94,7 @@ class Facts:
     waits_on_link: int = -1
     kind: str = ""
     counted: tuple[float, float] | None = None
+    result: int = -1
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -148,7 +148,7 @@ def _both(command: Killed, here: Path, at: int, begins: int) -> str:
     said = (here / "second").read_text(encoding="utf-8")
     if ended[0] not in (0, -signal.SIGKILL, REFUSED) or ended[1] not in (0, REFUSED):
         return f"the processes end with {ended}"
-    if ended[1] == REFUSED and "another process writes to it" not in said:
+    if ended[1] == REFUSED and "another process is writing" not in said:
         return f"the second says {said}"
     (here / "second").unlink()
     return "" if 0 in ended or -signal.SIGKILL in ended else "both refuse"

@@ -157,6 +157,7 @@ def convolution(
     split = into[1] // kernel[1] if kernel[1] else 1
     if groups >= 0 and inputs.text(groups):
         split = max(inputs.number(groups, 1), 1)
+    result = inputs.facts.result if inputs.facts.result >= 0 else result
     if result >= 0:
         made: Shape = inputs.shape(result)[2:]
         steps = inputs.numbers(stride) or tuple(max(1, round(a / b)) for a, b in zip(into[2:], made, strict=True))

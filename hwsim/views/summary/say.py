@@ -219,7 +219,11 @@ def _resources(result: Result, verbose: bool) -> Iterator[str]:
     shown = (most or rows[:1])[: ALL if verbose else RESOURCES]
     lines = _used(shown, RESOURCE)
     yield ""
-    yield from lines if (wide := max(map(len, lines)) - WIDTH) <= 0 else _used(shown, RESOURCE - wide)
+    yield from (
+        lines
+        if (wide := max(map(len, lines)) - WIDTH) <= 0
+        else _used(shown, min(RESOURCE, max(len(row.name) for row in shown)) - wide)
+    )
     rest = rows[len(shown) :]
     graph = result.simulated.flat.graph
     idle = len(unused) + graph.unlisted
