@@ -464,10 +464,8 @@ def _where(log: Log, spreads: Mapping[str, Spread]) -> Iterator[Where]:
 
 def _spent(log: Log, stages: Sequence[int]) -> tuple[tuple[str, float], ...]:
     """Seconds of all copies by what they did, the mean of their batches. stages: of the copy of each batch."""
-    sums = [
-        sum(meters.spent[kind] // many for meters, many in zip(log.meters, stages, strict=True))  # integers
-        for kind in range(5)
-    ]
+    pairs = tuple(zip(log.meters, stages, strict=True))
+    sums = [sum(meters.spent[kind] // many for meters, many in pairs) for kind in range(5)]  # integers
     return tuple(zip(("prompts", "answers", "network", "shared", "host"), (total / FEMTO for total in sums), strict=True))
 
 
