@@ -27,7 +27,7 @@ parts:
   NIC: {kind: nic, bandwidth: 100 Gb/s}
 links:
   - {name: UPLINK, between: [CPU, PSW], kind: pcie, use: pcie4-x16}
-  - {name: SLOTS, between: [PSW, GPU*], kind: pcie, use: pcie4-x16, lanes: 8}
+  - {name: SLOTS, between: [PSW, GPU*], kind: pcie, use: pcie4-x16}
   - {name: FAST, between: [NVS, GPU*], kind: nvlink, use: nvlink3}
   - {name: DRIVE, between: [PSW, DISK], kind: pcie, use: pcie4-x4}
   - {name: CARD, between: [PSW, NIC], kind: pcie, use: pcie4-x16}

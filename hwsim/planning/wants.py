@@ -12,6 +12,7 @@ from typing import Final
 
 from hwsim.formats import format_between, format_quantity
 from hwsim.records import dataclass
+from hwsim.results.batches import STATISTICS
 from hwsim.spec import Mistakes, Place, did_you_mean
 from hwsim.units import COUNT, DAY, ENERGY, MASS, MONEY, POWER, RATE, RATIO, SIZE, TIME, Dimension, UnitError, parse, parse_as
 
@@ -116,7 +117,7 @@ def _measures() -> dict[str, Measure]:
     ]
     table = {row[0]: Measure(*row) for row in rows}
     for name, title in (("ttft", "TTFT"), ("tpot", "TPOT"), ("latency", "latency")):
-        for part in ("mean", "p50", "p95", "p99", "max"):
+        for part in STATISTICS:
             table[f"{name}_{part}"] = Measure(f"{name}_{part}", f"{title} {part}", "s", TIME, "run")
     return table
 

@@ -32,7 +32,8 @@ _FIVE: Final = 5  # requests of the first of them
 _TAIL: Final = 32  # requests above a percentile, below which the batches' spread says nothing
 _WIDE: Final = 0.5  # of the value: an interval that says nothing
 _ALIKE: Final = 0.4  # correlation of neighbouring batches, above which they are too short to tell
-PERCENTILES: Final = (0.5, 0.95, 0.99)
+PERCENTILES: Final = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
+STATISTICS: Final = ("mean", *PERCENTILES, "max")  # of a time of requests, by name
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +171,7 @@ class Batched:
         needed = None if utilisation is None else requests_needed(utilisation)
         busy = utilisation is not None and (needed is None or count < needed)
         short = [0.0] if busy or alike > _ALIKE or len(batches) < BATCHES else []
-        for share in PERCENTILES:
+        for share in PERCENTILES.values():
             value = everything.percentile(share)
             parts = [batch.below(value) for batch in batches]
             middle = math.fsum(part * size for part, size in zip(parts, sizes, strict=True)) / max(1, count)

@@ -153,13 +153,19 @@ class Causes:
         return Cause(kind, label.device, label.name if kind == "time" else "")
 
     def _of_cost(self, cost: Cost, label: Label) -> Cause:
-        """The capacity with the largest amount / rate, or the floor, or the time that the workload states."""
+        """The capacity with the largest amount / rate, or the floor, or the time that the workload states.
+
+        Of capacities that take equally long, the first in the op's derivation.
+        """
         if cost.played:
             return Cause("floor", cost.requests.device if cost.requests else label.device, "requests")
         demand, line = cost.demand, binding(cost)
         if line is not None and line.kind == "stated":
             return Cause("time", label.device, label.name)
-        took, slowest = max(((amount / self._rates[name], name) for name, amount in demand.amounts), default=(0.0, ""))
+        times = {name: amount / self._rates[name] for name, amount in demand.amounts}
+        took = max(times.values(), default=0.0)
+        equal = [name for name, seconds in times.items() if seconds == took]
+        slowest = next((term.capacity for term in cost.why if term.capacity in equal), equal[0] if equal else "")
         modelled = is_modelled(cost)
         if slowest and (took > demand.floor * (1 + 1e-9) if modelled else took >= demand.floor):
             return Cause("capacity", slowest)

@@ -8,6 +8,7 @@ from typing import Any
 from hwsim.doors import Beside, Door, Planned, of_each
 from hwsim.machine import Machine
 from hwsim.ops import OPS, ExchangeOp, FetchOp
+from hwsim.results.batches import STATISTICS
 from hwsim.spec import Mistakes, Tree
 from hwsim.units import COUNT, RATE, RATIO, TIME, Dimension
 from hwsim.workload.file import Workload
@@ -17,7 +18,7 @@ class Answers(Door):
     """`services:`."""
 
     quantities: Mapping[str, Dimension] = {  # see `hwsim.families.services.results`
-        **{f"latency_{part}": TIME for part in ("mean", "p50", "p95", "p99", "max")},
+        **{f"latency_{part}": TIME for part in STATISTICS},
         **dict.fromkeys(("requests_per_s", "goodput"), RATE),
         **dict.fromkeys(("refused", "failed", "wasted"), RATIO),
         "there_mean": COUNT,

@@ -7,6 +7,7 @@ from typing import Final
 
 from hwsim.families.services.results.answers import Answers, Services
 from hwsim.formats import format_count, percent
+from hwsim.results.batches import PERCENTILES
 from hwsim.studies.states import State
 from hwsim.views.summary.capacities import resource_of
 
@@ -19,8 +20,8 @@ def state_of(services: Services, answers: Answers) -> State:
     knowns = {}
     if settled is not None:
         knowns[f"{answers.name}.latency_mean"] = settled.mean, 0.0 in settled.short
-        for share, percentile in settled.percentiles:
-            knowns[f"{answers.name}.latency_p{100 * share:.0f}"] = percentile, share in settled.short
+        for name, share in PERCENTILES.items():
+            knowns[f"{answers.name}.latency_{name}"] = settled.at(share), share in settled.short
     full = next((rung for rung in services.ladder if rung.kind == "capacity" and (rung.utilisation or 0.0) >= 1), None)
     grows, excess = services.stuck, math.inf if services.stuck else 0.0
     if full is not None and answers.outside and answers.offered_per_s > full.limit_per_s:

@@ -11,7 +11,7 @@ from hwsim.doors import Fact
 from hwsim.families.services.results.answers import Answers, Held, Rung, Services, Wait
 from hwsim.families.services.results.unsure import work_interval
 from hwsim.formats import counted, format_change, format_count, format_quantity, format_share, many, percent
-from hwsim.results.batches import Known
+from hwsim.results.batches import PERCENTILES, Known
 from hwsim.results.result import Result
 from hwsim.views.interval.say import TITLE
 from hwsim.views.kit.document import picked
@@ -21,7 +21,6 @@ from hwsim.views.summary.capacities import resource_of
 
 RUNGS: Final = 8  # of the ladder, shown
 MUCH: Final = 100  # times the lowest limit: higher ones are counted alone
-SHARES: Final = (("p50", 0.5), ("p95", 0.95), ("p99", 0.99))
 WIDE: Final = 0.5  # half of an interval, as a part of the number: wider ones are printed as their ends
 EXACT: Final = 1e-6  # half of an interval, as a part of the number: a narrower one is of rounding alone
 LEAST: Final = 0.01  # of a time: shorter waits are not listed
@@ -81,11 +80,12 @@ def between(fast: Services, slow: Services) -> Iterator[Fact]:
         if first.latency is None:
             yield Fact(TITLE, f"{first.name}: no steady state at either end")
         elif second.latency is None:
-            low = ", ".join(f"{name} from {_time(first.latency.at(share).value)}" for name, share in SHARES)
+            low = ", ".join(f"{name} from {_time(first.latency.at(share).value)}" for name, share in PERCENTILES.items())
             yield Fact(TITLE, f"{first.name}: {low}; overloaded at the slow end")
         else:
             ends = [
-                f"{name} {_time(first.latency.at(share).value)}–{_time(second.latency.at(share).value)}" for name, share in SHARES
+                f"{name} {_time(first.latency.at(share).value)}–{_time(second.latency.at(share).value)}"
+                for name, share in PERCENTILES.items()
             ]
             yield Fact(TITLE, f"{first.name}: {', '.join(ends)} (machine parameters)")
 
@@ -116,16 +116,16 @@ def latencies(services: Services) -> Iterator[str]:
     entries = [entry for entry in services.answers if entry.came]
     if not entries:
         return
-    heads, notes = ["mean", *(name for name, _ in SHARES)], []
+    heads, notes = ["mean", *PERCENTILES], []
     cells: dict[str, list[str]] = {name: [] for name in ("latency", "rate", *heads, "max", "in flight", "max ", "queued")}
     for entry in entries:
         settled = entry.latency
-        known = [] if settled is None else [settled.mean, *(settled.at(share) for _, share in SHARES)]
-        starred = [settled is not None and share in settled.short for share in (0.0, *(share for _, share in SHARES))]
-        values = [f"{_time(each.value)}{'*' if star else ''}" for each, star in zip(known, starred, strict=False)] or ["-"] * 4
+        known = [] if settled is None else [settled.mean, *(settled.at(share) for share in PERCENTILES.values())]
+        starred = [settled is not None and share in settled.short for share in (0.0, *PERCENTILES.values())]
+        values = [f"{_time(each.value)}{'*' if star else ''}" for each, star in zip(known, starred, strict=False)]
         queued = "-" if entry.workers is None else format_count(entry.waiting_mean)
         row = [
-            entry.name, f"{_rate(entry.per_s)}/s", *values, "-" if settled is None else _time(settled.most),
+            entry.name, f"{_rate(entry.per_s)}/s", *(values or ["-"] * len(heads)), "-" if settled is None else _time(settled.most),
             format_count(entry.there_mean), f"{entry.there_most:,}", queued,
         ]  # fmt: skip
         second = ["", "", *(_half(each) for each in known), "", "", "", ""] if known and entry.steady else []
@@ -243,7 +243,7 @@ def _entry(entry: Answers) -> dict[str, Any]:
             "warm_up": settled.dropped,
             "warm_up_part": settled.dropped / entry.served,
             "mean_s": _ends(settled.mean),
-            **{f"{name}_s": _ends(settled.at(share)) for name, share in SHARES},
+            **{f"{name}_s": _ends(settled.at(share)) for name, share in PERCENTILES.items()},
             "max_s": settled.most,
             "settled": settled.settled,
             "too_short_for": list(settled.short),

@@ -8,6 +8,7 @@ from typing import Any
 from hwsim.doors import Beside, Door, of_each
 from hwsim.families.serving.running import Models
 from hwsim.machine import Machine
+from hwsim.results.batches import STATISTICS
 from hwsim.spec import Mistakes
 from hwsim.units import COUNT, RATE, TIME, Dimension
 from hwsim.workload.file import Workload
@@ -17,7 +18,7 @@ class Infer(Door):
     """`infer:`."""
 
     quantities: Mapping[str, Dimension] = {  # see `hwsim.families.serving.results.statistics`
-        **{f"{what}_{part}": TIME for what in ("ttft", "tpot", "latency") for part in ("mean", "p50", "p95", "p99", "max")},
+        **{f"{what}_{part}": TIME for what in ("ttft", "tpot", "latency") for part in STATISTICS},
         "requests_per_s": RATE,
         "tokens_per_s": RATE,
         "goodput": RATE,

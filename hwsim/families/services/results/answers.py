@@ -17,13 +17,12 @@ from hwsim.demand import Cost
 from hwsim.families.services.results.notes import BIN, ServiceNotes
 from hwsim.families.services.workload.program import ENDLESS, ServiceProgram
 from hwsim.records import dataclass
-from hwsim.results.batches import Batched, Settled
+from hwsim.results.batches import PERCENTILES, STATISTICS, Batched, Settled
 from hwsim.ticks import FEMTO
 
 GROWING: Final = 0.05  # of those who come: more of them left over is no steady state
 MANY: Final = 200  # that come: of fewer nothing is said
 FEWEST: Final = 0.005  # of all answers, that are in bins above p99
-PERCENTILES: Final = (("p50", 0.5), ("p95", 0.95), ("p99", 0.99))
 
 
 class Rung(NamedTuple):
@@ -147,12 +146,10 @@ class Answers:
         values |= {"there_mean": self.there_mean}
         settled = self.latency
         if self.growth_per_s > 0:
-            return values | dict.fromkeys(
-                ("latency_mean", *(f"latency_{name}" for name, _ in PERCENTILES), "latency_max"), math.inf
-            )
+            return values | dict.fromkeys((f"latency_{name}" for name in STATISTICS), math.inf)
         if settled is not None:
             values |= {"latency_mean": settled.mean.value, "latency_max": settled.most}
-            values |= {f"latency_{name}": settled.at(share).value for name, share in PERCENTILES}
+            values |= {f"latency_{name}": settled.at(share).value for name, share in PERCENTILES.items()}
         return values
 
 

@@ -28,6 +28,7 @@ from hwsim.families.serving.workload.schema import SloKeys
 from hwsim.machine.moved import Moved
 from hwsim.origins import CASES, Case
 from hwsim.records import dataclass
+from hwsim.results.batches import STATISTICS
 from hwsim.results.interval import COUNTS
 from hwsim.results.invariants import BrokenInvariant
 from hwsim.results.requests import Spread
@@ -319,7 +320,7 @@ class ServiceStatistics:
             values |= {"goodput": goodput}
         for name, spread in (("latency", self.latency), ("ttft", self.first_token), ("tpot", self.each_token)):
             if spread is not None:
-                values |= {f"{name}_{part}": getattr(spread, part) for part in ("mean", "p50", "p95", "p99", "max")}
+                values |= {f"{name}_{part}": getattr(spread, part) for part in STATISTICS}
         return values
 
 
