@@ -312,7 +312,7 @@ def _ends(lowered: Lowered, played: Played, interval: bool | Literal["runs"]) ->
     timeline = played.timeline
     # what happens at a stated time is not in proportion to the path
     few = interval is True and max(len(timeline), lowered.graph.shown) <= FEW * (100 if lowered.changes else 1)
-    acts = any(each.issues or lowered.changes for each in lowered.doors.values())
+    acts = any(door.issues or lowered.changes for door in lowered.doors.values())
     if acts or len(timeline.played) or not (few or interval == "runs"):
         return None
     return partial(_by_runs, lowered.changes)
@@ -327,8 +327,8 @@ def _moved(lowered: Lowered, manner: Manner, fold: Writing) -> Sequence[MovedRun
     still, runs = replace(manner, latency=False, progress=None), []
     for number in lowered.unsure:
         try:
-            others = [prepare(each, lowered.workload or lowered.graph, fold=fold) for each in number.ends]
-            runs.append((number, [_collected(each, play(each, still), expect=False) for each in others]))
+            others = [prepare(end, lowered.workload or lowered.graph, fold=fold) for end in number.ends]
+            runs.append((number, [_collected(other, play(other, still), expect=False) for other in others]))
         except SpecError as error:
             message = f"no answer carries how unsure this number is ({number.origin!s}): moved, {error.mistakes[0].message}"
             raise SpecError.of(number.place, message, "leave out its `spread` or its source") from error

@@ -108,7 +108,7 @@ def prepare(
         refuse_foreign(loaded, built, mistakes)
     families = [door(key) for key in written.families] if written else []
     unsure = () if isinstance(loaded, OpGraph) else built.unsure
-    if any(each.exact for each in families):
+    if any(family.exact for family in families):
         built = replace(built, unsure=())
     idle = unheeded(written, built, mistakes) if written else ()
     disturbed = changes(written.events, built, mistakes) if written and written.events else ()
@@ -194,7 +194,7 @@ def _planned(
 
 def _drawn(graph: OpGraph) -> set[str]:
     """The capacities that the ops of a graph draw from or wait for."""
-    return {name for each in graph.costs for name, _ in (*each.demand.amounts, *each.demand.holds, *each.demand.clocks)}
+    return {name for cost in graph.costs for name, _ in (*cost.demand.amounts, *cost.demand.holds, *cost.demand.clocks)}
 
 
 def not_felt(work: Workload | None, on: Machine, graph: OpGraph, doors: Collection[Planned], *, over: bool) -> Iterator[Warning]:
@@ -242,7 +242,7 @@ def _of_classes(disturbed: Sequence[Change], graph: OpGraph) -> Sequence[Change]
     """The changes of capacities in a graph; in a folded graph, of the first capacity of each class."""
     if graph.alike is None:
         return disturbed
-    listed = {each.name for each in graph.capacities}
+    listed = {capacity.name for capacity in graph.capacities}
     return tuple(change for change in disturbed if change.capacity in listed)
 
 
@@ -299,7 +299,7 @@ def _loaded(tree: Tree | None, mistakes: Mistakes) -> Workload | None:
 
 def refuse_foreign(graph: OpGraph, machine: Machine, mistakes: Mistakes) -> None:
     """An op graph says what its ops take of one machine; on another its numbers would mean something else."""
-    known = {each.key for cost in graph.costs for term in cost.why for each in term.doubts}
+    known = {doubt.key for cost in graph.costs for term in cost.why for doubt in term.doubts}
     for number in machine.unsure:
         if number.doubt.key not in known:
             message = f"the op graph does not say how far it follows a number that is unsure ({number.origin!s})"

@@ -66,7 +66,7 @@ def rounded(times: NDArray[np.float64]) -> Column:
     most = float(times.max(initial=0.0))
     if not most <= _LONGEST:
         raise TooLong(most / FEMTO)
-    return times.astype(np.int64) if most < 2.0**63 else column([int(each) for each in times.tolist()])
+    return times.astype(np.int64) if most < 2.0**63 else column([int(time_) for time_ in times.tolist()])
 
 
 def column(values: Iterable[int] | NDArray[Any]) -> Column:
@@ -85,7 +85,7 @@ def column(values: Iterable[int] | NDArray[Any]) -> Column:
     try:
         return np.fromiter(rows, np.int64, len(rows))
     except OverflowError:
-        return np.array([int(each) for each in rows], object)
+        return np.array([int(row) for row in rows], object)
 
 
 def widened(values: Column) -> Column:
@@ -217,7 +217,7 @@ def totals(values: Column, number: NDArray[Any], many: int) -> list[int]:
     """The sum of the values of each number below `many`."""
     sums = np.zeros(many, np.int64 if values.dtype != object and _fits(values) else object)
     np.add.at(sums, number, values if sums.dtype != object else widened(values))
-    return [int(each) for each in sums.tolist()]
+    return [int(sum_) for sum_ in sums.tolist()]
 
 
 def covered(start: Column, end: Column) -> int:

@@ -116,7 +116,7 @@ def _holds(value: Any, depth: int = 2) -> bool:
     if isinstance(value, dict):
         return len(value) < FEW and any(_holds(each, depth - 1) for each in value.values())
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return any(_holds(getattr(value, each.name, None), depth - 1) for each in dataclasses.fields(value))
+        return any(_holds(getattr(value, field.name, None), depth - 1) for field in dataclasses.fields(value))
     return False
 
 

@@ -62,7 +62,7 @@ def of_guide() -> list[list[str]]:
 def _options(name: str) -> set[str]:
     command = main.get_command(click.Context(main), name)
     assert command is not None
-    return {option for each in command.params for option in each.opts}
+    return {option for parameter in command.params for option in parameter.opts}
 
 
 def _done(words: Sequence[str], file: str | None = None) -> bytes:

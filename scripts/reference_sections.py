@@ -255,5 +255,5 @@ def expectations() -> str:
         "`infer:`": door("infer").quantities,
         "`services:`, with `NAME.` before it": door("services").quantities,
     }
-    lines = [f"| {of} | {', '.join(f'`{each}`' for each in names)} |" for of, names in rows.items()]
+    lines = [f"| {of} | {', '.join(f'`{name}`' for name in names)} |" for of, names in rows.items()]
     return EXPECT + "\n".join(lines) + "\n"

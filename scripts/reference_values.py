@@ -47,7 +47,7 @@ class Values:
         if get_origin(annotation) is Annotated:
             dimension = next((each for each in annotation.__metadata__ if isinstance(each, Dimension)), None)
             return dimension.name if dimension else self._value(get_args(annotation)[0])
-        arguments = [each for each in get_args(annotation) if each not in (type(None), Ellipsis)]
+        arguments = [get_argument for get_argument in get_args(annotation) if get_argument not in (type(None), Ellipsis)]
         if annotation is Tree:
             return _TREE
         if annotation is Any:
@@ -56,7 +56,7 @@ class Values:
             return self._mapping(annotation)
         if not arguments:
             return {str: "text", int: "whole number", float: "number", bool: "true or false"}.get(annotation, "any value")
-        if all(isinstance(each, str) for each in arguments):
+        if all(isinstance(argument, str) for argument in arguments):
             return ", ".join(f"`{each}`" for each in arguments if each)
         origin = getattr(get_origin(annotation), "__name__", "")
         words = list(dict.fromkeys(self._value(each) for each in arguments))
@@ -88,11 +88,11 @@ def classes(fields: Iterable[FieldPlan]) -> list[type]:
         elif get_origin(annotation) is Annotated:
             look(get_args(annotation)[0])
         else:
-            for each in get_args(annotation):
-                look(each)
+            for get_argument in get_args(annotation):
+                look(get_argument)
 
-    for each in fields:
-        look(each.annotation)
+    for field in fields:
+        look(field.annotation)
     return found
 
 

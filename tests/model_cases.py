@@ -61,4 +61,4 @@ def run(model: Transformer, plan: ParallelPlan, count: int, framework: Framework
 
 
 def products(kernels: tuple[Kernel, ...]) -> float:
-    return sum(each.work.flop * each.times for each in kernels)
+    return sum(kernel.work.flop * kernel.times for kernel in kernels)

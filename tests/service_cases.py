@@ -49,7 +49,7 @@ def run(services: dict[str, Any], set: dict[str, Any] | None = None, **keys: Any
     """The answers of each service."""
     found = hwsim.simulate(MACHINE, workload(services, **keys), set=set, expect=False).services
     assert found is not None
-    return {each.name: each for each in found.answers}
+    return {answer.name: answer for answer in found.answers}
 
 
 def played(services: dict[str, Any], set: dict[str, Any] | None = None, **keys: Any) -> Play:  # noqa: A002

@@ -95,7 +95,7 @@ def test_arrays_give_what_numbers_give() -> None:
     tokens = np.array([1.0, 100.0, 4096.0])
     kernel = Blocks(packed=True)
     many = kernel.parts(Attended(2, tokens, 0.0 * tokens, 32, 8, 128), RATES, 0.5).seconds  # type: ignore[arg-type]
-    one = [kernel.parts(Attended(2, float(each), 0, 32, 8, 128), RATES, 0.5).seconds for each in tokens]
+    one = [kernel.parts(Attended(2, float(token), 0, 32, 8, 128), RATES, 0.5).seconds for token in tokens]
     assert np.allclose(many, one)
 
 

@@ -52,7 +52,7 @@ def test_a_cost_of_a_plan_says_what_it_adds_up_from() -> None:
     asked = {"machine": "workstation", "workload": LOOP, "minimise": "cost", "period": "1 month", "vary": {"replicas": [3]}}
     answer = plan(asked)
     assert answer.best is not None
-    assert sum(each.amount.value for each in answer.best.items) == pytest.approx(answer.best.numbers["cost"].value)
+    assert sum(item.amount.value for item in answer.best.items) == pytest.approx(answer.best.numbers["cost"].value)
     assert "150 USD/kW/month for " in answer.summary(verbose=True)
     free = plan({**asked, "site": {"hosting": "0 USD/kW/month"}})
     assert "USD/kW/month" not in free.summary(verbose=True)

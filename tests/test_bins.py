@@ -41,8 +41,8 @@ def test_histograms_merge_exactly_in_any_order(one: list[float], other: list[flo
 @given(NUMBERS, st.integers(0, 60))
 def test_one_by_one_is_as_all_at_once(numbers: list[float], few: int) -> None:
     single = Bins(few=few)
-    for each in numbers:
-        single.add(each)
+    for number in numbers:
+        single.add(number)
     assert answers(single) == answers(binned(numbers, few))
 
 
@@ -59,7 +59,7 @@ def test_a_percentile_is_off_by_at_most_four_thousandths(numbers: list[float], s
 @given(st.lists(st.floats(1e-6, 1e3), min_size=1, max_size=200), st.floats(1e-7, 1e4))
 def test_a_share_below_is_off_by_its_bin_alone(numbers: list[float], limit: float) -> None:
     bins = binned(numbers, 0)
-    low, high = (sum(each <= limit * factor for each in numbers) / len(numbers) for factor in (0.992, 1.008))
+    low, high = (sum(number <= limit * factor for number in numbers) / len(numbers) for factor in (0.992, 1.008))
     assert low - 1e-12 <= bins.below(limit) <= high + 1e-12
 
 
@@ -110,11 +110,11 @@ def test_intervals_hold_as_often_as_they_say(rho: float, count: int) -> None:
     """A right 95 % interval holds in 33 or more of 40 runs, but for 1 of 600."""
     runs = [settled(queue(rho, count, seed), rho) for seed in range(40 if count < 10**6 else 12)]
     least = 33 if len(runs) == 40 else 9
-    known = {0.0: (1 / (1 - rho), [each.mean for each in runs])}
+    known = {0.0: (1 / (1 - rho), [run.mean for run in runs])}
     known |= {share: (math.log(1 / (1 - share)) / (1 - rho), [each.at(share) for each in runs]) for share in (0.5, 0.95, 0.99)}
     for share, (exact, intervals) in known.items():
         assert sum(each.low <= exact <= each.high for each in intervals) >= least, share
-        errors = [abs(each.value / exact - 1) for each in intervals]
+        errors = [abs(interval.value / exact - 1) for interval in intervals]
         assert (
             0.3 * np.median([each.half for each in intervals])
             < 2 * np.mean(errors)
@@ -126,7 +126,7 @@ def test_intervals_hold_as_often_as_they_say(rho: float, count: int) -> None:
 def test_a_run_that_is_too_short_says_so() -> None:
     """At a load of 0.95 ten thousand requests know the p99 to +-60 %; batches alone would say +-6 %."""
     runs = [settled(queue(0.95, 10_000, seed)) for seed in range(20)]
-    assert sum(0.99 in each.short for each in runs) >= 19
+    assert sum(0.99 in run.short for run in runs) >= 19
     assert np.median([each.at(0.99).half for each in runs]) > 0.6
     exact = math.log(100) / 0.05
     assert sum(each.at(0.99).low <= exact <= each.at(0.99).high for each in runs) >= 16
@@ -151,8 +151,8 @@ def test_a_warm_up_is_cut_and_half_of_the_run_at_most() -> None:
 def test_no_request_is_lost(count: int) -> None:
     numbers = queue(0.5, max(count, 1), 1)[:count]
     one, several = Batched(), Batched()
-    for each in numbers.tolist():
-        one.add(each)
+    for number in numbers.tolist():
+        one.add(number)
     for first, last in pairwise([0, *sorted(np.random.default_rng(0).integers(0, count + 1, 5).tolist()), count]):
         several.extend(numbers[first:last])
     assert one.estimate() == several.estimate() == settled(numbers)

@@ -231,7 +231,7 @@ def test_products_with_a_vector_are_functions_of_their_own() -> None:
     assert product_call(1, 32, 64, dtype="fp64").function == "vecmat"
     call = product_call(64, 32, 16, dtype="fp64", since=(1.0, 2.0, 3.0))
     assert call.function == "matmul"
-    assert [(each.bytes, each.role, each.since) for each in call.operands] == [
+    assert [(operand.bytes, operand.role, operand.since) for operand in call.operands] == [
         (16384, "read", 1.0), (4096, "read", 2.0), (8192, "write", 3.0),
     ]  # fmt: skip
 

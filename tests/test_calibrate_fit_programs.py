@@ -25,7 +25,7 @@ Step = Callable[[], object]
 
 def calls(step: object, *arrays: Array) -> list[tuple[str, str, str]]:
     def make() -> Step:
-        copies = [np.array(each) for each in arrays]
+        copies = [np.array(array) for array in arrays]
         return lambda: step(*copies)  # type: ignore[operator]
 
     return [(call.function, call.form, call.into) for call in calls_of(make)]
@@ -105,12 +105,12 @@ def test_every_call_of_a_program_becomes_an_op_that_is_that_call(program: object
         assert again is not None
         assert (again.function, again.form, again.dtype, again.into) == (call.function, call.form, call.dtype, call.into)
         assert again.count == call.count
-        assert [each.role for each in again.operands] == [each.role for each in call.operands]
+        assert [operand.role for operand in again.operands] == [each.role for each in call.operands]
 
 
 def test_there_are_programs_enough_and_no_name_twice() -> None:
     assert len(BLIND) >= 30
-    assert len({each.name for each in PROGRAMS}) == len(PROGRAMS)
+    assert len({program.name for program in PROGRAMS}) == len(PROGRAMS)
     assert not {each.name for each in BLIND} & {each.name for each in DEVELOPMENT}
 
 
@@ -125,4 +125,4 @@ def test_a_program_is_scored_against_what_it_took() -> None:
     report = validate(fitted, programs=DEVELOPMENT[:3], timed={DEVELOPMENT[0].name: 1e-4, DEVELOPMENT[2].name: 3e-5})
     assert "furthest off" in text.validated(report)
     assert "| program |" in page(report)
-    assert all(each.calls > 5 for each in report.programs)
+    assert all(program.calls > 5 for program in report.programs)

@@ -204,7 +204,7 @@ def test_a_part_of_one_s_own_is_used_from_the_output_s_folder(tmp_path: Path) ->
     ],
 )
 def test_mistakes_of_a_user_are_said_at_once(arguments: tuple[str, ...], words: str) -> None:
-    given = [str(FOLDER / each) if "." in each else each for each in arguments]
+    given = [str(FOLDER / argument) if "." in argument else argument for argument in arguments]
     shown = command.hwsim("import", *given, code=2)
     assert words in shown.output
 

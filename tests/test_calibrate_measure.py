@@ -67,14 +67,14 @@ def test_the_cpu_s_time_counts_however_long_others_hold_the_core(world: World) -
 
 def test_the_lowest_sample_of_a_round_and_the_lowest_round_count(world: World) -> None:
     times = chain([0.005], [0.003, 0.002, 0.004], [0.005], [0.009, 0.008, 0.007], repeat(0.0025))
-    rows, _ = world.run(world.case("a", ((each, each, 0, 0) for each in times)), most=3)
+    rows, _ = world.run(world.case("a", ((time_, time_, 0, 0) for time_ in times)), most=3)
     assert rows["a"].seconds[:3] == pytest.approx((0.002, 0.007, 0.0025))
     assert rows["a"].quiet == pytest.approx(0.002)
     assert rows["a"].samples[1] == pytest.approx((0.009, 0.008, 0.007))
 
 
 def test_from_ten_rounds_on_the_lowest_tenth_counts() -> None:
-    seconds = tuple(float(each) for each in range(20, 0, -1))
+    seconds = tuple(float(index) for index in range(20, 0, -1))
     assert Row("s", "a", "a", {}, Amounts(), seconds).quiet == 3.0
 
 

@@ -37,10 +37,10 @@ def once(cases: list[Case]) -> None:
     """Each case once, its samples as short as they get."""
     quick = [
         Case(
-            each.suite, each.op, each.params, each.work, each.make, each.clock, 2, 0.0, each.timer, each.loop, each.most,
-            name=each.name,
+            case.suite, case.op, case.params, case.work, case.make, case.clock, 2, 0.0, case.timer, case.loop, case.most,
+            name=case.name,
         )
-        for each in cases
+        for case in cases
     ]  # fmt: skip
     rows, failed = harness.run(quick, budget=60.0, most=1)
     assert not failed

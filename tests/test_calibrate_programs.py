@@ -127,7 +127,7 @@ def _ran(machine: str, function: str, **keys: object) -> hwsim.Result:
 def test_what_stands_in_is_named_with_its_part_of_the_time() -> None:
     run = _ran(MEASURED, "tan")
     assert "100 % by others that take alike (tan)" in " ".join(str(run).split())
-    assert any(each.code == "not-calibrated" for each in run.warnings)
+    assert any(warning.code == "not-calibrated" for warning in run.warnings)
     doubts = [doubt for cost in run.timeline.flat.graph.costs for term in cost.why for doubt in term.doubts]
     assert {doubt.regime for doubt in doubts} == {"program/related"}
 
@@ -161,7 +161,7 @@ def test_between_two_measured_sizes_of_a_few_is_interpolated() -> None:
 
 
 def test_beyond_the_largest_measured_size_its_ratio_goes_on() -> None:
-    points = {"f fp64 new": tuple((10.0**each, 1.0, 1.5 if each > 5 else 1.0) for each in range(1, 9))}
+    points = {"f fp64 new": tuple((10.0**index, 1.0, 1.5 if index > 5 else 1.0) for index in range(1, 9))}
     found = Corrections(points=points, few=6, width=0.35)
     assert found.of("f fp64 new", (1e12, 1.0)) == (1.5, False)
     assert found.of("f fp64 new", (1e-3, 1.0))[0] == 1.0

@@ -135,7 +135,7 @@ def test_every_number_of_a_class_says_its_devices_and_its_spread(name: str) -> N
 
 
 def origins(tree: Tree) -> list[Origin]:
-    inner = [each for _, child in tree.items() for each in origins(child)]
+    inner = [origin for _, child in tree.items() for origin in origins(child)]
     return inner + ([tree.origin] if tree.origin is not None and tree.origin.kind == "default" else [])
 
 
@@ -203,7 +203,7 @@ def test_parts_that_are_not_known_alike_are_compared_with_a_warning(tmp_path: Pa
     machine.write_text("hwsim: machine/1\nparts: {gpu: {kind: gpu, use: h100-sxm}}\n")
     uses = ["h100-sxm", str(tmp_path / "mine.yaml"), "h200-sxm"]
     found = hwsim.sweep(machine, workload, {"machine.gpu.use": uses}, workers=1)
-    assert [[each.code for each in row.warnings] for row in found.rows] == [[], ["unlike-provenance"], []]
+    assert [[warning.code for warning in row.warnings] for row in found.rows] == [[], ["unlike-provenance"], []]
     said = found.rows[1].warnings[0].text
     assert "mine.yaml rests on class defaults (±" in said
     assert "h100-sxm rests on measurements (±" in said

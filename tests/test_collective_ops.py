@@ -345,6 +345,6 @@ def test_waiting_for_the_last_to_arrive_is_part_of_each_rank_s_slice(tmp_path: P
     assert "allreduce: wait" in str(run)
     assert not [row for row in run.ops if row.kind == "arrive"]
     events = json.loads(run.trace(tmp_path / "run.json").read_text("utf-8"))["traceEvents"]
-    slices = [each for each in events if each.get("args", {}).get("name") == "allreduce"]
-    assert [each["args"].get("waiting_us", 0) for each in slices] == [30000, 20000, 10000, 0]
+    slices = [event for event in events if event.get("args", {}).get("name") == "allreduce"]
+    assert [slice_["args"].get("waiting_us", 0) for slice_ in slices] == [30000, 20000, 10000, 0]
     assert [each["ts"] for each in slices] == [0, 10000, 20000, 30000]

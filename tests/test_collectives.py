@@ -81,7 +81,7 @@ def groups(draw: st.DrawFn, most: int = 33) -> Group:
         case "one":
             return Group(ranks)
         case "equal":
-            nodes = draw(st.sampled_from([each for each in range(1, ranks + 1) if ranks % each == 0]))
+            nodes = draw(st.sampled_from([index for index in range(1, ranks + 1) if ranks % index == 0]))
             return Group(ranks, (ranks // nodes,) * nodes)
         case _:
             cuts = draw(st.lists(st.integers(1, ranks - 1), max_size=4, unique=True)) if ranks > 1 else []
@@ -116,7 +116,7 @@ def test_parameter_servers_of_any_number_add_up(ranks: int, servers: int, on: st
 @settings(max_examples=30, deadline=None)
 def test_rings_of_any_order_and_number_add_up(orders: list[list[int]], both: bool, channels: int) -> None:
     widths = tuple(float(place + 1) for place in range(len(orders)))
-    ring = Ring(both=both, orders=tuple(tuple(each) for each in orders), widths=widths, channels=channels)
+    ring = Ring(both=both, orders=tuple(tuple(order) for order in orders), widths=widths, channels=channels)
     for operation in ring.operations:
         found = ring.plan(operation, Group(7))
         prove(found)
@@ -172,16 +172,16 @@ def test_rounds_move_the_bytes_of_the_plan(name: str, operation: Operation) -> N
         for send in found.sends:
             wanted[send.source, send.target] += sum(shares[send.chunk : send.chunk + send.chunks])
         told: dict[tuple[int, int], float] = defaultdict(float)
-        for each in algorithm.rounds(operation, group):
-            for source, target, share in each.pairs:
-                told[source, target] += each.times * share
+        for round_ in algorithm.rounds(operation, group):
+            for source, target, share in round_.pairs:
+                told[source, target] += round_.times * share
         moved, asked = ({pair: share for pair, share in each.items() if share > 0} for each in (told, wanted))
         assert moved == pytest.approx(asked), group
 
 
 def test_rounds_of_a_ring_of_ten_thousand_ranks_are_two() -> None:
     rounds = Ring().rounds("all-reduce", Group(10_000))
-    assert [(each.steps, len(each.pairs), each.pairs[0][2]) for each in rounds] == [(9999, 10_000, 1e-4)] * 2
+    assert [(round_.steps, len(round_.pairs), round_.pairs[0][2]) for round_ in rounds] == [(9999, 10_000, 1e-4)] * 2
 
 
 # ---- uneven sizes, single sends
@@ -246,7 +246,7 @@ def test_files_and_table_agree() -> None:
         assert "Source: " in doc
         for each in plan(kind):
             assert each.doc
-    assert {each.kind for each in ALGORITHMS.values()} == set(KINDS) - {"written"}
+    assert {algorithm.kind for algorithm in ALGORITHMS.values()} == set(KINDS) - {"written"}
 
 
 @pytest.mark.parametrize("nodes", [(2, 1), (0, 3), (-1, 4)])

@@ -30,7 +30,7 @@ LENET = ("d2l-4gpu-pcie", "d2l/multi-gpu-lenet")
 
 def micro(played: Played, name: str) -> dict[str, float]:
     """Places of a device's time in us."""
-    spent = next(each.spent for each in played.devices if each.name == name)
+    spent = next(device.spent for device in played.devices if device.name == name)
     return {where.words: time / US for where, time in spent.items() if time}
 
 
@@ -76,12 +76,12 @@ def test_places_add_up_to_the_run_along_the_path_and_on_every_gpu(seed: int) -> 
     assert sum(played.path.values()) == played.makespan_fs
     assert [sum(each.spent.values()) for each in played.devices] == [played.makespan_fs] * len(played.devices)
     of_device = {name: number for number, name in enumerate(played.device_names)}
-    for each in played.devices:  # the time in which kernels run, counted in another way
-        mine = (played.spans.device == of_device[each.name]) & (played.spans.place == Where.KERNELS)
+    for device in played.devices:  # the time in which kernels run, counted in another way
+        mine = (played.spans.device == of_device[device.name]) & (played.spans.place == Where.KERNELS)
         ticks = np.zeros(played.makespan_fs // (US // 10) + 1, bool)
         for begin, end in zip(played.spans.begin[mine].tolist(), played.spans.end[mine].tolist(), strict=True):
             ticks[begin // (US // 10) : end // (US // 10)] = True
-        assert each.spent[Where.KERNELS] == pytest.approx(int(ticks.sum()) * (US // 10))
+        assert device.spent[Where.KERNELS] == pytest.approx(int(ticks.sum()) * (US // 10))
 
 
 def test_a_recording_beside_itself_differs_in_nothing_and_swapped_in_the_opposite() -> None:
@@ -179,7 +179,7 @@ def test_mistakes_say_what_is_accepted(traced: Path, tmp_path: Path, arguments: 
         "CUT": tmp_path / "CUT.json",
         "BARE": tmp_path / "BARE.json",
     }
-    done = hwsim("compare", *(files.get(each, each) for each in arguments), code=2)
+    done = hwsim("compare", *(files.get(argument, argument) for argument in arguments), code=2)
     assert said in done.output
 
 
@@ -189,7 +189,7 @@ def test_mistakes_say_what_is_accepted(traced: Path, tmp_path: Path, arguments: 
 @pytest.mark.parametrize("name", ["hta_A100_ddp_2rank_nccl_r0", "hta_A100_event_sync_multistream", "hta_sampled_128rank_r0"])
 def test_places_of_real_recordings_add_up(reference_data: Path, name: str) -> None:
     played = sides.of_recording(read("kineto", [reference_data / "traces" / "gpu" / f"{name}.json.gz"]))
-    for spent in (played.path, *(each.spent for each in played.devices)):
+    for spent in (played.path, *(device.spent for device in played.devices)):
         assert sum(spent.values()) == played.makespan_fs
 
 
@@ -198,7 +198,7 @@ def test_ranks_of_a_real_job_wait_for_the_last_one(reference_data: Path) -> None
     played = sides.of_recording(read("kineto", files))
     assert len(played.devices) == 8
     both: AgainstTrace = against(played, played)
-    waits = [each.spent[Where.WAITING] for each in played.devices]
+    waits = [device.spent[Where.WAITING] for device in played.devices]
     assert max(waits) > 5 * min(waits)
     assert sum(played.ops[name].waited_s for name in played.ops) > 0.03
     assert "rank7.gpu7" in both.text(every=True)

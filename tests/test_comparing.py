@@ -456,7 +456,7 @@ def test_a_written_run_with_warnings_is_compared_with_them() -> None:
     document = json.loads(hwsim("simulate", "c5.18xlarge", "d2l/cloud-iops", "--json").stdout)
     warned = [each["text"] for each in document["warnings"]]
     assert warned
-    assert [each.text for each in of_document(document, "run.json").warnings] == warned
+    assert [warning.text for warning in of_document(document, "run.json").warnings] == warned
 
 
 @pytest.mark.parametrize("factor", [-1.0, 0.5, 2.0])

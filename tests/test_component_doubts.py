@@ -72,5 +72,5 @@ def test_a_core_nobody_measured_is_as_its_class() -> None:
 
 def test_a_source_says_how_well_a_number_is_known() -> None:
     sources = (Origin("measured", "no guess"), Origin("recalled", "data sheet"), IDEAL, GIVEN, "a guess, in words")
-    assert [case_of(each) for each in sources] == ["known", "device", None, None, None]
+    assert [case_of(source) for source in sources] == ["known", "device", None, None, None]
     assert (alike("node12.gpu3"), alike("cpu")) == ("node.gpu", "cpu")

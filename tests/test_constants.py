@@ -56,7 +56,7 @@ def plain(value: Any) -> str | None:
     if isinstance(value, dict | tuple | list | set | frozenset) and value:
         return _table(value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return _table({each.name: getattr(value, each.name) for each in dataclasses.fields(value)})
+        return _table({field.name: getattr(value, field.name) for field in dataclasses.fields(value)})
     return None
 
 
@@ -86,13 +86,13 @@ def constants(room: str) -> Iterator[tuple[str, str]]:
 
 def _of_callable(name: str, value: Any) -> Iterator[tuple[str, str]]:
     if isinstance(value, type) and dataclasses.is_dataclass(value):
-        for each in dataclasses.fields(value):
-            if (said := plain(each.default)) is not None:
-                yield f"{name}.{each.name}", said
-            bounds = {key: bound for key, bound in each.metadata.items() if isinstance(key, str)}
+        for field in dataclasses.fields(value):
+            if (said := plain(field.default)) is not None:
+                yield f"{name}.{field.name}", said
+            bounds = {key: bound for key, bound in field.metadata.items() if isinstance(key, str)}
             for key, bound in bounds.items():
                 if (said := plain(bound)) is not None:
-                    yield f"{name}.{each.name}.{key}", said
+                    yield f"{name}.{field.name}.{key}", said
     members = vars(value).items() if isinstance(value, type) else [("", value)]
     for member, function in members:
         if member in ("__init__", "__replace__"):

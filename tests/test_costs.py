@@ -64,7 +64,7 @@ def by_ops(run: Result) -> float:
         demand = graph.costs[number].demand
         took = (int(run.timeline.end[op]) - int(run.timeline.start[op])) / FEMTO - demand.latency
         amounts = dict(demand.amounts)
-        for name in {each.rpartition(".")[0] for each in amounts if ".compute" in each or each.endswith(".memory")}:
+        for name in {amount.rpartition(".")[0] for amount in amounts if ".compute" in amount or amount.endswith(".memory")}:
             spot = layout.find(name)
             if spot is None or spot.part.kind != "gpu":
                 continue
@@ -94,7 +94,7 @@ def test_energy_is_that_of_the_ops_and_obeys_its_laws(
     found, power = present(energy_of(run)), power_of(api.load_machine(machine))
     seconds = run.makespan_s
     assert found.joules.value == pytest.approx(power.idle.value * seconds + (1 + BESIDES) * by_ops(run), rel=1e-9)
-    assert math.fsum(each.joules for each in found.items) == pytest.approx(found.joules.value, rel=1e-12)
+    assert math.fsum(item.joules for item in found.items) == pytest.approx(found.joules.value, rel=1e-12)
     assert power.idle.value * seconds * (1 - 1e-9) <= found.joules.value <= power.loaded.value * seconds * (1 + 1e-9)
     assert found.watts <= found.peak * (1 + 1e-9)
     assert found.peak <= power.loaded.value * (1 + 1e-9)
@@ -130,7 +130,7 @@ def test_a_cpu_at_half_load_draws_less_than_the_middle() -> None:
 
 def test_what_is_left_out_is_of_the_kind() -> None:
     text = MACHINE.replace("power: {idle: 50 W, loaded: 400 W, memory: 250 W}", "power: 400 W")
-    gpu = next(each for each in power_of(api.load_machine(text)).items if each.kind == "gpu")
+    gpu = next(item for item in power_of(api.load_machine(text)).items if item.kind == "gpu")
     assert (gpu.idle, gpu.loaded, gpu.memory) == (48, 400, 260)
     assert gpu.guessed
 
@@ -199,7 +199,7 @@ def test_gpus_of_two_kinds_draw_each_their_own() -> None:
     machine = f"hwsim: machine/1\nparts:{parts}links:\n  - {{between: [cpu, [gpu*, old]], kind: pcie, gen: 4, lanes: 16}}\n"
     run = api.simulate(machine, WORKLOAD.replace("device: gpu0, bytes", "device: old, bytes"))
     found = present(energy_of(run))
-    by_name = {each.name: each.joules for each in found.items}
+    by_name = {item.name: item.joules for item in found.items}
     assert by_name["gpu*"] == pytest.approx(100 * run.makespan_s + 350)
     assert by_name["old"] == pytest.approx(50 * run.makespan_s + 200)
 
@@ -207,7 +207,7 @@ def test_gpus_of_two_kinds_draw_each_their_own() -> None:
 def test_cooling_and_carbon_are_of_the_site() -> None:
     plug, meter = energy(MACHINE, WORKLOAD), energy(MACHINE, WORKLOAD, load_prices(PRICES).site)
     assert meter.joules.value == pytest.approx(1.2 * plug.joules.value)
-    assert math.fsum(each.joules for each in meter.items) == pytest.approx(meter.joules.value)
+    assert math.fsum(item.joules for item in meter.items) == pytest.approx(meter.joules.value)
     assert present(meter.carbon).value == pytest.approx(meter.joules.value / 3.6e6 * 0.4)
     assert plug.carbon is None
 
@@ -235,7 +235,7 @@ def bought(seconds: float, **options: Any) -> tuple[Priced, Energy, Any]:
 @settings(max_examples=30, deadline=None)
 def test_what_is_bought_costs_wear_room_and_energy(seconds: float, nodes: int) -> None:
     _, spent, cost = bought(seconds, nodes=nodes)
-    items = {each.name: each.amount.value for each in cost.items}
+    items = {item.name: item.amount.value for item in cost.items}
     assert items["machines"] == pytest.approx(nodes * 22000 * seconds / (4 * YEAR), rel=1e-9)
     assert items["hosting"] == pytest.approx(nodes * 150 / 1000 * spent.loaded * seconds / (YEAR / 12), rel=1e-9)
     assert items["energy"] == pytest.approx(nodes * spent.joules.value / 3.6e6 * 0.10, rel=1e-9)
@@ -246,7 +246,7 @@ def test_a_residual_and_a_lifetime_are_of_the_list() -> None:
     prices = load_prices(PRICES + "lifetime: 2 year\nresidual: 20 %\n")
     machine = api.load_machine(MACHINE)
     cost = cost_of(price_of(machine, prices)["purchase"], YEAR, energy_at(machine, YEAR, {}), prices)
-    assert next(each.amount.value for each in cost.items if each.name == "machines") == pytest.approx(22000 * 0.8 / 2)
+    assert next(item.amount.value for item in cost.items if item.name == "machines") == pytest.approx(22000 * 0.8 / 2)
 
 
 @pytest.mark.parametrize(("days", "paid"), [(1, 14), (14, 14), (14.001, 28), (60, 70)])
@@ -277,7 +277,7 @@ def test_spares_cost_all_but_energy() -> None:
     machine, prices = api.load_machine(MACHINE), load_prices(PRICES)
     spent = energy_at(machine, 1e6, {}, prices.site)
     costs = [cost_of(price_of(machine, prices)["purchase"], 1e6, spent, prices, spares=spares) for spares in (0.0, 0.1)]
-    held = math.fsum(each.amount.value for each in costs[0].items if each.name != "energy")
+    held = math.fsum(item.amount.value for item in costs[0].items if item.name != "energy")
     assert costs[1].known.value - costs[0].known.value == pytest.approx(0.1 * held)
 
 
@@ -285,7 +285,7 @@ def test_spares_cost_all_but_energy() -> None:
 def test_sums_keep_their_ranges(given_: list[tuple[float, float]]) -> None:
     amounts = [Amount.within(value, part) for value, part in given_]
     found = total(amounts)
-    assert found.value == pytest.approx(math.fsum(each.value for each in amounts))
+    assert found.value == pytest.approx(math.fsum(amount.value for amount in amounts))
     assert found.low <= found.value <= found.high
     assert found.high <= math.fsum(each.high for each in amounts) * (1 + 1e-12)
     assert (found * 3).value == pytest.approx(3 * found.value)

@@ -205,7 +205,7 @@ def test_accesses_by_more_cores_are_never_slower(cpu: Cpu, accesses: Accesses, d
 
 @given(cpus(), works, st.integers(2, 4))
 def test_sockets_together_take_what_one_takes_for_its_part(cpu: Cpu, work: Work, n: int) -> None:
-    if cpu.caches is not None and any(cpu.cores % each.shared_by for each in cpu.caches.levels.values()):
+    if cpu.caches is not None and any(cpu.cores % level.shared_by for level in cpu.caches.levels.values()):
         cpu = replace(cpu, caches=None)
     if cpu.numa is not None:
         cpu, work = (cpu if cpu.cores % cpu.numa.domains == 0 else replace(cpu, numa=None)), replace(work, remote=0.0)

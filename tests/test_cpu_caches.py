@@ -36,7 +36,7 @@ CPU = Cpu(
 
 
 def alone(cpu: Cpu | Sockets, cost: Any) -> float:
-    return float(cost.demand.alone({each.name: each.rate for each in cpu.capacities(NAME)}))
+    return float(cost.demand.alone({capacity.name: capacity.rate for capacity in cpu.capacities(NAME)}))
 
 
 def work(size: float, **said: Any) -> float:

@@ -28,7 +28,7 @@ print(*[name for name in sys.modules if name.startswith("hwsim.families")])
 
 @pytest.mark.parametrize("key", FAMILIES)
 def test_a_family_is_a_key_of_a_workload_and_of_a_job(key: str) -> None:
-    assert all(key in {each.name for each in fields(kind)} for kind in (Workload, Job))
+    assert all(key in {field.name for field in fields(kind)} for kind in (Workload, Job))
     assert FAMILIES[key].figure in FIGURES
     assert callable(room(key, "draw").render)
     assert (door(key), facts(key)) == (room(key, "door").DOOR, room(key, "facts").FACTS)

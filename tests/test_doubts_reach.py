@@ -41,7 +41,7 @@ Given = tuple[Example, str, Found]
 
 def has_unit(annotation: Any) -> bool:
     marks = (*getattr(annotation, "__metadata__", ()), *get_args(annotation))
-    return any(isinstance(each, Dimension) or has_unit(each) for each in marks if each is not annotation)
+    return any(isinstance(mark, Dimension) or has_unit(mark) for mark in marks if mark is not annotation)
 
 
 def quantities(example: Example, *files: str) -> Iterator[Given]:
@@ -95,7 +95,7 @@ def lost(given: Given, doubt: dict[str, str]) -> str:
 FORMED: Final = tuple(
     each for each in EXAMPLES if each.framework is None and not each.requests and "requests" not in str(each.machine)
 )
-OF_WORKLOADS: Final = tuple(each for example in FORMED for each in quantities(example, "workload"))
+OF_WORKLOADS: Final = tuple(quantity for example in FORMED for quantity in quantities(example, "workload"))
 OF_MACHINES: Final = tuple(each for example in FORMED for each in quantities(example, "machine"))
 
 

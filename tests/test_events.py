@@ -231,7 +231,7 @@ def test_a_part_that_is_simulated_request_by_request_knows_no_events() -> None:
 def test_an_event_where_nothing_works_is_told() -> None:
     events = [{"at": "1 h", "part": "gpu0", "down": "1 s"}, {"at": "0 s", "link": "slots", "of": "gpu3", "speed": "50 %"}]
     run = hwsim.simulate(FOUR, {"hwsim": "workload/1", "program": [COPY], "events": events})
-    assert [each.code for each in run.warnings] == ["no-effect", "no-effect"]
+    assert [warning.code for warning in run.warnings] == ["no-effect", "no-effect"]
     assert "the event of link slots of gpu3 has no effect: nothing in the run works there" in run.warnings[0].text
     assert run.warnings[1].text == "an event at 60.0 min has no effect: the run ends at 1.00 s"
     for at, warned in (("999 ms", 0), ("1 s", 1)):
@@ -263,5 +263,5 @@ def test_a_served_model_warns_of_the_events_that_it_does_not_feel(device: str, p
     alone = hwsim.simulate("dgx-h100", work).makespan_s
     for part in ("nvs", "nic0", "gpu0", "gpu3", "gpu7", "cpu0", "cpu1", "disk0", "psw0"):
         run = hwsim.simulate("dgx-h100", {**work, "events": [{"at": "0 s", "part": part, "speed": "50 %"}]})
-        warned = [each.code for each in run.warnings if each.code == "no-effect"]
+        warned = [warning.code for warning in run.warnings if warning.code == "no-effect"]
         assert (run.makespan_s == alone, len(warned)) == ((False, 0) if part in felt.split() else (True, 1))

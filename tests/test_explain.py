@@ -89,8 +89,8 @@ def test_causes_steps_pieces_activities_and_derivations_account_for_the_makespan
     assert [run.start_fs for run in found.runs] == edges[:-1]
     assert edges[-1] == makespan
     assert all(0 <= row.path_fs <= row.total_fs <= makespan for row in found.activities.rows)
-    for each in found.derivations:
-        assert each.alone_s * (1 - 1e-9) - 3e-15 <= each.shortest_s <= each.longest_s, each
+    for derivation in found.derivations:
+        assert derivation.alone_s * (1 - 1e-9) - 3e-15 <= derivation.shortest_s <= derivation.longest_s, derivation
 
 
 def test_issuing_and_returning_are_causes_of_their_own() -> None:

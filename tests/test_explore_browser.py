@@ -185,8 +185,8 @@ def says_numbers_as_the_command(page: Any) -> None:
     written = page.evaluate(
         words + "return [shares.map(words.percent), times.map(each => words.seconds(each))]; }", [shares, times]
     )
-    assert written[0] == [format_share(each) for each in shares]
-    assert written[1] == [re.sub("day$", "days", format_quantity(each, "s").replace(" us", " µs")) for each in times]
+    assert written[0] == [format_share(share) for share in shares]
+    assert written[1] == [re.sub("day$", "days", format_quantity(time_, "s").replace(" us", " µs")) for time_ in times]
 
 
 def steps_by_keys(reader: Reader) -> None:

@@ -288,7 +288,7 @@ def test_a_newer_run_ends_an_old_one_and_one_that_waits() -> None:
             other = asyncio.create_task(found.ask("run", page | {"page": "another", "set": {"n": "7"}}))
             newest = asyncio.create_task(found.ask("run", page | {"set": {"n": "6"}}))
             answers = [json.loads(await each) for each in (old, waiting, newest, other)]
-            assert [each.get("stale", False) for each in answers] == [True, True, False, False]
+            assert [answer.get("stale", False) for answer in answers] == [True, True, False, False]
             assert answers[2]["settings"] == [["n", "6"]]
             assert answers[3]["settings"] == [["n", "7"]]
 

@@ -67,7 +67,7 @@ def test_54_days_on_16384_gpus(every: float, write: float, restart: float, lag: 
         job, 54 * DAY * found.share, write_s=write, every_s=every, restart=down(restart), lag_s=lag, runs=200, seed=3
     )
     assert sum(run.failures) / 200 == pytest.approx(419, abs=41)
-    assert sum(378 <= each <= 460 for each in run.failures) > 0.9 * 200  # two standard deviations of each run
+    assert sum(378 <= failure <= 460 for failure in run.failures) > 0.9 * 200  # two standard deviations of each run
     assert (run.goodput > 0.9) == above == (found.share > 0.9)
     assert run.goodput == pytest.approx(found.share, rel=2e-3)
 

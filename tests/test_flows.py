@@ -47,12 +47,12 @@ def fabrics(draw: st.DrawFn) -> OpGraph:
     sizes = draw(st.lists(st.integers(1, 12), min_size=many, max_size=many))
     starts = draw(st.lists(st.tuples(number.map(lambda one: one % many), st.integers(0, many - 1)), max_size=6))
     edges = [(low, high, 0) for low, high in starts if low < high]
-    return graph_of(make_block(range(many), size=[each * 1e6 for each in sizes], edges=edges), costs=costs, capacities=capacities)
+    return graph_of(make_block(range(many), size=[size * 1e6 for size in sizes], edges=edges), costs=costs, capacities=capacities)
 
 
 def by_definition(graph: OpGraph, active: list[int]) -> list[Fraction]:
     """Rates of active flows, by progressive filling in fractions: nothing of the engine's."""
-    left = {each.name: Fraction(each.rate) for each in graph.capacities}
+    left = {capacity.name: Fraction(capacity.rate) for capacity in graph.capacities}
     demands = [graph.costs[number].demand for number in active]
     limits = [min([left[name] for name, _ in one.amounts]) for one in demands]
     limits = [min(limit, 1 / Fraction(one.floor)) if one.floor else limit for limit, one in zip(limits, demands, strict=True)]

@@ -325,7 +325,7 @@ def test_sends_of_steps_that_repeat_wait_for_what_those_of_the_plan_wait_for(
 
 def unrolled(rounds: Sequence[Round], size: float, pieces: int) -> Iterator[ExplicitSend]:
     order = _Order(pieces)
-    for step, stage in enumerate(each for each in rounds for _ in range(each.times)):
+    for step, stage in enumerate(round_ for round_ in rounds for _ in range(round_.times)):
         for source, target, share in stage.pairs:
             yield from order.message(step, source, target, share * size, stage.reduce)
         order.end_step()
@@ -399,7 +399,7 @@ def test_jitter_leaves_nothing_to_fold_and_the_result_says_so() -> None:
     run = hwsim.simulate(cluster(4, 4), program(*STEP, events=jitter), fold="always")
     assert run.timeline.flat.graph.alike is None
     assert "by chance" in run.timeline.flat.graph.unfolded
-    assert "not-folded" in [each.code for each in run.warnings]
+    assert "not-folded" in [warning.code for warning in run.warnings]
     assert "warning[not-folded]: all ranks are simulated: jitter is drawn by chance" in str(run)
 
 
@@ -429,7 +429,7 @@ def test_ranks_that_share_a_disk_are_all_counted_in_what_it_is_asked_for() -> No
     folded, whole = both(machine, program({"write": {"to": "disk", "bytes": "200 MB"}}))
     assert classes(folded) == [8]
     assert folded.warnings == whole.warnings
-    assert any("1.6 GB are written to" in each.text for each in whole.warnings)
+    assert any("1.6 GB are written to" in warning.text for warning in whole.warnings)
     assert not list(differences(folded.timeline, whole.timeline))
 
 

@@ -61,7 +61,7 @@ def test_ranks_that_stand_for_others_draw_what_these_would(case: tuple[Spec, Spe
     assert energy_differs(folded, whole) == []
 
 
-@pytest.mark.parametrize(("machine", "workload"), [each for each in PAIRS if each[1] in FOLDED])
+@pytest.mark.parametrize(("machine", "workload"), [pair for pair in PAIRS if pair[1] in FOLDED])
 def test_library_workloads_draw_as_much_folded(machine: str, workload: str) -> None:
     told, folded, whole = energies(machine, workload)
     assert told

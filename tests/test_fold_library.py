@@ -51,13 +51,13 @@ def test_the_library_is_found() -> None:
     assert {name for _, name in PAIRS} > {*QUICK, *LARGE}
 
 
-@pytest.mark.parametrize(("machine", "workload"), [each for each in PAIRS if each[1] in QUICK])
+@pytest.mark.parametrize(("machine", "workload"), [pair for pair in PAIRS if pair[1] in QUICK])
 def test_library_workloads_fold_and_repeat_exactly(machine: str, workload: str) -> None:
     assert fold_differs(machine, workload) == []
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("machine", "workload"), [each for each in PAIRS if each[1] not in QUICK])
+@pytest.mark.parametrize(("machine", "workload"), [pair for pair in PAIRS if pair[1] not in QUICK])
 def test_all_library_workloads_fold_and_repeat_exactly(machine: str, workload: str) -> None:
     assert fold_differs(machine, workload) == []
 

@@ -167,7 +167,7 @@ def test_what_is_printed_is_that_of_all_replicas() -> None:
 
 def test_collectives_of_one_name_with_several_choices_are_told_apart_by_their_size() -> None:
     run = simulated("dgx-a100", "resnet50-dp")
-    titles = [each.title for each in choices(run.timeline)]
+    titles = [choice.title for choice in choices(run.timeline)]
     assert len(titles) > 1
     assert len(set(titles)) == len(titles)
     assert all(title.startswith("gradients of ") and title.endswith(" MB") for title in titles)

@@ -57,7 +57,9 @@ def work(product: Product, dtype: str = "fp16") -> Work:
 
 
 def alone(gpu: Gpu, product: Product, dtype: str = "fp16") -> float:
-    return gpu.compute(NAME, work(product, dtype)).demand.alone({each.name: each.rate for each in gpu.capacities(NAME)})
+    return gpu.compute(NAME, work(product, dtype)).demand.alone(
+        {capacity.name: capacity.rate for capacity in gpu.capacities(NAME)}
+    )
 
 
 def step(product: Product) -> int:
@@ -79,7 +81,7 @@ def evaluated(term: Term) -> float:
 @given(gpus, products, st.sampled_from(["fp32", "fp16"]))
 def test_a_product_costs_what_its_lines_say(gpu: Gpu, product: Product, dtype: str) -> None:
     cost = gpu.compute(NAME, work(product, dtype))
-    demand, known = cost.demand, {each.name: each.rate for each in gpu.capacities(NAME)}
+    demand, known = cost.demand, {capacity.name: capacity.rate for capacity in gpu.capacities(NAME)}
     assert all(amount > 0 and math.isfinite(amount) and name in known for name, amount in demand.amounts)
     assert math.isfinite(demand.share)
     assert demand.share > 0

@@ -71,7 +71,7 @@ def test_json_is_unpacked_up_to_a_limit(tmp_path: Path) -> None:
 
 def test_packed_json_is_read_or_refused_wherever_it_is_damaged(tmp_path: Path) -> None:
     file, dice = tmp_path / "m.json.gz", random.Random(1)
-    data = gzip.compress(json.dumps({"ops": [{"name": f"op{each}", "s": each / 7} for each in range(50)]}).encode())
+    data = gzip.compress(json.dumps({"ops": [{"name": f"op{index}", "s": index / 7} for index in range(50)]}).encode())
     for _ in range(200):
         torn = bytearray(data)
         torn[dice.randrange(len(torn))] ^= 1 << dice.randrange(8)

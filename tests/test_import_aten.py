@@ -13,12 +13,12 @@ from hwsim.importers.recording import Collective, Facts
 def facts(*inputs: Any) -> Facts:
     """Facts of inputs: a tuple is a tensor of fp32, a list of tuples a list of tensors, anything else a value."""
     rows = [
-        (each, "float", "")
-        if isinstance(each, tuple)
-        else (tuple(each), "TensorList<float>", "")
-        if isinstance(each, list) and each and isinstance(each[0], tuple)
-        else ((), "Scalar", str(each))
-        for each in inputs
+        (input_, "float", "")
+        if isinstance(input_, tuple)
+        else (tuple(input_), "TensorList<float>", "")
+        if isinstance(input_, list) and input_ and isinstance(input_[0], tuple)
+        else ((), "Scalar", str(input_))
+        for input_ in inputs
     ]
     shapes, dtypes, values = zip(*rows, strict=True)
     return Facts(shapes=shapes, dtypes=dtypes, values=values)

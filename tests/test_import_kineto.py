@@ -52,7 +52,7 @@ def refused(path: Path, content: bytes) -> str:
 def test_a_run_is_read_with_all_digits_of_its_times(tmp_path: Path) -> None:
     events = run(steps=2, layers=3)
     rank = read("kineto", [write_kineto(tmp_path / "a.json.gz", kineto(events))]).ranks[0]
-    first = min(each["start"] for each in events)
+    first = min(event["start"] for event in events)
     wanted = sorted((each["start"] - first, -each["length"], each["name"]) for each in events)
     slices = rank.slices
     found = sorted(

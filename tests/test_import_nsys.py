@@ -70,7 +70,7 @@ def test_waits_find_the_last_record_of_their_event(tmp_path: Path) -> None:
     )
     rank = read("nsys", [path]).ranks[0]
     waits = [rank.facts[fact] for fact in rank.slices.facts[rank.slices.what == What.WAIT]]
-    assert [(each.kind, each.waits_on_stream, each.waits_on_link) for each in waits] == [
+    assert [(wait.kind, wait.waits_on_stream, wait.waits_on_link) for wait in waits] == [
         ("Stream Wait Event", 8, 20), ("Context Sync", -1, -1),
     ]  # fmt: skip
     assert [rank.lanes[lane].number for lane in rank.slices.lane[rank.slices.what == What.WAIT]] == [13, -1]

@@ -199,7 +199,7 @@ def test_shapes_of_a_network_are_found_in_a_run_without_any(reference_data: Path
     assert found.gpu.recorded == pytest.approx(4.734, rel=1e-3)
     assert abs(found.gpu.time / found.gpu.recorded - 1) < 0.25
     assert found.gpu.range.low < found.gpu.recorded < found.gpu.range.high
-    within = {each.name: abs((each.ratio or 1.0) - 1) for each in found.kinds}
+    within = {kind.name: abs((kind.ratio or 1.0) - 1) for kind in found.kinds}
     assert within["convolutions"] < 0.25
     assert within["norms"] < 0.25
     assert within["elementwise"] < 0.05

@@ -40,7 +40,7 @@ def test_what_is_unsure_has_each_name_once_and_adds_up(doubts: list[Doubt]) -> N
     errors = errors_of(sure)
     assert len({each.name for each in errors}) == len(errors)
     assert math.fsum(each.share for each in errors) == pytest.approx(1.0)
-    assert [each.share for each in errors] == sorted((each.share for each in errors), reverse=True)
+    assert [error.share for error in errors] == sorted((each.share for each in errors), reverse=True)
     assert math.fsum(each.of_time or 0.0 for each in errors) == pytest.approx(math.fsum(part.of_time for part in sure.parts))
     shown = rows(sure)
     assert shown[0][0] == errors[0].name  # the largest is in the table, be it of the run as a whole
@@ -122,7 +122,7 @@ def test_a_ratio_turned_over(ours: list[Doubt], theirs: list[Doubt], value: floa
     measured = [each for regime in table().correlation.values() for each in regime.values()]
     opposite = -max(LEAST, min(-1.0, *measured))  # outliers of a regime may need more room than both widths together
     assert there.half**2 <= (one.half**2 + other.half**2 + 2 * opposite * one.half * other.half) * (1 + 1e-9)
-    if {each.regime for each in ours}.isdisjoint(each.regime for each in theirs):
+    if {our.regime for our in ours}.isdisjoint(their.regime for their in theirs):
         assert there.half <= (one.half + other.half) * (1 + 1e-9)
 
 

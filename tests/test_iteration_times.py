@@ -40,7 +40,7 @@ def iterations(model: str = "llama-3-8b", tp: int = 1, graphs: tuple[int, ...] =
 def test_a_graph_takes_as_long_as_it_is_large(answers: int) -> None:
     padded, exact = iterations(graphs=GRAPHS), iterations()
     size = padded.padded(answers)
-    assert size == min(each for each in GRAPHS if each >= answers)
+    assert size == min(graph for graph in GRAPHS if graph >= answers)
     assert padded.linear(answers) == exact.linear(size)
     assert padded.answers(answers, 1000.0) == exact.answers(answers, 1000.0)
 
@@ -94,7 +94,7 @@ def test_tables_are_of_the_gpu(machine: str) -> None:
         rows = np.array([1.0, 16.0, 17.0, 130.0, 4096.0])
         found = times.by_rows(product("up", 130, 2048, 4096, part), rows)
         if found is not None:
-            exact = [times.seconds(product("up", int(each), 2048, 4096, part)) for each in rows]
+            exact = [times.seconds(product("up", int(row), 2048, 4096, part)) for row in rows]
             assert found[0] == pytest.approx(exact, rel=1e-12)
 
 
@@ -135,7 +135,7 @@ def test_a_prompt_of_one_group_is_no_prompt_of_all() -> None:
 
 def test_exchanges_of_groups_gather_and_scatter_around_experts() -> None:
     model = load_transformer("deepseek-v3")
-    found = {each.operation: each for each in sends(model, 10, tp=2, groups=4, pp=3)}
+    found = {send.operation: send for send in sends(model, 10, tp=2, groups=4, pp=3)}
     assert {name: (each.ranks, each.times) for name, each in found.items()} == {
         "all-reduce": (2, 2 * 61 - 58), "all-gather": (8, 58), "reduce-scatter": (8, 58), "send": (2, 2),
     }  # fmt: skip

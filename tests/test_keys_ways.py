@@ -52,7 +52,7 @@ def told(machine: Any, workload: Any, example: Example, fast: str = "", **way: A
         run.makespan_s if not answers else 0.0,
         [(job.name, job.end_s) for job in run.jobs if job.name != "nothing"],
         served,
-        {each.name: tuple(of_answers(each)) for each in answers},
+        {answer.name: tuple(of_answers(answer)) for answer in answers},
     )
 
 

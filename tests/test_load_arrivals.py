@@ -84,7 +84,7 @@ def test_a_day_is_busiest_at_its_peak() -> None:
     came = np.array(list(islice(instants(ArrivalKeys(day=keys), 0), 60_000)), np.float64) / FEMTO
     hours = np.histogram(came % 1000, bins=20, range=(0, 1000))[0] / (came[-1] / 1000) / 50
     for number, rate in enumerate(hours):
-        middle = np.mean([keys.rate(50 * number + each) for each in range(50)])
+        middle = np.mean([keys.rate(50 * number + index) for index in range(50)])
         assert rate == pytest.approx(float(middle), rel=0.1, abs=0.15)
     assert keys.rate(700.0) == pytest.approx(6.0)
     assert keys.rate(200.0) == pytest.approx(0.0, abs=1e-12)
@@ -122,7 +122,7 @@ def test_clients_think() -> None:
     assert keys.rate is None
     assert keys.thinking == Exponential(2.0)
     drawn = thoughts(keys, 0, "web")
-    assert np.mean([drawn.at(each) for each in range(20_000)]) == pytest.approx(2.0, rel=0.03)
+    assert np.mean([drawn.at(index) for index in range(20_000)]) == pytest.approx(2.0, rel=0.03)
     assert thoughts(ArrivalKeys(clients=3), 0).at(5) == 0.0
     with pytest.raises(TypeError, match="clients"):
         next(instants(keys, 0))
@@ -216,7 +216,7 @@ def test_a_run_that_ends_before_its_load_is_all_there_is_refused(kind: str, engi
     expect = {"latency_p99" if served else "s.latency_p99": "at most 1 s"}
     run = hwsim.simulate(machine, asked(whole, expect), expect=True, engine=engine, interval=False)
     assert run.met
-    assert "part-of-a-day" not in {each.code for each in run.warnings}
+    assert "part-of-a-day" not in {warning.code for warning in run.warnings}
     with pytest.raises(PartOfDay, match=r"is expected, and .*the run is"):
         hwsim.simulate(machine, asked(part, expect), expect=True, engine=engine, interval=False)
     warned = hwsim.simulate(machine, asked(part, {}), engine=engine, interval=False).warnings

@@ -47,7 +47,7 @@ def test_a_number_and_a_column_of_it_have_the_same_bits(key: int, request: int, 
 @given(st.lists(SHARE, min_size=1, max_size=50))
 @pytest.mark.parametrize("distribution", ALL, ids=repr)
 def test_a_draw_and_a_column_of_it_have_the_same_bits(distribution: Distribution, shares: list[float]) -> None:
-    assert distribution.at(np.array(shares)).tolist() == [distribution.at(each) for each in shares]
+    assert distribution.at(np.array(shares)).tolist() == [distribution.at(share) for share in shares]
 
 
 @given(SHARE, SHARE)
@@ -59,11 +59,11 @@ def test_a_larger_share_is_a_larger_draw(distribution: Distribution, one: float,
 
 def test_functions_are_those_of_the_library() -> None:
     shares = np.concatenate((uniforms(stream(3), np.arange(5000, dtype=np.uint64)), [2.0**-53, 1 - 2.0**-53, 0.5, 1e-9]))
-    assert np.abs(log(shares) - [math.log(each) for each in shares]).max() < 8e-15  # of numbers down to -37
+    assert np.abs(log(shares) - [math.log(share) for share in shares]).max() < 8e-15  # of numbers down to -37
     powers = (shares - 0.5) * 1000
-    assert np.abs(exp(powers) / [math.exp(each) for each in powers] - 1).max() < 1e-15
+    assert np.abs(exp(powers) / [math.exp(power) for power in powers] - 1).max() < 1e-15
     turns = (shares - 0.5) * 50
-    assert np.abs(sine(turns) - [math.sin(2 * math.pi * (each - round(each))) for each in turns]).max() < 1e-15
+    assert np.abs(sine(turns) - [math.sin(2 * math.pi * (turn - round(turn))) for turn in turns]).max() < 1e-15
     assert np.abs(normal(shares) - [NormalDist().inv_cdf(each) for each in shares]).max() < 1e-14
     assert [log(1.0), exp(0.0), normal(0.5), sine(0.0)] == [0.0, 1.0, 0.0, 0.0]
 

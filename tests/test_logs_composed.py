@@ -56,7 +56,9 @@ def nccl(program: str, ranks: int, start: float) -> str:
         f"# Collective test starting: {program}_perf{'_mpi' * (ranks > 2)}",
         "# nThread 1 nGpus 1 minBytes 1024 maxBytes 33554432 graph: 0",
     ]
-    lines += [f"#  Rank {each:2d} Group  0 Pid {1000 + each} on node0 device {each:2d} [0000:1b:00] GPU" for each in range(ranks)]
+    lines += [
+        f"#  Rank {index:2d} Group  0 Pid {1000 + index} on node0 device {index:2d} [0000:1b:00] GPU" for index in range(ranks)
+    ]
     lines += [
         "#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong"
     ]

@@ -25,7 +25,7 @@ LINKS = [
 def attempt(text: str) -> tuple[Machine | None, str]:
     mistakes = Mistakes()
     built = build(read_text("hwsim: machine/1\n" + text, "m.yaml"), mistakes)
-    return built, "\n".join(str(each) for each in mistakes)
+    return built, "\n".join(str(mistake) for mistake in mistakes)
 
 
 def machine(text: str) -> Machine:

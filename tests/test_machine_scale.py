@@ -138,7 +138,7 @@ def test_equal_nodes_are_the_nodes_written_out(texts: tuple[str, str]) -> None:
     few, full = map(machine, texts)
     assert [*few.devices] == [*full.devices] == sorted(few.devices, key=natural)
     assert [*few.nodes] == [*full.nodes]
-    assert [repr(each.model) for each in few.devices.values()] == [repr(each.model) for each in full.devices.values()]
+    assert [repr(device.model) for device in few.devices.values()] == [repr(each.model) for each in full.devices.values()]
     assert [*few.links] == [*full.links]
     assert [*few.capacities.items()] == [*full.capacities.items()]
     assert (len(few.devices), len(few.nodes), len(few.links), len(few.capacities)) == tuple(
@@ -317,7 +317,7 @@ def large() -> Machine:
 
 
 def _made(kind: type) -> int:
-    return sum(issubclass(type(each), kind) for each in gc.get_objects())  # isinstance asks what a proxy stood for
+    return sum(issubclass(type(get_item), kind) for get_item in gc.get_objects())  # isinstance asks what a proxy stood for
 
 
 def test_100000_gpus_are_counted_and_named_without_being_made() -> None:
@@ -340,7 +340,7 @@ def test_100000_gpus_are_counted_and_named_without_being_made() -> None:
     assert len(of.capacities) > 1_000_000
     assert of.capacities["fabric:node77.nic3->fabric-leaf3-2"].rate == pytest.approx(50e9)
     assert "fabric:node77.nic3->fabric-leaf3-3" not in of.capacities
-    assert [each.name for each in of.samples(gpus)] == ["node0.gpu0"]
+    assert [sample.name for sample in of.samples(gpus)] == ["node0.gpu0"]
     assert (_made(PlacedDevice) - before[0], _made(Link) - before[1]) < (20, 20)
 
 
@@ -374,7 +374,7 @@ def test_a_graph_of_a_large_machine_lists_what_its_ops_use(large: Machine) -> No
     copy = {"copy": {"from": "node0.gpu0", "to": "node9.gpu0", "bytes": "1 MB"}}
     run = api.simulate(large, api.load_workload({"hwsim": "workload/1", "program": [copy]}))
     graph = run.timeline.flat.graph
-    assert {each.name for each in graph.capacities} == {
+    assert {capacity.name for capacity in graph.capacities} == {
         name for name, _ in large.transfer("node0.gpu0", "node9.gpu0", 1e6).demand.amounts
     }
     assert graph.unlisted == len(large.capacities) - len(graph.capacities)

@@ -271,7 +271,7 @@ def told(plain: list[dict[str, Any]], timeline: Timeline, runtime: dict[str, Any
     for value in list(live):
         leave(value, None)
     found: dict[str, tuple[int, int]] = {}
-    for device in {each[2] for each in happens}:
+    for device in {happen[2] for happen in happens}:
         total = peak = 0
         for _, _, _, size in sorted(each for each in happens if each[2] == device):
             total += size
@@ -309,7 +309,10 @@ def test_buffers_keep_their_ops_when_graphs_are_put_together() -> None:
         return flatten(builder.build())
 
     both = concatenate([flat(1), flat(2)])
-    assert [(each.bytes, each.made, each.block) for each in both.graph.buffers] == [(1, Mark(1, 0), 1), (2, Mark(3, 0), 3)]
+    assert [(buffer.bytes, buffer.made, buffer.block) for buffer in both.graph.buffers] == [
+        (1, Mark(1, 0), 1),
+        (2, Mark(3, 0), 3),
+    ]
 
 
 # ---- verdict and reports

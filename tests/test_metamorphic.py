@@ -91,7 +91,7 @@ def a_faster_part_never_slows_a_run(dice: random.Random) -> None:
 
 def more_work_never_speeds_a_run(dice: random.Random) -> None:
     pair = random_pair(dice)
-    places = [each for each in quantities(pair.workload) if "runtime" not in each[0]]
+    places = [quantity for quantity in quantities(pair.workload) if "runtime" not in quantity[0]]
     if places:
         place, number, unit = dice.choice(places)
         more = put(pair.workload, place, f"{number * dice.choice([1.01, 2, 10])!r} {unit}")

@@ -148,7 +148,7 @@ def test_stages_have_the_layers_of_their_places() -> None:
     model, plan = small(**KINDS), ParallelPlan(pp=4, ep=2, global_batch=8)
     assert [runs_of(model, plan, stage) for stage in range(4)] == [(((0, 2),),), (((1, 2),),), (((1, 2),),), (((1, 2),),)]
     laid = lay(model, plan, 8)
-    assert [[(each.name, each.times) for each in stage_of(laid, Framework(), at).blocks] for at in (0, 3)] == [
+    assert [[(block.name, block.times) for block in stage_of(laid, Framework(), at).blocks] for at in (0, 3)] == [
         [("block", 2)],
         [("block 2", 2)],
     ]

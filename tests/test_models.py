@@ -180,7 +180,7 @@ def test_shares_add_up_and_are_finite() -> None:
     plan = ParallelPlan(tp=8, pp=2, global_batch=32, sharding="zero-1", recompute="full")
     step = run(load_transformer("megatron-7.5b"), plan, 64, load_framework("megatron"))
     assert math.fsum(step.shares.values()) == pytest.approx(step.seconds)
-    assert all(0 <= each < math.inf for each in step.shares.values())
+    assert all(0 <= share < math.inf for share in step.shares.values())
     assert 0 < step.mfu < step.hfu < 1
     assert step.tokens_per_second == pytest.approx(32 * 2048 / step.seconds)
 

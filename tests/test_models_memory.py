@@ -156,5 +156,5 @@ def test_a_cache_holds_what_the_weights_leave() -> None:
 def test_a_stage_keeps_what_the_passes_of_its_schedule_leave(ways: tuple[Any, int], batches: int, data: st.DataObject) -> None:
     (schedule, chunks), pp = ways, data.draw(st.integers(2, 9))
     stage, plan = data.draw(st.integers(0, pp - 1)), ParallelPlan(pp=pp, global_batch=batches, schedule=schedule, chunks=chunks)
-    left = accumulate(1 if each.forward else -1 for each in passes(schedule, stage, pp, batches, chunks))
+    left = accumulate(1 if pass_.forward else -1 for pass_ in passes(schedule, stage, pp, batches, chunks))
     assert in_flight(plan, stage, batches) == max(left) / chunks

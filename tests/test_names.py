@@ -226,11 +226,11 @@ def told_by_names(tree: ast.AST) -> Iterator[int]:
         words: list[ast.expr] = []
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             if node.func.attr in (*CUTS, *ENDS):
-                words = [each for given in node.args for each in (given.elts if isinstance(given, ast.Tuple) else [given])]
+                words = [elt for given in node.args for elt in (given.elts if isinstance(given, ast.Tuple) else [given])]
         elif isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.In | ast.NotIn):
             of = ast.unparse(node.comparators[0])
             words = [node.left] if of.endswith((".capacity", ".name", ".device", "capacity", "device", "name")) else []
-        texts = [each.value for each in words if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+        texts = [word.value for word in words if isinstance(word, ast.Constant) and isinstance(word.value, str)]
         if any(text.strip(".*") in (*RESOURCES, *KINDS) for text in texts):
             yield getattr(node, "lineno", 0)
 

@@ -91,5 +91,5 @@ def test_of_two_disks_a_copy_asks_for_single_requests_the_one_that_is_simulated_
     machine = {"hwsim": "machine/1", "parts": parts, "links": [{**BUS, "between": [*ends]}]}
     copy = {"copy": {"from": ends[0], "to": ends[1], "bytes": "1 MB"}}
     run = hwsim.simulate(machine, {"hwsim": "workload/1", "program": [copy]}, interval=False)
-    assert [each.device for each in run.requests] == ["single"]
+    assert [request.device for request in run.requests] == ["single"]
     assert str(run.limited_by[0].cause) == "requests on single"

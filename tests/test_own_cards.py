@@ -78,7 +78,7 @@ def breaches(machine: Machine) -> list[tuple[str, str]]:
 
 
 def test_every_generator_is_held_to_the_law() -> None:
-    assert {each.split("topology: ")[1].split(",")[0] for each in FABRICS.values()} | HELD_ELSEWHERE == set(TOPOLOGIES)
+    assert {fabric.split("topology: ")[1].split(",")[0] for fabric in FABRICS.values()} | HELD_ELSEWHERE == set(TOPOLOGIES)
 
 
 @pytest.mark.parametrize("fabric", FABRICS)
@@ -107,8 +107,8 @@ def test_the_way_back_is_the_way_there(fabric: str) -> None:
 def test_a_collective_draws_as_much_of_every_card(fabric: str) -> None:
     machine = cluster(FABRICS[fabric])
     load: Counter[str] = Counter()
-    for each in range(4):  # as copies of a training that is split over the GPUs of each node
-        group = [f"node{node}.gpu{each}" for node in range(4)]
+    for index in range(4):  # as copies of a training that is split over the GPUs of each node
+        group = [f"node{node}.gpu{index}" for node in range(4)]
         for phase in timing.timed(machine, None, "all-reduce", group, 1e9).phases:
             for name, amount, _ in phase.cost.moved:
                 load[name] += amount  # type: ignore[assignment]

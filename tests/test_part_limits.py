@@ -23,7 +23,7 @@ CPUS = tuple(name for name in names("cpu") if not name.startswith("d2l-"))
 
 
 def alone(cpu: Cpu, cost: Cost) -> float:
-    rates = {each.name: each.rate for each in cpu.capacities("it")}
+    rates = {capacity.name: capacity.rate for capacity in cpu.capacities("it")}
     return cost.demand.alone(rates)
 
 

@@ -181,7 +181,7 @@ def test_of_several_hosts_each_sees_other_samples_every_epoch(hosts: int) -> Non
 
 @given(st.lists(st.integers(0, 2), min_size=1, max_size=4), st.integers(0, 40), st.integers(0, 12), st.integers(1, 6))
 def test_the_bodies_are_the_batches_in_order(epochs: list[int], batches: int, every: int, reach: int) -> None:
-    found = [each for body in bodies(tuple(epochs), batches, every, reach) for _ in range(body.times) for each in body.batches]
+    found = [batch for body in bodies(tuple(epochs), batches, every, reach) for _ in range(body.times) for batch in body.batches]
     assert [each.epoch for each in found] == [epoch for epoch in epochs for _ in range(batches)]
     assert [number for number, each in enumerate(found, 1) if each.saves] == [
         number for number in range(1, len(found) + 1) if every and number % every == 0

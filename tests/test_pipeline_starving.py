@@ -40,7 +40,7 @@ def test_the_causes_add_up_to_the_idle_time_exactly(line: list[tuple[int, int, i
     stages = [busy(f"s{n}", time, ahead=ahead, at_once=workers) for n, (time, ahead, workers) in enumerate(line)]
     result = run([*stages, busy("train", 20)], batches=batches)
     (found,) = pipelines(result.timeline)
-    assert found.whole.idle_fs == idle_by_hand(result, "train") == sum(each.time_fs for each in found.whole.waits)
+    assert found.whole.idle_fs == idle_by_hand(result, "train") == sum(wait.time_fs for wait in found.whole.waits)
     assert found.whole.time_fs - found.whole.idle_fs == batches * 20 * US == found.whole.stages[-1].busy_fs
 
 
@@ -56,7 +56,7 @@ def test_only_the_bottleneck_is_blamed_once_the_pipeline_runs(slow: str, time: i
     stages = [busy(name, time if name == slow else 12) for name in ("read", "decode", "copy")]
     (found,) = pipelines(run([*stages, busy("train", 20)], batches=200, ahead=2).timeline)
     (steady,) = found.epochs
-    assert [each.name for each in steady.waits] == [slow]
+    assert [wait.name for wait in steady.waits] == [slow]
     assert steady.idle_fs == steady.batches * (time - 20) * US
     assert steady.slowest[0].name == slow
     assert steady.slowest[1].name == "train"
@@ -74,7 +74,7 @@ def test_each_epoch_has_its_own_bottleneck() -> None:
     data = {"samples": 20_000, "bytes": "100 kB"}
     result = run(stages, batch=100, epochs=2, dataset=data, cache={"bytes": "64 GB"}, ahead=4)
     (found,) = pipelines(result.timeline)
-    first, second = ([each.name for each in phase.waits] for phase in found.epochs)
+    first, second = ([wait.name for wait in phase.waits] for phase in found.epochs)
     assert first == ["read"]
     assert second == ["decode"]
     assert "epoch 2        33300 samples/s" in str(result)
@@ -198,12 +198,12 @@ def test_workers_that_ahead_keeps_idle_set_the_pace_and_are_warned_of() -> None:
     assert (first.name, first.under_way) == ("decode", 9)
     assert steady.rate == pytest.approx(first.rate, rel=0.1)
     assert then.name == "train"
-    assert any("at_once: 32 is more than `ahead` allows: at most 9" in each.text for each in told.warnings)
+    assert any("at_once: 32 is more than `ahead` allows: at most 9" in warning.text for warning in told.warnings)
 
 
 def test_as_many_workers_as_ahead_allows_are_not_warned_of() -> None:
     told = run([busy("decode", 90, at_once=9, ahead=8), busy("train", 4)], batches=40)
-    assert not any("at_once" in each.text for each in told.warnings)
+    assert not any("at_once" in warning.text for warning in told.warnings)
 
 
 def test_checkpoints_may_set_the_pace() -> None:
@@ -219,11 +219,11 @@ def test_a_buffer_has_no_more_than_its_room_while_a_checkpoint_is_written(mode: 
     stages = [busy("load", 50), busy("decode", 70, at_once=2), {"busy": {"name": "train", "device": "gpu0", "time": "1 ms"}}]
     save = {"every": 5, "bytes": "100 MB", "to": "disk", "mode": mode}
     told = run(stages, batches=40, ahead=2, checkpoint=save)
-    assert [max(each.level) for each in buffers(told.timeline)] == [2, 2]
+    assert [max(buffer.level) for buffer in buffers(told.timeline)] == [2, 2]
 
 
 def test_a_training_in_a_pipeline_has_its_lines_and_its_ops() -> None:
     stages = [busy("decode", 100), {"train": {"model": "resnet-18", "dtype": "fp32"}}]
     told = run(stages, batch=8, epochs=2, dataset={"samples": 32, "bytes": "1 kB"})
-    assert [each.steps for each in told.trainings] == [8]
+    assert [training.steps for training in told.trainings] == [8]
     assert "epoch" in str(told)

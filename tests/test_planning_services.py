@@ -53,10 +53,10 @@ requests: 10
 """
     answer = asked(ring, require=["power at most 1 MW"])
     assert answer.best is None
-    assert "load" in [each.constraint for each in answer.rejected[0].reasons]
+    assert "load" in [reason.constraint for reason in answer.rejected[0].reasons]
     json.dumps(answer.to_json(), allow_nan=False)
     (row,) = hwsim.sweep(GPU, ring, {"workload.requests": [10]}, workers=1).rows
-    assert "services-stuck" in [each.code for each in row.warnings]
+    assert "services-stuck" in [warning.code for warning in row.warnings]
 
 
 def test_clients_are_shared_by_machines() -> None:
@@ -104,7 +104,7 @@ def test_a_service_that_does_not_keep_up_is_a_warning_wherever_rows_are_compared
     assert [[each.code for each in row.warnings] for row in swept.rows] == [[], ["overloaded"]]
     assert "within the limits of the machine: 18.4 requests/s at rate 20 1/s" in str(swept)
     shop = hwsim.simulate(GPU, SHOP, set={"workload.let.rate": "2000 1/s"})
-    assert [each.code for each in shop.warnings] == ["overloaded"]
+    assert [warning.code for warning in shop.warnings] == ["overloaded"]
     short = hwsim.simulate(GPU, CHAT, set={"workload.let.rate": "100 1/s", "workload.let.requests": 60})
     assert [each.code for each in short.warnings] == ["still-filling"]
 

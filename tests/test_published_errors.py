@@ -221,7 +221,7 @@ def within(found: coverage.Cover, level: float, low: float, high: float) -> bool
 
 @pytest.mark.rows
 def test_intervals_hold_what_they_say_altogether(covers: list[coverage.Cover]) -> None:
-    whole = {each.case: each for each in covers if each.topic == "all"}
+    whole = {cover.case: cover for cover in covers if cover.topic == "all"}
     assert 0.88 <= whole["device left out"].inside[0.9] <= 0.92
     assert 0.88 <= whole["known"].inside[0.9] <= 0.93
     assert whole["source left out"].inside[0.9] >= 0.85
@@ -236,13 +236,13 @@ REACHED = {("disk", "known"): 0.945}  # 94 %: widths of seven drives' curves, ea
 @pytest.mark.rows
 def test_intervals_hold_what_they_say_in_every_topic(covers: list[coverage.Cover]) -> None:
     wrong = []
-    for each in covers:
-        low, high = (0.85, 1.0) if each.case == "source left out" else (0.88, 0.92)
-        high = max(high, REACHED.get((each.topic, each.case), high))
-        if each.units >= 3 and not within(each, 0.9, low, high):
-            wrong.append(f"{each.topic} {each.case}: 90 % holds {each.inside[0.9]:.3f} ({each.units} units)")
-        if each.units >= 3 and not within(each, 0.5, 0.45, 0.57):
-            wrong.append(f"{each.topic} {each.case}: 50 % holds {each.inside[0.5]:.3f} ({each.units} units)")
+    for cover in covers:
+        low, high = (0.85, 1.0) if cover.case == "source left out" else (0.88, 0.92)
+        high = max(high, REACHED.get((cover.topic, cover.case), high))
+        if cover.units >= 3 and not within(cover, 0.9, low, high):
+            wrong.append(f"{cover.topic} {cover.case}: 90 % holds {cover.inside[0.9]:.3f} ({cover.units} units)")
+        if cover.units >= 3 and not within(cover, 0.5, 0.45, 0.57):
+            wrong.append(f"{cover.topic} {cover.case}: 50 % holds {cover.inside[0.5]:.3f} ({cover.units} units)")
     assert not wrong
 
 

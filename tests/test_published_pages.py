@@ -93,7 +93,7 @@ def found() -> list[Residual]:
 
 def test_a_topic_has_a_line_for_what_was_interpolated_left_out_and_never_fitted(found: list[Residual]) -> None:
     text = summary.page(found, {})
-    lines = [each for each in text.splitlines() if each.startswith("| matrix products, 16")]
+    lines = [splitline for splitline in text.splitlines() if splitline.startswith("| matrix products, 16")]
     assert [each.split("|")[2].strip() for each in lines] == ["interpolated", "left out", "left out", "never fitted"]
     assert "| 80 % | 80 % |" in lines[-1]
 

@@ -93,7 +93,7 @@ def test_requests_that_wait_for_most_of_their_time_are_apart() -> None:
 
 @pytest.mark.slow
 def test_served_runs_on_one_and_two_gpus_stay_near(reference_data: Path) -> None:
-    rows = [each for each in serving_profiles.rows(reference_data) if not each.apart]
+    rows = [row for row in serving_profiles.rows(reference_data) if not row.apart]
     found, refused = all_of(rows)
     assert not refused
     for quantity, bound in (("latency", 0.04), ("first_token", 0.10)):

@@ -241,7 +241,7 @@ def test_what_hwsim_has_no_op_for_is_busy_and_said(tmp_path: Path, line: str, wh
 
 def test_values_go_from_call_to_call_by_name(tmp_path: Path) -> None:
     found = recorded(tmp_path, "import numpy as np\na = np.ones(10)\nb = a * 2\nb += a[1:2]\nc = b.sum()\n")
-    ops = [next(iter(each.values())) for each in statements(found)]
+    ops = [next(iter(statement.values())) for statement in statements(found)]
     assert ops[0]["writes"] == {"ones@2": {"shape": [10], "dtype": "fp64"}}
     assert ops[1]["reads"] == ["ones@2"]
     assert ops[3]["updates"] == ["multiply@3"]
@@ -343,7 +343,7 @@ def test_a_value_of_the_turn_before_takes_two_turns(tmp_path: Path) -> None:
     """k-means looks at old and new centers side by side: names alternate."""
     recorded_ = recorded(tmp_path, K_MEANS)
     nodes = fold(recorded_.steps).nodes
-    [outer] = [each for each in nodes if isinstance(each, Loop)]
+    [outer] = [node for node in nodes if isinstance(node, Loop)]
     assert (outer.times, outer.doubled) == (4, True)
 
 
@@ -381,7 +381,7 @@ def test_a_recording_is_a_table_of_measurements(tmp_path: Path) -> None:
     assert math.fsum(each.predicted_s for each in compared.ops) == pytest.approx(hwsim.simulate("laptop", path).makespan_s)
     assert sum(each.times for each in compared.ops) == len(found.steps)
     assert not compared.missing
-    trace = next(each for each in compared.ops if each.name.startswith("trace@"))
+    trace = next(op for op in compared.ops if op.name.startswith("trace@"))
     assert trace.known_by == "stated"
     assert trace.error == pytest.approx(0.0, abs=1e-3)
     path.write_text(document(recorded(tmp_path, TEXT))[0], encoding="utf-8")

@@ -87,7 +87,7 @@ def programs(draw: st.DrawFn) -> list[Step]:
     def statement(line: int, back: Any, makes: Any, same_line: Any) -> None:
         nonlocal count
         reads = tuple(at if 1 <= at <= count else None for at in ((count - n) if late else n + 1 for late, n in back))
-        made = tuple(Made(count + 1 + each, (4,), "fp32", 16) for each in range(makes))
+        made = tuple(Made(count + 1 + index, (4,), "fp32", 16) for index in range(makes))
         op = Described("busy", {}, reason="made up")
         count += makes
         steps.append(Step("f", str(line), op, reads, (), made, 1e-6 * (1 + len(steps)), 1e-6 * (2 + len(steps))))

@@ -82,7 +82,7 @@ def test_a_model_without_memory_is_recorded_by_its_shapes(tmp_path: Path, monkey
     )
     found = record_script(script, fake=True)
     products = [step.op.keys for step in found.steps if step.op.kind == "matmul"]
-    assert {(each["m"], each["n"], each["k"]) for each in products} >= {(64, 50_000, 40_000), (50_000, 40_000, 64)}
+    assert {(product["m"], product["n"], product["k"]) for product in products} >= {(64, 50_000, 40_000), (50_000, 40_000, 64)}
     assert found.fake
     assert found.dispatch == 0.0
 

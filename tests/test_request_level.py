@@ -184,7 +184,7 @@ def test_the_simulation_and_the_closed_form_agree_on_banks(banks: int, regular: 
 def test_an_address_is_the_place_it_was_made_for(channel: int, bank: int, row: int, column: int) -> None:
     dram = replace(TWO, channels=8, pseudo_channels=2, row=1024.0)
     line = address(dram, channel, bank, row, column) // 64
-    assert tuple(int(each[0]) for each in places(dram, np.array([line]))) == (channel, bank, row)
+    assert tuple(int(place[0]) for place in places(dram, np.array([line]))) == (channel, bank, row)
 
 
 def test_a_stream_of_a_real_channel_is_read_as_fast_as_the_closed_form_says() -> None:

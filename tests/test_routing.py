@@ -24,7 +24,7 @@ def cluster(nodes: int, routing: str, topology: str = "topology: leaf-spine, lea
 
 
 def graph(links: list[str], switches: int, routing: str) -> Machine:
-    said = [each.replace("}", f", routing: {routing}}}") for each in links]
+    said = [link.replace("}", f", routing: {routing}}}") for link in links]
     return hwsim.load_machine(
         f"hwsim: machine/1\nclass: ideal\nparts: {{s: {{kind: switch, count: {switches}, latency: 1 us}}}}\n"
         f"links: [{', '.join(said)}]\n"
@@ -103,7 +103,7 @@ def test_every_pair_is_routed_alike_and_adaptive_is_never_slower_than_ecmp_nor_e
                 assert all(one.target == two.source for one, two in pairwise(route))
                 assert (a == b) or (route[0].source, route[-1].target) == ends
                 assert shuffled[routing].transfer(*ends, 1e9) == machines[routing].transfer(*ends, 1e9)
-            single, ecmp, adaptive = (alone(each, *ends) for each in machines.values())
+            single, ecmp, adaptive = (alone(machine, *ends) for machine in machines.values())
             assert ecmp == pytest.approx(single)
             assert adaptive <= ecmp * (1 + 1e-12)
 
@@ -177,4 +177,4 @@ def test_only_the_links_that_say_so_spread() -> None:
 
 def test_a_hash_does_not_depend_on_the_process() -> None:
     machine = cluster(12, "ecmp")
-    assert "".join(spine(machine, each, 8)[-1] for each in range(8)) == "22223213"
+    assert "".join(spine(machine, index, 8)[-1] for index in range(8)) == "22223213"

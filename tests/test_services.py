@@ -281,7 +281,7 @@ def test_a_lock_is_of_its_job_whatever_that_of_another_is_called() -> None:
     held = {"lock": {"name": "l", "do": [fixed("2 ms")]}}
     job = {"services": {"a": {"device": "cpu", "arrivals": {"every": "3 ms"}, "request": [held]}}, "requests": 100}
     found = hwsim.simulate(MACHINE, {"hwsim": "workload/1", "jobs": {"one": job, "two": job}}).services
-    assert [each.latency.mean.value for each in found.answers if each.latency is not None] == pytest.approx([2e-3, 2e-3])
+    assert [answer.latency.mean.value for answer in found.answers if answer.latency is not None] == pytest.approx([2e-3, 2e-3])
 
 
 def test_two_services_share_one_disk() -> None:

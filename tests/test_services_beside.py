@@ -79,7 +79,7 @@ def held(driver: Driver) -> int:
     """Entries of everything that a driver keeps, two levels deep."""
     fluid = driver._replay.fluid
     columns = [value for each in (driver, driver._replay, fluid, driver._issued, driver.env) for value in vars(each).values()]
-    sized = [each for each in columns if isinstance(each, Sized)]
+    sized = [column for column in columns if isinstance(column, Sized)]
     return sum(map(len, sized)) + sum(len(inner) for outer in (fluid.history, fluid.members, fluid.users) for inner in outer)
 
 

@@ -40,7 +40,7 @@ def test_an_outage_counts_early_as_late(what: Mapping[str, str], share: float, s
 
 def test_a_crowd_counts_at_the_beginning_as_at_the_end(tmp_path: Path) -> None:
     """3,000 requests of 1 ms in a second, each waits 2/3 ms longer than the one before; the others wait for nobody."""
-    crowd = [each / 3000 for each in range(3000)]
+    crowd = [index / 3000 for index in range(3000)]
     for name, instants in (
         ("early", [*crowd, *(3 + each / 100 for each in range(5000))]),
         ("late", [*(each / 100 for each in range(5000)), *(52 + each for each in crowd)]),

@@ -24,7 +24,7 @@ def told(machine: File, workload: File, **keys: Any) -> Told | str:
         found = hwsim.simulate(machine, workload, expect=False, **keys).services
     except hwsim.SpecError as error:
         return str(error)
-    return {each.name: tuple(of_answers(each)) for each in found.answers}
+    return {answer.name: tuple(of_answers(answer)) for answer in found.answers}
 
 
 def of_answers(each: Answers) -> Iterator[Any]:

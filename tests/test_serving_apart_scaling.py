@@ -82,7 +82,7 @@ def test_laws_of_both_parts(kind: str) -> None:
                 for life in lives_of(writers, row.copy - found.prompt_copies)
             )
     for scaling, many, wanted in ((readers, 3, "prefill" in KINDS[kind]), (writers, 2, "decode" in KINDS[kind])):
-        assert all(scaling.least <= each.ready <= each.on <= scaling.most for each in scaling.changes)
+        assert all(scaling.least <= change.ready <= change.on <= scaling.most for change in scaling.changes)
         assert (scaling.starts > 0) == wanted
         assert wanted or not scaling.stops
         for copy in range(many):

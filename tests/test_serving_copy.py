@@ -200,7 +200,7 @@ def test_a_static_batch_keeps_its_places_to_the_end_of_its_longest() -> None:
             pace.set(run)
             now = run.end
             context = run.context // max(1, run.answers)
-            seen += [(len(run.parts), run.answers, context + each or run.parts[0][1]) for each in range(run.count)]
+            seen += [(len(run.parts), run.answers, context + index or run.parts[0][1]) for index in range(run.count)]
             line.done(run, now)
         assert seen == [(2, 0, 11), (0, 2, 12), (0, 2, 13), (0, 2, 14), (1, 0, 12), (0, 1, 13)]
 

@@ -72,7 +72,7 @@ def test_laws_of_copies(kind: str) -> None:
     found, scaling = scaled(kind)
     assert scaling.starts > 1
     assert scaling.stops > 0
-    assert all(scaling.least <= each.ready <= each.on <= scaling.most for each in scaling.changes)
+    assert all(scaling.least <= change.ready <= change.on <= scaling.most for change in scaling.changes)
     lives = [(each, each.ready_s) for each in scaling.lives]
     for row in found.rows:  # nobody is answered by a copy that is not there
         assert any(

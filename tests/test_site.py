@@ -91,4 +91,4 @@ def test_the_reference_has_every_schema_and_every_kind_of_file() -> None:
     assert {name for name, cls in ROOTS.items() if cls not in shown} == set()
     page = (DOCS / "reference.md").read_text(encoding="utf-8")
     assert {f"{name}.{each.key}" for name, cls in ROOTS.items() for each in plan(cls) if f"`{each.key}`" not in page} == set()
-    assert [each for each in FORMATS.values() if f"`hwsim: {each}`" not in HEAD] == []
+    assert [format_ for format_ in FORMATS.values() if f"`hwsim: {format_}`" not in HEAD] == []

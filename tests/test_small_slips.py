@@ -57,7 +57,7 @@ def test_amd_hosts_take_twice_as_long_to_post_a_step_between_nodes() -> None:
     for cpu in ("intel", "amd"):
         hardware = Hardware("ampere", 12 * 20.0, nics=8, nic=25.0, cpu=cpu)
         rings = candidates(hardware, "reduce-scatter", Group(16, (8, 8)), 1024.0)
-        found[cpu] = next(each for each in rings if (each.method, each.protocol) == ("ring", "simple")).latency
+        found[cpu] = next(ring for ring in rings if (ring.method, ring.protocol) == ("ring", "simple")).latency
     inside = 15 - 1  # steps of the ring that stay in a node
     assert found["amd"] - found["intel"] == pytest.approx(inside * (6.0 - 3.4) * 1e-6)
 
@@ -97,7 +97,7 @@ def test_a_jitter_takes_its_mean_more() -> None:
     spans = list(_spans(Event(at=0.0, part=("gpu0",), lasting=10.0, jitter=0.2, every=1e-3), "gpu0"))
     assert len(spans) == pytest.approx(10_000, rel=0.02)
     assert [each.end for each in spans] == [*(each.begin for each in spans[1:]), 10**16]
-    work = [((each.end or 0) - each.begin) * each.left for each in spans]
+    work = [((span.end or 0) - span.begin) * span.left for span in spans]
     assert work[:-1] == pytest.approx([1e12 / 1.2] * (len(spans) - 1), rel=1e-9)
     assert 0.0 < work[-1] <= 1e12 / 1.2
     assert math.fsum(1.0 / each.left - 1.0 for each in spans) / len(spans) == pytest.approx(0.2, rel=0.05)

@@ -56,7 +56,7 @@ def thing(text: str, **options: Any) -> Thing:
 def wrong(text: str, **options: Any) -> list[tuple[str, str, str | None]]:
     with pytest.raises(SpecError) as caught:
         thing(text, **options)
-    return [(str(each.place).removeprefix("f.yaml:"), each.message, each.hint) for each in caught.value.mistakes]
+    return [(str(mistake.place).removeprefix("f.yaml:"), mistake.message, mistake.hint) for mistake in caught.value.mistakes]
 
 
 FULL = """
@@ -200,7 +200,7 @@ def test_numbers_may_come_worked_out() -> None:
     assert (found.bandwidth, found.cores, found.factor) == (77e9, 4, 2.0)
     assert isinstance(found.cores, int)
     decode(tree_of({"bandwidth": parse("1 s"), "cores": parse("2 s")}), Thing, mistakes)
-    assert [each.message for each in mistakes] == [
+    assert [mistake.message for mistake in mistakes] == [
         "1.0 s is a time, but a bandwidth is needed here",
         "1.0 s is a time, but a whole number is needed here".replace("1.0", "2.0"),
     ]
@@ -239,7 +239,10 @@ def test_a_class_may_refuse_what_does_not_go_together() -> None:
     mistakes = Mistakes()
     assert decode(read_text("{low: 3, high: 2}"), Picky, mistakes) is None
     assert decode(read_text("{low: -3, high: 2}", "g"), Picky, mistakes) is None
-    assert [(each.message, each.hint) for each in mistakes] == [("low is above high", None), ("low is below zero", "raise it")]
+    assert [(mistake.message, mistake.hint) for mistake in mistakes] == [
+        ("low is above high", None),
+        ("low is below zero", "raise it"),
+    ]
 
 
 @dataclass(frozen=True)
@@ -257,7 +260,7 @@ def test_a_schema_may_hold_itself() -> None:
         (found,) = found.do
     assert found == Loop(2)
     assert decode(read_text("do: [{do: [{time: 1}]}]"), Loop, mistakes) is None
-    assert [str(each.place) for each in mistakes] == ["<text>:1:13"]
+    assert [str(mistake.place) for mistake in mistakes] == ["<text>:1:13"]
 
 
 def test_a_schema_that_cannot_be_read_is_a_programmers_error() -> None:

@@ -124,7 +124,7 @@ def test_what_is_no_expression_is_said(text: str, message: str) -> None:
 def substituted(text: str, names: dict[str, Any] | None = None) -> tuple[Any, list[tuple[str, str]]]:
     mistakes = Mistakes()
     found = substitute(read_text(text, "f"), NAMES if names is None else names, mistakes)
-    return found.plain(), [(str(each.place), each.message) for each in mistakes]
+    return found.plain(), [(str(mistake.place), mistake.message) for mistake in mistakes]
 
 
 def test_parameters_are_put_in_everywhere() -> None:
@@ -154,7 +154,7 @@ def let(text: str, given: dict[str, Any] | None = None) -> tuple[dict[str, Any],
     mistakes = Mistakes()
     found = parameters(read_text(text, "f"), mistakes, given)
     return {key: each.plain() if hasattr(each, "plain") else each for key, each in found.items()}, [
-        each.message for each in mistakes
+        mistake.message for mistake in mistakes
     ]
 
 

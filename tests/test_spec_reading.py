@@ -253,7 +253,7 @@ def test_any_bytes_are_a_tree_or_a_spec_error(data: bytes) -> None:
 
 def test_the_thousandth_mistake_is_the_last() -> None:
     with pytest.raises(SpecError) as caught:
-        read_text("".join(f"a{each}: .nan\n" for each in range(5000)))
+        read_text("".join(f"a{index}: .nan\n" for index in range(5000)))
     assert len(caught.value.mistakes) == 1000
     assert str(caught.value).endswith("... and 950 more")
 

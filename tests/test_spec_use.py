@@ -96,7 +96,7 @@ def resolved(text: str, kind: str = "machine") -> Any:
 def wrong(text: str, kind: str = "machine") -> list[tuple[str, str, str | None]]:
     with pytest.raises(SpecError) as caught:
         resolved(text, kind)
-    return [(str(each.place), each.message, each.hint) for each in caught.value.mistakes]
+    return [(str(mistake.place), mistake.message, mistake.hint) for mistake in caught.value.mistakes]
 
 
 def test_the_library_is_found_from_anywhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -216,16 +216,16 @@ def test_a_machine_cannot_hold_itself(tmp_path: Path) -> None:
     (tmp_path / "m.yaml").write_text("hwsim: machine/1\nparts: {m: {kind: machine, use: ./m.yaml}}\n")
     mistakes = Mistakes()
     resolve(read(tmp_path / "m.yaml"), mistakes)
-    assert [each.message for each in mistakes] == ["files use one another in a circle: m -> m"]
+    assert [mistake.message for mistake in mistakes] == ["files use one another in a circle: m -> m"]
 
 
 def test_a_chain_of_files_cannot_nest_beyond_the_limit(tmp_path: Path) -> None:
     deep = "{a: " * 90
-    for each in range(40):
-        (tmp_path / f"f{each}.yaml").write_text(f"hwsim: part/1\nx: {deep}{{use: ./f{each + 1}.yaml}}{'}' * 90}\n")
+    for index in range(40):
+        (tmp_path / f"f{index}.yaml").write_text(f"hwsim: part/1\nx: {deep}{{use: ./f{index + 1}.yaml}}{'}' * 90}\n")
     mistakes = Mistakes()
     resolve(read(tmp_path / "f0.yaml"), mistakes)
-    assert [each.message for each in mistakes] == ["nested more than 100 levels deep, files used included"]
+    assert [mistake.message for mistake in mistakes] == ["nested more than 100 levels deep, files used included"]
 
 
 @pytest.mark.parametrize(
@@ -241,7 +241,7 @@ def test_a_chain_of_files_cannot_nest_beyond_the_limit(tmp_path: Path) -> None:
 def test_a_file_says_what_it_is(text: str, message: str, hint: str | None) -> None:
     mistakes = Mistakes()
     assert not check_header(read_text(text), "machine/1", mistakes)
-    assert [(each.message, each.hint) for each in mistakes] == [(message, hint)]
+    assert [(mistake.message, mistake.hint) for mistake in mistakes] == [(message, hint)]
     assert check_header(read_text("hwsim: machine/1"), "machine/1", mistakes)
 
 

@@ -34,7 +34,7 @@ columns = st.lists(near, max_size=8)
 def canonical(column: ticks.Column) -> list[int]:
     """The values of a column, whose dtype is the one that its values have."""
     values: list[int] = column.tolist()
-    fits = all(-(2**63) <= each < 2**63 for each in values)
+    fits = all(-(2**63) <= value < 2**63 for value in values)
     assert column.dtype == (np.int64 if fits else object)
     assert all(type(each) is int for each in values)
     return values
@@ -121,7 +121,7 @@ def test_the_longest_time_is_accepted() -> None:
 
 def without_costs(graph: OpGraph) -> OpGraph:
     """The ops with their own times alone, which are whole numbers of fs."""
-    return replace(graph, costs=(), blocks=tuple(replace(each, cost=np.full(len(each), -1)) for each in graph.blocks))
+    return replace(graph, costs=(), blocks=tuple(replace(block, cost=np.full(len(block), -1)) for block in graph.blocks))
 
 
 def played(graph: OpGraph) -> Timeline:

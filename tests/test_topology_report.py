@@ -92,7 +92,7 @@ def test_the_hybrid_cube_mesh_is_cut_between_its_two_squares() -> None:
     found = bisection(load_machine("p3.16xlarge"), [f"gpu{n}" for n in range(8)], "nvlink")
     assert found.halves == (tuple(f"gpu{n}" for n in range(4)), tuple(f"gpu{n}" for n in range(4, 8)))
     assert found.bandwidth == 6 * 25e9
-    assert [(each.kind, each.count) for each in found.limits] == [("nvlink", 6)]
+    assert [(limit.kind, limit.count) for limit in found.limits] == [("nvlink", 6)]
 
 
 def test_fat_trees_keep_what_their_oversubscription_leaves() -> None:
@@ -148,7 +148,7 @@ def test_a_bisection_is_the_least_of_all_balanced_cuts(seed: int) -> None:
         return  # they do not hang together
     assert found.exact
     assert found.bandwidth == pytest.approx(least_cut(of, members))
-    assert sum(each.bandwidth for each in found.limits) == pytest.approx(found.bandwidth)
+    assert sum(limit.bandwidth for limit in found.limits) == pytest.approx(found.bandwidth)
     assert sorted((*found.halves[0], *found.halves[1])) == sorted(members)
 
 
@@ -177,7 +177,7 @@ def test_distances_are_those_of_the_routes(seed: int) -> None:
 
 def test_pairs_are_called_as_nvidia_smi_does() -> None:
     found = topology(load_machine("p3.16xlarge"))
-    pairs = {(each.a, each.b): each for each in found.pairs}
+    pairs = {(pair.a, pair.b): pair for pair in found.pairs}
     assert [pairs["gpu0", f"gpu{n}"].how for n in range(1, 8)] == ["NV1", "NV1", "NV2", "NV2", "SYS", "SYS", "SYS"]
     assert pairs["gpu0", "gpu5"].hops == 5
     assert {each.how for each in topology(load_machine("dgx-a100")).pairs} == {"NV12"}
@@ -191,7 +191,7 @@ def test_a_pair_under_adaptive_routing_has_the_bandwidth_of_all_its_ways() -> No
     widths = {}
     for routing in ("single", "ecmp", "adaptive"):
         of = machine(parts + f"links: [{{between: [gpu*, s*], kind: direct, bandwidth: 1 GB/s, routing: {routing}}}]\n")
-        widths[routing] = {round(each.bandwidth) for each in topology(of).pairs}
+        widths[routing] = {round(pair.bandwidth) for pair in topology(of).pairs}
     assert widths == {"single": {1e9}, "ecmp": {1e9}, "adaptive": {3e9}}
 
 

@@ -155,7 +155,7 @@ def test_the_fullest_gpu_of_experts_is_waited_for_as_in_a_program() -> None:
 def test_a_plan_that_cannot_be_gets_one_line(said: dict[str, Any], line: str) -> None:
     with pytest.raises(SpecError) as caught:
         run(NODE, **{"model": "llama-3-8b", "global_batch": 64, **said})
-    assert [line in each.message for each in caught.value.mistakes].count(True) == 1
+    assert [line in mistake.message for mistake in caught.value.mistakes].count(True) == 1
 
 
 def test_a_plan_is_found_that_fits() -> None:
@@ -169,7 +169,7 @@ def test_a_slow_gpu_slows_its_whole_team_by_all_of_its_computing_and_not_the_exc
     keys = {"model": "opt-1.3b", "global_batch": 8, "parallel": {"tp": 4}, "detail": detail}
     events = [[{"at": "0 s", "part": "gpu3", "speed": f"{speed} %"}] if speed < 100 else [] for speed in (100, 80, 50)]
     fine, less, half = (
-        hwsim.simulate(NODE, {"hwsim": "workload/1", "train": keys, "events": each}).trainings[0] for each in events
+        hwsim.simulate(NODE, {"hwsim": "workload/1", "train": keys, "events": event}).trainings[0] for event in events
     )
     computing = half.step_s - fine.step_s
     assert less.step_s - fine.step_s == pytest.approx(computing / 4, rel=5e-3)
@@ -185,7 +185,7 @@ def test_two_jobs_side_by_side_have_their_own_steps() -> None:
         "small": {"start": "1 s", "train": {"model": "opt-125m", "device": "gpu4..7", "global_batch": 16}},
     }
     found = hwsim.simulate(NODE, {"hwsim": "workload/1", "jobs": jobs, "expect": {"small.step": "at most 1 s"}})
-    assert [each.name for each in found.trainings] == ["big", "small"]
+    assert [training.name for training in found.trainings] == ["big", "small"]
     assert found.trainings[1].step_s < found.trainings[0].step_s
     assert found.met
 

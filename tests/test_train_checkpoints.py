@@ -316,7 +316,7 @@ def test_a_figure_has_a_bar_for_each_loss_and_the_longest_is_in_its_title() -> N
     lost, causes = (sorted(each, key=lambda name: -each[name]) for each in (failing.goodput.lost, failing.goodput.by_cause))
     drawn = b"".join(FIGURES["failures"](run, ".svg")).decode()
     places = [[drawn.index(name) for name in names] for names in (lost, causes)]
-    assert places == [sorted(each) for each in places], "the largest first"
+    assert places == [sorted(place) for place in places], "the largest first"
     assert "the largest loss" in drawn
     with pytest.raises(ValueError, match="no training of this run says its failures"):
         api.simulate("d2l-laptop", "d2l/async-loop", set={"n": 2}, expect=False).plot("failures")

@@ -51,7 +51,7 @@ def trained(machine: Machine, **keys: Any) -> Training:
 
 def told(found: Training) -> list[float]:
     """All numbers that must not depend on the order of the devices."""
-    kinds = [value for each in found.kinds for value in (len(each.devices), each.computing_s)]
+    kinds = [value for kind in found.kinds for value in (len(kind.devices), kind.computing_s)]
     return [found.step_s, found.first_s, found.mfu, found.computing, found.exposed, found.bubble, *kinds]
 
 

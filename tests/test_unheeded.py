@@ -99,14 +99,14 @@ def test_what_means_nothing_anywhere_is_refused(case: str) -> None:
 @pytest.mark.parametrize("case", WARNED)
 def test_what_means_nothing_here_warns(case: str) -> None:
     on, workload, code, said = WARNED[case]
-    warnings = [each for each in hwsim.simulate(on, workload).warnings if each.code == code]
+    warnings = [warning for warning in hwsim.simulate(on, workload).warnings if warning.code == code]
     assert len(warnings) == 1
     assert said in warnings[0].text
 
 
 @pytest.mark.parametrize("case", SILENT)
 def test_what_is_heeded_does_not_warn(case: str) -> None:
-    codes = {each.code for each in hwsim.simulate(*SILENT[case]).warnings}
+    codes = {warning.code for warning in hwsim.simulate(*SILENT[case]).warnings}
     assert not codes & {"no-effect", "not-measured"}
 
 

@@ -29,7 +29,7 @@ from hwsim.units import (
     suggest_unit,
 )
 
-NAMED = [each for each in vars(units).values() if isinstance(each, Dimension)]
+NAMED = [var for var in vars(units).values() if isinstance(var, Dimension)]
 
 
 @pytest.mark.parametrize(

@@ -142,7 +142,7 @@ def test_a_plan_and_a_comparison_have_one_judgement_of_prices_of_other_kinds(oth
     answer = plan(
         {"machine": list(machines), "workload": train, "failures": "none", "rent": way, "minimise": "cost", "simulate": 0}
     )
-    unlike = [each.unlike for each in answer.ratios.values() if each.unlike != UNLIKE]
+    unlike = [ratio.unlike for ratio in answer.ratios.values() if ratio.unlike != UNLIKE]
     if not answer.ratios:  # the other has no plan that fits
         return
     assert bool(unlike and unlike[0]) == (" against " in both.why)
@@ -176,7 +176,7 @@ def test_written_runs_compare_as_the_runs_and_tell_nothing_of_unlike_work(first:
     files = [{"hwsim": "workload/1", **WORKLOADS[name]} for name in (first, second)]
     runs = [hwsim.simulate(MACHINE, file, set={"n": n}) for file, n in zip(files, (1, more), strict=True)]
     documents = [run.to_json() for run in runs]
-    sides, written = [of_run(run, run.to_json) for run in runs], [of_document(each, "a file") for each in documents]
+    sides, written = [of_run(run, run.to_json) for run in runs], [of_document(document, "a file") for document in documents]
     assert [side.work for side in written] == [side.work for side in sides]
     both = of_sides(written[0], written[1])
     assert (both.measure, both.unit) == ((live := of_sides(sides[0], sides[1])).measure, live.unit)

@@ -37,7 +37,7 @@ parts:
 def rent_of(machine: str, way: Way = "on_demand") -> float:
     """USD a month of the volumes of a machine."""
     priced = price_of(api.load_machine(machine), load_prices())
-    return sum(each.amount.value for each in priced[way].volumes) * MONTH
+    return sum(volume.amount.value for volume in priced[way].volumes) * MONTH
 
 
 @pytest.mark.parametrize(("key", "value", "more"), [
@@ -64,7 +64,7 @@ def test_a_volume_is_paid_along_with_each_way_to_pay() -> None:
         cost = cost_of(priced[way], seconds, None, prices)
         assert cost.total.value == pytest.approx(12.0 + volume)
     bought = cost_of(priced["purchase"], seconds, energy, prices)
-    assert {each.name: each.amount.value for each in bought.items}["volumes"] == pytest.approx(volume)
+    assert {item.name: item.amount.value for item in bought.items}["volumes"] == pytest.approx(volume)
     three = cost_of(priced["purchase"], seconds, energy, prices, nodes=3)
     assert {each.name: each.amount.value for each in three.items}["volumes"] == pytest.approx(3 * volume)
 
@@ -82,7 +82,7 @@ def test_the_price_of_an_instance_stands_with_another_volume() -> None:
     other = price_of(api.load_machine({"hwsim": "machine/1", "use": "c5.18xlarge", "parts": {"disk": {"use": "ebs-io2"}}}), lists)
     assert usual["on_demand"].amount is not None
     assert usual["on_demand"].amount == other["on_demand"].amount
-    assert [each.name for each in other["on_demand"].volumes] == ["ebs-io2"]
+    assert [volume.name for volume in other["on_demand"].volumes] == ["ebs-io2"]
 
 
 def test_a_volume_without_a_price_or_size_is_named() -> None:

@@ -309,7 +309,7 @@ def test_programs_that_differ_are_not_expected_to_fold() -> None:
     )
     assert hwsim.simulate(machine(), text).warnings == ()
     run = hwsim.simulate(machine(), text, fold="always")
-    assert [each.code for each in run.warnings] == ["not-folded"]
+    assert [warning.code for warning in run.warnings] == ["not-folded"]
     assert "warning: not-folded: " in run._repr_html_()
 
 

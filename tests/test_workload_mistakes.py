@@ -83,7 +83,7 @@ program:
 """
     with pytest.raises(SpecError) as caught:
         load(text)
-    assert [each.place.line for each in caught.value.mistakes if each.place] == [5, 7, 8, 9, 10]
+    assert [mistake.place.line for mistake in caught.value.mistakes if mistake.place] == [5, 7, 8, 9, 10]
 
 
 def test_a_wrong_op_is_still_known_by_name() -> None:
@@ -101,7 +101,7 @@ programs:
 """
     with pytest.raises(SpecError, match=f"program '{missing}' comes to the barrier 'sync'") as caught:
         load(text)
-    assert [str(each.place) for each in caught.value.mistakes] == [f"w.yaml:{'5:42' if missing == 'q' else '4:17'}"]
+    assert [str(mistake.place) for mistake in caught.value.mistakes] == [f"w.yaml:{'5:42' if missing == 'q' else '4:17'}"]
 
 
 def test_crossed_barriers_are_named_with_their_programs_and_a_line() -> None:
@@ -139,14 +139,14 @@ def said(text: str) -> list[str]:
     try:
         mistakes.raise_if_any()
     except SpecError as error:
-        return [each.message for each in error.mistakes]
+        return [mistake.message for mistake in error.mistakes]
     return []
 
 
 def warned(text: str) -> tuple[str, ...]:
     workload = read_workload(read("hwsim: workload/1\n" + text), Mistakes())
     assert workload is not None
-    return tuple(each.text for each in suspicions(workload))
+    return tuple(suspicion.text for suspicion in suspicions(workload))
 
 
 @pytest.mark.parametrize(
@@ -206,7 +206,7 @@ PROGRAMS = [name for name in names("workload") if {"program", "programs"} & set(
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_every_workload_of_the_library_keeps_its_promise(name: str) -> None:
     promised = read(find("workload", name)).get("expect")
-    assert [each.status for each in hwsim.simulate(str(promised.text("machine")), name).verdicts] == ["met"]
+    assert [verdict.status for verdict in hwsim.simulate(str(promised.text("machine")), name).verdicts] == ["met"]
 
 
 def test_a_value_under_nearly_another_s_name_is_suspicious() -> None:

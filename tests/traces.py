@@ -136,20 +136,20 @@ def write_nsys(path: Path, processes: dict[int, list[dict[str, Any]]]) -> Path:
         )
         for pid, events in processes.items():
             process = pid << 24
-            for each in events:
-                start, end = each["start"] - START + 10**9, each["start"] - START + 10**9 + each["length"]
-                if each["what"] == "kernel":
-                    row = (start, end, each["device"], 1, each["stream"], each["link"], process, number(each["name"]), 0)
+            for event in events:
+                start, end = event["start"] - START + 10**9, event["start"] - START + 10**9 + event["length"]
+                if event["what"] == "kernel":
+                    row = (start, end, event["device"], 1, event["stream"], event["link"], process, number(event["name"]), 0)
                     base.execute("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (?,?,?,?,?,?,?,?,?)", row)
-                elif each["what"] == "gpu_memcpy":
-                    row = (start, end, each["device"], 1, each["stream"], each["link"], process, each["bytes"], 2)
+                elif event["what"] == "gpu_memcpy":
+                    row = (start, end, event["device"], 1, event["stream"], event["link"], process, event["bytes"], 2)
                     base.execute("INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES (?,?,?,?,?,?,?,?,?)", row)
-                elif each["what"] == "cuda_runtime":
-                    named = number(each["name"] + "_v7000")
-                    call = (start, end, 0, process + pid, each["link"], named, 0)
+                elif event["what"] == "cuda_runtime":
+                    named = number(event["name"] + "_v7000")
+                    call = (start, end, 0, process + pid, event["link"], named, 0)
                     base.execute("INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (?,?,?,?,?,?,?)", call)
                 else:
-                    name = each["name"] + (f", op_id = 1, sizes = {each['shapes']}" if "shapes" in each else "")
+                    name = event["name"] + (f", op_id = 1, sizes = {event['shapes']}" if "shapes" in event else "")
                     base.execute("INSERT INTO NVTX_EVENTS VALUES (?,?,?,?,?,?)", (start, end, 59, name, process + pid, None))
             base.execute("INSERT INTO OSRT_API VALUES (?,?,?,?)", (10**9, 10**9 + 5000, process + pid, 0))
         base.executemany("INSERT INTO StringIds VALUES (?,?)", [(key, name) for name, key in names.items()])

@@ -137,7 +137,7 @@ def call_from(op: str, params: Mapping[str, Param]) -> Call | None:
 
 def amounts_of(call: Call) -> Amounts:
     """What a call does, as a row says it."""
-    return Amounts(call.count, sum(each.bytes for each in call.operands if each.role == "read"), call.written)
+    return Amounts(call.count, sum(operand.bytes for operand in call.operands if operand.role == "read"), call.written)
 
 
 def measured_as(call: Call) -> tuple[str, dict[str, Param]] | None:

@@ -68,7 +68,7 @@ def bimodal(times: Sequence[float]) -> bool:
     """
     if len(times) < 5:
         return False
-    ordered = sorted(math.log(max(each, 1e-12)) for each in times)
+    ordered = sorted(math.log(max(time_, 1e-12)) for time_ in times)
     gap, at = max((high - low, number) for number, (low, high) in enumerate(pairwise(ordered), 1))
     return gap >= math.log(_APART) and min(at, len(times) - at) >= _PART * len(times)
 

@@ -123,8 +123,10 @@ def _begin(plan: Plan, path: str | Path | None) -> Measurements:
         return Measurements(fingerprint, (), settings)
     earlier = load(path)
     mistakes = [
-        Mistake(Place(str(path), 0, 0), f"it was measured on another machine ({each})", "remove the file, or write another one")
-        for each in differences(earlier.environment, fingerprint)
+        Mistake(
+            Place(str(path), 0, 0), f"it was measured on another machine ({difference})", "remove the file, or write another one"
+        )
+        for difference in differences(earlier.environment, fingerprint)
     ]
     if mistakes:
         raise SpecError(mistakes)

@@ -56,7 +56,7 @@ def recorded(make: Callable[[], Call]) -> Modelled:
 
 def params_of(call: Modelled) -> dict[str, Param]:
     """A call in params of a row."""
-    reads = [each.bytes for each in call.operands if each.role == "read"]
+    reads = [operand.bytes for operand in call.operands if operand.role == "read"]
     params: dict[str, Param] = {
         "function": call.function, "form": call.form, "format": call.dtype, "steps": call.count, "rows": call.rows,
         "reads": tuple(round(each) for each in reads), "writes": round(call.written), "to": call.into,

@@ -214,9 +214,9 @@ def _row_to_json(row: Row) -> dict[str, Any]:
         "seconds": [_short(each) for each in row.seconds], "clock": row.clock, "flags": list(row.flags),
     }  # fmt: skip
     if row.samples:
-        entry["samples"] = [[_short(each) for each in samples] for samples in row.samples]
+        entry["samples"] = [[_short(sample) for sample in samples] for samples in row.samples]
     if any(row.faults):
-        entry["faults"] = [_short(each) for each in row.faults]
+        entry["faults"] = [_short(fault) for fault in row.faults]
     return entry
 
 

@@ -68,12 +68,12 @@ class Report:
     @property
     def blind(self) -> HeldOut:
         """Errors of the programs that serve only the score."""
-        return score([each.time for each in self.programs if each.program.blind and each.program.name != TEXT.name])
+        return score([program.time for program in self.programs if program.program.blind and program.program.name != TEXT.name])
 
     @property
     def development(self) -> HeldOut:
         """Errors of the programs that were looked at while the model was built."""
-        return score([each.time for each in self.programs if not each.program.blind])
+        return score([program.time for program in self.programs if not program.program.blind])
 
     def bounds(self) -> list[tuple[str, float, float, bool]]:
         """(name, value, bound, met) of each figure that has a bound."""
@@ -81,7 +81,7 @@ class Report:
         for name, errors, bounds in (("sizes held out", self.sizes, SIZES), ("programs", self.blind, BLIND)):
             if errors is not None and errors.cases:
                 figures += [(f"{name}, median", errors.median, bounds[0]), (f"{name}, p90", errors.p90, bounds[1])]
-        figures += [(TEXT.name, abs(each.time.error), TEXTS) for each in self.programs if each.program.name == TEXT.name]
+        figures += [(TEXT.name, abs(program.time.error), TEXTS) for program in self.programs if program.program.name == TEXT.name]
         return [(name, value, bound, value <= bound) for name, value, bound in figures]
 
 
@@ -155,7 +155,7 @@ def predict(program: Program, machine: Any, measured: float) -> ProgramError:
     result = hwsim.simulate(machine, workload_of(program.name, calls))
     share = coverage(result.timeline)
     time = Predicted(program.name, measured, result.makespan_s)
-    recorded = sum(each for each in calls if not isinstance(each, Call)) / max(result.makespan_s, 1e-12)
+    recorded = sum(call for call in calls if not isinstance(call, Call)) / max(result.makespan_s, 1e-12)
     uncalibrated = (share.uncalibrated if share else 1.0) * (1.0 - recorded)
     return ProgramError(program, time, len(calls), uncalibrated, share.related if share else 0.0, recorded)
 

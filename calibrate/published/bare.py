@@ -74,7 +74,7 @@ def gpu(name: str, case: Case) -> Gpu:
 @functools.cache
 def twins(name: str) -> list[str]:
     """Parts that take numbers of this one by `use:`, and the one that it takes them of: the same measurements."""
-    uses = {each: read(find("gpu", each)).text("use") for each in classes.parts("gpu")}
+    uses = {part: read(find("gpu", part)).text("use") for part in classes.parts("gpu")}
     return [each for each, other in uses.items() if other == name and "ecc" in each] + [
         other for other in (uses[name],) if other is not None and "ecc" in name
     ]

@@ -81,7 +81,7 @@ def residuals(data: Path) -> list[Residual]:
     """With the other cells of the same builds; and of PyTorch with those of the other build alone."""
     found = list(_residuals(data, "known", {}))
     swapped = {"pytorch 2022": ("pytorch 2023",), "pytorch 2023": ("pytorch 2022",)}
-    return found + [each for each in _residuals(data, "source", swapped) if each.unit in swapped]
+    return found + [residual for residual in _residuals(data, "source", swapped) if residual.unit in swapped]
 
 
 def _residuals(data: Path, case: Case, builds: Mapping[str, tuple[str, ...]]) -> Iterator[Residual]:

@@ -63,8 +63,8 @@ def rows(data: Path) -> tuple[Row, ...]:
         if each["batch"] == "1" or not tables:
             tables.append([])
         tables[-1].append(each)
-    return tuple(_row(each, *kind) for tables in headed.values() for rows, kind in zip(tables, _kinds(tables), strict=True)
-                 for each in rows)  # fmt: skip
+    return tuple(_row(row, *kind) for tables in headed.values() for rows, kind in zip(tables, _kinds(tables), strict=True)
+                 for row in rows)  # fmt: skip
 
 
 def _kinds(tables: Sequence[Sequence[Mapping[str, str]]]) -> Sequence[tuple[bool, bool]]:

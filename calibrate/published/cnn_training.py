@@ -108,7 +108,7 @@ def residuals(data: Path) -> list[Residual]:
     kept = [_residual(row, "known", "", ALL) for row in held]
     for unit in sorted(set(used.values())):
         others = sorted(set(used.values()) - {unit, "kepler"})
-        near = [each for each in others if unit in MATRIX and each in MATRIX] or others
+        near = [other for other in others if unit in MATRIX and other in MATRIX] or others
         constants = (
             {**CONVOLVING, unit: _middle(CONVOLVING[unit], [CONVOLVING[each] for each in near], "part transformed direct")},
             SOFTWARE,
@@ -128,7 +128,7 @@ def residuals(data: Path) -> list[Residual]:
 
 def _middle(own: Any, others: Sequence[Any], keys: str) -> Any:
     """`own` with the medians of others."""
-    return replace(own, **{key: statistics.median(getattr(each, key) for each in others) for key in keys.split()})
+    return replace(own, **{key: statistics.median(getattr(other, key) for other in others) for key in keys.split()})
 
 
 def _residual(row: Row, case: Case, unit: str, constants: Constants) -> Residual:

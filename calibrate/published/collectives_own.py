@@ -115,7 +115,7 @@ def residuals(data: Path) -> list[Residual]:
     found = [_residual(row, predicted(row), "known") for row in rows(data) if not row.even and own(row)]
     for row, value in _left_out(data):
         links = GENERATIONS[row.machine]
-        twins = links != "pcie" and sum(each == links for each in GENERATIONS.values()) > 1
+        twins = links != "pcie" and sum(generation == links for generation in GENERATIONS.values()) > 1
         found.append(_residual(row, value, "device" if twins else "generation"))
     return found
 

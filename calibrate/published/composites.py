@@ -78,12 +78,12 @@ def _lines(report: Report) -> Iterator[str]:
     yield ""
     yield from _at_first_sight()
     yield "| program | calls | measured | predicted | error | uncalibrated | |\n|---|---|---|---|---|---|---|"
-    for each in sorted(report.programs, key=lambda one: abs(one.time.error)):
-        seconds = " | ".join(format_quantity(time, "s", 3) for time in (each.time.measured, each.time.predicted))
+    for program in sorted(report.programs, key=lambda one: abs(one.time.error)):
+        seconds = " | ".join(format_quantity(time, "s", 3) for time in (program.time.measured, program.time.predicted))
         yield (
-            f"| {each.program.name} | {each.calls} | {seconds} | "
-            f"{percent(each.time.error, '+.1f')} | {percent(each.uncalibrated, '.0f')} | "
-            f"{'by somebody else' if each.program.blind else ''} |"
+            f"| {program.program.name} | {program.calls} | {seconds} | "
+            f"{percent(program.time.error, '+.1f')} | {percent(program.uncalibrated, '.0f')} | "
+            f"{'by somebody else' if program.program.blind else ''} |"
         )
     if report.sizes is not None and report.sizes.cases:
         yield "\nWorst sizes held out:\n"

@@ -60,7 +60,7 @@ def machines(data: Path) -> list[Machine]:
             found.setdefault(row["hardware"], {})[place] = float(row["value"])
     out = []
     for hardware, seconds in found.items():
-        _, name, sockets, family = next(each for each in MACHINES if each[0] in hardware)
+        _, name, sockets, family = next(machine for machine in MACHINES if machine[0] in hardware)
         out.append(Machine(hardware, name, sockets, family, seconds))
     return out
 

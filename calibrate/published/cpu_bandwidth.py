@@ -47,7 +47,7 @@ FROM_DATASHEETS: Final = (
 
 def seconds(model: Cpu | Sockets, work: Work) -> float:
     """What an op takes alone."""
-    return model.compute(NAME, work).demand.alone({each.name: each.rate for each in model.capacities(NAME)})
+    return model.compute(NAME, work).demand.alone({capacity.name: capacity.rate for capacity in model.capacities(NAME)})
 
 
 # ---- against the number of cores ----
@@ -89,7 +89,7 @@ def loops(data: Path) -> Iterator[Loop]:
 
 
 def _against_cores(data: Path) -> Iterator[Score]:
-    found = [each for each in loops(data) if each.cores % 2 == 0]
+    found = [loop for loop in loops(data) if loop.cores % 2 == 0]
     for name, levels, notes in (
         ("memory bandwidth against cores, four servers", ("MEM",), "between the numbers of cores fitted, not beyond them"),
         ("L2 and L3 bandwidth against cores, four servers", ("L2", "L3"), "L3 of two of them left out: sizes lie in L2 and L3"),

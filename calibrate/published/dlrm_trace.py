@@ -68,7 +68,7 @@ def recorded(data: Path) -> tuple[Recorded, ...]:
 def _of_rank(path: Path) -> list[tuple[int, float, float]]:
     """(bytes, begin, end) of each all-reduce of one rank: the calls and the kernels come in the same order."""
     events = json.loads(gzip.decompress(path.read_bytes()))["traceEvents"]
-    calls = [each for each in events if each.get("cat") == "user_annotation" and each["name"] == "nccl:all_reduce"]
+    calls = [event for event in events if event.get("cat") == "user_annotation" and event["name"] == "nccl:all_reduce"]
     kernels = [each for each in events if each.get("cat") == "kernel" and each["name"].startswith("ncclKernel_AllReduce")]
     return [
         (WIDTH * int(call["args"]["Input Dims"][0][0]), float(kernel["ts"]), float(kernel["ts"] + kernel["dur"]))

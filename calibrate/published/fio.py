@@ -57,9 +57,9 @@ CLIENTS: Final = tuple(Client(**each) for each in declared("fio")["clients"])
 def _clients() -> Iterator[tuple[Client, str, Miss]]:
     """Each drive from drives of other models: medians of parts of what four lanes carry."""
     for drive in CLIENTS:
-        others = [each for each in CLIENTS if each.name[:14] != drive.name[:14]]
+        others = [client for client in CLIENTS if client.name[:14] != drive.name[:14]]
         for way in ("read", "write", "sustained"):
-            parts = [getattr(each, way) / _wires(each) for each in others]
+            parts = [getattr(other, way) / _wires(other) for other in others]
             yield (
                 drive,
                 way,
@@ -102,7 +102,7 @@ def _from_others() -> Iterator[tuple[Filled, Miss]]:
         others = [each for each in FILLED if each is not drive]
         cache = drive.size * statistics.median(each.cache / each.size for each in others)
         steady = drive.size * statistics.median(behind(each) / each.size for each in others)
-        fast = statistics.median(each.fast for each in others)
+        fast = statistics.median(other.fast for other in others)
         yield (
             drive,
             Miss(f"{drive.name}, filled", _filling(drive, fast, cache, min(steady, fast)), drive.size / drive.whole, drive.name),

@@ -157,7 +157,7 @@ def _median(tilings: Sequence[Tiling]) -> Tiling:
     """Each number the median of theirs."""
     whole = ("smallest", "largest", "splits")
     found: dict[str, Any] = {}
-    for name in (each.name for each in fields(Tiling) if each.name not in APART):
-        values = [getattr(each, name) for each in tilings]
+    for name in (field.name for field in fields(Tiling) if field.name not in APART):
+        values = [getattr(tiling, name) for tiling in tilings]
         found[name] = statistics.median_low(values) if name in whole else statistics.median(values)
     return replace(tilings[0], **found)

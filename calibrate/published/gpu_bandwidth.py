@@ -93,7 +93,7 @@ def _miss(row: dict[str, str], gpu: Gpu) -> Miss:
     array = float(row["working_set_bytes"] or ARRAY)
     reads, writes = MIX[row["pattern"]]
     cost = gpu.stream("it", Stream(reads=reads * array, writes=writes * array))
-    seconds = cost.demand.alone({each.name: each.rate for each in gpu.capacities("it")})
+    seconds = cost.demand.alone({capacity.name: capacity.rate for capacity in gpu.capacities("it")})
     group = f"{row['source'].split(':')[0]} {row['hardware']}"
     return Miss(f"{row['id']} {row['pattern']}", (reads + writes) * array / seconds, float(row["value"]), group)
 
@@ -101,7 +101,7 @@ def _miss(row: dict[str, str], gpu: Gpu) -> Miss:
 @functools.cache
 def _as_the_others(name: str, among: tuple[str, ...] = ()) -> Gpu:
     """The part with the median efficiency of these (of its maker's others, if it has none of all others), for any mix."""
-    known = [each for each in GENERATIONS if each != name]
+    known = [generation for generation in GENERATIONS if generation != name]
     others = among or [each for each in known if GENERATIONS[each][1] == GENERATIONS[name][1]] or known
     common = statistics.median(part(Gpu, other).sustained.part(2.0, 1.0) for other in others)
     return replace(part(Gpu, name), sustained=Sustained(common, common, common))

@@ -45,8 +45,8 @@ class Point:
 def split(points: list[Point]) -> list[Point]:
     """The same, every other size of each curve given to the fit, the smallest first."""
     sizes: dict[tuple[str, str], set[float]] = {}
-    for each in points:
-        sizes.setdefault((each.part, each.curve), set()).add(each.size)
+    for point in points:
+        sizes.setdefault((point.part, point.curve), set()).add(point.size)
     even = {curve: set(sorted(found)[::2]) for curve, found in sizes.items()}
     return [Point(p.row, p.group, p.part, p.curve, p.size, p.value, p.published, p.size in even[p.part, p.curve]) for p in points]
 
@@ -128,12 +128,12 @@ def rate(point: Point, gpu: Gpu) -> float:
     """Bytes a second that the model comes to; what starting takes counts for the small kernels alone."""
     stream = asked(point, gpu)
     demand = gpu.stream("it", stream).demand
-    rates = {each.name: each.rate for each in gpu.capacities("it")}
+    rates = {capacity.name: capacity.rate for capacity in gpu.capacities("it")}
     seconds = demand.alone(rates) if point.curve.startswith("small") else demand.body(rates)
     return (stream.reads + stream.writes) / seconds
 
 
 def middle(values: Iterable[float]) -> float | None:
     """The median of those that are given; None without any."""
-    given = [each for each in values if each > 0]
+    given = [value for value in values if value > 0]
     return statistics.median(given) if given else None

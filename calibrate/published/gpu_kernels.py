@@ -68,7 +68,7 @@ def as_others(name: str, others: tuple[str, ...]) -> Gpu | None:
     if gpu is None or gpu.l2 is None:
         return None
     starts = [known.launch for other in others if isinstance((known := part(Gpu, other)).launch, Launch)]
-    launch = Launch(stream=middle(each.stream for each in starts) or 0.0, graph=middle(each.graph or 0.0 for each in starts))
+    launch = Launch(stream=middle(each.stream for each in starts) or 0.0, graph=middle(start.graph or 0.0 for start in starts))
     copied = [l2.sustained.copy for other in others if (l2 := part(Gpu, other).l2) is not None and l2.sustained.copy < 1]
     return replace(gpu, launch=launch, l2=replace(gpu.l2, sustained=Sustained(copy=middle(copied) or 1.0)))
 
@@ -98,7 +98,7 @@ def _kernel(point: Point, gpu: Gpu) -> float:
     """Seconds of a kernel that copies half of its bytes, again and again."""
     half = point.size / 2
     asked = Stream(reads=half, writes=half, each=REAL, working_set=point.size, start=STARTS[point.curve])
-    return gpu.stream("it", asked).demand.alone({each.name: each.rate for each in gpu.capacities("it")})
+    return gpu.stream("it", asked).demand.alone({capacity.name: capacity.rate for capacity in gpu.capacities("it")})
 
 
 def _ops(data: Path) -> list[_Op]:
@@ -126,7 +126,7 @@ def _seconds(op: _Op) -> float:
     array = op.elements * HALF
     work = Work(reads=READS[op.kind](op.columns) * array, writes=array, dtype="fp16", working_set=2 * array, start="host")
     cost = gpu.compute("it", work)
-    return SOFTWARE[op.kind] + cost.demand.alone({each.name: each.rate for each in gpu.capacities("it")})
+    return SOFTWARE[op.kind] + cost.demand.alone({capacity.name: capacity.rate for capacity in gpu.capacities("it")})
 
 
 def _miss(op: _Op) -> Miss:

@@ -38,7 +38,7 @@ def as_others(name: str, others: tuple[str, ...]) -> Gpu:
     where in cycles of the multiprocessors they differ by a third.
     """
     gpu = part(Gpu, name)
-    known = [part(Gpu, each) for each in others]
+    known = [part(Gpu, other) for other in others]
     second = middle(each.l2.latency for each in known if each.l2)
     far = middle((each.l2.far or 0.0) for each in known if each.l2) or second
     miss = middle(each.l2.miss for each in known if each.l2)
@@ -63,7 +63,7 @@ def residuals(data: Path) -> list[Residual]:
         if not point.fitted:
             found.append(of_miss(_miss(point), "latency", "gpu", "known", unit=point.part, work=work, device=point.part))
         for case, unit, others in left_out(point.part, GENERATIONS):
-            if any(l2.miss > 0 for each in others if (l2 := part(Gpu, each).l2) is not None):
+            if any(l2.miss > 0 for other in others if (l2 := part(Gpu, other).l2) is not None):
                 miss = point.miss(latency(as_others(point.part, others).hierarchy, point.size))
                 found.append(of_miss(miss, "latency", "gpu", case, unit=unit, work=work, device=point.part))
     return found
@@ -73,7 +73,7 @@ def _miss(point: Point) -> Miss:
     """Through the public model: a million reads, each of which waits for the one before."""
     gpu = part(Gpu, point.part)
     cost = gpu.access("it", Accesses(count=COUNT, size=8, pattern="dependent", working_set=point.size))
-    return point.miss(cost.demand.body({each.name: each.rate for each in gpu.capacities("it")}) / COUNT)
+    return point.miss(cost.demand.body({capacity.name: capacity.rate for capacity in gpu.capacities("it")}) / COUNT)
 
 
 def _why(miss: Miss) -> str:

@@ -201,7 +201,7 @@ def _as_others(name: str, names: Iterable[str]) -> Framework:
     own, ops = _framework(name), {}
     for op in own.ops:
         others = [_framework(each).ops.get(op) for each in sorted(names) if each != name]
-        near = [each for each in others if each is not None and each.kernels]  # one that fuses it says nothing of its time
+        near = [other for other in others if other is not None and other.kernels]  # one that fuses it says nothing of its time
         middle = {key: statistics.median(getattr(each, key) for each in near) for key in MIDDLE} if near else {}
         ops[op] = Style(kernels=statistics.median_low([each.kernels for each in near]), **middle) if near else Style()
     return replace(own, ops=ops)

@@ -34,7 +34,7 @@ def page(found: Sequence[Residual], folder: Path) -> str:
     made, right = coverage.total(claims)
     out = HEAD + "".join(map(_cover, covers)) + RATIOS + "".join(map(_claims, claims))
     share = percent(right / made, ".1f") if made else "none"
-    out += f"| all | | {sum(each.works for each in claims):,} | | | | | {made:,} | **{share}** |\n"
+    out += f"| all | | {sum(claim.works for claim in claims):,} | | | | | {made:,} | **{share}** |\n"
     served = [each for each in judged if each.topic in SERVED]
     return out + KERNELS + "".join(map(_claims, coverage.claims(served, apart=True)))
 
@@ -67,7 +67,7 @@ def _claims(found: Claims) -> str:
 def draw(found: Iterable[Cover]) -> bytes:
     """A panel a case: part of the rows held, with its range, and the median width beside it."""
     covers = [each for each in found if each.units > 1]
-    panels = [[each for each in covers if each.case == case] for case in ORDER]
+    panels = [[cover for cover in covers if cover.case == case] for case in ORDER]
     with figure_bytes(".png", width=10, height=0.9 + 0.24 * sum(len(rows) + 1.6 for rows in panels)) as (figure, buffer):
         grid = figure.add_gridspec(len(panels), 2, width_ratios=(3, 2), height_ratios=[len(rows) + 1.6 for rows in panels])
         for number, (case, rows) in enumerate(zip(ORDER, panels, strict=True)):

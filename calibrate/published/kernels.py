@@ -179,7 +179,7 @@ def best_of(
 
 def near(constants: Iterable[Constant], known: Mapping[str, float]) -> list[Constant]:
     """The same constants, starting at known ones."""
-    return [replace(each, typical=known.get(each.name, each.typical)) for each in constants]
+    return [replace(constant, typical=known.get(constant.name, constant.typical)) for constant in constants]
 
 
 def left_out_of(

@@ -56,12 +56,12 @@ class Model:
 
     def with_values(self, values: Mapping[str, float]) -> Model:
         found = dict(self.frameworks)
-        for each in CONSTANTS:
-            whose, what = each.name.split(".")
+        for constant in CONSTANTS:
+            whose, what = constant.name.split(".")
             if whose in found:
-                for name in (whose, *each.like):
+                for name in (whose, *constant.like):
                     if name in found:
-                        changed: dict[str, Any] = {what: values[each.name]}
+                        changed: dict[str, Any] = {what: values[constant.name]}
                         found[name] = replace(found[name], **changed)
         return Model(dict(values), found, self.timed)
 
@@ -88,12 +88,12 @@ def library() -> Model:
     """The constants that the library has."""
     frameworks = {name: load_framework(name) for name in FRAMEWORKS}
     values = {"all.throttled": THROTTLED, "all.knee": KNEE, "all.network": NETWORK}
-    for each in CONSTANTS:
-        whose, what = each.name.split(".")
+    for constant in CONSTANTS:
+        whose, what = constant.name.split(".")
         if whose in frameworks:
-            values[each.name] = getattr(frameworks[whose], what)
+            values[constant.name] = getattr(frameworks[whose], what)
         elif whose in GENERATIONS:
-            values[each.name] = getattr(GENERATIONS[whose], what)  # type: ignore[index]
+            values[constant.name] = getattr(GENERATIONS[whose], what)  # type: ignore[index]
     values |= {"all.plain": GENERATIONS["ampere"].plain}
     return Model(values, frameworks).with_values(values)
 
@@ -115,9 +115,9 @@ def derivatives(model: Model, found: Sequence[Row]) -> tuple[list[float], list[l
     """(ln(predicted / measured) of each row, its derivatives by the logarithm of each constant)."""
     base = [math.log(model.step(row).seconds / row.seconds) for row in found]
     columns = []
-    for each in CONSTANTS:
-        step = 0.02 if model.values[each.name] * 1.02 <= each.most else -0.02
-        moved = model.with_values({**model.values, each.name: model.values[each.name] * math.exp(step)})
+    for constant in CONSTANTS:
+        step = 0.02 if model.values[constant.name] * 1.02 <= constant.most else -0.02
+        moved = model.with_values({**model.values, constant.name: model.values[constant.name] * math.exp(step)})
         columns.append(
             [(math.log(moved.step(row).seconds / row.seconds) - at) / step for row, at in zip(found, base, strict=True)]
         )
@@ -151,7 +151,7 @@ def solved(model: Model, found: Sequence[Row], base: Sequence[float], slopes: Se
 
     weight = weights(found)
     error, slope = np.array(base), np.array(slopes)
-    here = np.array([math.log(model.values[each.name]) for each in CONSTANTS])
+    here = np.array([math.log(model.values[constant.name]) for constant in CONSTANTS])
     low = np.array([math.log(each.least) for each in CONSTANTS])
     high = np.array([math.log(each.most) for each in CONSTANTS])
     near = np.array([math.log(each.typical) for each in CONSTANTS])
@@ -267,7 +267,7 @@ def _selene(model: Model, found: Sequence[Row]) -> tuple[Score, ...]:
     others = [row for row in found if "Korthikanti" not in row.source]
     base, slopes = derivatives(model, others)
     without = model.with_values(solved(model, others, base, slopes))
-    fixed = {each.name for each in CONSTANTS} - set(SELENE_CONSTANTS)
+    fixed = {constant.name for constant in CONSTANTS} - set(SELENE_CONSTANTS)
     calibrated = model
     for _ in range(3):
         base, slopes = derivatives(calibrated, points)

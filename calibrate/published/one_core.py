@@ -152,7 +152,7 @@ def scores(data: Path) -> tuple[Score, ...]:
             UNKNOWN,
         ),
     ):
-        misses = [each.miss for each in residuals(data) if (each.case == "device") == (case == "device")]
+        misses = [residual.miss for residual in residuals(data) if (residual.case == "device") == (case == "device")]
         out.append(
             scored(name, misses, bound, "not fitted", metric="median over devices of the mean |ln|", reached=reached, notes=notes)
         )

@@ -198,7 +198,7 @@ _GPU: Final = "kind: gpu, flop: {fp32: 1 TFLOP/s}, memory: {bandwidth: 1000 TB/s
 
 
 def _machine(n: int, links: Sequence[str], *, step: float, start: float) -> str:
-    entries = "\n".join(f"  - {each}" for each in links)
+    entries = "\n".join(f"  - {link}" for link in links)
     return f"""
 hwsim: machine/1
 class: ideal

@@ -97,5 +97,5 @@ def _row(said: Mapping[str, str]) -> Row:
 
 def seconds_of(gpu: Gpu, row: Row) -> float:
     """What the library says of a product alone, on the clock of the program that measured."""
-    rates = {each.name: each.rate for each in gpu.capacities(NAME)}
+    rates = {capacity.name: capacity.rate for capacity in gpu.capacities(NAME)}
     return max(gpu.compute(NAME, row.work).demand.alone(rates), row.call) + row.loop

@@ -202,7 +202,7 @@ def scores(data: Path) -> tuple[Score, ...]:
         title = f"{KINDS[name].key}{f', {framework}' if framework else ''}, generation left out"
         for own, bound in ((False, 0.12), (True, 0.08 if name == "bfloat16" else 0.06)):
             what = title + (", three numbers of its own" if own else "")
-            test = [row for each in groups(some).values() for row in [row for row in each if not row.fitted][::THIN]]
+            test = [row for group in groups(some).values() for row in [row for row in group if not row.fitted][::THIN]]
             scored.append(_score(what, test, _of_others(some, own), bound, "not fitted"))
     return tuple(scored)
 
@@ -279,7 +279,7 @@ def pooled(found: Iterable[Row], tiles: Tiles) -> dict[str, float]:
     systems: dict[str, list[Row]] = {}
     for row in found:
         systems.setdefault(row.system, []).append(row)
-    few = [row for each in systems.values() for row in random.Random(SEED).sample(each, min(len(each), POOLED))]
+    few = [row for system in systems.values() for row in random.Random(SEED).sample(system, min(len(system), POOLED))]
     sizes: dict[str, int] = {}
     for row in few:
         sizes[row.generation] = sizes.get(row.generation, 0) + 1
@@ -309,7 +309,7 @@ def _residuals(some: Sequence[Row], test: Sequence[Row], framework: str, system:
     own, generation = SYSTEMS[system]
     others = {row.system for row in some} - {system}
     yield from (_residual(row, _known(row), "known", own) for row in test)
-    if any(SYSTEMS[each][1] == generation for each in others):
+    if any(SYSTEMS[other][1] == generation for other in others):
         gpu = left_out(some, framework, system, "device")
         yield from (_residual(row, seconds_of(gpu, row), "device", own) for row in test)
     if any(SYSTEMS[each][1] != generation for each in others):

@@ -104,5 +104,5 @@ def left_out(name: str, made: Mapping[str, Sequence[str]]) -> Iterator[tuple[Cas
     if twins := tuple(each for each, of in made.items() if of[0] == generation and each != name):
         yield "device", name, twins
     others = tuple(each for each, of in made.items() if of[0] != generation)
-    alike = tuple(each for each in others if made[each][1] == kind)
+    alike = tuple(other for other in others if made[other][1] == kind)
     yield ("generation" if alike else "outside"), generation, alike or others

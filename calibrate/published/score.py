@@ -106,8 +106,8 @@ def worst_of(rows: Iterable[Miss], why: Callable[[Miss], str] = lambda _: "", sh
 def by_group(rows: Iterable[Miss]) -> Mapping[str, list[Miss]]:
     """The rows of each group, in the order of the groups' names."""
     found: dict[str, list[Miss]] = {}
-    for each in rows:
-        found.setdefault(each.group, []).append(each)
+    for row in rows:
+        found.setdefault(row.group, []).append(row)
     return dict(sorted(found.items()))
 
 
@@ -125,12 +125,12 @@ def group_median(rows: Iterable[Miss]) -> tuple[float, float]:
 
 def mean_error(rows: Sequence[Miss]) -> float:
     """Mean of |predicted - measured| / measured."""
-    return statistics.fmean(each.relative for each in rows)
+    return statistics.fmean(row.relative for row in rows)
 
 
 def worst_error(rows: Sequence[Miss]) -> float:
     """Largest |predicted - measured| / measured."""
-    return max(each.relative for each in rows)
+    return max(row.relative for row in rows)
 
 
 def percentile(values: Sequence[float], part: float) -> float:

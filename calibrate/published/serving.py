@@ -184,7 +184,7 @@ def _peers(data: Path, staged: Sequence[Found]) -> Score:
     return Score(
         name="the stages that other simulators were asked for, end to end",
         metric="median |error|",
-        value=statistics.median(abs(each.ratio - 1) for each in ours),
+        value=statistics.median(abs(our.ratio - 1) for our in ours),
         bound=0.04,
         rows=len(ours),
         notes=serving_peers.as_table(said),

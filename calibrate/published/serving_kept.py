@@ -55,7 +55,7 @@ class Kept:
 def kept(name: str, found: Found) -> Kept:
     """A run as it is kept; of a closed loop also a request from end to end, which is its first token and those after it."""
     served = found.served
-    both = {each: (found.predicted[each], served.measured[each]) for each in QUANTITIES if found.has(each)}
+    both = {quantity: (found.predicted[quantity], served.measured[quantity]) for quantity in QUANTITIES if found.has(quantity)}
     tokens = _mean(served.infer.get("output"))
     if "latency" not in both and "clients" in str(served.infer.get("arrivals")) and {"first_token", "each_token"} <= set(both):
         first, each = both["first_token"], both["each_token"]
@@ -84,7 +84,7 @@ def write(rows: Iterable[Kept], path: Path = FILE) -> None:
     """Write the table."""
     with path.open("w", encoding="utf-8", newline="") as file:
         out = csv.writer(file, lineterminator="\n")
-        columns = [f"{each}{end}" for each in QUANTITIES for end in ("", "_measured")]
+        columns = [f"{quantity}{end}" for quantity in QUANTITIES for end in ("", "_measured")]
         out.writerow(["set", "row", "framework", "model", "gpu", "kind", *columns])
         for row in sorted(rows, key=lambda each: (each.set, each.group, each.row)):
             numbers = [f"{number:.4g}" for each in QUANTITIES for number in row.both.get(each, ())]
@@ -97,7 +97,9 @@ def read(path: Path = FILE) -> list[Kept]:
     found = []
     with path.open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(file):
-            both = {each: (float(row[each]), float(row[f"{each}_measured"])) for each in QUANTITIES if row[each]}
+            both = {
+                quantity: (float(row[quantity]), float(row[f"{quantity}_measured"])) for quantity in QUANTITIES if row[quantity]
+            }
             names = {name: row[name] for name in ("set", "row", "framework", "model", "gpu", "kind")}
             found.append(Kept(**names, both=both))
     return found

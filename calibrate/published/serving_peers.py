@@ -57,8 +57,8 @@ def as_table(rows: Iterable[Said]) -> str:
 def _by(rows: Iterable[Said]) -> dict[str, dict[str, list[float]]]:
     """|error| of each quantity, by simulator."""
     found: dict[str, dict[str, list[float]]] = defaultdict(lambda: {"latency": [], "first_token": []})
-    for each in rows:
-        found[each.simulator][each.quantity].append(abs(each.ratio - 1))
+    for row in rows:
+        found[row.simulator][row.quantity].append(abs(row.ratio - 1))
     return {name: errors for name, errors in found.items() if errors["latency"]}
 
 

@@ -74,8 +74,8 @@ def experiments(data: Path) -> list[Served]:
     """Stages of the experiments whose load is a profile's, without the profiles' own."""
     profiles = table(read(data, "blis_profiles.csv"))
     loads: dict[str, dict[str, Mapping[str, str]]] = defaultdict(dict)
-    for each in profiles:
-        loads[each["experiment"].rpartition("-")[2]][each["stage"]] = each
+    for profile in profiles:
+        loads[profile["experiment"].rpartition("-")[2]][profile["stage"]] = profile
     keys = _keys(data)
     own = {keys[at][1] for each in profiles if (at := _same(each["model"], float(each["e2e_s_mean"]))) in keys}
     stages: dict[str, dict[str, dict[str, Mapping[str, str]]]] = defaultdict(lambda: defaultdict(dict))

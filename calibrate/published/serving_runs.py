@@ -63,11 +63,11 @@ def simulated(served: Served) -> Found:
 def all_of(rows: Iterable[Served]) -> tuple[list[Found], dict[str, str]]:
     """All of some runs; those that cannot be simulated by why."""
     found, refused = [], {}
-    for each in rows:
+    for row in rows:
         try:
-            found.append(simulated(each))
+            found.append(simulated(row))
         except SpecError as error:
-            refused[each.id] = str(error.mistakes[0])
+            refused[row.id] = str(error.mistakes[0])
     return found, refused
 
 

@@ -74,7 +74,7 @@ def guesses(framework: str, model: str, day: str) -> bool:
 
 def script_of(framework: str, gpu: str, model: str, precision: str, day: str, tp: int = 0) -> Script | None:
     """The script that ran a row; None if its framework has none."""
-    found = [each for each in SCRIPTS if each.is_of(framework, gpu, model, precision, day, tp)]
+    found = [script for script in SCRIPTS if script.is_of(framework, gpu, model, precision, day, tp)]
     return found[-1] if found else None
 
 

@@ -21,7 +21,7 @@ def rows(data: Path) -> list[Served]:
     runs: dict[tuple[str, ...], list[Mapping[str, str]]] = defaultdict(list)
     for each in table(read(data, "llmservingsim_requests.csv")):
         runs[each["hardware"], each["model"], each["tp"], each["dp"], each["source"]].append(each)
-    found = (_run(sorted(each, key=lambda row: float(row["arrival_s"]))) for each in runs.values())
+    found = (_run(sorted(run, key=lambda row: float(row["arrival_s"]))) for run in runs.values())
     return [each for each in found if each is not None]
 
 

@@ -137,7 +137,7 @@ def _listed(found: Mapping[str, Source], written: Mapping[str, bytes]) -> str:
 
 def _folded(places: set[str]) -> set[str]:
     """Files, or their folders where there are many."""
-    while len(places) > MANY and len(shorter := {re.sub(r"/[^/@]*(?=@|$)", "", each) for each in places}) < len(places):
+    while len(places) > MANY and len(shorter := {re.sub(r"/[^/@]*(?=@|$)", "", place) for place in places}) < len(places):
         places = shorter
     return places
 

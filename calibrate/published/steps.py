@@ -32,7 +32,7 @@ def own(found: Sequence[Residual], data: Path, known: Table) -> dict[str, float]
     rows = [each for each in found if each.topic == "step" and each.regime in TRANSFORMERS]
     out: dict[str, float] = {}
     for case in JUDGED:
-        mine = [abs(each.log) for each in rows if each.case == case]
+        mine = [abs(row.log) for row in rows if row.case == case]
         seen = float(np.median(mine)) / NORMAL if mine else 0.0
         parts, kinds = map(statistics.median, zip(*_composed(data, known, case), strict=True))
         out[case] = round(max(0.01, math.sqrt(max(0.0, seen**2 - parts**2)) / kinds), 3)
@@ -55,7 +55,7 @@ def _composed(data: Path, known: Table, case: Case) -> Iterator[tuple[float, flo
     for row in llm_rows.rows(data):
         step = model.step(row)
         shares: Mapping[str, float] = step.shares
-        weights = tuple(Weight(each._replace(case=case), MANY) for each in doubts(shares, row.cluster.gpu, row.plan.dtype))
+        weights = tuple(Weight(doubt._replace(case=case), MANY) for doubt in doubts(shares, row.cluster.gpu, row.plan.dtype))
         total = math.fsum(weight.doubt.seconds for weight in weights)
         parts = interval(Weights(weights, 0.0, total), errors=known).parts
         yield math.sqrt(math.fsum(part.variance for part in parts)), mixed(parts)

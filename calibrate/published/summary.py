@@ -54,7 +54,7 @@ def _place(topic: str) -> tuple[int]:
 
 
 def _line(topic: str, line: str, without: str, rows: Sequence[Residual]) -> str:
-    misses = [each.miss for each in rows]
+    misses = [row.miss for row in rows]
     median, tail = group_median(misses)
     groups = len({each.group for each in rows})
     what = TOPICS_SHOWN.get(topic, topic)

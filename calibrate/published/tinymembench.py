@@ -95,7 +95,7 @@ def scores(data: Path) -> tuple[Score, ...]:
         ("each device from the others with its core", "device", None),
         ("each core from others of its kind", "generation", 0.242),
     ):
-        left = [each.miss for each in residuals(data) if each.case == case]
+        left = [residual.miss for residual in residuals(data) if residual.case == case]
         out.append(
             scored(
                 f"latency of random reads against working set, {name}",
@@ -117,7 +117,7 @@ CORES: Final[Mapping[str, Sequence[str]]] = declared("tinymembench")["cores"]
 @functools.cache
 def as_others(name: str, others: tuple[str, ...]) -> Cpu:
     """The part with the others' latencies: of its caches in cycles, of memory and TLBs in seconds."""
-    cpu, known = part(Cpu, name), [part(Cpu, each) for each in others]
+    cpu, known = part(Cpu, name), [part(Cpu, other) for other in others]
     caches = cpu.caches
     if caches is None:
         return cpu

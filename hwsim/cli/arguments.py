@@ -147,7 +147,7 @@ def refuse_unwritable(
     if path is not None and suffixes and not path.name.lower().endswith(suffixes):
         accepted = " or ".join(filter(None, (", ".join(suffixes[:-1]), suffixes[-1])))
         raise click.BadParameter(f"a {thing} is written as {accepted}, not as '{path.name}'", param_hint=option)
-    if path is not None and any(_is_same(path, each) for each in _arguments()):
+    if path is not None and any(_is_same(path, argument) for argument in _arguments()):
         raise click.BadParameter(f"'{path}' is read by this command: write another file", param_hint=option)
     if path is not None and (path.is_file() or not path.exists()):  # permissions are not enough to know: /proc, or a full disk
         trial = Path(os.path.realpath(path)).with_name(f".{path.name}.{secrets.token_hex(4)}.trial")
@@ -167,8 +167,8 @@ def refuse_unwritable_outputs(*outputs: Path | None) -> None:
 def _arguments() -> Iterator[str]:
     """Values of the command's arguments, options left out."""
     context = click.get_current_context()
-    for each in context.command.params:
-        value = context.params.get(each.name or "") if isinstance(each, click.Argument) else None
+    for parameter in context.command.params:
+        value = context.params.get(parameter.name or "") if isinstance(parameter, click.Argument) else None
         yield from map(str, value if isinstance(value, tuple) else () if value is None else (value,))
 
 

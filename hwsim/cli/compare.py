@@ -202,7 +202,7 @@ def _of_table(given: Sequence[Given], settings: Mapping[str, str], *, every: boo
 
     runs = [each for each in given if each.kind != "table"]
     tables = [each for each in given if each.kind == "table"]
-    if len(tables) != 1 or [each.kind for each in runs] not in (["run"], ["machine", "workload"], ["workload", "machine"]):
+    if len(tables) != 1 or [run.kind for run in runs] not in (["run"], ["machine", "workload"], ["workload", "machine"]):
         raise click.UsageError(_no_form(given))
     if runs[0].kind == "run":
         _refuse_settings(settings)

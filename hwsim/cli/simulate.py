@@ -87,7 +87,7 @@ def command(
     """
     if find is not None:
         others = [trace, plot, animate, report, rank, paying, fold, interval, expect, *requests]
-        if any(each is not None for each in others) or ops or fold_check or engine != "auto":
+        if any(other is not None for other in others) or ops or fold_check or engine != "auto":
             raise click.UsageError("--find goes with --set, --json and --quiet alone")
         _find(machine, workload, find, settings, as_json=as_json, quiet=quiet)
         return

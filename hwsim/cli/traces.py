@@ -58,7 +58,7 @@ def _read(traces: Sequence[Given]) -> Recording:
     from hwsim.importers.formats import files_of, format_of, read
     from hwsim.spec import SpecError
 
-    files = files_of([each.content for each in traces])
+    files = files_of([trace.content for trace in traces])
     formats = {file: format_of(file) for file in files}
     kinds = dict.fromkeys(formats.values())
     if len(kinds) != 1:

@@ -56,10 +56,10 @@ def flows_of(machine: Machine, cost: Cost) -> tuple[Flow, ...]:
     body = max([cost.demand.body(machine.rates()), *(wire.amount / wire.capacity.rate for wire in wires)])
     first = _drawn(cost, kind_of, [kind for each in links[1:] for kind in each.kinds], without=True)
     flows = [Flow("", replace(first, demand=replace(first.demand, share=links[0].share)))]
-    for each in links[1:]:
-        drawn = _drawn(cost, kind_of, each.kinds)
-        demand = Demand(cost.demand.latency, drawn.demand.amounts, body, share=each.share)
-        flows.append(Flow(" and ".join(filter(None, each.kinds)), Cost(demand, drawn.moved, _why(cost, body), wide=drawn.wide)))
+    for link in links[1:]:
+        drawn = _drawn(cost, kind_of, link.kinds)
+        demand = Demand(cost.demand.latency, drawn.demand.amounts, body, share=link.share)
+        flows.append(Flow(" and ".join(filter(None, link.kinds)), Cost(demand, drawn.moved, _why(cost, body), wide=drawn.wide)))
     return tuple(flows)
 
 
@@ -80,7 +80,7 @@ def _alike(machine: Machine, cost: Cost, kind_of: KindOf) -> list[_Links]:
             slowest[kind] = max(slowest.get(kind, (0.0, 0.0)), (amount / capacity.rate, amount))
     links: list[_Links] = []
     for kind, (_, amount) in sorted(slowest.items(), key=lambda row: (-row[1][0], row[0])):
-        like = next((each for each in links if LIKE <= amount / each.share <= 1 / LIKE), None)
+        like = next((link for link in links if LIKE <= amount / link.share <= 1 / LIKE), None)
         if like is None:
             links.append(_Links([kind], amount))
         else:

@@ -192,7 +192,7 @@ def _servers(machine: Machine, algorithm: ParameterServer, ranks: Sequence[str])
 
 def _means_one(machine: Machine, pattern: str, node: str) -> bool:
     """Whether a name means one device or one group of sockets."""
-    return len(machine.select(pattern, node)) == 1 or any(each.family == pattern for each in machine.groups.values())
+    return len(machine.select(pattern, node)) == 1 or any(group.family == pattern for group in machine.groups.values())
 
 
 def _switch(machine: Machine, ranks: Sequence[str], algorithm: InNetwork) -> str:

@@ -71,7 +71,7 @@ def judged(value: float, first: Known, second: Known, alike: Callable[[], float 
     time = Ratio(1.0, math.hypot(*halves))
     if isinstance(first.time, Interval) and isinstance(second.time, Interval):
         time = ratio(first.time, second.time)
-    offers = [[(each.name, each.provider, each.date) for each in entry.prices] for entry in (first, second)]
+    offers = [[(price.name, price.provider, price.date) for price in entry.prices] for entry in (first, second)]
     is_shared = offers[0] == offers[1] and bool(offers[0] or time.half == 0 < halves[0])  # of one run at equal prices all is
     half = time.half if is_shared else math.hypot(time.half, first.besides, second.besides)
     over = Ratio(value, half, time.outside)

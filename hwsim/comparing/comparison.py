@@ -198,7 +198,7 @@ def of_sides(first: Side, second: Side, by: str = "", alike: Alike = lambda *_: 
             why = found.why if found is not None and found.why not in ("", UNLIKE) else why
     over = None if found is None or found.why else found.over
     notes = unlike([("A", first.interval), ("B", second.interval)]) if _machine(first) != _machine(second) else []
-    warnings = different(first.warnings, second.warnings, [each for each in notes if each is not None])
+    warnings = different(first.warnings, second.warnings, [note for note in notes if note is not None])
     return Comparison(first, second, compared, values, over, why, unit, warnings, alike=None if found is None else found.alike)
 
 

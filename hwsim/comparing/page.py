@@ -28,7 +28,7 @@ def of_comparison(both: Comparison) -> Page:
     sides = [_said(letter, side) for letter, side in (("A", both.first), ("B", both.second))]
     if both.is_unlike:
         sides.append(f"Check: {provenance(both)}")
-    return Page(title(both), sentence(both), sides, [str(each) for each in both.warnings], list(_sections(both)))
+    return Page(title(both), sentence(both), sides, [str(warning) for warning in both.warnings], list(_sections(both)))
 
 
 def _said(letter: str, side: Side) -> str:

@@ -261,5 +261,5 @@ def _content(tree: Tree | None) -> Any:
     if tree.is_mapping:
         return {key: _content(each) for key, each in tree.items() if key not in SAYS - {"name"}}
     if tree.is_list:
-        return [_content(each) for each in tree.elements()]
+        return [_content(element) for element in tree.elements()]
     return tree.value

@@ -61,7 +61,7 @@ def compare(
     ((0.005, 0.00302), [('blocking', -1980000000000)])
     """
     files = _files(machines, workloads, _own_settings(set, set_a, set_b))
-    runs = [run_files(each, interval=interval, paying=paying) for each in files]
+    runs = [run_files(file, interval=interval, paying=paying) for file in files]
     settings = [tuple((path, str(value)) for path, value in own.items()) for own in _own_settings(set, set_a, set_b)]
     sides = [replace(of_run(run, run.to_json), settings=each) for run, each in zip(runs, settings, strict=True)]
 
@@ -90,7 +90,7 @@ def compare(
 
 
 def _own_settings(*settings: Mapping[str, object] | None) -> tuple[dict[str, object], dict[str, object]]:
-    common, first, second = (dict(each or {}) for each in settings)
+    common, first, second = (dict(setting or {}) for setting in settings)
     return {**common, **first}, {**common, **second}
 
 
@@ -128,7 +128,7 @@ def _priced(compared: Measure, values: Values, files: tuple[Files, Files], runs:
 def _known_alike(compared: Measure, files: tuple[Files, Files], paying: Paying | None) -> float | None:
     """How much better B is if both machines are known alike; None where that cannot be found."""
     try:
-        runs = [run_files(each._replace(machine=as_its_class(each.machine)), interval=False, paying=paying) for each in files]
+        runs = [run_files(file._replace(machine=as_its_class(file.machine)), interval=False, paying=paying) for file in files]
         values = [
             each.price * run.makespan_s if each.price else value_of(of_run(run, run.to_json), compared)
             for each, run in zip(files, runs, strict=True)

@@ -78,7 +78,7 @@ def total(amounts: Iterable[Amount]) -> Amount:
     summands = tuple(amounts)
     if len(summands) == 1:
         return summands[0]
-    value = math.fsum(each.value for each in summands)
+    value = math.fsum(summand.value for summand in summands)
     below = math.hypot(*(each.value - each.low for each in summands))
     above = math.hypot(*(each.high - each.value for each in summands))
     return Amount(value, value - below, value + above)

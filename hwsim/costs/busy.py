@@ -183,7 +183,7 @@ def _by_part(
 def _most(edges: Iterable[tuple[Floats, Floats, Ints]]) -> int:
     """The highest sum of what is drawn at the same time: (begin, end, steps of power) of ops."""
     columns = list(edges)
-    begins, ends, watts = (np.concatenate([each[place] for each in columns]) for place in range(3))
+    begins, ends, watts = (np.concatenate([column[place] for column in columns]) for place in range(3))
     at = np.concatenate([ends, begins])  # what ends at an instant comes before what begins
     order = np.argsort(at, kind="stable")
     level = np.cumsum(np.concatenate([-watts, watts])[order])

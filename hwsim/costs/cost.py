@@ -68,7 +68,7 @@ class Cost:
     @property
     def known(self) -> Amount:
         """The sum of what has a price."""
-        return total(each.amount for each in self.items)
+        return total(item.amount for item in self.items)
 
     def at_rate(self, seconds: float) -> Amount | None:
         """USD of `seconds` in which machines do the same, all that is paid for in use."""
@@ -116,9 +116,9 @@ def cost_of(
         paid = seconds if step <= 0 or not in_terms else math.ceil(seconds / step * (1 - 1e-12)) * step
         items.append(CostItem("rent", (price * (paid * nodes * on)).wider(half if paid == seconds else 0.0)))
     if priced.volumes:
-        items.append(CostItem("volumes", (total(each.amount for each in priced.volumes) * (seconds * nodes)).wider(half)))
+        items.append(CostItem("volumes", (total(volume.amount for volume in priced.volumes) * (seconds * nodes)).wider(half)))
     if spares > 0:
-        held = [each.amount for each in items if not each.name.startswith("energy")]
+        held = [item.amount for item in items if not item.name.startswith("energy")]
         items.append(CostItem("spares", total(held) * spares))
     items.sort(key=lambda each: (-each.amount.value, each.name))
     full = None if missing else total(each.amount for each in items)

@@ -75,7 +75,7 @@ class Energy:
         """The energy of several such runs, one after another."""
         return Energy(
             self.joules * factor, self.seconds * factor, self.plug * factor, self.watts, self.peak, self.loaded,
-            tuple(EnergyItem(each.name, each.kind, each.count, each.joules * factor, each.busy) for each in self.items),
+            tuple(EnergyItem(item.name, item.kind, item.count, item.joules * factor, item.busy) for item in self.items),
             self.missing, self.measured, None if self.carbon is None else self.carbon * factor, self.site, self.shared,
         )  # fmt: skip
 
@@ -83,7 +83,7 @@ class Energy:
         """The energy of several such machines side by side."""
         return Energy(
             self.joules * many, self.seconds, self.plug * many, self.watts * many, self.peak * many, self.loaded * many,
-            tuple(EnergyItem(each.name, each.kind, each.count * many, each.joules * many, each.busy) for each in self.items),
+            tuple(EnergyItem(item.name, item.kind, item.count * many, item.joules * many, item.busy) for item in self.items),
             self.missing, self.measured, None if self.carbon is None else self.carbon * many, self.site, self.shared,
         )  # fmt: skip
 
@@ -174,7 +174,7 @@ def _energy(
             steady += spent / seconds - item.idle * item.count * on
     if besides > 0:
         rows.append(EnergyItem("fans and power supplies", "", 1, besides))
-    value = math.fsum(each.joules for each in rows)
+    value = math.fsum(row.joules for row in rows)
     sure = MEASURED + (RATED - MEASURED) * (min(rated / value, 1.0) if value > 0 else 1.0)
     plug = Amount.within(value, sure).wider(half)
     joules = plug

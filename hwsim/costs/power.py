@@ -105,7 +105,7 @@ def power_of(machine: Machine) -> Power:
     """Power of all of a machine, without work and with all parts busy."""
     missing: list[str] = []
     items = tuple(_items(machine.layout, "", 1, missing))
-    idle = [_range(each, each.idle, GUESSED if each.guessed else RATED) for each in items]
+    idle = [_range(item, item.idle, GUESSED if item.guessed else RATED) for item in items]
     loaded = [_range(each, each.loaded, RATED) for each in items]
     return Power(_sum(idle), _sum(loaded), items, tuple(dict.fromkeys(missing)))
 
@@ -116,7 +116,7 @@ def _range(item: PowerItem, watts: float, rated: float) -> Amount:
 
 def _sum(amounts: list[Amount]) -> Amount:
     """The sum of amounts whose errors have one cause: ratings are all too high, or all too low."""
-    return Amount(*(math.fsum(getattr(each, end) for each in amounts) for end in ("value", "low", "high")))
+    return Amount(*(math.fsum(getattr(amount, end) for amount in amounts) for end in ("value", "low", "high")))
 
 
 def _items(layout: Layout, inside: str, many: int, missing: list[str]) -> Iterator[PowerItem]:
@@ -178,17 +178,17 @@ def _scaled(layout: Layout, items: list[PowerItem], inside: str, many: int) -> I
         yield from _in_place(layout, PowerCurve(loaded=curve.loaded, idle=at_rest), inside, many, measured=measured)
         return
     low, high = at_rest / idle, (curve.loaded - at_rest) / above
-    for each in items:
-        factor = 1.0 + each.besides
-        rest = each.idle * low * factor
+    for item in items:
+        factor = 1.0 + item.besides
+        rest = item.idle * low * factor
         yield replace(
-            each,
+            item,
             idle=rest,
-            loaded=rest + (each.loaded - each.idle) * high * factor,
-            memory=rest + (each.memory - each.idle) * high * factor,
+            loaded=rest + (item.loaded - item.idle) * high * factor,
+            memory=rest + (item.memory - item.idle) * high * factor,
             besides=0.0,
-            measured=measured and each.changed == 1.0,
-            guessed=each.guessed and curve.idle is None,
+            measured=measured and item.changed == 1.0,
+            guessed=item.guessed and curve.idle is None,
             source=str(layout.drawn_source),
         )
 

@@ -122,7 +122,7 @@ def price_of(machine: Machine, prices: Prices | None = None) -> dict[Way, Priced
 def _of_way(layout: Layout, prices: Prices, way: Way) -> Priced:
     missing: list[str] = []
     items, volumes = _joined(_of_scope(layout, "", 1, prices, way, missing)), _joined(_volumes(layout, 1, prices, way))
-    amount = total(each.amount for each in items) if items else None
+    amount = total(item.amount for item in items) if items else None
     for listed in (items, volumes):
         listed.sort(key=lambda each: (-each.amount.value, each.name))
     return Priced(way, amount, tuple(items), tuple(dict.fromkeys(missing)), tuple(volumes))

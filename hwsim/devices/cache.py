@@ -132,7 +132,7 @@ class Caches:
         """As `streamed`, for accesses to any line at random: every core uses the whole working set."""
         if working_set is None:
             return (0.0,) * len(self.levels)
-        ways = [each.ways for each in self.levels.values()]
+        ways = [level.ways for level in self.levels.values()]
         return _rising(random_share(working_set, size, way) for size, way in zip(self.sizes(1), ways, strict=True))
 
     def moving(
@@ -160,7 +160,7 @@ class Caches:
         working_set: None: every line comes from memory, and every page is known.
         """
         served = self.scattered(working_set)
-        times = [*(each.time(clock) for each in self.levels.values()), memory]
+        times = [*(level.time(clock) for level in self.levels.values()), memory]
         first, *names = [*self.levels, "memory"]
         steps = [(first, 1.0, times[0])]
         for name, part, before, after in zip(names, served, times[:-1], times[1:], strict=True):

@@ -80,7 +80,7 @@ class Sockets:
 
     def capacities(self, name: str) -> tuple[Capacity, ...]:  # noqa: ARG002 (as Cpu)
         """The capacities of its sockets."""
-        return tuple(each for socket in self.names for each in self.model.capacities(socket))
+        return tuple(capacity for socket in self.names for capacity in self.model.capacities(socket))
 
     def compute(self, name: str, work: Work) -> Cost:
         """As `Cpu.compute`, on one CPU with the cores and the memory bandwidth of all."""

@@ -85,7 +85,7 @@ def _takes_time(cpu: CpuKeys, cost: Cost) -> bool:
     """Whether accesses were given a time: those that wait for each other need a latency, all others anything."""
     if cost.requests is not None and cost.requests.pattern in ("random", "dependent"):
         levels = cpu.caches.levels.values() if cpu.caches else ()
-        if cpu.memory.latency <= 0 and cpu.memory.dram is None and not any(each.latency or each.cycles for each in levels):
+        if cpu.memory.latency <= 0 and cpu.memory.dram is None and not any(level.latency or level.cycles for level in levels):
             return False
     return cost.demand.floor > 0 or any(amount > 0 for _, amount in cost.demand.amounts)
 

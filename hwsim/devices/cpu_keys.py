@@ -85,7 +85,7 @@ class CpuKeys(Device):
             yield from self.core.problems(self.cores, self.clock)
         if self.caches:
             yield from self.caches.problems()
-            if self.clock is None and any(each.cycles or each.per_cycle for each in self.caches.levels.values()):
+            if self.clock is None and any(level.cycles or level.per_cycle for level in self.caches.levels.values()):
                 yield "caches", "cycles need a clock", "add `clock: 2.3 GHz`"
         if self.numa and self.numa.domains > self.cores:
             yield (

@@ -40,7 +40,7 @@ def stream(name: str, parts: Hierarchy, streamed: Stream) -> Served:
     lines = [term for term in (near.term, beyond.term) if term is not None]
     total = moving
     if lines:
-        unsure = tuple(each for term in (*lines, draw.why) for each in term.doubts)
+        unsure = tuple(doubt for term in (*lines, draw.why) for doubt in term.doubts)
         lines = [*lines, _sum(name, near.seconds, beyond.seconds, draw.amount, moving, unsure)]
     waiting = _waiting(parts, streamed, near.hits, beyond.missed)
     if waiting > 0 and parts.occupancy is not None:

@@ -113,7 +113,7 @@ def lengthened(cost: Cost, slower: float, rates: Mapping[str, float], compute: s
         wanted = most if name == compute and slower > 1.0 else amount * min(slower, 1.0)
         amounts.append((name, min(wanted, most)))
     longest = max((amount / rates[name] for name, amount in amounts), default=0.0)
-    peak = [each for term in cost.why for each in term.inputs if each[0] == "peak"][:1]
+    peak = [input_ for term in cost.why for input_ in term.inputs if input_[0] == "peak"][:1]
     inputs = (
         ("product", precise(alone, "s"), "the same product of matrices"),
         ("times", precise(slower, "1"), "what libraries reach of it: devices/convolving"),

@@ -42,7 +42,7 @@ def of_served(gpu: Gpu, dtype: str, experts: str = "") -> Case:
     products = max(case(gpu, "matmul", dtype), _of_experts(gpu, experts), key=ORDER.index)
     if not isinstance(gpu.attention, Attention):  # none, or a stated part of the peak
         return case(gpu, "attention", dtype) if gpu.attention is None else products
-    name = next((each for each in LIBRARIES if each in gpu.attention.decode), "")
+    name = next((library for library in LIBRARIES if library in gpu.attention.decode), "")
     answers = case_of(source_of(gpu.sources, f"attention.decode.{name}.rate"), "generation") or "known"
     return max(products, answers, key=ORDER.index)
 

@@ -149,7 +149,7 @@ def named(kernel: str, names: Collection[str]) -> str:
 
 def blocks_of(tokens: Sequence[int]) -> tuple[float, ...]:
     """Blocks of rows of all experts, for each of `TILES`."""
-    return tuple(float(sum(-(-each // rows) for each in tokens)) for rows in TILES)  # integers
+    return tuple(float(sum(-(-token // rows) for token in tokens)) for rows in TILES)  # integers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

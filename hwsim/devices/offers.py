@@ -192,7 +192,7 @@ def read_price(tree: Tree, mistakes: Mistakes, *, date: str = "", provider: str 
 
 
 def _offers(tree: Tree, way: Way, mistakes: Mistakes, date: str, provider: str, source: str) -> tuple[Offer, ...]:
-    found = [_offer(each, way, mistakes, date, provider, source) for each in tree.elements()]
+    found = [_offer(element, way, mistakes, date, provider, source) for element in tree.elements()]
     if tree.is_list and not found:
         mistakes.add(tree.place, "an empty list of prices", "leave the key out: a part without a price is named")
     return tuple(each for each in found if each is not None)

@@ -112,7 +112,7 @@ class Raid(Storage):
             clocks = clocks if body <= floor else ((f"{name}.media", 1.0),)
             floor = body * idle
             line = max(cost.why, key=lambda term: term.seconds, default=Term("", "", (), 0.0))  # its numbers are as unsure
-            numbers = (each for each in line.inputs if isinstance(each[2], Origin) and each[2].plain != WORKLOAD)
+            numbers = (input_ for input_ in line.inputs if isinstance(input_[2], Origin) and input_[2].plain != WORKLOAD)
             idles = ("idle", f"{idle:.4g}", "members for each access under way")
             inputs = (("body", precise(body, "s"), "all members at work"), idles, *numbers)
             doubts = tuple(doubt._replace(seconds=doubt.seconds * idle) for doubt in line.doubts)

@@ -81,8 +81,9 @@ def grid(
     answers, limits, says, numbers = map(list, zip(*rows, strict=True))
     return {
         "axes": [
-            {"path": slider.path, "label": slider.label, "unit": slider.unit, "values": [slider.values[each] for each in places],
-             "numbers": [slider.numbers[each] for each in places], "at": at, "log": slider.log}
+            {"path": slider.path, "label": slider.label, "unit": slider.unit,
+             "values": [slider.values[place] for place in places], "numbers": [slider.numbers[place] for place in places],
+             "at": at, "log": slider.log}
             for (slider, places), at in zip(axes, set_places, strict=True)
         ],
         "answers": answers,

@@ -56,7 +56,10 @@ def more(run: Run, *, helps: bool = True) -> dict[str, Any]:
     return {
         "says": list(explanation.sentences),
         "helps": [_help(each, number) for each in explanation.what_if or () if each.makespan_fs is not None],
-        "derived": [{"name": each.name, "op": _first(run, each), **_derived(each)} for each in explanation.derivations[:MOST]],
+        "derived": [
+            {"name": derivation.name, "op": _first(run, derivation), **_derived(derivation)}
+            for derivation in explanation.derivations[:MOST]
+        ],
     }
 
 

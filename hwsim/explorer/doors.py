@@ -151,7 +151,7 @@ def _more(desk: Desk, said: Mapping[str, Any]) -> dict[str, Any]:
 def _sliders(desk: Desk, said: Mapping[str, Any]) -> dict[str, Any]:
     session = desk.session(state_of(said))
     with session.warm():
-        return {"sliders": [each.as_dict() for each in sliders(*session.files)]}
+        return {"sliders": [slider.as_dict() for slider in sliders(*session.files)]}
 
 
 def _curve(desk: Desk, said: Mapping[str, Any]) -> dict[str, Any]:
@@ -166,10 +166,10 @@ def _grid(desk: Desk, question: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(steps, int) or not 2 <= steps <= 25 or steps ** len(paths) > MOST_POINTS:
         raise Unclear(f"'steps' is a whole number from 2 to 25, of at most {MOST_POINTS} points in all")
     with session.warm():
-        by_path = {each.path: each for each in sliders(*session.files)}
+        by_path = {slider.path: slider for slider in sliders(*session.files)}
     if unknown := [each for each in paths if each not in by_path]:
         return {"mistakes": [mistake(f"there is no slider '{unknown[0]}'", None)]}
-    chosen = [by_path[each] for each in paths]
+    chosen = [by_path[path] for path in paths]
     axes = [(each, picked(each, state.settings.get(each.path, each.text), steps)) for each in chosen]
     unzoomed = replace(state, part=(0.0, 1.0))
     return grid(session.shown, state.settings, axes, partial(desk.answer, unzoomed), time.monotonic() + GRID_SECONDS)

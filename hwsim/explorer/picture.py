@@ -66,8 +66,14 @@ def picture(machine: Machine) -> Picture:
         for box in drawing.boxes.values()
     ]
     frames = [
-        {"label": each.label, "x": each.left, "y": -each.top, "width": each.right - each.left, "height": each.top - each.bottom}
-        for each in drawing.frames
+        {
+            "label": frame.label,
+            "x": frame.left,
+            "y": -frame.top,
+            "width": frame.right - frame.left,
+            "height": frame.top - frame.bottom,
+        }
+        for frame in drawing.frames
     ]
     entries = {"boxes": boxes, "lines": lines, "frames": frames, "round": drawing.round}
     return Picture({"hash": sha256(repr(entries).encode()).hexdigest()[:12], **entries}, shown_by)

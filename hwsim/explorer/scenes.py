@@ -137,10 +137,10 @@ def columns(scene: Scene, tints: Tints) -> dict[str, Any]:
         "end": scene.end,
         "seconds": SECONDS,
         "size": [WIDTH, HEIGHT, TOP, FOOT],
-        "boxes": [list(each) for each in scene.boxes],
-        "words": [list(each) for each in scene.words],
-        "ways": [list(each) for each in scene.ways],
-        "marks": [list(each) for each in ticks],
+        "boxes": [list(box) for box in scene.boxes],
+        "words": [list(word) for word in scene.words],
+        "ways": [list(way) for way in scene.ways],
+        "marks": [list(tick) for tick in ticks],
         "tints": [tints.of(name) for name in scene.names],
         "tokens": [
             [

@@ -118,7 +118,7 @@ def _own(machine: Tree) -> Iterator[str]:
         for name, link in links.items():
             yield from (path for path, _, _ in _inside(link, f"machine.links.{name}", ""))
         return
-    called = [each.text("name") or each.text("kind") or "" for each in links.elements()]
+    called = [element.text("name") or element.text("kind") or "" for element in links.elements()]
     for index, link in enumerate(links.elements()):
         name = called[index] if called.count(called[index]) == 1 else str(index)
         yield from (path for path, _, _ in _inside(link, f"machine.links.{name}", ""))
@@ -161,7 +161,7 @@ def made(path: str, label: str, group: Group, text: str, source: str = "") -> Sl
         values = [step * place for place in range(1, 101)] if number <= 100 * step else _octaves(number)
     else:
         kind, values = ("quantity" if unit else "real"), _octaves(number)
-    numbers = sorted({_rounded(each) for each in values} | {number})
+    numbers = sorted({_rounded(value) for value in values} | {number})
     at = numbers.index(number)
     texts = [text.strip() if place == at else f"{_digits(each)} {unit}".strip() for place, each in enumerate(numbers)]
     log = kind != "share" and numbers[0] > 0 and numbers[-1] / numbers[0] > FEW
@@ -171,7 +171,7 @@ def made(path: str, label: str, group: Group, text: str, source: str = "") -> Sl
 def _counts(count: int, key: str) -> list[float]:
     """Whole numbers around a count: all of them up to 16; else powers of two around one, parts and multiples, round numbers."""
     if key == "gen":
-        return [float(each) for each in range(1, LATEST + 1)]
+        return [float(index) for index in range(1, LATEST + 1)]
     if key in DOUBLED and count & (count - 1) == 0:
         return [2.0**power for power in range(max(count.bit_length() + 2, 5))]
     if count <= FEW:

@@ -136,7 +136,9 @@ class _Window:
         self.result, self.low, self.length, self.pixels = result, low, length, pixels
         numbers: dict[str, int] = {}
         labels = result.timeline.flat.graph.labels
-        self.name_of = np.array([numbers.setdefault(each.name, len(numbers)) if each.device else -1 for each in labels], np.int64)
+        self.name_of = np.array(
+            [numbers.setdefault(label.name, len(numbers)) if label.device else -1 for label in labels], np.int64
+        )
         self.begin, self.waiting = result.ops.begin, result.ops.waiting
         self.communicates = any(training.inside for training in result.timeline.flat.graph.trainings)
 

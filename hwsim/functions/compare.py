@@ -58,9 +58,9 @@ def compare(
         first, second = (of_run(run, run.to_json) for run in runs)
         return of_sides(first, second, by)
     kinds: dict[str, list[Source]] = {"machine": [], "workload": []}
-    for each in files:
-        assert not isinstance(each, Run)
-        kinds[kind_of(each)].append(each)
+    for file in files:
+        assert not isinstance(file, Run)
+        kinds[kind_of(file)].append(file)
     machines, workloads = kinds["machine"], kinds["workload"]
     if not is_pair(machines, workloads, own=bool(set_a or set_b)):
         raise TypeError(f"nothing to compare: {len(machines)} machines, {len(workloads)} workloads; accepted: {FORMS}")
@@ -87,7 +87,7 @@ def kind_of(source: Any) -> Literal["machine", "workload"]:
         if source in names("workload"):
             return "workload"
         candidates = (*names("machine"), *names("workload"))
-        ends = [each for each in candidates if each.rpartition("/")[2] == source]
+        ends = [candidate for candidate in candidates if candidate.rpartition("/")[2] == source]
         hint = did_you_mean(ends[0], ends) if ends else did_you_mean(source, candidates)
         raise SpecError.of(None, f"there is no machine or workload '{source}', and no file of that name", hint)
     if isinstance(source, Mapping):

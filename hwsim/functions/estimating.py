@@ -189,7 +189,7 @@ def training(case: Case, options: Mapping[str, Any], given: set[str]) -> Estimat
     from hwsim.views.estimate import say
     from hwsim.views.estimate.find import of_step
 
-    values = {each.name: options[each.name] for each in dataclasses.fields(ParallelPlan) if each.name in options}
+    values = {field.name: options[field.name] for field in dataclasses.fields(ParallelPlan) if field.name in options}
     values["sequence_parallel"] = options["tp"] > 1 if options["sequence_parallel"] is None else options["sequence_parallel"]
     if values["dtype"] not in TRAINED:
         raise Misused(f"{values['dtype']} is not a training format; choose {', '.join(TRAINED)}", "--dtype")

@@ -107,7 +107,7 @@ def import_run(
 
     if tool not in FORMATS:
         raise SpecError.of(None, f"there is no format '{tool}'", did_you_mean(tool, FORMATS))
-    recording = read(tool, files_of([Path(each) for each in files], tool), progress)
+    recording = read(tool, files_of([Path(file) for file in files], tool), progress)
     if step != "all":
         try:
             recording = one_step(recording, step)

@@ -318,7 +318,7 @@ class GraphBuilder:
             queues=tuple(self._queues),
             pools=tuple(self._pools),
             ties=np.array(ties, np.int64).reshape(-1, 5),
-            buffers=tuple(each.renumbered(renamed) for each in self._buffers),
+            buffers=tuple(buffer.renumbered(renamed) for buffer in self._buffers),
             alike=alike or self._alike,
             unfolded=unfolded or self.unfolded,
             lines=tuple(self._lines),

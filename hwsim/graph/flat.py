@@ -207,12 +207,14 @@ def concatenate(flats: Sequence[FlatGraph]) -> FlatGraph:
             queues=tuple(queue for graph in graphs for queue in graph.queues),
             pools=graphs[0].pools if graphs else (),
             ties=np.concatenate([np.empty((0, 5), np.int64), *tied]),
-            buffers=tuple(each.renumbered(mine) for mine, graph in zip(numbers, graphs, strict=True) for each in graph.buffers),
+            buffers=tuple(
+                buffer.renumbered(mine) for mine, graph in zip(numbers, graphs, strict=True) for buffer in graph.buffers
+            ),
             lines=tuple(line for graph in graphs for line in graph.lines),
             trainings=tuple(
-                each.renumbered(first)
+                training.renumbered(first)
                 for first, graph in zip(first_of["costs"], graphs, strict=False)
-                for each in graph.trainings
+                for training in graph.trainings
             ),
         ),
         label=shifted("label", [len(graph.labels) for graph in graphs]),

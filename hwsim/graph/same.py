@@ -56,7 +56,7 @@ def _is_variant(first: OpGraph, second: OpGraph) -> bool:
 def _stand_for_the_same(one: Alike | None, other: Alike | None) -> bool:
     if one is None or other is None:
         return one is other
-    pairs = [(getattr(one, each.name), getattr(other, each.name)) for each in fields(Alike)]
+    pairs = [(getattr(one, field.name), getattr(other, field.name)) for field in fields(Alike)]
     return all(_same(mine, its) if isinstance(mine, np.ndarray) else mine == its for mine, its in pairs)
 
 

@@ -234,8 +234,8 @@ def as_dict(answer: Answer) -> dict[str, Any]:
         "as_recorded_of_path": dict(answer.stated),
         "steps": [asdict(step) for step in answer.steps],
         "gpu": _as_dict(answer.gpu),
-        "kinds": [_as_dict(each) for each in answer.kinds],
-        "operators": [{**_as_dict(each), "kind": each.kind} for each in answer.operators],
+        "kinds": [_as_dict(kind) for kind in answer.kinds],
+        "operators": [{**_as_dict(operator), "kind": operator.kind} for operator in answer.operators],
         "as_recorded": [
             {
                 "name": row.name, "kind": row.kind, "count": row.count, "time_s": row.recorded,

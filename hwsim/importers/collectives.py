@@ -108,4 +108,4 @@ def _numbers(text: Any) -> tuple[int, ...]:
         values = json.loads(text) if isinstance(text, str) else text
     except ValueError:
         return ()
-    return tuple(int(each) for each in values) if isinstance(values, list) else ()
+    return tuple(int(value) for value in values) if isinstance(values, list) else ()

@@ -156,7 +156,7 @@ def _stated(rank: Rank, linked: Linked, streams: Streams) -> tuple[Ints, Ints, S
     stated = np.flatnonzero((slices.what == What.WAIT) & is_stated & (linked.call >= 0))
     facts = [rank.facts[number] for number in slices.facts[stated].tolist()]
     target = slices.lane[stated]
-    source = np.array([each.waits_on_stream for each in facts], np.int64)
+    source = np.array([fact.waits_on_stream for fact in facts], np.int64)
     calls = linked.call[stated]
     recorded = _starts_of_links(rank, np.array([each.waits_on_link for each in facts], np.int64), slices.start[calls])
     before, then = np.full(len(stated), NONE, np.int64), np.full(len(stated), NONE, np.int64)

@@ -50,7 +50,7 @@ def link(rank: Rank) -> Linked:
     on_host = lane_is_host[slices.lane] & np.isin(kinds, (What.OP, What.PYTHON, What.MARK, What.CALL))
     parent, ends, levels = _nested(rank, np.flatnonzero(on_host))
     named = np.array([name.startswith(_ATEN) for name in rank.names], bool)[slices.name]
-    has_shapes = np.array([each.shapes is not None for each in rank.facts] + [False], bool)[slices.facts]
+    has_shapes = np.array([fact.shapes is not None for fact in rank.facts] + [False], bool)[slices.facts]
     is_op = kinds == What.OP
     op, shaped = np.full(count, NONE, np.int32), np.full(count, NONE, np.int32)
     aten, first = np.full(count, NONE, np.int32), np.full(count, NONE, np.int32)

@@ -54,7 +54,7 @@ def collective_of(rank: Rank, linked: Linked, place: int) -> Collective | None:
 
 def is_exchange(rank: Rank) -> NDArray[np.bool_]:
     """Whether a slice is the kernel of a collective."""
-    known_of = np.array([each.collective is not None for each in rank.facts] + [False], bool)
+    known_of = np.array([fact.collective is not None for fact in rank.facts] + [False], bool)
     found: NDArray[np.bool_] = known_of[rank.slices.facts] & (rank.slices.what == What.KERNEL)
     return found
 

@@ -195,7 +195,7 @@ def offsets(ranks: Sequence[Rank]) -> tuple[list[int], list[str]]:
     for name, members in hosts.items():
         if 0 in members:
             continue
-        late = [each for at in members for each in _differences(first.number, ends[0], ranks[at].number, ends[at])]
+        late = [difference for at in members for difference in _differences(first.number, ends[0], ranks[at].number, ends[at])]
         is_named = bool(first.host and ranks[members[0]].host)
         shift, words = _shift(late, is_named=is_named)
         if words:

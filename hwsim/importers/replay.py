@@ -116,7 +116,7 @@ def explain(recording: Recording, mode: Mode = "rules") -> Replay:
 
 def replayed(recording: Recording, ranks: tuple[Explained, ...], mode: Mode = "rules") -> Replay:
     """The replay of a recording whose ranks are explained already."""
-    met = meetings(recording, [each.exchanges for each in ranks], [each.ops for each in ranks])
+    met = meetings(recording, [rank.exchanges for rank in ranks], [each.ops for each in ranks])
     replay = _Writer(recording, mode, ranks, met).replay()
     if recording.clocked or not _is_circular(replay.graph):
         return replay

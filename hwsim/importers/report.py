@@ -89,7 +89,7 @@ def text(findings: Findings) -> list[str]:
     lines += _of_traffic(findings)
     lines += [_of_trial(findings, trial) for trial in findings.trials]
     if findings.share > _TRUSTED:
-        stated = sum(len(each.waits.named) for each in findings.replay.ranks)  # integers
+        stated = sum(len(rank.waits.named) for rank in findings.replay.ranks)  # integers
         guessed = sum(each.waits.guessed for each in findings.replay.ranks)  # integers
         lines.append(
             f"  {percent(findings.share)} is more than {percent(_TRUSTED)}: do not trust the replay with GPU ops of other lengths"

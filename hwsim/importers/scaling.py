@@ -52,7 +52,7 @@ def scaled(replay: Replay, ranks: int) -> Scaled:
     if ranks < recorded:
         raise CannotScale(f"{recorded} ranks were recorded: there is no rule for fewer, {ranks}")
     assumed: dict[str, None] = {}
-    facts = [tuple(_among(each, ranks, world, assumed) for each in rank.facts) for rank in recording.ranks]
+    facts = [tuple(_among(fact, ranks, world, assumed) for fact in rank.facts) for rank in recording.ranks]
     copies: list[Explained] = []
     for number in range(ranks):
         like = number % recorded
@@ -61,7 +61,7 @@ def scaled(replay: Replay, ranks: int) -> Scaled:
         copies.append(replace(like_it, rank=rank, exchanges=exchanges(rank, like_it.linked, like_it.ops)))
     if ranks > recorded:
         assumed = {f"rank r computes what rank r modulo {recorded} of the recording did, on a GPU of its own": None, **assumed}
-    changed = replace(recording, ranks=tuple(each.rank for each in copies))
+    changed = replace(recording, ranks=tuple(copy.rank for copy in copies))
     return Scaled(replayed(changed, tuple(copies), replay.mode), tuple(assumed))
 
 

@@ -93,7 +93,7 @@ def _find(net: Net, backplanes: Backplanes, name: str) -> Capacity | None:
         return Capacity.of(head, "backplane", rate, "B")
     spot = net.layout.find(head) if head else None
     if spot is not None and spot.part.model is not None:
-        return next((each for each in spot.part.model.capacities(head) if each.name == name), None)
+        return next((capacity for capacity in spot.part.model.capacities(head) if capacity.name == name), None)
     if (link := net.drawing(name)) is None:
         return None
     kind = "both" if link.both == name else "wire" if link.model.duplex == "half" else "way"

@@ -77,7 +77,7 @@ def check_class(tree: Tree, kind: str, mistakes: Mistakes) -> None:
         return
     if not _file(f"{kind}/{stated.value}", None):
         start = f"{kind}/"
-        paths = [IDEAL, *(each.removeprefix(start) for each in names("class") if each.startswith(start))]
+        paths = [IDEAL, *(name.removeprefix(start) for name in names("class") if name.startswith(start))]
         hint = did_you_mean(stated.value, paths)
         mistakes.add(stated.place, f"there is no class '{stated.value}' of {kind}", hint)
 
@@ -93,7 +93,7 @@ def misspelt(tree: Tree, kind: str) -> str:
     if not path or _file(f"{kind}/{path}", None):
         return ""
     start = f"{kind}/"
-    hint = did_you_mean(path, [each.removeprefix(start) for each in names("class") if each.startswith(start)])
+    hint = did_you_mean(path, [name.removeprefix(start) for name in names("class") if name.startswith(start)])
     return f"there are no numbers of '{path}' ({hint})" if hint is not None and hint.startswith("did you mean") else ""
 
 
@@ -221,7 +221,7 @@ def _section(tree: Tree, name: _Devices, outer: Mapping[str, Any]) -> _Section:
 
 def _words(tree: Tree, key: str) -> tuple[str, ...]:
     found = tree.get(key)
-    return tuple(str(each.value) for each in found.elements()) if found is not None else ()
+    return tuple(str(element.value) for element in found.elements()) if found is not None else ()
 
 
 def _number(tree: Tree, name: _Devices, outer: Mapping[str, Any]) -> _Number:
@@ -234,7 +234,7 @@ def _number(tree: Tree, name: _Devices, outer: Mapping[str, Any]) -> _Number:
     devices = f"{parts} part{'s' if parts > 1 else ''}" if parts else "no data"
     ref = f"{'outside, ' if case == 'outside' else ''}{called}, {devices}, {'no spread known' if spread is None else spread}"
     origin = Origin("default", ref, None if spread is None else parse_as(spread, RATIO), case)
-    return _Number(tuple(each.value for each in number.elements()), origin, _words(tree, "needs"), _words(tree, "unless"))
+    return _Number(tuple(element.value for element in number.elements()), origin, _words(tree, "needs"), _words(tree, "unless"))
 
 
 # ---- filling in ----

@@ -218,7 +218,7 @@ class Hosts:
         name = self._layout.name(number)
         others = self._cards.others(name) - {name} if self._cards else frozenset()
         prefix = name.partition(".")[0] + "."
-        return frozenset(each.removeprefix(prefix) for each in others if each.startswith(prefix))
+        return frozenset(other.removeprefix(prefix) for other in others if other.startswith(prefix))
 
     def _leave(self, part: Part, local: int, ports: Iterable[Port], barred: frozenset[str]) -> Iterable[Exit]:
         child = part.child

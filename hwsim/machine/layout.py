@@ -57,7 +57,7 @@ class Numbered(Sequence[str]):
 
     def __iter__(self) -> Iterator[str]:
         stem = self.stem
-        return (f"{stem}{each}" for each in range(self.many))
+        return (f"{stem}{index}" for index in range(self.many))
 
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and self.find(name) is not None

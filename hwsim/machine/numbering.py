@@ -160,7 +160,7 @@ class Numbering:
 
 def kinds_of(part: Part) -> tuple[str, ...]:
     """Kinds of the capacities of a device of a part."""
-    kinds = () if part.model is None else tuple([each.kind for each in part.model.capacities(part.names[0])])
+    kinds = () if part.model is None else tuple([capacity.kind for capacity in part.model.capacities(part.names[0])])
     return (*kinds, "backplane") if oversubscription(part) is not None and "backplane" not in kinds else kinds
 
 

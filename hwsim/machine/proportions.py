@@ -190,7 +190,7 @@ def _fitted(node: Tree, path: str, kind: str, ratios: Mapping[str, float]) -> Tr
         origin = Origin("what-if", f"a guess in proportion, from {number.value}")
         return Tree(replace(quantity, value=value), node.place, origin=origin, over=node)
     known = number.origin
-    if known is not None and known.kind in _FITTED and any(path.startswith(_around(each)) for each in ratios):
+    if known is not None and known.kind in _FITTED and any(path.startswith(_around(ratio)) for ratio in ratios):
         return Tree(number.value, node.place, origin=Origin("what-if", f"a guess, from the part that was {known!s}"))
     return node
 
@@ -208,7 +208,7 @@ def _factor(path: str, kind: str, ratios: Mapping[str, float]) -> float:
     memory = ratios.get("memory.bandwidth", channels)
     words = re.split(r"[.\s-]", path)
     formats = words if words[0] == "matmul" else (*words, *_DTYPES)
-    peak = next((ratios[f"flop.{each}"] for each in formats if f"flop.{each}" in ratios), clock * units)
+    peak = next((ratios[f"flop.{format_}"] for format_ in formats if f"flop.{format_}" in ratios), clock * units)
     power = ratios.get("power", ratios.get("power.loaded"))
     values = {
         "clock": clock, "units": units, "bandwidth": memory, "cache": max(clock * units, memory), "peak": peak,

@@ -62,7 +62,7 @@ def sends(model: Transformer, rows: int, *, tp: int, groups: int = 1, pp: int = 
         Sent("reduce-scatter", size * groups, gpus, shared),
         Sent("send", size, 2, pp - 1),
     )
-    return tuple(each for each in collectives if each.times and each.ranks > 1 and rows)
+    return tuple(collective for collective in collectives if collective.times and collective.ranks > 1 and rows)
 
 
 class Iterations:

@@ -170,7 +170,10 @@ class Search:
 
     def _of_network(self, candidates: tuple[Candidate, ...], cluster: Cluster, times: KernelTimes) -> tuple[Candidate, ...]:
         """With the memory of networks, whose stages are cut by the times of their layers."""
-        return tuple(Candidate(each.laid, step(each.laid, cluster, self.framework, times).memory.total) for each in candidates)
+        return tuple(
+            Candidate(candidate.laid, step(candidate.laid, cluster, self.framework, times).memory.total)
+            for candidate in candidates
+        )
 
     def _divided(self, gpus: int, per_node: int) -> tuple[tuple[Candidate, ...], tuple[Refused, ...]]:
         candidates = list[Candidate]()

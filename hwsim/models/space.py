@@ -87,7 +87,7 @@ class Space:
     @property
     def level(self) -> Ints:
         """ZeRO's stage: 0 to 3."""
-        return np.array([replace(self.base, sharding=each).level for each in self.shardings], np.int64)[self.sharding]
+        return np.array([replace(self.base, sharding=sharding).level for sharding in self.shardings], np.int64)[self.sharding]
 
     def stride(self, axis: Axis) -> Ints:
         """As `Laid.stride`."""

@@ -75,4 +75,4 @@ def _with(placed: Placed, moved: Placed, doubt: Doubt, origin: Origin, step: flo
 def _errors(line: Term) -> list[object]:
     """The errors that a line has of its model, or else of its inputs."""
     sources = [source.plain for *_, source in line.inputs if isinstance(source, Origin)]
-    return [each[:2] for each in line.doubts if each.case != "stated"] or list[object](sources)
+    return [doubt[:2] for doubt in line.doubts if doubt.case != "stated"] or list[object](sources)

@@ -56,7 +56,7 @@ class Courses:
     @property
     def sends(self) -> int:
         """Number of sends."""
-        return self.pieces * sum(len(each.legs) * each.times for each in self.courses)
+        return self.pieces * sum(len(course.legs) * course.times for course in self.courses)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -258,7 +258,7 @@ def rooted(members: Sequence[str], root: str) -> tuple[str, ...]:
     """
     if not root:
         return tuple(members)
-    named = [each for each in members if each == root or each.endswith(f".{root}")]
+    named = [member for member in members if member == root or member.endswith(f".{root}")]
     if len(named) != 1:
         problem = "does not take part" if not named else "is the end of several members' names"
         raise CannotPlace(f"the root '{root}' {problem}", f"one of {', '.join(members[:8])}")

@@ -152,7 +152,7 @@ def lifted(answer: Answer, group: Group) -> Group:
 
 def _others(answer: Answer, constraint: str, values_here: Values) -> Iterator[tuple[bool, float, str, str, bool]]:
     """(breaks something else, distance, path, value, holds) of options that differ by one value and do not break it."""
-    options: list[tuple[Values, tuple[str, ...]]] = [(each.point.shown, ()) for each in answer.options]
+    options: list[tuple[Values, tuple[str, ...]]] = [(option.point.shown, ()) for option in answer.options]
     options += [(each.values, tuple(reason.constraint for reason in each.reasons)) for each in answer.rejected]
     mine = dict(values_here)
     for values, broken in options:

@@ -67,7 +67,7 @@ def _failures(question: Question) -> Any:
 def _answer(searching: Searching, seconds: float) -> Answer:
     question = searching.question
     options = {number: each if each.how == "machine" else answered(question, each) for number, each in searching.options.items()}
-    feasible = [each for each in options.values() if each.is_feasible and each.how != "machine"]
+    feasible = [option for option in options.values() if option.is_feasible and option.how != "machine"]
     simulated_ones = [each for each in feasible if each.how == "simulation"]
     ordered = order(question, feasible)
     if simulated_ones:  # the best is simulated: estimates stand behind those that are

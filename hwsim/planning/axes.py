@@ -39,7 +39,7 @@ class Axis:
     @property
     def ends(self) -> tuple[int, int]:
         """The smallest and the largest number."""
-        numbers = [int(each) for each in self.values if isinstance(each, int | float)]
+        numbers = [int(value) for value in self.values if isinstance(value, int | float)]
         return min(numbers), max(numbers)
 
     def first(self) -> tuple[object, ...]:
@@ -115,25 +115,25 @@ def _axis(path: str, given: Tree, mistakes: Mistakes) -> Axis | None:
     if given.is_mapping:
         return _bundles(path, given, mistakes)
     values = list[object]()
-    for each in given.elements():
-        if not isinstance(each.value, str):
-            values.append(each.plain())
+    for element in given.elements():
+        if not isinstance(element.value, str):
+            values.append(element.plain())
             continue
         try:
-            if is_range(each.value) and ":" not in each.value and not given.is_list:
-                return _range(path, each.value)
-            values += parse_values(each.value) if is_range(each.value) else [each.value]
+            if is_range(element.value) and ":" not in element.value and not given.is_list:
+                return _range(path, element.value)
+            values += parse_values(element.value) if is_range(element.value) else [element.value]
         except UnitError as error:
-            mistakes.add(each.place, f"'{path}': {error.message}", error.hint)
+            mistakes.add(element.place, f"'{path}': {error.message}", error.hint)
             return None
         except SpecError as error:
             for mistake in error.mistakes:
-                mistakes.add(each.place, f"'{path}': {mistake.message}", mistake.hint)
+                mistakes.add(element.place, f"'{path}': {mistake.message}", mistake.hint)
             return None
     if not values:
         mistakes.add(given.place, f"'{path}' has no values to take", "[1, 2, 4] or 1..64")
         return None
-    kept = tuple({written(each): each for each in values}.values())
+    kept = tuple({written(value): value for value in values}.values())
     numbers = all(isinstance(each, int) and not isinstance(each, bool) and each > 0 for each in kept)
     if path == REPLICAS and not numbers:
         mistakes.add(given.place, "replicas are numbers from 1 on", "replicas: 1..64")

@@ -32,7 +32,7 @@ class Against:
 
 def order(question: Question, options: Iterable[Option]) -> list[Option]:
     """Options that have the objective, the best first: by `also`, nodes, what holds for sure, and values as `vary` has them."""
-    known = [each for each in options if has_objective(question, each)]
+    known = [option for option in options if has_objective(question, option)]
     key = sorting(question, known)
     return sorted(known, key=key)
 
@@ -60,13 +60,17 @@ def sorting(question: Question, options: Sequence[Option]) -> Callable[[Option],
 
 def doubtful(question: Question, option: Option) -> int:
     """Requirements that the range of a number reaches beyond: of equals those come first that hold for sure."""
-    ranges = [(each, option.numbers[each.quantity.key]) for each in question.requirements if each.quantity.key in option.numbers]
+    ranges = [
+        (requirement, option.numbers[requirement.quantity.key])
+        for requirement in question.requirements
+        if requirement.quantity.key in option.numbers
+    ]
     return sum(each.excess(amount.low) > 0 or each.excess(amount.high) > 0 for each, amount in ranges)  # integers
 
 
 def best_of(quantity: Quantity, most: bool, options: Iterable[Option]) -> float:
     """The best value of a quantity; 1 without any."""
-    values = [value for each in options if (value := each.value(quantity.key)) is not None]
+    values = [value for option in options if (value := option.value(quantity.key)) is not None]
     return (max(values) if most else min(values)) if values else 1.0
 
 
@@ -164,7 +168,9 @@ def _timed(question: Question, option: Option, best: Option) -> str | None:
     """The workload whose time the objective hangs on, of those whose time is as unsure as is known of both; None without any."""
     wanted = question.objectives[0].weights[0][0].measure
     whole = not question.period or any(key.rpartition(".")[2] == "training" for key in option.numbers)  # else used for a period
-    both = [each for each in option.intervals if each in best.intervals and (whole or wanted.of in ("run", "training"))]
+    both = [
+        interval for interval in option.intervals if interval in best.intervals and (whole or wanted.of in ("run", "training"))
+    ]
     return both[0] if both else None
 
 

@@ -16,17 +16,17 @@ def figure(answer: Answer) -> Scatter:
     """The points of the figure."""
     axes = [quantity for quantity, _ in axes_of(answer.question)]
     up = axes[0]
-    others = [*axes[1:], *(each.quantity for each in answer.question.requirements), Quantity("", MEASURES["nodes"])]
-    across = next((each for each in others if each.key != up.key and _varies(answer, each)), others[-1])
+    others = [*axes[1:], *(requirement.quantity for requirement in answer.question.requirements), Quantity("", MEASURES["nodes"])]
+    across = next((other for other in others if other.key != up.key and _varies(answer, other)), others[-1])
     path = kind_path(answer.question)
     kinds: dict[str, list[Option]] = {}
-    for each in answer.options:
-        kinds.setdefault(written(kind_of(each, path)) if path else "", []).append(each)
+    for option in answer.options:
+        kinds.setdefault(written(kind_of(option, path)) if path else "", []).append(option)
     front = {each.point.number for each in answer.frontier}
     clouds = []
     for name, members in kinds.items():
-        points = [(x, y, each.point.number in front) for each in members
-                  if (x := each.value(across.key)) is not None and (y := each.value(up.key)) is not None]  # fmt: skip
+        points = [(x, y, member.point.number in front) for member in members
+                  if (x := member.value(across.key)) is not None and (y := member.value(up.key)) is not None]  # fmt: skip
         clouds.append(Cloud(name, tuple(points)))
     return Scatter(
         title=_finding(answer, up, len(front)),
@@ -49,5 +49,5 @@ def _finding(answer: Answer, up: Quantity, many: int) -> str:
 
 
 def _varies(answer: Answer, quantity: Quantity) -> bool:
-    values = {each.value(quantity.key) for each in answer.options}
+    values = {option.value(quantity.key) for option in answer.options}
     return None not in values and len(values) > 1

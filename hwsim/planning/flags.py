@@ -68,7 +68,7 @@ def _set(value: str, place: Place) -> object:
     try:
         return value if is_range(value) else scalar(value)
     except SpecError as error:
-        raise SpecError([Mistake(place, each.message, each.hint) for each in error.mistakes]) from None
+        raise SpecError([Mistake(place, mistake.message, mistake.hint) for mistake in error.mistakes]) from None
 
 
 def _varied(texts: Sequence[str]) -> Iterator[tuple[str, Tree]]:

@@ -17,11 +17,11 @@ def judged(question: Question, option: Option) -> Option:
     """The option with a reason for each requirement that its numbers break."""
     reasons = list(option.reasons)
     named = {each.constraint for each in reasons}
-    for each in question.requirements:
-        value = option.value(each.quantity.key)
-        if value is None or each.quantity.title in named or each.quantity.measure.name in named:
+    for requirement in question.requirements:
+        value = option.value(requirement.quantity.key)
+        if value is None or requirement.quantity.title in named or requirement.quantity.measure.name in named:
             continue
-        reason = broken(each, value, _more(option, each))
+        reason = broken(requirement, value, _more(option, requirement))
         reasons += [reason] if reason is not None else []
     return replace(option, reasons=tuple(reasons))
 
@@ -29,7 +29,7 @@ def judged(question: Question, option: Option) -> Option:
 def answered(question: Question, option: Option) -> Option:
     """The option with a reason for each number that is asked for and not known, once all that tells it was looked at."""
     wanted = [quantity for objective in question.objectives for quantity, _ in objective.weights]
-    needed = dict.fromkeys([*wanted, *(each.quantity for each in question.requirements)])
+    needed = dict.fromkeys([*wanted, *(requirement.quantity for requirement in question.requirements)])
     lacking = [each for each in needed if each.key not in option.numbers]
     if option.reasons or not lacking:
         return option

@@ -43,7 +43,7 @@ def long_enough(play: Callable[[Mapping[str, int]], Run], wanted: Collection[str
     counts: dict[str, int] = {}
     run = play(counts)
     for _ in range(LONGER):
-        short = [each for each in states(run) if each.more(_named(each, wanted)) is not None]
+        short = [state for state in states(run) if state.more(_named(state, wanted)) is not None]
         more = {each.counted: each.more([]) or each.most for each in short}  # the most where only a measure is not known yet
         if not more:
             break

@@ -27,16 +27,16 @@ def paid(
     ended = [numbers[key] for key in _ended(question, option)]
     times += [each.value for each in ended]
     seconds = sum(times) if times else question.period
-    halves = [each.half for each in option.intervals.values()] + [each.half for each in ended]
+    halves = [interval.half for interval in option.intervals.values()] + [each.half for each in ended]
     half = max(halves, default=0.0) if times else 0.0
     spares = max((found.good.spares for found in option.wholes.values() if found.good is not None), default=0)
     if not seconds and question.keys.rent != "purchase":  # rented for as long as the runs take
         runs = [] if "requests_per_s" in numbers else [numbers[key] for key in numbers if key.rpartition(".")[2] == "time"]
-        seconds = math.fsum(each.value for each in runs)
+        seconds = math.fsum(run.value for run in runs)
         half = max((math.log(each.high / each.value) for each in runs if each.value > 0), default=0.0)
     if not seconds:
         if facts.priced is not None and question.keys.rent == "purchase" and facts.priced["purchase"].volumes:
-            names = ", ".join(each.name for each in facts.priced["purchase"].volumes)
+            names = ", ".join(volume.name for volume in facts.priced["purchase"].volumes)
             reason = Reason("price", f"{names} is rented: nothing says for how long", lift="period: 1 year")
             return replace(option, reasons=(*option.reasons, reason))
         price = outlay.price(facts)
@@ -56,7 +56,7 @@ def paid(
             numbers["carbon"] = energy.carbon.wider(half) * many
     if cost is not None and cost.total is not None:
         numbers["cost"] = cost.total * many
-        items = tuple(replace(each, amount=each.amount * many) for each in cost.items)
+        items = tuple(replace(item, amount=item.amount * many) for item in cost.items)
         tokens = _tokens(option, seconds)
         if tokens.value:
             numbers["cost per million tokens"] = (cost.total * (many * 1e6 / tokens.value)).wider(tokens.half)

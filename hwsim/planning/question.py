@@ -112,7 +112,7 @@ class Question:
     def asked(self) -> tuple[Quantity, ...]:
         """Every quantity that the answer needs."""
         wanted = [quantity for objective in self.objectives for quantity, _ in objective.weights]
-        return tuple(dict.fromkeys([*wanted, *self.also, *(each.quantity for each in self.requirements)]))
+        return tuple(dict.fromkeys([*wanted, *self.also, *(requirement.quantity for requirement in self.requirements)]))
 
     @property
     def period(self) -> float:
@@ -177,11 +177,11 @@ def read_question(source: str | Path | Mapping[str, Any] | Tree) -> Question:
     names = tuple(workloads) or ("",)
     varied = varied_of(keys.vary, names, mistakes)
     place = (tree.get("require") or tree).place
-    places = [each.place for each in (tree.get("require") or tree_of([])).elements()]
+    places = [element.place for element in (tree.get("require") or tree_of([])).elements()]
     requirements = [
         requirement_of(text, names, mistakes, places[at] if at < len(places) else place) for at, text in enumerate(keys.require)
     ]
-    wanted = tuple(each for each in requirements if each is not None)
+    wanted = tuple(requirement for requirement in requirements if requirement is not None)
     contradictions(wanted, mistakes)
     objectives = _objectives(keys, tree, names, mistakes)
     also = [quantity_of(text, names, mistakes, tree.key_place("also")) for text in keys.also]

@@ -107,7 +107,7 @@ class Rejected:
     @property
     def excess(self) -> float:
         """By how much it misses what it misses most."""
-        return max((each.excess for each in self.reasons), default=INFINITE)
+        return max((reason.excess for reason in self.reasons), default=INFINITE)
 
 
 def grouped(
@@ -125,7 +125,7 @@ def grouped(
     groups_found = []
     for (_, where, _), members in groups.items():
         nearest = min(members, key=lambda each: (each.reasons[0].excess, each.number))
-        numbers = tuple(each.number for each in members)
+        numbers = tuple(member.number for member in members)
         groups_found.append(Group(where, nearest.reasons[0], numbers, nearest.number, named(nearest)))
     return tuple(sorted(groups_found, key=lambda group: (-len(group.numbers), group.numbers)))
 

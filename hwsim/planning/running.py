@@ -154,7 +154,7 @@ def _run(machine: Machine, workload: Tree, screen: Screen, *, ends: bool) -> Row
 
     wanted = {each.measure.name for each in screen.question.asked} if ends else set[str]()
     run, counts = long_enough(play, wanted)
-    if part := [each for each in run.warnings if each.code == "part-of-a-day"]:
+    if part := [warning for warning in run.warnings if warning.code == "part-of-a-day"]:
         raise PartOfDay([Mistake(part[0].place, part[0].text)])
     if beyond := [each.text for each in run.warnings if each.exceeds and each.code not in ("overloaded", "services-stuck")]:
         raise Unbuilt(beyond[0])

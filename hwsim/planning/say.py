@@ -132,9 +132,9 @@ def _best(answer: Answer, best: Option) -> Iterator[Fact]:
 def _breakdown(best: Option) -> Iterator[Fact]:
     if len(best.items) > 1:
         yield Fact("cost breakdown", ", ".join(f"{each.name} {money(each.amount.value)}" for each in best.items))
-        for each in best.items:
-            if each.basis:
-                yield Fact("", f"{each.name}: {each.basis}", verbose=True)
+        for item in best.items:
+            if item.basis:
+                yield Fact("", f"{item.name}: {item.basis}", verbose=True)
 
 
 def _amount(quantity: Quantity, amount: Amount) -> str:
@@ -186,7 +186,7 @@ def _requirements(answer: Answer, best: Option) -> list[str]:
 
 
 def _named(answer: Answer, numbers: Set[int], most: int = 3) -> str:
-    named = [where(each.point.shown) for each in answer.options if each.point.number in numbers]
+    named = [where(option.point.shown) for option in answer.options if option.point.number in numbers]
     return "; ".join(named[:most]) + (f"; {len(named) - most} more" if len(named) > most > 1 else "")
 
 
@@ -295,8 +295,10 @@ def columns(answer: Answer, options: Sequence[Option]) -> list[Shown]:
             continue
         amounts = [each.numbers.get(quantity.key) for each in options]
         shown = quantity.measure.shown
-        made.append(Shown(quantity.title, [("-", None) if each is None else (shown(each.value), each.value) for each in amounts]))
-    against = [(_against(answer, each), None) for each in options]
+        made.append(
+            Shown(quantity.title, [("-", None) if amount is None else (shown(amount.value), amount.value) for amount in amounts])
+        )
+    against = [(_against(answer, option), None) for option in options]
     return [*made, Shown("", against, right=False)]
 
 

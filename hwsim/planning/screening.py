@@ -46,7 +46,7 @@ class Screen:
     @property
     def margin(self) -> float:
         """Part of the memory that stays free, by the requirements."""
-        bounds = [each.high for each in self.question.requirements if each.quantity.measure.name == "memory"]
+        bounds = [requirement.high for requirement in self.question.requirements if requirement.quantity.measure.name == "memory"]
         return max(0.0, 1.0 - min(bounds, default=1.0))
 
     def of(self, point: Point) -> Option:

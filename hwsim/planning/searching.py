@@ -91,7 +91,7 @@ class Searching:
         """
         held, place = [each for each in self.options.values() if each.is_feasible], self.question.keys.minimise
         for quantity in (quantity for objective in self.question.objectives for quantity, _ in objective.weights):
-            for name in (each for each in self.question.workloads if quantity.workload in ("", each)):
+            for name in (workload for workload in self.question.workloads if quantity.workload in ("", workload)):
                 known = [work for option in held if (work := _work(self.question, option, name, quantity.measure.name))]
                 if unit := differing(known):
                     message = f"no {quantity.title} is the best: the options do {unlike(known, unit)}"
@@ -112,19 +112,21 @@ class Searching:
     def _near_groups(self, axis: Axis) -> list[list[Option]]:
         """Options that differ by one path alone, of groups whose best is near the best of all."""
         groups: dict[tuple[object, ...], list[Option]] = {}
-        for each in self.options.values():
-            rest = (each.point.machine, *(pair for pair in each.point.values if pair[0] != axis.path))
-            groups.setdefault(rest, []).append(each)
+        for option in self.options.values():
+            rest = (option.point.machine, *(pair for pair in option.point.values if pair[0] != axis.path))
+            groups.setdefault(rest, []).append(option)
         ordered = order(self.question, [each for each in self.options.values() if each.is_feasible])
         if not ordered or len(groups) <= GROUPS:
             return list(groups.values())
         limit = self._limit(ordered[0], 1.0 + self.question.keys.slack)
         return [
-            members for members in groups.values() if any(each.is_feasible and self._score(each) <= limit for each in members)
+            members
+            for members in groups.values()
+            if any(member.is_feasible and self._score(member) <= limit for member in members)
         ]
 
     def _between(self, axis: Axis, members: Sequence[Option]) -> None:
-        seen = {_count(each, axis.path): each for each in members}
+        seen = {_count(member, axis.path): member for member in members}
         held = [each for each in members if each.is_feasible and has_objective(self.question, each)]
         if held:
             best = min(held, key=sorting(self.question, held))
@@ -157,7 +159,7 @@ class Searching:
         if any(axis.kind == "replicas" for axis in self.question.varied.axes):
             self._replicate()
             return
-        open_ones = [each for each in self.options.values() if each.is_feasible and self._is_open(each)]
+        open_ones = [option for option in self.options.values() if option.is_feasible and self._is_open(option)]
         for at, each in enumerate(self._cheapest(open_ones)):
             if not self._is_beaten(each):
                 self._play(each.point.number, at, len(open_ones))
@@ -228,10 +230,10 @@ class Searching:
 
     def _next(self) -> Option | None:
         """The estimate to simulate next: the best of those that could be the answer, then one of each kind of machine."""
-        done = [self._score(each) for each in self.options.values() if each.how == "simulation" and each.is_feasible]
+        done = [self._score(option) for option in self.options.values() if option.how == "simulation" and option.is_feasible]
         best = min(done, default=float("inf"))
         waiting = [each for each in self.options.values() if each.how == "estimate" and each.steps]
-        waiting += [each for others in self._waiting.values() for each in others]
+        waiting += [other for others in self._waiting.values() for other in others]
         promising = list[tuple[float, int, int, Option]]()
         for each in waiting:
             if _excess(each) > FASTER:
@@ -278,7 +280,7 @@ class Searching:
         path = kind_path(self.question)
         if path is None:
             return None
-        seen = {kind_of(each, path) for each in self.options.values() if each.how == "simulation"}
+        seen = {kind_of(option, path) for option in self.options.values() if option.how == "simulation"}
         left = [each for each in waiting if each.is_feasible and kind_of(each, path) not in seen]
         return min(left, key=lambda each: (self._score(each), each.point.number), default=None)
 
@@ -334,7 +336,7 @@ class Searching:
     def _replicate(self) -> None:
         """The fewest replicas of each machine that hold: more of them never wait longer."""
         axis = next(axis for axis in self.question.varied.axes if axis.kind == "replicas")
-        singles = [each for each in self.options.values() if each.is_feasible]
+        singles = [option for option in self.options.values() if option.is_feasible]
         rejected = {number: each for number, each in self.options.items() if not each.is_feasible}
         self.options = dict(rejected)
         low, high = axis.ends
@@ -368,7 +370,7 @@ class Searching:
     def _is_hopeless(self, option: Option) -> bool:
         """Whether more replicas do not help: what is broken does not fall with them."""
         falling = (LOAD, "TTFT", "TPOT", "latency", "requests/s", "tokens/s", "samples/s")
-        return not any(each.constraint.startswith(falling) for each in option.reasons)
+        return not any(reason.constraint.startswith(falling) for reason in option.reasons)
 
 
 def kind_path(question: Question) -> str | None:
@@ -378,7 +380,7 @@ def kind_path(question: Question) -> str | None:
     named = (
         axis.path
         for axis in question.varied.axes
-        if any(isinstance(each, str) and not each[:1].isdigit() for each in axis.values)
+        if any(isinstance(value, str) and not value[:1].isdigit() for value in axis.values)
     )
     return next(named, None)
 
@@ -395,7 +397,7 @@ def _count(option: Option, path: str) -> int:
 
 
 def _excess(option: Option) -> float:
-    return max((each.excess for each in option.reasons), default=0.0)
+    return max((reason.excess for reason in option.reasons), default=0.0)
 
 
 def _slower(option: Option, name: str) -> float:

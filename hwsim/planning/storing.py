@@ -98,7 +98,7 @@ def stored(keys: TrainKeys, laid: Laid, machines: Sequence[Machine], nodes: int,
 
 def _mean(times: Sequence[float]) -> float:
     """Seconds at the mean rate of the machines."""
-    return len(times) / math.fsum(1.0 / each for each in times) if min(times) > 0 else max(times)
+    return len(times) / math.fsum(1.0 / time_ for time_ in times) if min(times) > 0 else max(times)
 
 
 def _seconds(

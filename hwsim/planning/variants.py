@@ -174,7 +174,7 @@ def lost_paths(question: Question) -> Mistakes:
     for axis in question.varied.axes:
         if axis.path == REPLICAS:
             continue
-        settings = [pair for each in axis.bundles.values() for pair in each.items()] or [(axis.path, axis.values[0])]
+        settings = [pair for bundle in axis.bundles.values() for pair in bundle.items()] or [(axis.path, axis.values[0])]
         for path, value in settings:
             mistakes.extend(_lost(question, path, value, axis.place))
     return mistakes
@@ -208,13 +208,13 @@ def _has_let(tree: Tree, name: str) -> bool:
 
 def in_a_line(mistakes: Sequence[Mistake]) -> str:
     """The first mistakes, each once and with its hint, without places in files."""
-    texts = list(dict.fromkeys(each.message + (f" ({each.hint})" if each.hint else "") for each in mistakes))
+    texts = list(dict.fromkeys(mistake.message + (f" ({mistake.hint})" if mistake.hint else "") for mistake in mistakes))
     return "; ".join(texts[:2]) + (f"; and {len(texts) - 2} more" if len(texts) > 2 else "")
 
 
 def counted(axis: Axis) -> bool:
     """Whether an axis has too many whole numbers to build every machine for a first look."""
-    numbers = [each for each in axis.values if isinstance(each, int) and not isinstance(each, bool)]
+    numbers = [value for value in axis.values if isinstance(value, int) and not isinstance(value, bool)]
     return len(numbers) == len(axis.values) and (axis.kind == "range" or len(numbers) > MANY)
 
 

@@ -117,7 +117,7 @@ def at_paces(timeline: Timeline, path: CriticalPath) -> CriticalPath:
             changes[number] = [pace.start for pace in timeline.paces[number]]
         course = changes[number]
         cuts.append(course[bisect_right(course, low) : bisect_left(course, high)])
-    which = np.repeat(np.arange(len(path)), [len(each) + 1 for each in cuts])
+    which = np.repeat(np.arange(len(path)), [len(cut) + 1 for cut in cuts])
     starts = [each for start, inside in zip(path.start.tolist(), cuts, strict=True) for each in (start, *inside)]
     ends = [each for end, inside in zip(path.end.tolist(), cuts, strict=True) for each in (*inside, end)]
     start, end = ticks.matching(starts, path.end), ticks.matching(ends, path.end)

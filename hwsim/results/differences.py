@@ -91,7 +91,7 @@ def replicas_differ(folded: Timeline, unfolded: Timeline) -> Iterator[str]:
         yield f"it takes {folded.makespan_fs} fs, the whole run {unfolded.makespan_fs} fs"
     counts = [_counts(each) for each in (folded, unfolded)]
     for name in sorted(counts[0].keys() | counts[1].keys()):
-        stood, wanted_count = (each.get(name, 0) for each in counts)
+        stood, wanted_count = (count.get(name, 0) for count in counts)
         if stood != wanted_count:
             yield f"there are {stood:,} of '{name}', in the whole run {wanted_count:,}"
     yield from _use_differs(folded, unfolded)

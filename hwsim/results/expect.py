@@ -116,7 +116,7 @@ class PartOfDay(SpecError):
 
 def refuse_part_of_day(wanted: Wanted, warnings: Iterable[Warning]) -> None:
     """Raise PartOfDay if anything is expected of services of which the run has a part of the load."""
-    part = next((each for each in warnings if each.code == "part-of-a-day"), None)
+    part = next((warning for warning in warnings if warning.code == "part-of-a-day"), None)
     if part is None:
         return
     measured = {name for key in FAMILIES if door(key).answers for name in door(key).quantities}

@@ -106,7 +106,7 @@ def document(value: Mapping[str, Any], **how: Any) -> str:
         BrokenInvariant: it holds a number that nothing can be.
     """
     refuse(
-        each for key, part in value.items() if key not in {"ops", *GIVEN} for each in numbers(part, key)
+        number for key, part in value.items() if key not in {"ops", *GIVEN} for number in numbers(part, key)
     )  # ops: checked as a timeline
     import json
 

@@ -114,7 +114,7 @@ class DeviceMemory:
 def memory_sizes(machine: Machine, graph: OpGraph, held: Sequence[Held] = ()) -> dict[str, int | None]:
     """Bytes of the memory of every device that holds a buffer; None where the machine does not say."""
     sizes: dict[str, int | None] = {}
-    for name in sorted({each.device for each in graph.buffers} | {each.device for each in held}):
+    for name in sorted({buffer.device for buffer in graph.buffers} | {each.device for each in held}):
         size: float | None = None
         match machine.device(name).model:
             case Cpu(memory=memory) | Gpu(memory=memory):
@@ -187,7 +187,7 @@ def _ops(buffer: Buffer, mark: Mark, timeline: Timeline, bases: Ints) -> Ints:
 
 
 def _device(name: str, size: int | None, lives: Sequence[_Lives]) -> DeviceMemory:
-    begin = _sums((each.begin, each.buffer.bytes) for each in lives)
+    begin = _sums((life.begin, life.buffer.bytes) for life in lives)
     ends = _sums((each.end[~each.lost], each.buffer.bytes) for each in lives if not each.kept)
     losses = _sums((each.end[each.lost], each.buffer.bytes) for each in lives if not each.kept)
     instants = np.unique(np.concatenate([times for times, _ in (begin, ends, losses)]))

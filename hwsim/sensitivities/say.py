@@ -179,7 +179,9 @@ def _off(factor: float) -> str:
 
 def _priced(answer: Sensitivity, worth: Worth) -> str:
     scale, unit = (3600.0, "USD/h") if worth.way == "on_demand" else (1.0, "USD")
-    prices = [f"{float(f'{each.value * scale:.3g}'):,.{0 if each.value * scale >= 100 else 2}f} {unit}" for each in worth.prices]
+    prices = [
+        f"{float(f'{price.value * scale:.3g}'):,.{0 if price.value * scale >= 100 else 2}f} {unit}" for price in worth.prices
+    ]
     ratio = worth.prices[1].value / worth.prices[0].value
     cheaper = "B" if worth.factor > 1 else "A"
     half = math.hypot(answer.half or 0.0, *(math.log(each.high / each.low) / 2 for each in worth.prices if each.low > 0))

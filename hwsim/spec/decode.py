@@ -159,7 +159,7 @@ def _keys(cls: type) -> frozenset[str]:
 @cache
 def _place_names(cls: type) -> tuple[str, ...]:
     hints = get_type_hints(cls, include_extras=True)
-    return tuple(each.name for each in dataclasses.fields(cls) if each.init and hints[each.name] is Place)
+    return tuple(field.name for field in dataclasses.fields(cls) if field.init and hints[field.name] is Place)
 
 
 def title(cls: type) -> str:
@@ -240,7 +240,9 @@ def _shape(annotation: Any, bounds: Bounds) -> Shape:
                 return number_shape(bounds, extra)
         return _shape(arguments[0], bounds)
     if origin in (Union, types.UnionType):
-        return _union(tuple(_shape(each, bounds) for each in arguments if each is not type(None)), type(None) in arguments)
+        return _union(
+            tuple(_shape(argument, bounds) for argument in arguments if argument is not type(None)), type(None) in arguments
+        )
     if origin is Literal:
         return _literal(arguments)
     if origin is tuple:
@@ -336,7 +338,7 @@ def _tuple(arguments: tuple[Any, ...], bounds: Bounds) -> Shape:
             f"{element.expects}, or {many}" if bounds.one_or_many else many, "any" if bounds.one_or_many else "list", read
         )
 
-    elements = [_shape(each, bounds) for each in arguments]
+    elements = [_shape(argument, bounds) for argument in arguments]
 
     def read_fixed(tree: Tree, context: Context) -> Any:
         if not isinstance(tree.value, list) or len(tree.value) != len(elements):
@@ -379,7 +381,7 @@ def _union(shapes: tuple[Shape, ...], optional: bool) -> Shape:
 
     def read(tree: Tree, context: Context) -> Any:
         node = "mapping" if tree.is_mapping else "list" if tree.is_list else "scalar"
-        candidates = [each for each in shapes if each.takes in (node, "any")]
+        candidates = [shape for shape in shapes if shape.takes in (node, "any")]
         if node == "mapping" and tree.get("value") is not None:  # a number with its source
             candidates = [each for each in shapes if each.takes == "scalar"] or candidates
         if len(candidates) == 1:

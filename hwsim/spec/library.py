@@ -115,7 +115,7 @@ def find(kind: str, name: str, relative_to: Path | None = None, place: Place | N
     hint = next(
         (f"a file is named with its ending: '{name}{end}'" for end in _ENDINGS if _is_file(folder_of_paths / (name + end))), None
     )
-    ends = [each for each in candidates if each.rpartition("/")[2] == name]
+    ends = [candidate for candidate in candidates if candidate.rpartition("/")[2] == name]
     near = did_you_mean(ends[0], ends) if ends else did_you_mean(name, candidates)
     elsewhere = None if ends else _elsewhere(kind, name)
     hint = hint or elsewhere or near

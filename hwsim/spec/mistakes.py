@@ -129,7 +129,7 @@ class SpecError(ValueError):
         return SpecError([Mistake(place, message, hint)])
 
     def __str__(self) -> str:
-        shown = [str(each) for each in self.mistakes[:_SHOWN]]
+        shown = [str(mistake) for mistake in self.mistakes[:_SHOWN]]
         if len(self.mistakes) > _SHOWN:
             shown.append(f"... and {len(self.mistakes) - _SHOWN} more")
         return "\n".join(shown)
@@ -156,8 +156,8 @@ class Mistakes:
         self.add(place, error.message, error.hint)
 
     def extend(self, mistakes: Iterable[Mistake]) -> None:
-        for each in mistakes:
-            self._found.setdefault((each.place, each.message), each)
+        for mistake in mistakes:
+            self._found.setdefault((mistake.place, mistake.message), mistake)
 
     def __len__(self) -> int:
         return len(self._found)

@@ -89,7 +89,7 @@ def _value(path: str, value: object, source: Source) -> Tree:
     try:
         return _moved(read_text(value, "--set"), at)
     except SpecError as error:
-        raise SpecError([Mistake(at, each.message, each.hint) for each in error.mistakes]) from None
+        raise SpecError([Mistake(at, mistake.message, mistake.hint) for mistake in error.mistakes]) from None
 
 
 def _moved(tree: Tree, place: Place) -> Tree:
@@ -181,7 +181,7 @@ def _in_links(tree: Tree, base: Tree | None, steps: list[str], new: Tree, place:
     if listed.is_mapping:
         labels = [name_ for name_, _ in listed.items()]
     else:
-        labels = [each.text("name") or "" for each in listed.elements()]
+        labels = [element.text("name") or "" for element in listed.elements()]
         kinds = [each.text("kind") or "" for each in listed.elements()]
         if name not in labels and kinds.count(name) == 1:
             labels = kinds

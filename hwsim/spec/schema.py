@@ -68,7 +68,7 @@ class _Writer:
     def value(self, annotation: Any, bounds: Bounds) -> dict[str, Any]:
         origin, arguments = get_origin(annotation), get_args(annotation)
         if origin is Annotated:
-            dimension = next((each for each in arguments[1:] if isinstance(each, Dimension)), None)
+            dimension = next((argument for argument in arguments[1:] if isinstance(argument, Dimension)), None)
             return self.value(arguments[0], bounds) if dimension is None else self._quantity(dimension)
         if origin in (Union, types.UnionType):
             return {"anyOf": [{"type": "null"} if each is type(None) else self.value(each, bounds) for each in arguments]}
@@ -126,4 +126,4 @@ def _with_source(value: dict[str, Any]) -> dict[str, Any]:
 def _has_unit(annotation: Any) -> bool:
     if get_origin(annotation) is Annotated:
         return any(isinstance(each, Dimension) for each in get_args(annotation))
-    return any(_has_unit(each) for each in get_args(annotation))
+    return any(_has_unit(get_argument) for get_argument in get_args(annotation))

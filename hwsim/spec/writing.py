@@ -67,7 +67,7 @@ def edited(text: str, before: Tree, after: Tree) -> str:
     if before is after:
         return text
     lines = text.split("\n")
-    changes = [each for each in _changes(before, after) if each is not None]
+    changes = [change for change in _changes(before, after) if change is not None]
     for old, new in sorted(changes, key=lambda pair: _place(pair[0]), reverse=True):
         line, column = _place(old)
         if line >= len(lines):

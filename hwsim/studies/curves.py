@@ -123,7 +123,7 @@ def numbers(values: Sequence[object]) -> tuple[Quantity, ...]:
     """The values as quantities of one dimension; nothing if some are not."""
     found = [quantity_of(value) for value in values]
     quantities = tuple(each for each in found if each is not None)
-    is_one = len(quantities) == len(found) and all(each.dimension.fits(quantities[0].dimension) for each in quantities)
+    is_one = len(quantities) == len(found) and all(quantity.dimension.fits(quantities[0].dimension) for quantity in quantities)
     return quantities if is_one else ()
 
 

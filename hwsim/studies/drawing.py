@@ -112,7 +112,7 @@ def _distribution(tree: Tree, mistakes: Mistakes) -> Quantile | None:
 
 
 def _choice(tree: Tree, mistakes: Mistakes) -> Choice | None:
-    values = tuple(scalar(each.plain()) for each in tree.elements())
+    values = tuple(scalar(element.plain()) for element in tree.elements())
     if not values:
         mistakes.add(tree.place, "there are no values to choose from", "[a, b, c]")
         return None

@@ -193,7 +193,7 @@ def _keys(tree: Tree | None) -> dict[str, Place]:
 
 
 def _places(tree: Tree | None) -> Sequence[Place]:
-    return [each.place for each in tree.elements()] if tree is not None else ()
+    return [element.place for element in tree.elements()] if tree is not None else ()
 
 
 def read_points(tree: Tree, mistakes: Mistakes) -> Points | None:
@@ -257,7 +257,7 @@ def _measured(value: object) -> str:
 def _grid(tree: Tree, values: Mapping[str, tuple[object, ...]], mistakes: Mistakes) -> Points | None:
     points = math.prod(map(len, values.values()))
     if points > MOST_DRAWN:
-        sizes = " x ".join(str(len(each)) for each in values.values())
+        sizes = " x ".join(str(len(value)) for value in values.values())
         mistakes.add(tree.key_place("grid"), f"{sizes} = {points} points exceed the limit of {MOST_DRAWN} per study",
                      "use fewer values, or latin: {points: 1000, of: ...}")  # fmt: skip
         return None

@@ -67,7 +67,7 @@ def grid(vary: Mapping[str, Sequence[object] | str], most: int = MOST_POINTS) ->
         values.append(tuple(different.values()))
     points = math.prod(map(len, values))
     if points > most:
-        sizes = " x ".join(str(len(each)) for each in values)
+        sizes = " x ".join(str(len(value)) for value in values)
         many = f"{sizes} = {points} points" if len(values) > 1 else f"{points} points"
         raise SpecError.of(None, f"{many} exceed the limit of {most} per study", "use fewer values: 1..512:x2, 1..512:log")
     return Points(tuple(vary), tuple(product(*values)))
@@ -127,7 +127,9 @@ def parse_values(text: str, path: str = "") -> tuple[object, ...]:
         except UnitError as error:
             raise SpecError([_mistake(shown, offset + start, error.message, error.hint)]) from None
         except SpecError as error:
-            raise SpecError([_mistake(shown, offset + start, each.message, each.hint) for each in error.mistakes]) from None
+            raise SpecError(
+                [_mistake(shown, offset + start, mistake.message, mistake.hint) for mistake in error.mistakes]
+            ) from None
     return tuple(values)
 
 

@@ -73,7 +73,7 @@ _DOCUMENT: Final = frozenset(
         "memory",
         "op_count",
         "requests",
-        *(each.rows for each in FAMILIES.values() if each.rows),
+        *(family.rows for family in FAMILIES.values() if family.rows),
     }
 )  # first keys of `simulate --json` under which there are numbers
 _UNITS: Final = (("_per_s", "1"), ("_fs", "1"), ("_s", "s"), ("_bytes", "B"), ("utilisation", "%"), ("share", "%"), ("mfu", "%"))

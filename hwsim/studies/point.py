@@ -72,7 +72,7 @@ class Outcome:
         """All of it in JSON: `Outcome.of` gives it back, exactly."""
         row = {part.name: getattr(self, part.name) for part in fields(Outcome) if part.name != "lost"}
         row["measures"] = dict(self.measures)
-        row["warnings"] = [[each.code, each.text, _place(each)] for each in self.warnings]
+        row["warnings"] = [[warning.code, warning.text, _place(warning)] for warning in self.warnings]
         row["interval"] = None if self.interval is None else asdict(self.interval)
         return {key: value for key, value in row.items() if value not in (None, "", (), [], {})}
 
@@ -115,7 +115,7 @@ def refuse_wide(interval: Interval) -> None:
     if not (0 <= interval.below < WIDEST and 0 <= interval.above < WIDEST):
         raise ValueError("the ends of an interval lie around its answer")
     deviations = [interval.own, *(each for part in interval.parts for each in (part.shared, part.scatter, part.quantile))]
-    if not all(0 <= each < WIDEST for each in deviations):
+    if not all(0 <= deviation < WIDEST for deviation in deviations):
         raise ValueError("the errors of an interval are standard deviations")
 
 

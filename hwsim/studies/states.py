@@ -48,7 +48,7 @@ class State:
 
     def more(self, quantities: list[str]) -> int | None:
         """Requests with which a run could tell these quantities; None if this one can, or no run that is made here."""
-        short = [self.known[each] for each in quantities if each in self.known and self.known[each][1]]
+        short = [self.known[quantity] for quantity in quantities if quantity in self.known and self.known[quantity][1]]
         if self.grows or not self.counted or not (self.brief or short):
             return None
         wanted = math.ceil(1.2 * TURNOVERS * self.there) if self.brief else 0

@@ -107,7 +107,7 @@ def _names(tree: Tree | None) -> tuple[str, ...]:
         return ()
     if isinstance(tree.value, dict):
         return tuple(tree.value)
-    values = [each.value for each in tree.elements()] if tree.is_list else [tree.value]
+    values = [element.value for element in tree.elements()] if tree.is_list else [tree.value]
     return tuple(value for value in values if isinstance(value, str))
 
 

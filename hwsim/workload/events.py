@@ -237,7 +237,7 @@ def late(events: Sequence[Event], end_s: float) -> Iterator[Warning]:
 
 def _of_part(machine: Machine, name: str) -> list[str]:
     """What is slower while a part is: its capacities; of a switch its backplane, or what leaves it if that is a full crossbar."""
-    capacities = [each.name for each in machine.device(name).model.capacities(name)]
+    capacities = [capacity.name for capacity in machine.device(name).model.capacities(name)]
     backplane = f"{name}.backplane"
     return capacities or (
         [backplane] if backplane in machine.capacities else [link.capacity for link in machine.links_from(name)]

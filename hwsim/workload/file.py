@@ -171,10 +171,10 @@ class Job(Written):
     def placed(self, gpus: list[str]) -> list[Tree]:
         """What it is written as, with its devices; a train or infer without any runs on all GPUs."""
         trees = (*(getattr(self, key) for key in DOORS[3:]), *(self.services or {}).values())
-        models = [self.on_devices(each) for each in trees if each]
-        everywhere = [tree_of({"device": gpus}) for each in models if each.get("device") is None and self.services is None]
+        models = [self.on_devices(tree) for tree in trees if tree]
+        everywhere = [tree_of({"device": gpus}) for model in models if model.get("device") is None and self.services is None]
         programs = [each for each in (self.program, self.pipeline, *(self.programs or {}).values()) if each]
-        return [*models, *everywhere, *(self.on_devices(each, "each") for each in programs)]
+        return [*models, *everywhere, *(self.on_devices(program, "each") for program in programs)]
 
 
 @dataclass(frozen=True, slots=True)

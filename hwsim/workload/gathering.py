@@ -71,7 +71,7 @@ class Gatherings:
             named = by_name.get(key)
             if named is None:
                 parts = self._parts(op, rank)
-                numbers = [groups.setdefault(each, len(groups)) for each in parts]
+                numbers = [groups.setdefault(part, len(groups)) for part in parts]
                 of = {name: number for number, each in zip(reversed(numbers), reversed(parts), strict=True) for name in each}
                 named = by_name[key] = _Named(of, numbers[0] if len(parts) == 1 else None)
             mine = named.of.get(device, named.only)
@@ -94,7 +94,7 @@ class Gatherings:
 
     def _all_come(self, members: Members, ranks: Sequence[int], op: ExchangeOp, owners: Mapping[str, int]) -> None:
         """Raise CannotPlace for members that are some program's own device and do not come, or belong to no program."""
-        owned = [each for each in members if each in owners]
+        owned = [member for member in members if member in owners]
         if not owned:
             return  # programs of nodes
         come = set(ranks)
@@ -111,7 +111,7 @@ class Gatherings:
         def ranks_of(devices: Sequence[str]) -> tuple[int, ...]:
             if not self.programs[0].own:
                 return ranks if devices else ()
-            return tuple(dict.fromkeys(rank for each in devices for rank in rank_of[each]))
+            return tuple(dict.fromkeys(rank for device in devices for rank in rank_of[device]))
 
         program = self.programs[ranks[0]].name
         if (courses := op.courses(machine, members, pieces, self.placing.mistakes)) is not None:

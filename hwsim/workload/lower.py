@@ -115,7 +115,7 @@ def lower(
         tie_meetings(builder, [found[name] for found in meetings if name in found])
     graph = builder.build(alike, unfolded)
     many = {} if graph.alike is None else graph.alike.capacities
-    counted = sum(many.get(each.name, 1) for each in graph.capacities)  # integers
+    counted = sum(many.get(capacity.name, 1) for capacity in graph.capacities)  # integers
     return replace(graph, unlisted=max(0, len(machine.capacities) - counted)) if len(machine.capacities) > MOST_LISTED else graph
 
 

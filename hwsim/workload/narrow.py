@@ -48,7 +48,7 @@ def _samples(tree: Tree, machine: Machine) -> tuple[PlacedDevice, ...]:
     """A device of each part that a model runs on; none where a name is wrong, which is a mistake of its own."""
     split = tree.get("split")
     parts = [tree] if split is None else [part for _, part in split.items()]
-    named = [each.value for part in parts if (device := part.get("device")) is not None for each in device.elements()]
+    named = [element.value for part in parts if (device := part.get("device")) is not None for element in device.elements()]
     try:
         texts = [each for each in named if isinstance(each, str)]
         return machine.samples(machine.select(texts) if texts else machine.devices_of("gpu"))

@@ -131,7 +131,7 @@ class Placing:
         """Labels of compiling and of calling a body, for each program."""
         label = self.builder.label
         named = ((f"compiling {name}", "compile"), (name, "call"))
-        pairs = [[label(own, kind, each.scope.host, each.name) for own, kind in named] for each in programs]
+        pairs = [[label(own, kind, program.scope.host, program.name) for own, kind in named] for program in programs]
         return tuple((compiling, calling) for compiling, calling in pairs)
 
     @property

@@ -168,7 +168,7 @@ class Sends:
     @property
     def count(self) -> int:
         """Number of sends."""
-        return self.pieces * sum(len(each.legs) * each.times for each in self.courses)
+        return self.pieces * sum(len(course.legs) * course.times for course in self.courses)
 
     def labelled(self, builder: GraphBuilder, device: str, program: str) -> Callable[[int], int]:
         """The label of a send of a device, by the number of its step."""
@@ -259,7 +259,7 @@ def size_of(body: Sequence[Statement]) -> int:
             case Issue(ops=ops) | Fetch(ops=ops):
                 total += sum(op.pieces for op in ops)
             case Collective(ops=ops, gatherings=gatherings, buckets=buckets):
-                total += buckets * (2 * len(ops) + sum(each.size for each in gatherings))  # integers
+                total += buckets * (2 * len(ops) + sum(gathering.size for gathering in gatherings))  # integers
             case Wait(labels=labels) | Barrier(labels=labels) | Receive(labels=labels) | Call(labels=labels):
                 total += len(labels)
     return total

@@ -58,7 +58,7 @@ def _together(graph: OpGraph, machine: Machine) -> dict[Requests, _Total]:
         if requests is None or ops <= 0 or requests.device not in machine.devices:
             continue
         if isinstance(machine.devices[requests.device].model, Storage):
-            ops *= _ranks(cost, {each.name for each in graph.capacities if each.device == requests.device})
+            ops *= _ranks(cost, {capacity.name for capacity in graph.capacities if capacity.device == requests.device})
             total = by_sort.setdefault(replace(requests, count=0, size=0, stride=0, seed=0), _Total())
             total.ops += ops
             total.times += ops * requests.count

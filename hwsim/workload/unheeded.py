@@ -160,7 +160,7 @@ def _body(tree: Tree) -> list[Tree]:
 
 
 def _names(tree: Tree | None) -> tuple[str, ...]:
-    return () if tree is None else tuple(str(each.value) for each in (tree.elements() if tree.is_list else [tree]))
+    return () if tree is None else tuple(str(element.value) for element in (tree.elements() if tree.is_list else [tree]))
 
 
 # ---- ops ----
@@ -246,7 +246,7 @@ def _why_no_call(given: Given) -> str:
 def _not_measured(device: str, reason: str, ops: list[Given]) -> Warning:
     """One warning for all such ops of a device, at the place of the first."""
     keys = [key for key in OF_A_CALL if any(key in each.keys for each in ops)]
-    kinds = ", ".join(sorted({each.kind for each in ops}))
+    kinds = ", ".join(sorted({op.kind for op in ops}))
     many = f"{len(ops)} ops ({kinds})" if len(ops) > 1 else kinds
     has, plural = ("has", "") if len(keys) == 1 else ("have", "s")
     text = f"key{plural} {_listed(keys)} of {many} {has} no effect on {device}: {reason}; plain traffic is used"

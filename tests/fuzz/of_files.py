@@ -96,7 +96,7 @@ def setting(dice: random.Random) -> Made:
             "--vary",
             setting.replace("=", f"={dice.choice(('', '1..4', '2,'))}"),
         ], files
-    command = dice.choice([each for each in READERS if each not in ("check", "show")])
+    command = dice.choice([reader for reader in READERS if reader not in ("check", "show")])
     more = ["--set-b", setting] if command == "compare" else ["--set", setting]
     if command == "explain" and dice.random() < 0.9:
         more.append("--no-what-if")

@@ -128,7 +128,9 @@ def impossible(printed: str, is_json: bool) -> str:
         return ""
     with suppress(ValueError):
         json.loads(printed, parse_constant=_refuse)
-        return "" if all(math.isfinite(each) for each in _numbers(json.loads(printed))) else "a number of the JSON is not finite"
+        return (
+            "" if all(math.isfinite(number) for number in _numbers(json.loads(printed))) else "a number of the JSON is not finite"
+        )
     return "prints no JSON"
 
 
@@ -150,7 +152,7 @@ def _where(error: BaseException) -> str:
     while isinstance(error, TookLong) and isinstance(error.__context__, TookLong):
         error = error.__context__
     frames = [each for each in traceback.extract_tb(error.__traceback__) if Path(each.filename).is_relative_to(HERE)]
-    own = [each for each in frames if "/tests/" not in each.filename]
+    own = [frame for frame in frames if "/tests/" not in frame.filename]
     last = own[-1] if own else None
     return "outside" if last is None else f"{Path(last.filename).relative_to(HERE)}:{last.lineno} {last.name}"
 

@@ -183,8 +183,8 @@ def _literals(annotation: Any) -> Iterator[str]:
     if get_origin(annotation) is Literal:
         yield from (each for each in get_args(annotation) if isinstance(each, str))
     else:
-        for each in get_args(annotation):
-            yield from _literals(each)
+        for get_argument in get_args(annotation):
+            yield from _literals(get_argument)
 
 
 def put(document: Any, path: tuple[str | int, ...], value: Any) -> Any:

@@ -148,6 +148,6 @@ def doctor(as_json: bool) -> None:
     seen = look()
     findings = examine(seen)
     if as_json:
-        click.echo(json.dumps({"environment": seen.here, "findings": [asdict(each) for each in findings]}, indent=1))
+        click.echo(json.dumps({"environment": seen.here, "findings": [asdict(finding) for finding in findings]}, indent=1))
     else:
         click.echo(text.examined(findings), nl=False)

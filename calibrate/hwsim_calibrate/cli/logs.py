@@ -85,7 +85,7 @@ def fitted(
         try:
             check_tree(read_text(result.yaml(), str(output or Path("fitted.yaml").resolve())))
         except SpecError as error:
-            reasons = "; ".join(each.message for each in error.mistakes[:3])
+            reasons = "; ".join(mistake.message for mistake in error.mistakes[:3])
             message = f"the numbers in it make no {result.said.get('kind', 'workload')}: {reasons}"
             raise SpecError.of(read_log(files[0]).place(), message) from None
     return results

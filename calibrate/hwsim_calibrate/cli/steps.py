@@ -78,9 +78,9 @@ def merged(files: tuple[str, ...]) -> Measurements:
     from hwsim_calibrate.store import load
 
     with in_words():
-        first, *others = [load(each) for each in files]
-        for each in others:
-            first = first.with_rows(each.rows)
+        first, *others = [load(file) for file in files]
+        for other in others:
+            first = first.with_rows(other.rows)
     return first
 
 

@@ -62,7 +62,7 @@ def score(cases: Sequence[Predicted], seed: int = 0) -> HeldOut:
     """
     if not cases:
         return HeldOut((), 0.0, 0.0, 0.0, (0.0, 0.0))
-    errors = np.abs([each.error for each in cases])
+    errors = np.abs([case.error for case in cases])
     medians = np.median(np.random.default_rng(seed).choice(errors, (DRAWS, len(errors))), axis=1)
     low, high = (float(each) for each in np.quantile(medians, [0.025, 0.975]))
     return HeldOut(tuple(cases), float(np.median(errors)), float(np.quantile(errors, 0.9)), float(errors.mean()), (low, high))

@@ -254,7 +254,7 @@ def among_others(fitted: FittedKernels, measurements: Measurements, draws: int =
         side = row.params.get("side", 1)
         times = [fitted.kernels.time(call) for call in mixed_calls(int(side) if isinstance(side, int) else 1)
                  if not fitted.kernels.unknown(call)]  # fmt: skip
-        starts, rest = sum(each.call * each.ratio for each in times), sum(each.body for each in times)
+        starts, rest = sum(time_.call * time_.ratio for time_ in times), sum(each.body for each in times)
         ratios = [(quiet(draw.choice(row.seconds, len(row.seconds)).tolist()) - rest) / starts for _ in range(draws)]
         values.append(max((row.quiet - rest) / starts, 1.0))
         again.append([max(ratio, 1.0) for ratio in ratios])

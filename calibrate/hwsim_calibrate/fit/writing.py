@@ -84,14 +84,14 @@ def _function(function: Function, at: Mapping[Name, Interval], entry: str) -> di
         keys["row"] = shown((*name, "row"), function.row)
     if function.log:
         keys["log"] = True
-    return keys | {"counts": [_short(each) for each in function.counts]}
+    return keys | {"counts": [_short(count) for count in function.counts]}
 
 
 def _product(time: ProductTime, at: Mapping[Name, Interval], dtype: str) -> dict[str, Any]:
     found: dict[str, Any] = {"flop": number(at["products", dtype, "flop"], "FLOP/s", inverse=True)}
     for key in ("call", "left", "right", "result", "edge", "depth"):
         found[key] = number(at["products", dtype, key], "s")
-    return found | {"counts": [_short(each) for each in time.counts]}
+    return found | {"counts": [_short(count) for count in time.counts]}
 
 
 def _corrections(corrections: Corrections) -> dict[str, Any]:
@@ -116,7 +116,7 @@ def _represent(dumper: yaml.SafeDumper, data: Mapping[str, Any]) -> yaml.Node:
 
 def _sequence(dumper: yaml.SafeDumper, data: Iterable[Any]) -> yaml.Node:
     items = list(data)
-    return dumper.represent_sequence("tag:yaml.org,2002:seq", items, flow_style=not any(isinstance(each, dict) for each in items))
+    return dumper.represent_sequence("tag:yaml.org,2002:seq", items, flow_style=not any(isinstance(item, dict) for item in items))
 
 
 def _flat(data: Mapping[str, Any]) -> bool:

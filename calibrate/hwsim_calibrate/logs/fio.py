@@ -232,7 +232,9 @@ def _together(runs: Sequence[Run], late: str) -> Run:
 def _of_job(job: Entry, name: str, options: Mapping[str, object]) -> Run | None:
     """What a job did, in the order read, write, or both as a mix; None if it did nothing."""
     sides = [
-        (each, side) for each in DIRECTIONS if (side := job.get(each)) and side.need("io_bytes", "io_kbytes").number(zero=True)
+        (direction, side)
+        for direction in DIRECTIONS
+        if (side := job.get(direction)) and side.need("io_bytes", "io_kbytes").number(zero=True)
     ]
     if not sides:
         return None

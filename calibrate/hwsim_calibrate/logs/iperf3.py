@@ -89,8 +89,8 @@ def _run(log: Log) -> tuple[float, str, float | None, int]:
             raise log.wrong(lost.line, "all packets were lost")
         rate *= 1 - share
     seconds = []
-    for each in intervals.elements() if (intervals := content.get("intervals")) is not None else []:
-        total = each.get("sum")
+    for element in intervals.elements() if (intervals := content.get("intervals")) is not None else []:
+        total = element.get("sum")
         omitted = total.get("omitted") if total is not None else None
         if total is not None and (omitted is None or omitted.value is not True):
             seconds.append(total.need("bits_per_second").number(zero=True))

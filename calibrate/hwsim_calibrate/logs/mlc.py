@@ -55,7 +55,7 @@ def fit(logs: Sequence[Log], ask: Ask) -> Result:
     for log in logs:
         _read(log, tables)
     matrices = [*tables.latencies, *tables.bandwidths]
-    sizes = {len(each) for each in matrices}
+    sizes = {len(matrix) for matrix in matrices}
     if len(sizes) > 1:
         raise logs[-1].wrong(0, f"tables of {' and of '.join(map(str, sorted(sizes)))} nodes", "logs of one machine go together")
     nodes = max(sizes, default=1)

@@ -131,7 +131,9 @@ class Result:
 
     def is_finite(self) -> bool:
         """Whether all its numbers are numbers."""
-        numbers = [value for each in self.numbers().values() for value in (each.value, *(each.interval or ()), each.spread)]
+        numbers = [
+            value for number in self.numbers().values() for value in (number.value, *(number.interval or ()), number.spread)
+        ]
         return all(map(math.isfinite, [*numbers, *(row.error for row in self.rows)]))
 
     def to_json(self) -> dict[str, Any]:

@@ -58,7 +58,7 @@ def product(done: Performed) -> Described:
 def einsum(done: Performed) -> Described:
     """Sums of products by the letters of their axes: a multiply-add for each combination and further operand."""
     letters, *factors = done.args
-    operands, result = [np.asarray(each) for each in factors], np.asarray(done.result)
+    operands, result = [np.asarray(factor) for factor in factors], np.asarray(done.result)
     if not isinstance(letters, str) or "." in letters or odd_among(*operands, result) is not None:
         return unknown(done)
     inputs = letters.replace(" ", "").partition("->")[0].split(",")
@@ -99,7 +99,7 @@ def contracted(done: Performed) -> Described:
 
 def solved(done: Performed) -> Described:
     """Linear algebra: the order n^3 of operations of each matrix."""
-    arrays = [np.asarray(each) for each in done.args if isinstance(each, np.ndarray)]
+    arrays = [np.asarray(argument) for argument in done.args if isinstance(argument, np.ndarray)]
     matrix = arrays[0]
     if matrix.ndim < 2:
         return general(done, done.name, float(matrix.size), arrays, first_result(done))
@@ -140,14 +140,14 @@ def interpolated(done: Performed) -> Described:
     """`np.interp(x, known, values)`: a bisection for each x; where they come in order, a step or two."""
     at = np.asarray(done.args[0])
     form = "sorted" if at.ndim and order_of(at) == "sorted" else ""
-    arrays = [np.asarray(each) for each in done.args[:3]]
+    arrays = [np.asarray(argument) for argument in done.args[:3]]
     steps = float(at.size) * (1.0 if form else math.log2(max(np.size(done.args[1]), 2)))
     return general(done, "interp", steps, arrays, np.asarray(done.result), form=form, dtype="fp64")
 
 
 def slid(done: Performed) -> Described:
     """`convolve`, `correlate`: a multiply-add for each pair."""
-    first, second = (np.asarray(each) for each in done.args[:2])
+    first, second = (np.asarray(argument) for argument in done.args[:2])
     steps = 2.0 * float(np.size(done.result)) * min(first.size, second.size)
     return general(done, "convolve", steps, [first, second], np.asarray(done.result), rows=float(np.size(done.result)))
 

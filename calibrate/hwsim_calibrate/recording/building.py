@@ -33,7 +33,7 @@ def general(
     if not kind:
         refuse_odd(*arrays, result)
     ages = done.since(*(each for each in (*arrays, *more) if each.ndim), *with_axes(result))
-    reads = float(sum(each.nbytes for each in arrays) + (result.nbytes if more else 0))
+    reads = float(sum(array.nbytes for array in arrays) + (result.nbytes if more else 0))
     age, last = max(ages[:-1], default=reads), ages[-1] if ages and result.ndim else reads
     call = general_call(
         name, dtype=kind, count=max(steps, 1.0), reads=reads, writes=float(result.nbytes), form=form, rows=max(rows, 1.0),
@@ -72,10 +72,10 @@ def view(done: Performed) -> Described:
 def unknown(done: Performed) -> Described:
     """Any other call: a view if its result is one, else busy."""
     results = done.result if isinstance(done.result, tuple | list) else (done.result,)
-    arrays = [each for each in results if isinstance(each, np.ndarray)]
-    given = {id(root(each)) for each in flat_arrays(done.args)}
+    arrays = [result for result in results if isinstance(result, np.ndarray)]
+    given = {id(root(flat_array)) for flat_array in flat_arrays(done.args)}
     only_arrays = arrays and len(arrays) == len(results) and done.options.get("out") is None
-    if only_arrays and all(id(root(each)) in given for each in arrays):
+    if only_arrays and all(id(root(array)) in given for array in arrays):
         return view(done)
     done.since(*(each for each in (*done.args, *arrays) if isinstance(each, np.ndarray) and each.size))
     refuse_odd(*done.args, *arrays)
@@ -89,7 +89,7 @@ def elementwise(
     """A function of each element; `arrays` have any shape that broadcasts to the result's."""
     result = np.asarray(result)
     form, rows = layout(arrays, result)
-    full = [each for each in arrays if each.size == result.size and each.ndim]
+    full = [array for array in arrays if array.size == result.size and array.ndim]
     dtype = dtype or dtype_of(full[0] if full else max(arrays, key=np.size) if arrays else result)
     if not form and len(full) == 2:
         formats = [dtype_of(each) for each in full]
@@ -147,7 +147,7 @@ def target_of(done: Performed, *inputs: Array) -> Into:
     if done.options.get("out") is None:
         return "new"
     target = span(np.asarray(done.result[0] if isinstance(done.result, tuple) else done.result))
-    return "self" if any(span(each) == target for each in inputs) else "out"
+    return "self" if any(span(input_) == target for input_ in inputs) else "out"
 
 
 def new_or_out(done: Performed) -> Into:
@@ -162,7 +162,7 @@ def with_axes(array: Array) -> tuple[Array, ...]:
 
 def odd_among(*values: Any) -> Any:
     """The first array or number of a format that hwsim lacks."""
-    return next((each for each in values if isinstance(each, np.ndarray | np.generic) and not dtype_of(each)), None)
+    return next((value for value in values if isinstance(value, np.ndarray | np.generic) and not dtype_of(value)), None)
 
 
 def refuse_odd(*values: Any) -> None:

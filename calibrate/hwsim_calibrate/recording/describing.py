@@ -93,7 +93,7 @@ def ufunc(done: Performed) -> Described:
         return scattered(done, "add_at")
     if method or isinstance(done.result, tuple) or odd_among(*done.args, result) is not None:
         return unknown(done)
-    arrays = [each for each in done.args if isinstance(each, np.ndarray) and each.ndim]
+    arrays = [argument for argument in done.args if isinstance(argument, np.ndarray) and argument.ndim]
     scalar, more = len(arrays) < len(done.args), ""
     if name == "power" and arrays and done.args[0] is arrays[0]:
         exponent = done.args[1] if scalar else None
@@ -214,11 +214,11 @@ def along_axis(done: Performed) -> Described:
 
 def opaque(done: Performed) -> Described:
     """A function by the elements that it goes through: the larger of its first array and its result."""
-    arrays = [each for each in flat_arrays(done.args) if each.ndim]
+    arrays = [flat_array for flat_array in flat_arrays(done.args) if flat_array.ndim]
     result = first_result(done)
     if arrays and isinstance(done.result, np.ndarray) and root(result) is root(arrays[0]):
         return view(done)
-    count = float(max([result.size, *(each.size for each in arrays)]))
+    count = float(max([result.size, *(array.size for array in arrays)]))
     if done.name in ("cov", "corrcoef") and result.ndim:  # a product of each two variables
         count *= result.shape[0]
     first = max(arrays, key=np.size) if arrays else result
@@ -239,7 +239,7 @@ def pointwise(done: Performed) -> Described:
     array = done.args[0]
     if not isinstance(array, np.ndarray) or odd_among(array, done.result) is not None:
         return unknown(done)
-    bounds = [each for each in done.args[1:] if isinstance(each, np.ndarray) and each.ndim]
+    bounds = [argument for argument in done.args[1:] if isinstance(argument, np.ndarray) and argument.ndim]
     return elementwise(done, done.name, [array, *bounds], done.result, target_of(done, array), scalar=not bounds)
 
 

@@ -62,7 +62,7 @@ def _found(done: Performed, function: str, table: Array, index: Array, result: A
 
 def _looked_up(done: Performed, table: Array, indices: Sequence[Array], result: Array) -> Described:
     """By several indices, by masks and slices, or along another axis: each element of the result is found by itself."""
-    if not indices or any(each.dtype == np.bool_ for each in indices):
+    if not indices or any(index.dtype == np.bool_ for index in indices):
         done.since(table, *with_axes(result))
         raise NoOp("an index of bool among others")
     function = "indices" if len(indices) > 1 else "takecolumns"
@@ -83,7 +83,7 @@ def scattered(done: Performed, function: str) -> Described:
     """Values written, or added, where an index or a mask says."""
     table, at = np.asarray(done.args[0]), done.args[1]
     refuse_odd(table)
-    given = [np.asarray(each) for each in done.args[2:] if isinstance(each, np.ndarray) and each.ndim]
+    given = [np.asarray(argument) for argument in done.args[2:] if isinstance(argument, np.ndarray) and argument.ndim]
     refuse_odd(*given)
     if isinstance(at, tuple):
         lists = [np.asarray(each) for each in at if isinstance(each, np.ndarray | list)]
@@ -176,7 +176,7 @@ def ordered_by_keys(done: Performed) -> Described:
     """`lexsort`: by each key in turn, the last one last, each a merge."""
     keys = [np.asarray(each) for each in done.args[0]]
     length = float(keys[0].shape[-1]) if keys else 1.0
-    steps = math.log2(max(length, 2.0)) * sum(each.size for each in keys)
+    steps = math.log2(max(length, 2.0)) * sum(key.size for key in keys)
     return general(done, "lexsort", steps, keys, np.asarray(done.result), form=order_of(keys[0]), dtype=dtype_of(keys[0]))
 
 
@@ -186,7 +186,7 @@ def chosen(done: Performed) -> Described:
         return counted_true(done)
     if odd_among(done.result, *done.args) is not None:
         return unknown(done)
-    arrays = [each for each in done.args[1:] if isinstance(each, np.ndarray) and each.ndim]
+    arrays = [argument for argument in done.args[1:] if isinstance(argument, np.ndarray) and argument.ndim]
     mask = np.asarray(done.args[0])
     runs = runs_of(mask) if mask.dtype == np.bool_ and mask.ndim and mask.size == np.size(done.result) else ""
     return elementwise(done, done.name, arrays, done.result, "new", more=runs, dtype=dtype_of(np.asarray(done.result)))
@@ -194,7 +194,7 @@ def chosen(done: Performed) -> Described:
 
 def counted(done: Performed) -> Described:
     """`np.bincount(groups, weights)`."""
-    arrays = [each for each in done.args[:2] if isinstance(each, np.ndarray)]
+    arrays = [argument for argument in done.args[:2] if isinstance(argument, np.ndarray)]
     weights = done.options.get("weights")
     arrays += [weights] if isinstance(weights, np.ndarray) else []
     groups = np.asarray(done.args[0]).reshape(-1)

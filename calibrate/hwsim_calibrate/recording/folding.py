@@ -55,7 +55,7 @@ def fold(steps: Sequence[Step], *, loops: bool = True, tell: Tell | None = None)
     while mistakes := list(names.mistakes()):
         if tell is not None:
             tell(len(steps) - len(mistakes), len(steps))
-        wrong += dict.fromkeys(each.leaf for each in mistakes)
+        wrong += dict.fromkeys(mistake.leaf for mistake in mistakes)
         if played > PLAYED:
             nodes = unrolled(nodes, {loop for each in mistakes for loop in each.around})
         else:
@@ -68,7 +68,7 @@ def fold(steps: Sequence[Step], *, loops: bool = True, tell: Tell | None = None)
 
 def _to_loosen(mistakes: Sequence[Mistake]) -> set[Loop]:
     """Loops that are surely to blame; where there are none, those that may be."""
-    sure = {loop for each in mistakes if each.sure for loop in each.blamed}
+    sure = {loop for mistake in mistakes if mistake.sure for loop in mistake.blamed}
     return sure or {loop for each in mistakes for loop in each.blamed}
 
 
@@ -113,7 +113,7 @@ def _looped(nodes: list[Node], keys: Sequence[int]) -> list[Node]:
     """Shortest turns first, then turns that have loops in them."""
     kinds: dict[object, int] = {}
     for _ in range(ROUNDS):
-        codes = np.array([kinds.setdefault(_code(each, keys), len(kinds)) for each in nodes])
+        codes = np.array([kinds.setdefault(_code(node, keys), len(kinds)) for node in nodes])
         looped = _once(nodes, codes)
         if len(looped) == len(nodes):
             break
@@ -165,7 +165,7 @@ def _merged(alike: Sequence[Node]) -> Node:
     if isinstance(first, Leaf):
         return Leaf([call for each in alike if isinstance(each, Leaf) for call in each.calls])
     loops = [each for each in alike if isinstance(each, Loop)]
-    return Loop(first.times, [_merged(bodies) for bodies in zip(*(each.body for each in loops), strict=True)], first.doubled)
+    return Loop(first.times, [_merged(bodies) for bodies in zip(*(loop.body for loop in loops), strict=True)], first.doubled)
 
 
 # ---- names ----

@@ -215,7 +215,7 @@ class Tape:
         return result, took
 
     def _since(self, *arrays: Array) -> tuple[float, ...]:
-        return tuple(self.recent.touch(*span(each)) for each in arrays)
+        return tuple(self.recent.touch(*span(array)) for array in arrays)
 
     def forget(self, array: Array) -> None:
         """Know nothing of the memory of an array that no recorded call made."""
@@ -239,7 +239,7 @@ class Tape:
             if number is None:
                 made.append(self._new(each, fresh=False))
         sources = {identity(each) for each in given} | among
-        results = [each for each in results if identity(each) not in sources]
+        results = [result for result in results if identity(result) not in sources]
         made += [self._new(each) for each in results if is_tensor(each) or self.value(each) is None]
         self.steps.append(Step(name, self._line(), op, reads, tuple(updates), tuple(made), took.wall, took.cpu, took.faults))
 

@@ -38,7 +38,7 @@ class Recorder(TorchDispatchMode):
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
         options, tape = dict(kwargs or {}), self.tape
-        if not self.fake and any(each.device.type == "cuda" for each in tensors([*args, *options.values()])):
+        if not self.fake and any(tensor.device.type == "cuda" for tensor in tensors([*args, *options.values()])):
             raise NotImplementedError(ELSEWHERE)
         if tape.inside or free(func):
             result = func(*args, **options)

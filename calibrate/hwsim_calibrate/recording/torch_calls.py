@@ -22,15 +22,15 @@ def free(func: Any) -> bool:
 def changed(func: Any, args: Sequence[Any], options: Mapping[str, Any]) -> list[Any]:
     """The tensors that an operator changes in place."""
     named = _arguments(func, args, options)
-    return [each for argument, value in named if argument.alias_info is not None and argument.alias_info.is_write
-            for each in tensors(value)]  # fmt: skip
+    return [tensor for argument, value in named if argument.alias_info is not None and argument.alias_info.is_write
+            for tensor in tensors(value)]  # fmt: skip
 
 
 def tensors(value: Any) -> list[Any]:
     """The tensors among arguments, in order."""
     if is_tensor(value):
         return [value]
-    return [each for inner in value for each in tensors(inner)] if isinstance(value, tuple | list) else []
+    return [tensor for inner in value for tensor in tensors(inner)] if isinstance(value, tuple | list) else []
 
 
 def facts_of(func: Any, args: Sequence[Any], options: Mapping[str, Any]) -> Facts:

@@ -47,7 +47,7 @@ class Hierarchical(Algorithm):
             begin = piece * slot
             for name, steps in stages:
                 sends += [
-                    each._replace(step=begin + each.step, chunk=each.chunk * self.pieces + piece) for each in levels.sends(name)
+                    send._replace(step=begin + send.step, chunk=send.chunk * self.pieces + piece) for send in levels.sends(name)
                 ]
                 begin += slot if self.pieces > 1 else steps
         return Plan(operation, group.ranks, group.ranks * self.pieces, tuple(sorted(sends)))

@@ -45,7 +45,7 @@ class InNetwork(Algorithm):
             return ()
         steps = rounds_of(self.plan(operation, group))
         loads: dict[tuple[int, int], float] = {}
-        for source, target, share in (pair for each in steps for pair in each.pairs):
+        for source, target, share in (pair for step in steps for pair in step.pairs):
             loads[source, target] = loads.get((source, target), 0.0) + share
         pairs = tuple((source, target, share) for (source, target), share in sorted(loads.items()))
         return (Round(f"{operation} in the switch", pairs, 1, hops=len(steps) - 1),)

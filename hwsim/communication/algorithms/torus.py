@@ -39,7 +39,7 @@ class Torus(Algorithm):
             CannotCollect: the rows would not be of one length.
         """
         n = group.ranks
-        rows = self.rows or max(each for each in range(1, math.isqrt(n) + 1) if n % each == 0)
+        rows = self.rows or max(index for index in range(1, math.isqrt(n) + 1) if n % index == 0)
         if n % rows:
             raise CannotCollect(f"{n} ranks are not {rows} rows of equal length")
         if self.both and rows * rows != n:
@@ -53,7 +53,7 @@ class Torus(Algorithm):
         for number, levels in enumerate(self._orders(group)):
             begin = 0
             for stage, steps in levels.stages(operation):
-                sends += [each._replace(step=begin + each.step, chunk=number * n + each.chunk) for each in levels.sends(stage)]
+                sends += [send._replace(step=begin + send.step, chunk=number * n + send.chunk) for send in levels.sends(stage)]
                 begin += steps
         return Plan(operation, n, n * len(self._orders(group)), tuple(sorted(sends)))
 

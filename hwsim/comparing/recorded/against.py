@@ -198,7 +198,7 @@ def _rows(word: str, side: Played) -> list[Lane]:
     for device in side.devices[:SHOWN]:
         number = side.device_names.index(device.name)
         of_gpu = spans.device == number
-        mine = [each for each in hosts if within(side.device_names[each])[0] == within(device.name)[0]]
+        mine = [host for host in hosts if within(side.device_names[host])[0] == within(device.name)[0]]
         of_host = np.isin(spans.device, mine) & (spans.place == Where.HOST) & ~is_between
         parts = [
             ("host", of_host, (Where.HOST,)),

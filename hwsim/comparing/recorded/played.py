@@ -105,14 +105,14 @@ class Played:
     def gpus(self) -> int:
         """Number of GPUs, with those that a GPU of a folded run stands for."""
         spans = self.spans
-        numbers = [self.device_names.index(each.name) for each in self.devices]
+        numbers = [self.device_names.index(device.name) for device in self.devices]
         return max(1, sum(int(spans.count[spans.device == number].max(initial=1)) for number in numbers))
 
     @cached_property
     def mean(self) -> Spent:
         """Places of the time of a GPU, the mean over all; fs."""
         many = max(1, len(self.devices))
-        return {where: sum(each.spent[where] for each in self.devices) // many for where in Where}  # integers
+        return {where: sum(device.spent[where] for device in self.devices) // many for where in Where}  # integers
 
     @cached_property
     def ops(self) -> Mapping[str, OpTime]:
@@ -215,7 +215,7 @@ def _arrivals(timeline: Timeline, begin: Ints, waiting: Ints) -> tuple[Ints, Int
     flat = timeline.flat
     labels = flat.graph.labels
     entry = np.arange(len(flat))
-    arrives = np.array([each.kind == "arrive" for each in labels] + [False], np.bool_)[flat.label]
+    arrives = np.array([label.kind == "arrive" for label in labels] + [False], np.bool_)[flat.label]
     replayed = np.array([each.kind == "collective" for each in labels] + [False], np.bool_)[flat.label]
     queued = np.flatnonzero(flat.queue >= 0)
     queued = queued[np.argsort(flat.queue[queued], kind="stable")]

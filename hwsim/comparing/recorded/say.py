@@ -82,7 +82,7 @@ def _table(both: AgainstTrace, title: str, rows: Sequence[Row]) -> Iterator[str]
     yield ""
     yield from aligned([
         Column(title, [*(row.where.words for row in rows), "total"], right=False),
-        Column(both.words[0], [_time(each) for each in firsts]),
+        Column(both.words[0], [_time(first) for first in firsts]),
         Column(both.words[1], [_time(each) for each in seconds]),
         Column("difference", [signed_time(after - before) for before, after in zip(firsts, seconds, strict=True)]),
     ])  # fmt: skip
@@ -184,7 +184,8 @@ def _side(side: Played) -> dict[str, Any]:
         **picked(side, "how", "title", "makespan_s", "makespan_fs", "steps", "step_s", "gpus"),
         "interval": None if sure is None else picked(sure, "level", "case", low_s="low", high_s="high"),
         "devices": [
-            {"name": each.name, "places_fs": {where.words: time for where, time in each.spent.items()}} for each in side.devices
+            {"name": device.name, "places_fs": {where.words: time for where, time in device.spent.items()}}
+            for device in side.devices
         ],
         "path_fs": {where.words: time for where, time in side.path.items()},
         "left_out": list(side.notes),

@@ -40,8 +40,8 @@ class OfPipelines(Facts):
     def measures(self, result: Result) -> Iterator[tuple[str, float]]:
         """Batches a second of all, and how busy their last stages are."""
         if lines := found(result):
-            phases = [each.settled for each in lines]
-            yield "batches_per_s", fsum(each.batches * FEMTO / each.time_fs for each in phases if each.time_fs)
+            phases = [line.settled for line in lines]
+            yield "batches_per_s", fsum(phase.batches * FEMTO / phase.time_fs for phase in phases if phase.time_fs)
             yield "busy", fsum(each.busy for each in phases) / len(phases)
 
     def work(self, result: Result) -> Iterator[tuple[str, float, float]]:

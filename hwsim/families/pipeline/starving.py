@@ -84,7 +84,7 @@ class Phase:
     @property
     def idle_fs(self) -> int:
         """Idle time of the last stage."""
-        return sum(each.time_fs for each in self.waits)
+        return sum(wait.time_fs for wait in self.waits)
 
     @property
     def busy(self) -> float:
@@ -99,7 +99,7 @@ class Phase:
     @property
     def saving_fs(self) -> int:
         """Time in which the last stage waits for checkpoints."""
-        return sum(each.time_fs for each in self.waits if each.name in SAVING)
+        return sum(wait.time_fs for wait in self.waits if wait.name in SAVING)
 
     @property
     def slowest(self) -> tuple[StageUse, StageUse | None]:

@@ -34,7 +34,7 @@ def play(lowered: Lowered, manner: Manner, graph: OpGraph, simulate: Callable[..
             raise CannotPlay(f"no op asks {idle[0]} for single requests", "the ops `access`, `copy`, `read` and `write` do")
         changing = capacities_of(lowered.changes)
         for name in sorted(parts.keys() & requested.keys()):
-            if not changing.isdisjoint(each.name for each in parts[name].model.capacities(name)):
+            if not changing.isdisjoint(capacity.name for capacity in parts[name].model.capacities(name)):
                 message = f"an event happens to {name}, whose requests are served one by one at its full speed"
                 raise CannotPlay(message, "leave it at `fidelity: formula`, or leave the event out")
         players = Players(graph, plays)

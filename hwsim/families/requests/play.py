@@ -35,7 +35,7 @@ class Players:
         self._rates = rates_of(graph.capacities)
         self._simulations = simulations
         self._active: dict[str, _Player] = {}
-        device_of = {each.name: each.device for each in graph.capacities}
+        device_of = {capacity.name: capacity.device for capacity in graph.capacities}
         costs = (_beside(cost, device_of) if _plays(cost, simulations) else cost for cost in graph.costs)
         self.graph = replace(graph, costs=tuple(costs))
         self._refuse_many()

@@ -196,8 +196,8 @@ def poisson(rate: float, count: int, seed: int = 0) -> list[float]:
 
 def serve(simulation: RequestSimulation, *offers: Served) -> Served:
     """Simulate all of these to the end; the last of them."""
-    for each in offers:
-        simulation.offer(each)
+    for offer in offers:
+        simulation.offer(offer)
     simulation.advance(math.inf)
     return offers[-1]
 

@@ -50,15 +50,18 @@ def statements(services: Services) -> list[dict[str, Any]]:
     """Derivations of what each statement takes alone."""
     return [
         {
-            "name": f"{each.name} on {each.device}, for {each.service}",
+            "name": f"{statement.name} on {statement.device}, for {statement.service}",
             "op": -1,
-            "count": each.times,
-            "lines": [[line.label, line.formula, line.numbers, line.time_s] for line in (lines(each.cost) if each.cost else ())],
-            "inputs": [list(entry) for line in (lines(each.cost) if each.cost else ()) for entry in line.inputs],
-            "alone": seconds(each.seconds),
-            "alone_s": each.seconds,
-            "longest_s": each.seconds,
-            "because": ["the mean of what is drawn"] if each.drawn else [],
+            "count": statement.times,
+            "lines": [
+                [line.label, line.formula, line.numbers, line.time_s]
+                for line in (lines(statement.cost) if statement.cost else ())
+            ],
+            "inputs": [list(entry) for line in (lines(statement.cost) if statement.cost else ()) for entry in line.inputs],
+            "alone": seconds(statement.seconds),
+            "alone_s": statement.seconds,
+            "longest_s": statement.seconds,
+            "because": ["the mean of what is drawn"] if statement.drawn else [],
         }
-        for each in services.statements
+        for statement in services.statements
     ]

@@ -125,8 +125,8 @@ def latencies(services: Services) -> Iterator[str]:
         values = [f"{_time(each.value)}{'*' if star else ''}" for each, star in zip(known, starred, strict=False)]
         queued = "-" if entry.workers is None else format_count(entry.waiting_mean)
         row = [
-            entry.name, f"{_rate(entry.per_s)}/s", *(values or ["-"] * len(heads)), "-" if settled is None else _time(settled.most),
-            format_count(entry.there_mean), f"{entry.there_most:,}", queued,
+            entry.name, f"{_rate(entry.per_s)}/s", *(values or ["-"] * len(heads)),
+            "-" if settled is None else _time(settled.most), format_count(entry.there_mean), f"{entry.there_most:,}", queued,
         ]  # fmt: skip
         second = ["", "", *(_half(each) for each in known), "", "", "", ""] if known and entry.steady else []
         for column, cell in zip(cells.values(), row, strict=True):
@@ -216,7 +216,7 @@ def _time(seconds: float) -> str:
 def as_dict(services: Services, half: float) -> dict[str, Any]:
     """The entry of the document; keys end in their unit; half: of the interval of their work."""
     return {
-        "services": [_entry(each) for each in services.answers],
+        "services": [_entry(answer) for answer in services.answers],
         "ladder": [
             rung._asdict() | {"limit_per_s": rung.limit_per_s if math.isfinite(rung.limit_per_s) else None}
             for rung in services.ladder

@@ -49,20 +49,20 @@ class Answered(Told):
 
     def breaches(self) -> Iterator[str]:
         """Requests that are nowhere, or there in the mean but for their rate times their time (Little), over the whole run."""
-        for each in self.found.answers:
-            gone = each.served + each.refused + each.failed + each.wasted + each.dropped  # integers
-            if each.came != gone + each.left:
-                yield f"{each.name}: {each.came:,} requests came, {gone:,} have gone and {each.left:,} are there"
-            area, stayed = each.there_mean * each.span_s, each.stay_s * gone
-            if not (stayed <= area * (1 + ROUNDING) and (each.left or area <= stayed * (1 + ROUNDING))):
-                yield f"{each.name}: requests are there for {area} s together, and stay {stayed} s"
-            times = each.latency
+        for answer in self.found.answers:
+            gone = answer.served + answer.refused + answer.failed + answer.wasted + answer.dropped  # integers
+            if answer.came != gone + answer.left:
+                yield f"{answer.name}: {answer.came:,} requests came, {gone:,} have gone and {answer.left:,} are there"
+            area, stayed = answer.there_mean * answer.span_s, answer.stay_s * gone
+            if not (stayed <= area * (1 + ROUNDING) and (answer.left or area <= stayed * (1 + ROUNDING))):
+                yield f"{answer.name}: requests are there for {area} s together, and stay {stayed} s"
+            times = answer.latency
             if times is None:
                 continue
-            if times.count + times.dropped != each.served:
-                yield f"{each.name}: {each.served:,} answers, {times.count:,} with a time and {times.dropped:,} left out"
-            everyone = not times.dropped and each.served == each.came and each.stay_s
-            if everyone and not math.isclose(times.mean.value, each.stay_s, rel_tol=ROUNDING):
-                yield f"{each.name}: a response takes {times.mean.value} s on average, but its request stays {each.stay_s} s"
+            if times.count + times.dropped != answer.served:
+                yield f"{answer.name}: {answer.served:,} answers, {times.count:,} with a time and {times.dropped:,} left out"
+            everyone = not times.dropped and answer.served == answer.came and answer.stay_s
+            if everyone and not math.isclose(times.mean.value, answer.stay_s, rel_tol=ROUNDING):
+                yield f"{answer.name}: a response takes {times.mean.value} s on average, but its request stays {answer.stay_s} s"
             if times.most * (1 + ROUNDING) < times.mean.value:
-                yield f"{each.name}: the longest answer takes {times.most} s, the mean {times.mean.value} s"
+                yield f"{answer.name}: the longest answer takes {times.most} s, the mean {times.mean.value} s"

@@ -161,7 +161,7 @@ class OfModels(Facts):
         parts, every = found(result)[0].scalings, len(result.built.devices_of("gpu"))
         if not parts or not every:
             return 1.0
-        gpus = most_gpus(parts) if at_most else fsum(each.gpus * each.paid_s for each in parts) / result.makespan_s
+        gpus = most_gpus(parts) if at_most else fsum(part.gpus * part.paid_s for part in parts) / result.makespan_s
         return min(gpus / every, 1.0)
 
     def unused(self, result: Result) -> Iterator[str]:

@@ -53,7 +53,7 @@ def table(service: ServiceStatistics) -> Iterator[str]:
     """Lines of a table: a row for each part, a column for each measure in the middle and at its slow end."""
     shown = [where for where in service.where if where.percentile in (MIDDLE, SLOW)]
     parts = [dict(where.parts) for where in shown]
-    names = [name for name in WORDS if any(name in each for each in parts)]
+    names = [name for name in WORDS if any(name in part for part in parts)]
     columns = [Column("", [*(WORDS[name] for name in names), "total", "requests"], right=False)]
     for where, seconds in zip(shown, parts, strict=True):
         times = [format_quantity(seconds[name], "s") if name in seconds else "-" for name in names]

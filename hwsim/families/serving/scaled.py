@@ -46,8 +46,8 @@ def as_dict(scaling: Scaling) -> dict[str, Any]:
     return {
         **picked(scaling, *plain, copies_mean="mean", saved_share="saved"),
         "gpu_hours": scaling.gpu_hours,
-        "changes": [each._asdict() for each in scaling.changes],
-        "lives": [each._asdict() for each in scaling.lives],
+        "changes": [change._asdict() for change in scaling.changes],
+        "lives": [life._asdict() for life in scaling.lives],
     }
 
 
@@ -55,7 +55,7 @@ def steps(axes: Any, scaling: Scaling, colours: tuple[str, str]) -> None:
     """Copies that are paid for, and those that take requests, over time."""
     times = [*(each.at_s for each in scaling.changes), scaling.span_s]
     for name, colour, dash in (("on", colours[0], "-"), ("ready", colours[1], "--")):
-        values = [getattr(each, name) for each in scaling.changes]
+        values = [getattr(change, name) for change in scaling.changes]
         label = "copies that are paid for" if name == "on" else "that take requests"
         axes.step(times, [*values, values[-1]], where="post", color=colour, linestyle=dash, label=label)
     axes.set_ylabel("copies")

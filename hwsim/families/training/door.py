@@ -106,7 +106,7 @@ class Trainings(Door):
             SpecError: one of them fails more often than it gets on.
         """
         told = Trained(timeline)
-        if any(each.job is not None for each in timeline.flat.graph.trainings):
+        if any(training.job is not None for training in timeline.flat.graph.trainings):
             from hwsim.failures import NoProgress
 
             try:

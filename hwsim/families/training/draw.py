@@ -20,7 +20,7 @@ def render(result: Result, suffix: str = ".png") -> Iterable[bytes]:
     Raises:
         ValueError: the suffix is none of .png, .svg, .pdf, or no training of the run says its failures.
     """
-    failing = next((each.failing for each in result.trainings if each.failing is not None), None)
+    failing = next((training.failing for training in result.trainings if training.failing is not None), None)
     if failing is None:
         raise ValueError(
             "no training of this run says its failures: `train: {failures: meta-llama-3, checkpoint: {every: auto}}`"

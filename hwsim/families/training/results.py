@@ -100,15 +100,15 @@ class Training:
 
     @property
     def computing(self) -> float:
-        return self._mean([each.computing for each in self.stages])
+        return self._mean([stage.computing for stage in self.stages])
 
     @property
     def exposed(self) -> float:
-        return self._mean([each.exposed for each in self.stages])
+        return self._mean([stage.exposed for stage in self.stages])
 
     @property
     def bubble(self) -> float:
-        return self._mean([each.bubble for each in self.stages])
+        return self._mean([stage.bubble for stage in self.stages])
 
     @property
     def saving_days(self) -> float:
@@ -147,7 +147,7 @@ class Training:
 
 def trainings(timeline: Timeline) -> tuple[Training, ...]:
     """One for each `train:` of the graph."""
-    return tuple(_training(timeline, each) for each in timeline.flat.graph.trainings)
+    return tuple(_training(timeline, training) for training in timeline.flat.graph.trainings)
 
 
 def _training(timeline: Timeline, trained: Trained) -> Training:

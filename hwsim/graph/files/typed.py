@@ -29,7 +29,7 @@ def refuse_unfit(value: Any) -> None:
 @cache
 def _fields(kind: type) -> tuple[tuple[str, Fits], ...]:
     hints = get_type_hints(kind)
-    names = [each.name for each in fields(kind)] if is_dataclass(kind) else list(getattr(kind, "_fields", ()))
+    names = [field.name for field in fields(kind)] if is_dataclass(kind) else list(getattr(kind, "_fields", ()))
     return tuple((name, _check_of(hints[name])) for name in names)
 
 
@@ -48,7 +48,7 @@ def _check_of(hint: Any) -> Fits:
     if origin is Literal:
         return lambda value: any(value is each or (type(value) is type(each) and value == each) for each in arguments)
     if origin in (Union, UnionType):
-        ways = [_check_of(each) for each in arguments]
+        ways = [_check_of(argument) for argument in arguments]
         return lambda value: any(fits(value) for fits in ways)
     if origin is tuple:
         return _of_tuple(arguments)

@@ -158,7 +158,7 @@ def _index(_: str, inputs: Inputs) -> Statement:
     if not inputs.is_list(1):
         raise Unknown("no shapes of the indices")
     indices = inputs.shapes(1)
-    rows = max((numel(each) for each in indices), default=0)
+    rows = max((numel(index) for index in indices), default=0)
     width = numel(shape[len(indices) :])
     return lookup(rows, max(1, width), numel(shape) // max(1, width), inputs.dtype(0))
 

@@ -198,7 +198,7 @@ def _attention(query: int, causal: int, *, backward: bool = False, heads_first: 
     """
 
     def read(_: str, inputs: Inputs) -> Statement:
-        q, k, v = (inputs.shape(query + each, 4) for each in range(3))
+        q, k, v = (inputs.shape(query + index, 4) for index in range(3))
         if not heads_first:
             q, k, v = ((shape[0], shape[2], shape[1], shape[3]) for shape in (q, k, v))
         batch, heads, tokens, head = q

@@ -88,7 +88,7 @@ def _texts(inputs: list[Any]) -> tuple[tuple[str, ...], Any, tuple[str, ...]]:
     """dtypes, strides and values."""
     _, dtypes, strides, values = inputs
     return (
-        tuple(str(each) for each in dtypes) if isinstance(dtypes, list) else (),
+        tuple(str(dtype) for dtype in dtypes) if isinstance(dtypes, list) else (),
         shapes(strides) or (),
-        tuple(str(each) for each in values) if isinstance(values, list) else (),
+        tuple(str(value) for value in values) if isinstance(values, list) else (),
     )

@@ -190,9 +190,9 @@ class _Trace:
                 lanes[lane] = Lane(self.threads[key], HOST, lanes[lane].number)
         properties = rest.get("deviceProperties")
         named = {
-            each["id"]: str(each.get("name", ""))
-            for each in (properties if isinstance(properties, list) else ())
-            if isinstance(each, dict) and isinstance(each.get("id"), int)
+            property_["id"]: str(property_.get("name", ""))
+            for property_ in (properties if isinstance(properties, list) else ())
+            if isinstance(property_, dict) and isinstance(property_.get("id"), int)
         }
         used = sorted({lane.device for lane in lanes if lane.device != HOST})
         nanoseconds = rest.get("baseTimeNanoseconds", 0)

@@ -64,9 +64,9 @@ class Total:
     def add(self, recorded: float, time: float, doubts: tuple[Doubt, ...] = ()) -> None:
         """Add a call."""
         self.count, self.recorded, self.time = self.count + 1, self.recorded + recorded, self.time + time
-        for each in doubts:
-            before = self.doubts.get(each[:3])
-            self.doubts[each[:3]] = each if before is None else each._replace(seconds=before.seconds + each.seconds)
+        for doubt in doubts:
+            before = self.doubts.get(doubt[:3])
+            self.doubts[doubt[:3]] = doubt if before is None else doubt._replace(seconds=before.seconds + doubt.seconds)
 
 
 class Times:

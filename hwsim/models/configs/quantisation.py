@@ -99,7 +99,7 @@ def _is_none(tree: Tree) -> bool:
 def _kept(config: Config, tree: Tree, made: dict[str, Any]) -> tuple[str, ...]:
     """Set which weights are narrow; what was assumed."""
     key, listed = next(((key, value) for key in _KEPT if (value := tree.get(key)) is not None), ("", None))
-    names = [each.value for each in listed.elements() if isinstance(each.value, str)] if listed is not None else []
+    names = [element.value for element in listed.elements() if isinstance(element.value, str)] if listed is not None else []
     if not names or made.get("of") == "experts":
         return ()
     experts = config.has("num_experts", "num_local_experts", "n_routed_experts")
@@ -131,7 +131,7 @@ def _of(config: Config, tree: Tree, method: str) -> dict[str, Any] | None:
     match method:
         case "fp8" | "fbgemm_fp8":
             block = tree.get("weight_block_size")
-            values = [each.value for each in block.elements()] if block is not None else []
+            values = [element.value for element in block.elements()] if block is not None else []
             sides = [side for side in values if isinstance(side, int) and side > 0]
             if len(sides) == len(values) == 2:
                 return {"format": "fp8", "group": sides[0] * sides[1]}

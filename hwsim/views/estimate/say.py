@@ -282,7 +282,7 @@ def of_search(plans: Searched, size: float | None, top: int, tokens: float | Non
         "tried": plans.tried,
         "fitting": plans.fitting,
         "not_tried": dict(plans.left),
-        "plans": [of_training(each, size, tokens) for each in plans.steps[:top]],
+        "plans": [of_training(step, size, tokens) for step in plans.steps[:top]],
         "nearest": None if plans.nearest is None else of_training(plans.nearest, size, tokens),
     }
 
@@ -301,7 +301,7 @@ def of_inference(service: Service, size: float | None) -> dict[str, Any]:
         "seconds": service.seconds,
         "shares_s": service.shares,
         "first_token_s": service.first_token,
-        "steps_s": None if service.steps is None else [each.seconds for each in service.steps],
+        "steps_s": None if service.steps is None else [step.seconds for step in service.steps],
         "total_s": service.total,
         "tokens_per_s": service.tokens_per_second,
         "memory": _memory(service.memory, size),

@@ -44,7 +44,7 @@ def against(cause: Cause, graph: OpGraph) -> Hypothetical | None:
         case "pool":
             return Hypothetical(f"twice as many in {name}", _more(name))
         case "capacity":
-            named = called(next(each for each in graph.capacities if each.name == cause.name))
+            named = called(next(capacity for capacity in graph.capacities if capacity.name == cause.name))
             return Hypothetical(f"{named} twice as fast", _faster(named))
         case "latency":
             return Hypothetical(f"latency{where} halved", _prompter(name))

@@ -74,7 +74,7 @@ def _dress(axes: Any, scatter: Scatter) -> list[Any]:
         low, high = sorted(axis.get_view_interval())
         by = scaled([high], "" if shown.unit in ("1", "USD") else shown.unit)[0]  # marks are round in the unit that is written
         marks = MaxNLocator(6, integer=shown.unit in ("", "1")).tick_values(low / by, high / by)
-        axis.set_ticks([by * each for each in marks if low <= by * each <= high])
+        axis.set_ticks([by * mark for mark in marks if low <= by * mark <= high])
     across = {x for cloud in scatter.clouds for x, _, _ in cloud.points}
     if len(across) == 1:
         axes.set_xticks(sorted(across))

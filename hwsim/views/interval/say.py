@@ -114,7 +114,7 @@ def evidence(interval: Interval) -> str:
 def sources(interval: Interval) -> Iterator[str]:
     """The sources of most of the uncertainty, each with its share of the variance; then what a measurement would gain."""
     errors = errors_of(interval) if interval.half >= EXACT else []
-    shown = [each for each in errors if each.of_time is not None][:PARTS]
+    shown = [error for error in errors if error.of_time is not None][:PARTS]
     shown = [each for each in [*shown, *(each for each in errors if each.of_time is None)] if each.share >= LEAST]
     for each in shown:
         left = each.left if each.of_time is not None and WORTH < each.left < 0.9 * interval.half else 0.0

@@ -54,7 +54,7 @@ def suffix_of(path: str | Path) -> str:
     ('.svg', '.dark.svg')
     """
     kinds = Path(path).suffixes
-    look = [each for each in kinds[-2:-1] if each.lower()[1:] == DARK]
+    look = [kind for kind in kinds[-2:-1] if kind.lower()[1:] == DARK]
     return "".join([*look, *kinds[-1:]])
 
 
@@ -172,7 +172,7 @@ def legend_above(axes: Axes, handles: Sequence[Any]) -> None:
 
 def _columns(figure: Figure, handles: Sequence[Any]) -> int:
     """Number of columns of a legend for which there is room."""
-    widest = max(text_width(figure, str(each.get_label()), 12.0) for each in handles) + 12.0 * 4.4
+    widest = max(text_width(figure, str(handle.get_label()), 12.0) for handle in handles) + 12.0 * 4.4
     return max(1, min(len(handles), int((72.0 * figure.get_figwidth() - 2 * EDGE) / widest)))
 
 

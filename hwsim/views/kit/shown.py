@@ -181,7 +181,7 @@ def fragment(text: str, rows: Sequence[Mapping[str, Any]], columns: Sequence[str
     title, _, body = text.rstrip("\n").partition("\n\n")
     answer, _, rest = body.partition("\n\n")
     head = f"{title}\n\n{answer}" if answer else title
-    lines = ["<div>", f"<pre>{escape(head)}</pre>", *(f"<p>warning: {escape(each)}</p>" for each in warnings)]
+    lines = ["<div>", f"<pre>{escape(head)}</pre>", *(f"<p>warning: {escape(warning)}</p>" for warning in warnings)]
     lines += _table(rows, columns)
     if rest:
         lines.append(f"<details><summary>as the command line prints it</summary><pre>{escape(rest)}</pre></details>")

@@ -22,12 +22,12 @@ def text(warnings: Sequence[Warning], indent: str = "  ") -> str:
 
 def lines(warnings: Iterable[Warning], indent: str = "  ") -> list[str]:
     """Each warning after its code, wrapped; codes stay in one piece."""
-    return [line for each in warnings for line in textwrap.wrap(
-        f"warning[{each.code}]: {each.message}", WIDTH, initial_indent=indent, subsequent_indent=indent + " " * 4,
+    return [line for warning in warnings for line in textwrap.wrap(
+        f"warning[{warning.code}]: {warning.message}", WIDTH, initial_indent=indent, subsequent_indent=indent + " " * 4,
         break_long_words=False, break_on_hyphens=False,
     )]  # fmt: skip
 
 
 def as_dicts(warnings: Iterable[Warning]) -> list[dict[str, Any]]:
     """Code, text and place of each."""
-    return [each.as_dict() for each in warnings]
+    return [warning.as_dict() for warning in warnings]

@@ -37,7 +37,7 @@ def message(machine: Machine, kinds: tuple[str, ...], size: float) -> Timed:
         timed = Timed(cost.demand.alone(machine.rates()), slow.name, how, cost.why)
         best = timed if best is None or timed.seconds < best.seconds else best
     if best is None:
-        called = " or ".join(each.called for each in links.KINDS.values() if each.kind in kinds or each.joins in kinds)
+        called = " or ".join(kind.called for kind in links.KINDS.values() if kind.kind in kinds or kind.joins in kinds)
         raise Lacks(_why_none(machine, called))
     return best
 

@@ -163,7 +163,7 @@ def _points(
     Args:
         most: peak of all units, FLOP/s. A few busy cores may have a higher clock than all; their sum stays below it.
     """
-    rates, kinds = machine.rates(), {each.name: each.kind for each in graph.capacities}
+    rates, kinds = machine.rates(), {capacity.name: capacity.kind for capacity in graph.capacities}
     counts: dict[tuple[object, ...], int] = {}
     firsts: dict[tuple[object, ...], Point] = {}
     idle: dict[str, int] = {}

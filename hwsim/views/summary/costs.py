@@ -85,7 +85,7 @@ def cost_text(cost: Cost) -> str:
         )
         rest = f"; the rest {usd(cost.known.value)}" if cost.items else ""
         return f"unknown; without a price: {missing}{rest}"
-    parts = [f"{each.name} {usd(each.amount.value)}" for each in cost.items] if len(cost.items) > 1 else []
+    parts = [f"{item.name} {usd(item.amount.value)}" for item in cost.items] if len(cost.items) > 1 else []
     text = usd(cost.total.value) + (f" ({', '.join(parts)})" if parts else "")
     if around := between(cost.total, usd):
         text += f"; {around}"
@@ -191,7 +191,7 @@ def energy_dict(energy: Energy) -> dict[str, Any]:
         "basis": "measured" if energy.measured else "ratings",
         "pue": amount(energy.site.pue),
         "carbon_kg": amount(energy.carbon),
-        "parts": [picked(each, "name", "kind", "count", "joules", "busy") for each in energy.items],
+        "parts": [picked(item, "name", "kind", "count", "joules", "busy") for item in energy.items],
         "missing": list(energy.missing),
     }
 
@@ -205,12 +205,12 @@ def cost_dict(cost: Cost) -> dict[str, Any]:
         "used_s": cost.seconds,
         "paid_s": cost.paid,
         "items": [
-            {"name": each.name, "usd": amount(each.amount), **({"basis": each.basis} if each.basis else {})}
-            for each in cost.items
+            {"name": item.name, "usd": amount(item.amount), **({"basis": item.basis} if item.basis else {})}
+            for item in cost.items
         ],
         "missing": list(cost.missing),
         "prices": [
-            {**picked(each, "name", "count", "date", "mark", "provider", "source", "offers", "old"), "usd": amount(each.amount)}
-            for each in cost.prices
+            {**picked(price, "name", "count", "date", "mark", "provider", "source", "offers", "old"), "usd": amount(price.amount)}
+            for price in cost.prices
         ],
     }

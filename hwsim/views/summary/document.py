@@ -59,7 +59,7 @@ def as_dict(result: Result, *, ops: bool = False, rank: int | None = None) -> di
             )
             for usage in result.usage
         ],
-        **{each.rows: [] for each in FAMILIES.values() if each.rows},
+        **{family.rows: [] for family in FAMILIES.values() if family.rows},
         **{name: value for each in facts_of(result) for name, value in each.entries(result, rows=ops).items()},
         "jobs": [
             {
@@ -86,7 +86,7 @@ def as_dict(result: Result, *, ops: bool = False, rank: int | None = None) -> di
         ],
         "requests": [
             {
-                **picked(device, *(each.name for each in fields(device) if each.name != "times")),
+                **picked(device, *(field.name for field in fields(device) if field.name != "times")),
                 "counters": dict(device.counters),
                 **picked(device, "rate", "bandwidth", "gap"),
             }
@@ -117,7 +117,8 @@ def _fold(result: Result) -> dict[str, Any] | None:
     if graph.trainings:
         return {
             "replicas": {
-                each.program: [{"replica": first, "replicas": many} for first, many in each.classes] for each in graph.trainings
+                training.program: [{"replica": first, "replicas": many} for first, many in training.classes]
+                for training in graph.trainings
             }
         }
     classes = [{"program": name, "ranks": many} for name, many in graph.alike.classes()]

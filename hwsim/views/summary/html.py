@@ -16,4 +16,4 @@ def fragment(result: Result) -> str:
         {"resource": row.name, "busy": row.busy, "util": row.percent, "moved": row.moved, "rate while busy": row.rate}
         for row in rows
     ]
-    return shown(summary(result), cells, warnings=[str(each) for each in result.warnings])
+    return shown(summary(result), cells, warnings=[str(warning) for warning in result.warnings])

@@ -151,7 +151,7 @@ def _of_work(done: Activities) -> str:
 
 def _within(row: Activity, part: Part) -> int:
     """fs that this bound has of the path time of an activity."""
-    return sum(each.time_fs for each in row.bounds if each.bound == part.bound) if row.path_s > 0 else 0  # integers
+    return sum(bound.time_fs for bound in row.bounds if bound.bound == part.bound) if row.path_s > 0 else 0  # integers
 
 
 def _activities(rows: Sequence[Activity], *, of_ops: bool, most: int) -> Iterator[str]:

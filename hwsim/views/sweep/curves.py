@@ -72,7 +72,7 @@ class Curves:
     @property
     def every(self) -> list[float]:
         """All values that the lines have."""
-        return [each for line in self.lines for each in line.values if each is not None] + list(self.perfect)
+        return [value for line in self.lines for value in line.values if value is not None] + list(self.perfect)
 
 
 def logarithmic(values: Iterable[float]) -> bool:

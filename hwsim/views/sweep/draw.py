@@ -96,7 +96,7 @@ def _bars(axes: Axes, curves: Curves) -> tuple[float, str]:
     width = 0.8 / max(len(curves.lines), 1)
     for number, line in enumerate(curves.lines):
         places = [place for place, each in enumerate(line.values) if each is not None]
-        heights = [each / time[0] for each in line.values if each is not None]
+        heights = [value / time[0] for value in line.values if value is not None]
         left = (number - (len(curves.lines) - 1) / 2) * width
         axes.bar([place + left for place in places], heights, width, color=colour(number), edgecolor=PAPER, linewidth=0.8,
                  hatch=HATCHES[number % len(HATCHES)], zorder=3)  # fmt: skip
@@ -104,7 +104,7 @@ def _bars(axes: Axes, curves: Curves) -> tuple[float, str]:
             for at, height in zip(places, heights, strict=True):
                 axes.annotate(_short(height), (at, height), (0, 3), textcoords="offset points", ha="center", fontweight="bold")
     crowded = sum(map(len, curves.names)) > 80  # integers
-    axes.set_xticks(range(len(curves.names)), [each if len(each) <= 30 else each[:27] + "..." for each in curves.names])
+    axes.set_xticks(range(len(curves.names)), [name if len(name) <= 30 else name[:27] + "..." for name in curves.names])
     axes.tick_params("x", rotation=30 if crowded else 0)
     axes.set_xlabel(curves.across)
     return time

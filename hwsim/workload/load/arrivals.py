@@ -247,7 +247,7 @@ def _regular(gap: float) -> Iterator[Column]:
         count = BLOCK if gap <= 0 else min(BLOCK, int(ticks.LONGEST / FEMTO / gap) + 1 - number)
         if count <= 0:
             raise ticks.TooLong(number * gap)
-        yield ticks.column([ticks.femtoseconds(each * gap) for each in range(number, number + count)])
+        yield ticks.column([ticks.femtoseconds(index * gap) for index in range(number, number + count)])
         number += count
 
 

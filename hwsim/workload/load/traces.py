@@ -148,7 +148,7 @@ def _collect(lines: Iterable[Line], name: str, place: Place, tokens: bool, most:
         try:
             seconds, first = _instant(line.arrival, first)
             prompt, output = (_count(each, tokens) for each in (line.prompt, line.output))
-            blocks.extend(_block(each) for each in line.blocks)
+            blocks.extend(_block(block) for block in line.blocks)
         except (TypeError, ValueError, OverflowError) as error:
             shown = ", ".join(str(each) for each in (line.arrival, line.prompt, line.output))
             raise _no_request(name, line.number, shown, place) from error
@@ -166,7 +166,7 @@ def _collect(lines: Iterable[Line], name: str, place: Place, tokens: bool, most:
 
 def _sorted(came: list[int], *columns: array[int]) -> Trace:
     """In order of arrival; those that come at once in order of the file."""
-    numbers, prompts, outputs, blocks, begins = (np.array(each, np.int64) for each in columns)
+    numbers, prompts, outputs, blocks, begins = (np.array(column, np.int64) for column in columns)
     block = HASHED if len(blocks) else 0
     if all(earlier <= later for earlier, later in pairwise(came)):
         return Trace(ticks.column(came), numbers, prompts, outputs, blocks, begins, block)

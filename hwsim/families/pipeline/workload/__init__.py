@@ -69,7 +69,7 @@ def add_pipeline(
         return
     costs = max(len(op.placed) for stages in lines for stage in stages for op in stage.ops)
     epochs = tuple(min(epoch, costs - 1) for epoch in range(keys.epochs))
-    begin = [builder.op("start", kind="start", program=each.name, time=start) for each in programs] if start else []
+    begin = [builder.op("start", kind="start", program=program.name, time=start) for program in programs] if start else []
     begun = [writer.write(body) for body in bodies(epochs, batches, every if saved else 0, writer.reach)]
     for before, first in zip(begin, begun[0], strict=False):
         builder.tie(before, first)

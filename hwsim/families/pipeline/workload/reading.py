@@ -109,7 +109,7 @@ class Reader:
                 hint = "such as busy: {device: gpu, time: 90 ms}; several ops stand in `do`"
                 self.mistakes.add(tree.place, f"a stage is a mapping of one op, not {got}", hint)
             return None
-        ops = tuple(op for each in operations(tree) for op in self._op(each, rank))
+        ops = tuple(op for operation in operations(tree) for op in self._op(operation, rank))
         ops = ops if keys.train is None else tuple(self._step(keys, rank))
         ahead = self.keys.ahead if keys.ahead is None else keys.ahead
         name = keys.name or (ops[0].name if len(ops) == 1 else kinds[0])

@@ -81,10 +81,10 @@ class Embedding:
 
     def __post_init__(self) -> None:
         builder, graph = self.builder, self.graph
-        self._labels = [builder.label(each.name, each.kind, each.device, each.program) for each in graph.labels]
-        self._costs = [*(builder.cost(each) for each in graph.costs), -1]
-        self._queues = [*(builder.queue(each.name, each.device, each.depth, each.kind) for each in graph.queues), -1]
-        self._pools = [*(builder.pool(each.name, each.servers) for each in graph.pools), -1]
+        self._labels = [builder.label(label.name, label.kind, label.device, label.program) for label in graph.labels]
+        self._costs = [*(builder.cost(cost) for cost in graph.costs), -1]
+        self._queues = [*(builder.queue(queue.name, queue.device, queue.depth, queue.kind) for queue in graph.queues), -1]
+        self._pools = [*(builder.pool(pool.name, pool.servers) for pool in graph.pools), -1]
 
     def write(self, entry: OpRef) -> list[OpRef]:
         """Its ops once, all after `entry`; those that nothing else of it waits for."""
@@ -125,9 +125,9 @@ class Embedding:
 
     def train(self, steps: int) -> None:
         """Describe the trainings for the results, with `steps` steps."""
-        for each in self.graph.trainings:
-            inside = tuple((self._costs[cost], part) for cost, part in each.inside)
-            self.builder.training(replace(each, steps=steps, inside=inside, whole=0.0))
+        for training in self.graph.trainings:
+            inside = tuple((self._costs[cost], part) for cost, part in training.inside)
+            self.builder.training(replace(training, steps=steps, inside=inside, whole=0.0))
 
     def _hold(self, refs: list[list[list[OpRef]]]) -> None:
         """Its buffers: what stays is taken once, what a step gives back in each."""

@@ -293,7 +293,7 @@ class Writer:
         meeting = self._meetings.get((number, at))
         if meeting is None:
             return ()
-        return tuple(self.builder.label_at(step.label) for each in meeting.gatherings for step in each.steps)
+        return tuple(self.builder.label_at(step.label) for gathering in meeting.gatherings for step in gathering.steps)
 
     def _meeting(self, number: int, at: int) -> Collective | None:
         """The collective of all programs at an op of a stage; None once the mistakes are noted."""

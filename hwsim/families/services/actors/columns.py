@@ -78,7 +78,7 @@ class Columns:
         self.services, self.stations, self.words = Rows(code.SERVICE_WIDTH), Rows(places.STATION_WIDTH), Rows(places.WORDS_WIDTH)
         self.first_lock = len(program.services) + len(program.loads)
         self.draws = [self._drawn(stream(program.seed, *each.names), each.distribution) for each in program.draws]
-        self.cache_rows = [self._cache(each) for each in program.caches]
+        self.cache_rows = [self._cache(cache) for cache in program.caches]
         self.classes: list[tuple[int, Any]] = []  # of crowds: row of the class, the class
         forks = [len(step.branches) for service in program.services for step in service.steps if isinstance(step, Fork)]
         self.margin = 8 + 2 * max(forks, default=0) + 2 * len(program.services)
@@ -105,7 +105,7 @@ class Columns:
         wanted = [step for service in self.program.services for step in service.steps if isinstance(step, Ask)]
         served = self.program.served
         longest = [*(each.latency for each in served), *(each.body for each in served), *(step.timeout for step in wanted)]
-        ends = [*(each.until for each in self.program.events), *(each.start for each in self.program.services)]
+        ends = [*(event.until for event in self.program.events), *(each.start for each in self.program.services)]
         return bool(max([*longest, *ends], default=0) > code.FARTHEST)
 
     def _drawn(self, key: int, distribution: Distribution) -> int:
@@ -138,7 +138,7 @@ class Columns:
             begin = think = NONE
             if keys is not None and clients:
                 drawings: list[Draws] = [each(keys, program.seed, service.name) for each in (beginnings, thoughts)]
-                begin, think = (self._drawn(each.key, each.distribution) for each in drawings)
+                begin, think = (self._drawn(drawing.key, drawing.distribution) for drawing in drawings)
             windows = len(self.words)
             for _ in range(code.MOST_WINDOWS + 1):
                 self.words.add()

@@ -43,7 +43,7 @@ class Play:
         self._timers: list[tuple[int, int, Callable[[Any], None], Any]] = []
         self._ready: deque[tuple[Strand, int]] = deque()
         self._set = 0
-        self._locks = [Lock(each.group) for each in program.locks]
+        self._locks = [Lock(lock.group) for lock in program.locks]
         first = len(program.resources) + len(self._locks)
         self._retrying, self._given_up = first + len(program.services), first + len(program.services) + 1
         self.notes = [ServiceNotes(len(each.choices), each.within, each.since) for each in program.services]

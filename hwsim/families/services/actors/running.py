@@ -92,7 +92,7 @@ class Running:
     def told(self) -> Answered:
         """What came of them, once the run is over."""
         found = self.services()
-        refuse_empty(each.name for each in found.answers if each.is_warm_up)
+        refuse_empty(answer.name for answer in found.answers if answer.is_warm_up)
         return Answered(found, tuple(self.warnings()))
 
     @property
@@ -136,7 +136,7 @@ class Running:
             alone=steps.alone,
             end_s=self.end_s,
             stuck=_stuck(program, play),
-            statements=tuple(Statement(*each) for each in statements(program)),
+            statements=tuple(Statement(*statement) for statement in statements(program)),
             never=steps.never,
             caches=tuple(_held(program)),
         )
@@ -224,7 +224,7 @@ def _held(program: Program) -> Iterator[Held]:
 
 def _below_one(utilisations: Sequence[float | None]) -> float | None:
     """Utilisation of the busiest resource, as asked or as used; None where that is not known."""
-    return min(max([each for each in utilisations if each is not None], default=0.0), 0.999) or None
+    return min(max([utilisation for utilisation in utilisations if utilisation is not None], default=0.0), 0.999) or None
 
 
 def _is_closed(service: ServiceProgram) -> bool:

@@ -215,7 +215,7 @@ class Services:
 
 def expected_of(services: Services) -> dict[str, float]:
     """Quantities of all services for `expect:`: `web.latency_p99`."""
-    return {f"{each.name}.{name}": value for each in services.answers for name, value in each.values().items()}
+    return {f"{answer.name}.{name}": value for answer in services.answers for name, value in answer.values().items()}
 
 
 def answers_of(
@@ -328,7 +328,7 @@ def _waits(notes: ServiceNotes, resources: Sequence[str], above: float, most: fl
     """
     first, last = (int(np.array([each], np.float64).view(np.int64)[0]) >> BIN if each > 0 else -1 for each in (above, most))
     bins = {at: each for at, each in notes.above.items() if at <= last}
-    everything = sum(each.count for each in bins.values())  # integers
+    everything = sum(bin_.count for bin_ in bins.values())  # integers
     if sum(each.count for at, each in bins.items() if at > first) < FEWEST * everything:  # integers
         first -= 1  # most of those above are in its bin
     count = 0

@@ -135,7 +135,7 @@ class ServiceNotes:
         if self._noted:
             ends, times, choices, waits = zip(*self._noted, strict=True)
             most = 1 + max((max(each) for each in waits if each), default=0)
-            table = [[(each or {}).get(resource, 0) for resource in range(most)] for each in waits]
+            table = [[(wait or {}).get(resource, 0) for resource in range(most)] for wait in waits]
             self._columns = [np.array(column) for column in (ends, times, choices, table)]
             self._noted.clear()
         if self._columns:

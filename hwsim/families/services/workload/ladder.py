@@ -188,7 +188,7 @@ class _Walk:
         if len(size.lines) == 1:
             return size.of(distribution.mean)
         values = distribution.at((np.arange(GRID) + 0.5) / GRID).tolist()
-        return math.fsum(size.of(each) for each in values) / GRID
+        return math.fsum(size.of(value) for value in values) / GRID
 
     def asks(self) -> dict[int, float]:
         """Requests to each service, at least: the groups of locks are full."""

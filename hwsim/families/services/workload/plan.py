@@ -102,7 +102,7 @@ def plan(
             made.served,
             machine.capacities,
             shared=shared,
-            changed={each.capacity for each in changes},
+            changed={change.capacity for change in changes},
             in_turn=_in_turn(machine),
             sizes=sizes,
             works=works,
@@ -241,8 +241,8 @@ def _load(part: Part, first: int, programs: list[ServiceProgram], mistakes: Mist
 
 def _refuse_many(part: Part, arrivals: Collection[ArrivalKeys | None], place: Place) -> None:
     """Raise SpecError for more requests or clients than the limits; requests of clients are counted as they come."""
-    keys = [each for each in arrivals if each is not None]
-    refuse_beyond("clients", sum(each.clients or 0 for each in keys), place)  # integers
+    keys = [arrival for arrival in arrivals if arrival is not None]
+    refuse_beyond("clients", sum(key.clients or 0 for key in keys), place)  # integers
     come = math.fsum(each.rate or 0.0 for each in keys) * (part.lasting or 0.0)
     refuse_beyond(REQUESTS, part.requests or math.ceil(min(come, MOST_SAID)), place)
 

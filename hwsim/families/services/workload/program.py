@@ -363,7 +363,7 @@ class Program(Planned):
     def drawn(self) -> Collection[str]:
         """Capacities that its works draw from, or wait for."""
         costs = [each.cost for each in self.served if each.cost is not None]
-        return {name for each in costs for name, _ in (*each.demand.amounts, *each.demand.holds, *each.demand.clocks)}
+        return {name for cost in costs for name, _ in (*cost.demand.amounts, *cost.demand.holds, *cost.demand.clocks)}
 
     def begin(self, machine: Machine, slower: float) -> Running:
         """It in one run."""
@@ -384,7 +384,7 @@ class Program(Planned):
     @property
     def compiles(self) -> bool:
         """Whether no work is issued to the engine, and what is shared follows from how many of each kind are there."""
-        return all(not each.issued and (each.kind != "network" or each.is_tied) for each in self.stations)
+        return all(not station.issued and (station.kind != "network" or station.is_tied) for station in self.stations)
 
     def accesses_of(self, cost: int) -> Accesses | None:
         """The accesses of a work to an arm that serves one at a time."""

@@ -67,7 +67,9 @@ def stations_of(
             kind, servers = "fifo", round(capacities[next(iter(names))].rate)
         drawn_by_others = names & set(shared)
         accesses = (
-            {each: accesses_of(drawing[each], rates) for each in members} if kind == "shared" and not drawn_by_others else {}
+            {member: accesses_of(drawing[member], rates) for member in members}
+            if kind == "shared" and not drawn_by_others
+            else {}
         )
         at_arms = _at_arms(accesses, sizes or {})
         if at_arms:
@@ -183,7 +185,7 @@ def _among(demand: Demand, rates: Mapping[str, float], under_way: int) -> float:
 
 def _only(demand: Demand, names: Collection[str]) -> Demand:
     """The demand without what cannot bind."""
-    return replace(demand, amounts=tuple(each for each in demand.amounts if each[0] in names))
+    return replace(demand, amounts=tuple(amount for amount in demand.amounts if amount[0] in names))
 
 
 def _components(demands: Sequence[Demand]) -> list[frozenset[str]]:

@@ -86,7 +86,7 @@ class Clocked:
         self.balancers.append(Balancer(scaled, stands, self._is_live, api))
 
     def _is_live(self) -> bool:
-        waits = any(each.scaled.line for each in self.balancers)
+        waits = any(balancer.scaled.line for balancer in self.balancers)
         return bool(self.log.live) or waits or self.source.time() is not None
 
     def answered(self, driver: Host, request: int, at: int, op: int) -> None:
@@ -176,7 +176,7 @@ class Clocked:
             after, self.came[number] = self.came[number], -1
             if first is not None:
                 after = first.after[0]
-            under_way = sum(each.requests > 0 for each in batches)
+            under_way = sum(batch.requests > 0 for batch in batches)
             ended, op = driver.issue([IssuedOp._make(op) for op in costs.ops(run, under_way)], (after,) if after >= 0 else ())
             latest = (op,)
             yield ended

@@ -95,9 +95,9 @@ class Exchanges:
         if phases is None:
             width = max(2.0, BYTES[self.plan.dtype])  # of what passes between GPUs: 8 bits are of products alone
             phases = self._phases[priced] = tuple(
-                (each.times, phase)
-                for each in sends(model, priced, tp=parallel.tp, groups=parallel.groups, pp=parallel.pp, width=width)
-                for phase in self._priced(each)
+                (send.times, phase)
+                for send in sends(model, priced, tp=parallel.tp, groups=parallel.groups, pp=parallel.pp, width=width)
+                for phase in self._priced(send)
             )
         ops = self._sizes[rows] = [
             (IssuedOp(-1, -1, -1, self.slower * times * rows / priced, times * phase[1]), phase) for times, phase in phases

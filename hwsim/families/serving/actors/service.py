@@ -73,7 +73,7 @@ class Service:
             pace = paced(part)(part, tables, self.slower)
             exchanges = [Exchanges(part, self.machine, gpus, self.slower) for gpus in part.batches]
             self._exchanges += exchanges
-            self._pace += [pace.also(each.seconds) for each in exchanges]
+            self._pace += [pace.also(exchange.seconds) for exchange in exchanges]
 
     def _copy(self, number: int, part: ServicePlan) -> Copy | Static:
         """A copy of the service, or of one of its parts where prompts are read apart."""
@@ -114,7 +114,7 @@ class Service:
         slots = [each for each in every if each is not None]
         if not slots:
             return None
-        waits = [wait for each in slots for wait in each.waits]
+        waits = [wait for slot in slots for wait in slot.waits]
         taken, loads = (sum(getattr(each, name) for each in slots) for name in ("taken", "loads"))  # integers
         adapters = slots[0].adapters
         times = (adapters.load if loads else 0, sum(waits), max(waits, default=0))  # integers

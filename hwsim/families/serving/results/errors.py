@@ -34,7 +34,9 @@ def sure_of(service: ServiceStatistics) -> Mapping[str, Interval]:
         "latency": not service.overloaded,
         "tokens_per_s": not service.keeps_up,
     }
-    ranges = {each: felt(service, service.moved, partial(_measured, each)) for each in TOPICS if service.kind and has_range[each]}
+    ranges = {
+        topic: felt(service, service.moved, partial(_measured, topic)) for topic in TOPICS if service.kind and has_range[topic]
+    }
     return {measure: sure.of(1.0) for measure, sure in ranges.items() if sure.units}
 
 

@@ -80,15 +80,15 @@ class Scaling:
     @property
     def peak(self) -> int:
         """The most copies at once."""
-        return max((each.on for each in self.changes), default=self.least)
+        return max((change.on for change in self.changes), default=self.least)
 
     @property
     def gpus_on(self) -> Iterator[tuple[float, int]]:
         """(from when on, how many more) of the GPUs of copies that are paid for."""
         before = 0
-        for each in self.changes:
-            yield each.at_s, (each.on - before) * self.gpus
-            before = each.on
+        for change in self.changes:
+            yield change.at_s, (change.on - before) * self.gpus
+            before = change.on
 
     @property
     def saved(self) -> float:

@@ -288,7 +288,7 @@ class ServiceStatistics:
     @property
     def tokens_per_s_gpu(self) -> float:
         """Tokens written, on each GPU; of copies that come and go, on each in the mean."""
-        if (gpus := math.fsum(each.mean * each.gpus for each in self.scalings)) > 0:
+        if (gpus := math.fsum(scaling.mean * scaling.gpus for scaling in self.scalings)) > 0:
             return self.tokens_per_s / gpus
         return self.tokens_per_s / max(1, self.gpus)
 
@@ -330,9 +330,9 @@ def expected_of(services: Sequence[ServiceStatistics]) -> dict[str, float]:
     Times that grow with the run are infinite.
     """
     return {
-        f"{each.name}.{name}" if each.name else name: math.inf if each.overloaded and name.startswith(ENDLESS) else value
-        for each in services
-        for name, value in each.values().items()
+        f"{service.name}.{name}" if service.name else name: math.inf if service.overloaded and name.startswith(ENDLESS) else value
+        for service in services
+        for name, value in service.values().items()
     }
 
 

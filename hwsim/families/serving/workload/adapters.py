@@ -99,7 +99,7 @@ class Adapters:
         """
         if self.count == 1 or not requests:
             return min(1.0, float(requests))
-        many = math.fsum(1.0 if each >= 1 else -math.expm1(requests * math.log1p(-each)) for each in self.shares.tolist())
+        many = math.fsum(1.0 if share >= 1 else -math.expm1(requests * math.log1p(-share)) for share in self.shares.tolist())
         return many if self.slots is None else min(many, float(self.slots))
 
 

@@ -146,14 +146,14 @@ class _Lengths:
         """(tokens of prompts, of answers, how many of them are cut) of requests one after another."""
         prompt, output = self._drawn(first, count)
         if self.shared is not None:
-            prompt = prompt + np.array([self.shared.early(first + each) for each in range(count)], np.int64)
+            prompt = prompt + np.array([self.shared.early(first + index) for index in range(count)], np.int64)
         short = np.minimum(prompt, self.longest - (output > 0))
         less = np.minimum(output, self.longest - short)
         return short, less, int(((short < prompt) | (less < output)).sum())  # count
 
     def _drawn(self, first: int, count: int) -> tuple[Tokens, Tokens]:
         if self.shared is not None and self.shared.prompt is not None:
-            draws = np.array([self.prompt.at(self.shared.source(first + each)) for each in range(count)], np.float64)
+            draws = np.array([self.prompt.at(self.shared.source(first + index)) for index in range(count)], np.float64)
         else:
             draws = self.prompt.many(first, count)
         output = _whole(self.output.many(first, count)) if self.output is not None else np.zeros(count, np.int64)

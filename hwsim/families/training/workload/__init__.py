@@ -50,7 +50,7 @@ def add_training(asked: Asked) -> None:
     if plan is not None and not len(mistakes):
         if isinstance(plan.exchange, Pieces) and (asked.marks or asked.others):
             used = plan.layout.devices
-            own = {each.name for gpu in used for each in machine.device(gpu).model.capacities(gpu)}
+            own = {capacity.name for gpu in used for capacity in machine.device(gpu).model.capacities(gpu)}
             disturbed = frozenset(asked.marks.keys() - own).union(set(used).intersection(asked.others))
             plan = replace(plan, exchange=replace(plan.exchange, disturbed=disturbed))
         lower(plan, asked, saved, job)

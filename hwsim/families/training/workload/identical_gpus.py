@@ -44,7 +44,7 @@ def represented(
     def look(name: str) -> Hashable:
         model = machine.device(name).model
         if id(model) not in parts:
-            parts[id(model)] = tuple(each.kind for each in model.capacities(name))
+            parts[id(model)] = tuple(capacity.kind for capacity in model.capacities(name))
         names = [f"{name}.{part}" for part in parts[id(model)]]
         return parts[id(model)], tuple([(load.get(each), marks.get(each)) for each in names])
 

@@ -68,7 +68,7 @@ def plan_of(keys: TrainKeys, dtype: Dtype, mistakes: Mistakes) -> ParallelPlan |
     if sizes is None:
         return None
     same: dict[str, Any] = {name: getattr(keys, name) for name in SAME}
-    same |= {each.name: getattr(sizes, each.name) for each in dataclasses.fields(Sizes)}
+    same |= {field.name: getattr(sizes, field.name) for field in dataclasses.fields(Sizes)}
     return ParallelPlan(
         sequence_parallel=sizes.tp > 1 if keys.sequence_parallel is None else keys.sequence_parallel,
         dtype=keys.dtype or dtype,
