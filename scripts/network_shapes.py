@@ -124,7 +124,7 @@ class _Filled:
         lanes = {int(slices.lane[at]) for at in chosen.tolist() if by_name[self._names[slices.name[at]]] == first}
         for lane in sorted(lanes):
             places = [at for at in chosen.tolist() if slices.lane[at] == lane]
-            self._align(places, [by_name[self._names[slices.name[at]]] for at in places], expected)
+            self._align(places, [by_name[self._names[slices.name[place]]] for place in places], expected)
 
     def _align(self, places: Sequence[int], kinds: Sequence[str], expected: Sequence[_Call]) -> None:
         turn = 0

@@ -94,7 +94,7 @@ def _job(dice: random.Random, machine: File, nodes: list[str]) -> File:
         job["runtime"] = {"dispatch": "20 us", "return": "5 us"}
     node = dice.choice(nodes)
     parts = machine["parts"][node.rstrip("0123456789")]["parts"]
-    gpu = dice.choice([*(f"gpu{at}" for at in range(parts["gpu"]["count"])), *(["acc"] if "acc" in parts else [])])
+    gpu = dice.choice([*(f"gpu{index}" for index in range(parts["gpu"]["count"])), *(["acc"] if "acc" in parts else [])])
     match dice.choice(["here", "named", "each", "gpus", "pipeline", "train", "services"]):
         case "here":  # names are its node's
             return {**job, "device": node, "program": _body(dice, "", gpu, "")}

@@ -134,7 +134,7 @@ def programs(draw: st.DrawFn, requests: int = 150) -> Program:
     count = draw(st.integers(1, 3))
     drawn: list[Drawn] = []
     costs: list[Served] = []
-    locks = tuple(Lock(f"lock{at}", draw(st.sampled_from([1, 1, 3]))) for at in range(2))
+    locks = tuple(Lock(f"lock{index}", draw(st.sampled_from([1, 1, 3]))) for index in range(2))
     stations = (
         Station("shared", (CORES,), tuple(WORKS[name][0] for name in ("compute", "wide"))),
         Station("fifo", (DISK,), (WORKS["seek"][0],), draw(st.integers(1, 3))),

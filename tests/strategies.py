@@ -71,7 +71,7 @@ def demands(draw: st.DrawFn, capacities: Sequence[Capacity], may_hold: bool) -> 
         holds = ((names.pop().name, draw(st.sampled_from([0.1, 0.05, 1 / 3]))),)
     return Demand(
         latency=draw(st.one_of(st.just(0.0), st.just(0.0), spans)),
-        amounts=tuple(sorted((one.name, draw(spans) * one.rate) for one in names)),
+        amounts=tuple(sorted((name.name, draw(spans) * name.rate) for name in names)),
         floor=draw(st.one_of(st.just(0.0), spans)),
         holds=holds,
         share=draw(shares),

@@ -23,8 +23,8 @@ def told(rate: float, requests: int, *, answered: float = math.inf, sigma: float
     end = arrival + (drawn.lognormal(0.0, sigma, requests) if sigma else drawn.uniform(0.0, 2.0, requests))
     if answered < math.inf:
         end.sort()
-        for at in range(1, requests):
-            end[at] = max(end[at], end[at - 1] + 1 / answered)
+        for index in range(1, requests):
+            end[index] = max(end[index], end[index - 1] + 1 / answered)
     columns = {name: (each * FEMTO).astype(np.int64) for name, each in (("arrival", arrival), ("begin", arrival), ("end", end))}
     log: Any = SimpleNamespace(
         requests=requests, sampled=False, first_arrival=int(columns["arrival"][0]), last_arrival=int(columns["arrival"][-1])

@@ -91,7 +91,7 @@ def test_a_longer_message_is_never_faster(name: str, operation: Operation) -> No
     machine, rates = collectives.machine_of(name), collectives.machine_of(name).rates()
     for ranks in (2, 4, 8):
         devices = collectives.devices_of(name, ranks, 1)
-        times = [timing.timed(machine, None, operation, devices, 2 ** (at / 2)).alone(rates) for at in range(18, 61)]
+        times = [timing.timed(machine, None, operation, devices, 2 ** (index / 2)).alone(rates) for index in range(18, 61)]
         assert all(before <= after * (1 + 1e-9) for before, after in pairwise(times))
 
 

@@ -209,7 +209,7 @@ def test_sockets_together_take_what_one_takes_for_its_part(cpu: Cpu, work: Work,
         cpu = replace(cpu, caches=None)
     if cpu.numa is not None:
         cpu, work = (cpu if cpu.cores % cpu.numa.domains == 0 else replace(cpu, numa=None)), replace(work, remote=0.0)
-    sockets = Sockets(cpu, tuple(f"cpu{at}" for at in range(n)))
+    sockets = Sockets(cpu, tuple(f"cpu{index}" for index in range(n)))
     cost = sockets.compute(NAME, work)
     check(cost, sockets.capacities(NAME))
     names = ("flop", "reads", "writes", "instructions", "branches")
@@ -220,7 +220,7 @@ def test_sockets_together_take_what_one_takes_for_its_part(cpu: Cpu, work: Work,
 
 @given(cpus(), lookups, st.integers(2, 4))
 def test_accesses_and_increments_of_sockets_add_up(cpu: Cpu, accesses: Accesses, n: int) -> None:
-    sockets = Sockets(cpu, tuple(f"cpu{at}" for at in range(n)))
+    sockets = Sockets(cpu, tuple(f"cpu{index}" for index in range(n)))
     check(sockets.access(NAME, accesses), sockets.capacities(NAME))
     check(sockets.increment(NAME, 1e6, None, shared=True), sockets.capacities(NAME))
 

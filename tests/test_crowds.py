@@ -58,7 +58,7 @@ eaches: st.SearchStrategy[Each] = st.sampled_from([
 def crowding(draw: st.DrawFn) -> Tables:
     """Costs of which most crowd at a capacity, whether they draw from it or not."""
     common = draw(tables())
-    names = [one.name for one in common.capacities]
+    names = [capacity.name for capacity in common.capacities]
     made = []
     for cost in common.costs:
         one = Crowd(draw(st.sampled_from(names)), draw(st.sampled_from([1, 1, 2, 7, 40])), draw(eaches))

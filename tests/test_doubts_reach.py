@@ -249,7 +249,7 @@ def test_a_source_of_a_mapping_is_one_of_each_of_its_numbers() -> None:
 
 def test_no_more_numbers_are_unsure_than_answers_follow() -> None:
     cpu = {"kind": "cpu", "cores": 4, "flop": {"fp32": "1 TFLOP/s"}, "memory": {"bandwidth": "100 GB/s"}}
-    disks = {f"disk-{at}": {"kind": "disk", "read": {"value": "1 GB/s", "source": "guess"}} for at in range(33)}
+    disks = {f"disk-{index}": {"kind": "disk", "read": {"value": "1 GB/s", "source": "guess"}} for index in range(33)}
     links = [{"between": ["cpu", disk], "kind": "direct", "bandwidth": "10 GB/s"} for disk in disks]
     machine = {"hwsim": "machine/1", "parts": {"cpu": cpu, **disks}, "links": links}
     said = answered(machine, {"hwsim": "workload/1", "program": []})

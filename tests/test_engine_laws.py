@@ -29,7 +29,7 @@ def test_an_op_alone_takes_its_latency_and_its_slowest_amount_or_its_floor(data:
     demand = data.draw(demands(capacities, may_hold=True))
     size = data.draw(st.sampled_from([1.0, 3.0, 0.5]))
     graph = graph_of(make_block([0], size=[size]), costs=[demand], capacities=capacities)
-    speed = {one.name: Fraction(one.rate) for one in capacities}
+    speed = {capacity.name: Fraction(capacity.rate) for capacity in capacities}
     body = max([Fraction(demand.floor), *(Fraction(amount) / speed[name] for name, amount in demand.amounts)])
     expected = (Fraction(demand.latency) + body * Fraction(size)) * FEMTO
     for timeline in (simulate(graph), play_open(graph)):
@@ -45,7 +45,7 @@ def test_ops_that_only_share_capacities_take_between_the_longest_and_the_sum(dat
     common = data.draw(tables())
     chosen = data.draw(st.lists(st.integers(0, len(common.costs) - 1), min_size=1, max_size=8))
     kinds = [cost.demand for cost in common.costs]
-    kinds = [Demand(one.latency, one.amounts, one.floor, (), one.share) for one in kinds]
+    kinds = [Demand(kind.latency, kind.amounts, kind.floor, (), kind.share) for kind in kinds]
     together = simulate(graph_of(make_block(chosen), costs=kinds, capacities=common.capacities))
     parts = [simulate(graph_of(make_block([one]), costs=kinds, capacities=common.capacities)).makespan_fs for one in chosen]
     assert max(parts) <= together.makespan_fs
@@ -63,18 +63,18 @@ def test_one_graph_is_its_parts_submitted_at_the_same_instant(data: st.DataObjec
             *parts[0].blocks,
             *(
                 Block(
-                    one.label,
-                    one.cost,
-                    one.size,
-                    one.time,
-                    np.where(one.queue < 0, -1, one.queue + len(parts[0].queues)),
-                    one.insert,
-                    one.take,
-                    one.give,
-                    one.edges,
-                    one.times,
+                    block.label,
+                    block.cost,
+                    block.size,
+                    block.time,
+                    np.where(block.queue < 0, -1, block.queue + len(parts[0].queues)),
+                    block.insert,
+                    block.take,
+                    block.give,
+                    block.edges,
+                    block.times,
                 )
-                for one in parts[1].blocks
+                for block in parts[1].blocks
             ),
         ),
         labels=parts[0].labels,

@@ -173,10 +173,10 @@ def value(text: str) -> float:
 
 
 def test_the_numbers_put_in_come_to_the_time_of_the_line(run: api.Run) -> None:
-    for one in derivations(run.timeline, np.arange(len(run.timeline))):
-        for line in one.lines:
+    for derivation in derivations(run.timeline, np.arange(len(run.timeline))):
+        for line in derivation.lines:
             assert value(line.numbers) == pytest.approx(line.time_s, rel=1e-5), line
-        assert value(one.alone.partition(" = ")[0]) == pytest.approx(one.alone_s, rel=1e-3), one.alone
+        assert value(derivation.alone.partition(" = ")[0]) == pytest.approx(derivation.alone_s, rel=1e-3), derivation.alone
 
 
 def test_latencies_and_the_longest_line_are_what_the_op_takes_alone(run: api.Run) -> None:
@@ -267,7 +267,7 @@ def test_ops_of_different_length_are_not_derived_as_one() -> None:
     for milliseconds in (1, 2):
         builder.op("x", kind="dispatch", device="cpu", cost=Cost(Demand(amounts=((CORES.name, milliseconds * 1e-3),))))
     _, found = explained(builder.build(), op="x", again=False)
-    assert [one.count for one in found.derivations] == [1, 1]
+    assert [derivation.count for derivation in found.derivations] == [1, 1]
 
 
 def test_an_op_that_had_to_share_says_what_and_how_long() -> None:
@@ -290,7 +290,7 @@ def test_an_op_that_waited_for_a_server_says_for_which() -> None:
 
 def test_only_ops_of_the_run_can_be_asked_for() -> None:
     run = api.simulate(STATION, "d2l/copy-overlap")
-    assert [one.name for one in explain(run, op="y", again=False).derivations] == ["y"]
+    assert [derivation.name for derivation in explain(run, op="y", again=False).derivations] == ["y"]
     with pytest.raises(NoSuchOp, match="no op 'z'") as error:
         explain(run, op="z", again=False)
     assert error.value.names == ("y", "y to CPU")

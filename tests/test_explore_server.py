@@ -65,7 +65,7 @@ def request(
     app: server.Application, method: str, path: str, headers: Mapping[str, str], body: bytes = b"", query: bytes = b""
 ) -> Answer:
     """One request, as a server would hand it over."""
-    answer, chunks = Answer(), [body[at : at + 65536] for at in range(0, len(body), 65536)] or [b""]
+    answer, chunks = Answer(), [body[index : index + 65536] for index in range(0, len(body), 65536)] or [b""]
     rows = [(name.lower().encode("latin-1"), value.encode("latin-1", "replace")) for name, value in headers.items()]
     scope = {"type": "http", "method": method, "path": path, "raw_path": path.encode("utf-8", "replace"), "query_string": query,
              "headers": rows, "http_version": "1.1", "scheme": "http", "server": ("127.0.0.1", PORT), "client": ("127.0.0.1", 9),

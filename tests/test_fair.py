@@ -105,7 +105,7 @@ def progress(asked: Sequence[Demand], rates: Mapping[str, float]) -> list[Fracti
     numbers = {name: number for number, name in enumerate(rates)}
     classes = [flow_class(demand, rates, numbers) for demand in asked]
     room = dict.fromkeys(range(len(rates)), FULL)
-    pace, _ = fill([one.alone for one in classes], [1] * len(classes), [one.weights for one in classes], room)
+    pace, _ = fill([class_.alone for class_ in classes], [1] * len(classes), [one.weights for one in classes], room)
     return [Fraction(got) / (Fraction(demand.share) * 2**LEVEL_BITS) for got, demand in zip(pace, asked, strict=True)]
 
 
@@ -150,7 +150,7 @@ def naively(case: Case) -> list[int]:
             continue
         full = {capacity for capacity, reached in levels.items() if reached == level}
         settled.update({one: level for one in rising if full & weights[one].keys()})
-    return [settled[one] for one in range(len(weights))]
+    return [settled[index] for index in range(len(weights))]
 
 
 @CASES

@@ -54,7 +54,7 @@ def by_definition(graph: OpGraph, active: list[int]) -> list[Fraction]:
     """Rates of active flows, by progressive filling in fractions: nothing of the engine's."""
     left = {capacity.name: Fraction(capacity.rate) for capacity in graph.capacities}
     demands = [graph.costs[number].demand for number in active]
-    limits = [min([left[name] for name, _ in one.amounts]) for one in demands]
+    limits = [min([left[name] for name, _ in demand.amounts]) for demand in demands]
     limits = [min(limit, 1 / Fraction(one.floor)) if one.floor else limit for limit, one in zip(limits, demands, strict=True)]
     rates: list[Fraction | None] = [None] * len(active)
     while None in rates:

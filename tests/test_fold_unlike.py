@@ -25,7 +25,7 @@ RATE = {"kind": "direct", "latency": "1 us"}
 
 def cluster(kinds: tuple[str, ...], gpus: int, *, cards: int = 1, leaves: int = 1) -> Spec:
     """Nodes of GPUs of a kind each, behind one or all cards, at one or several leaves below a core."""
-    parts: Spec = {f"leaf{at}": {"kind": "switch"} for at in range(leaves)}
+    parts: Spec = {f"leaf{index}": {"kind": "switch"} for index in range(leaves)}
     links: list[Spec] = []
     if leaves > 1:
         parts["core"] = {"kind": "switch"}

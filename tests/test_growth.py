@@ -103,8 +103,10 @@ def test_cost_grows_as_the_size(machine: str, workload: str, path: str, sizes: S
 
 
 def copies(flows: int) -> object:
-    some = [{"copy": {"name": f"c{at}", "from": f"gpu{at % 8}", "to": f"gpu{8 + at % 7}", "bytes": "1 MB", "queue": f"q{at}"}}
-            for at in range(flows)]  # fmt: skip
+    some = [
+        {"copy": {"name": f"c{n}", "from": f"gpu{n % 8}", "to": f"gpu{8 + n % 7}", "bytes": "1 MB", "queue": f"q{n}"}}
+        for n in range(flows)
+    ]
     return hwsim.simulate("scale/star", {"hwsim": "workload/1", "program": some}, set={"machine.let.ranks": 16})
 
 
@@ -128,7 +130,7 @@ def with_a_slow_rank(ranks: int) -> object:
 
 
 def points(count: int) -> object:
-    return hwsim.sweep("d2l-laptop", "d2l/async-loop", {"n": [str(5 + at) for at in range(count)]})
+    return hwsim.sweep("d2l-laptop", "d2l/async-loop", {"n": [str(5 + index) for index in range(count)]})
 
 
 def fat_tree(nodes: int) -> Machine:

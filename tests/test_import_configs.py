@@ -89,7 +89,7 @@ def test_models_of_the_library_are_those_of_their_configs(library: str, config: 
 
 def test_windows_come_in_the_pattern_of_the_family(tmp_path: Path) -> None:
     gemma = model_of(put(tmp_path, PARAMETERS["gemma-3-1b"][0]))
-    assert gemma.order == tuple(int((at + 1) % 6 == 0) for at in range(26))
+    assert gemma.order == tuple(int((index + 1) % 6 == 0) for index in range(26))
     assert [kind.window for kind in gemma.kinds] == [512, None]
     oss = model_of(put(tmp_path, PARAMETERS["gpt-oss-20b"][0]))
     assert [(kind.window, kind.layers) for kind in oss.kinds] == [(128, 12), (None, 12)]

@@ -17,7 +17,7 @@ from tests.config_values import of
 LLAMA = of("llama", 4, 512, 8, 2, 1024, 1000)
 EXPERTS = {"num_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 256, "head_dim": 64}
 MOE = {**of("qwen3_moe", 4, 512, 8, 2, 1024, 1000), **EXPERTS}
-GATES = [f"model.layers.{at}.mlp.gate" for at in range(4)]
+GATES = [f"model.layers.{index}.mlp.gate" for index in range(4)]
 ATTENTION = [f"model.layers.{at}.self_attn*" for at in range(4)]
 
 

@@ -254,7 +254,7 @@ def test_jobs_that_share_the_disk_are_no_runs_alone(names: list[str], data: st.D
 def test_processes_of_a_job_are_one_load_however_they_are_reported(processes: int) -> None:
     whole = fio("deep", "randread", "4k", 8, 160000, 8 * processes / 160000, numjobs=str(processes), group_reporting="")
     each = fio("deep", "randread", "4k", 8, 160000 / processes, 8 * processes / 160000, numjobs=str(processes))
-    sections = [{**together(each), "jobname": f"deep{at}"} for at in range(processes)]
+    sections = [{**together(each), "jobname": f"deep{index}"} for index in range(processes)]
     sections[0]["job options"] |= {"stonewall": ""}
     for jobs in ([each] * processes, sections):
         one, other = (fitted("fio", json.dumps({"jobs": [JOBS["read"], *several]})) for several in ([whole], jobs))
@@ -333,7 +333,7 @@ def test_a_fit_that_is_far_off_is_refused_with_its_residuals() -> None:
 
 def test_nodes_of_a_socket_are_no_sockets() -> None:
     """Two sockets of two nodes each: a node near to another is of its socket."""
-    table = [[118.0 if at == to else 125.0 if at // 2 == to // 2 else 195.0 for to in range(4)] for at in range(4)]
+    table = [[118.0 if index == to else 125.0 if index // 2 == to // 2 else 195.0 for to in range(4)] for index in range(4)]
     lines = ["Measuring idle latencies for random access (in ns)...", "Numa node     0     1     2     3"]
     lines += [f"       {at} " + " ".join(map(str, row)) for at, row in enumerate(table)]
     text = "\n".join([*lines, "", "Measuring Peak Injection Memory Bandwidths for the system", "ALL Reads        : 469542.5", ""])

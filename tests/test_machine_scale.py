@@ -62,7 +62,7 @@ def nodes(draw: st.DrawFn) -> tuple[list[str], list[str]]:
         case "switches":
             parts += ["psw: {kind: switch, count: 2}", f"cpu: {{{CPU}}}"]
             links.append(f"{{name: up, between: [cpu, psw*], {PCIE}}}")
-            links += [f"{{name: g{at}, between: [psw{at % 2}, gpu{at}], {PCIE}}}" for at in range(gpus)]
+            links += [f"{{name: g{index}, between: [psw{index % 2}, gpu{index}], {PCIE}}}" for index in range(gpus)]
             links += [f"{{name: n{at}, between: [psw{at % 2}, nic{at}], {PCIE}}}" for at in range(nics)]
         case "cpus":
             parts.append(f"cpu: {{{CPU}, count: 2}}")
@@ -86,9 +86,9 @@ def clusters(draw: st.DrawFn) -> tuple[str, str]:
     head = draw(st.booleans())
     members = [f"{name}*.nic*" for name in families]
     cards = [
-        f"{name}{at}.nic{nic}"
+        f"{name}{index}.nic{nic}"
         for name, (many, (parts, _)) in families.items()
-        for at in range(many)
+        for index in range(many)
         for nic in range(_many(parts, "nic"))
     ]
     links = [f"{{name: between, topology: ring, of: sw*, {kind}, routing: {routing}}}"]

@@ -86,7 +86,7 @@ def test_the_backward_pass_has_twice_the_operations_but_for_the_images() -> None
     network = load_network("resnet-50")
     layers = layers_of(network, 4, "fp16")
     back, ahead = (
-        sum(flop(item) for item in items) for items in zip(*((one.backward, one.forward) for one in layers), strict=True)
+        sum(flop(item) for item in items) for items in zip(*((layer.backward, layer.forward) for layer in layers), strict=True)
     )
     assert back == pytest.approx(2 * ahead - flop(layers[0].forward))
 

@@ -141,8 +141,8 @@ def test_what_is_wrong_with_a_file_is_said_with_its_name(change: Callable[[Array
 def test_a_file_cut_short_or_flipped_anywhere_is_a_graph_or_a_mistake(tmp_path: Path) -> None:
     path = save_graph(graph_of(make_block([-1, -1], time=[1, 2], edges=[(0, 1, 0)])), tmp_path / "graph.npz")
     whole = path.read_bytes()
-    for at in range(0, len(whole), 7):
-        for damaged in (whole[:at], whole[:at] + bytes([whole[at] ^ 0x55]) + whole[at + 1 :]):
+    for index in range(0, len(whole), 7):
+        for damaged in (whole[:index], whole[:index] + bytes([whole[index] ^ 0x55]) + whole[index + 1 :]):
             path.write_bytes(damaged)
             try:
                 load_graph(path)

@@ -34,7 +34,7 @@ def test_a_user_s_list_comes_before_the_file_and_the_file_before_the_library() -
 
     def price(text: str) -> list[float]:
         priced = price_of(machine, load_prices(text))
-        found = {way: one.amount.value for way, each in priced.items() for one in each.items if one.name == "a100-sxm-40gb"}
+        found = {way: item.amount.value for way, each in priced.items() for item in each.items if item.name == "a100-sxm-40gb"}
         return [found["purchase"], found["on_demand"] * 3600]
 
     assert price(PRICES) == pytest.approx([20000, 4])

@@ -40,7 +40,9 @@ def drawn(units: int = 30, each: int = 40, shared: float = 0.1, scatter: float =
     for unit in range(units):
         own = random.normal(0, shared)
         name = f"gpu{unit}"
-        out += [made(own + random.normal(0, scatter), unit=name, group=f"source, {name}", work=f"{at}") for at in range(each)]
+        out += [
+            made(own + random.normal(0, scatter), unit=name, group=f"source, {name}", work=f"{index}") for index in range(each)
+        ]
     return out
 
 
@@ -56,7 +58,7 @@ def test_half_widths_are_those_of_a_normal_distribution_where_the_errors_are() -
 
 
 def test_a_unit_that_is_far_off_does_not_calibrate_its_own_interval() -> None:
-    calm = [made(0.01 * (at % 3), unit=f"gpu{at % 6}", group=f"gpu{at % 6}") for at in range(120)]
+    calm = [made(0.01 * (index % 3), unit=f"gpu{index % 6}", group=f"gpu{index % 6}") for index in range(120)]
     far = [made(1.0, unit="k80", group="k80") for _ in range(20)]
     found = held(columns([*calm, *far]), 0.9)
     assert not found.inside[-20:].any()
@@ -64,14 +66,14 @@ def test_a_unit_that_is_far_off_does_not_calibrate_its_own_interval() -> None:
 
 
 def test_a_source_of_many_rows_does_not_speak_alone() -> None:
-    rows = [made(0.01, unit="a", group="a") for _ in range(900)] + [made(0.5, unit="b", group=f"b{at}") for at in range(60)]
+    rows = [made(0.01, unit="a", group="a") for _ in range(900)] + [made(0.5, unit="b", group=f"b{index}") for index in range(60)]
     half, _ = half_widths(columns(rows), 0.5)
     assert half["big"] > 0.1  # 60 groups of one row weigh twice as much as one of 900
     assert np.median(np.abs(columns(rows).signed)) == pytest.approx(0.01)
 
 
 def test_a_regime_of_few_groups_is_drawn_to_its_topic() -> None:
-    many = [made(0.1, unit=f"g{at}", group=f"g{at}") for at in range(200)]
+    many = [made(0.1, unit=f"g{index}", group=f"g{index}") for index in range(200)]
     few = [made(0.8, unit="x", group="x", regime="tiny") for _ in range(20)]
     half, _ = half_widths(columns([*many, *few]), 0.9)
     assert half["big"] < half["tiny"] < 0.8
@@ -100,10 +102,10 @@ def test_ratios_of_equal_errors_are_surer_than_their_answers() -> None:
 def test_the_correlation_is_what_makes_ratios_hold() -> None:
     random = np.random.default_rng(5)
     both, halves = [], []
-    for at in range(2000):
+    for index in range(2000):
         common = random.normal(0, 0.1)  # as large as what each has of its own: a correlation of one half
         logs = [common + random.normal(0, 0.1) for _ in range(2)]
-        both.append((made(logs[0], unit="a", group="a", work=f"{at}"), made(logs[1], unit="b", group="b", work=f"{at}")))
+        both.append((made(logs[0], unit="a", group="a", work=f"{index}"), made(logs[1], unit="b", group="b", work=f"{index}")))
         halves.append((1.645 * math.sqrt(0.02),) * 2)
     faster = [(a, replace(b, predicted=3 * b.predicted, measured=3.0)) for a, b in both]
     assert ratios.works(faster, halves).alike() == pytest.approx(0.5, abs=0.1)
@@ -125,11 +127,11 @@ def test_pairs_are_of_equal_work_on_two_devices() -> None:
 def test_a_claim_is_made_only_beyond_the_ratios_half_width() -> None:
     random = np.random.default_rng(3)
     rows = []
-    for at in range(40):
+    for index in range(40):
         for device, speed in (("a", 1.0), ("b", 1.02), ("c", 3.0)):
             error = random.normal(0, 0.1)
-            rows.append(Residual(topic="step", regime="tp", case="device", unit=device, group=device, row=f"{at}", work=f"{at}",
-                                 device=device, predicted=speed * math.exp(error), measured=speed))  # fmt: skip
+            rows.append(Residual(topic="step", regime="tp", case="device", unit=device, group=device, row=f"{index}",
+                                 work=f"{index}", device=device, predicted=speed * math.exp(error), measured=speed))  # fmt: skip
     (found,) = coverage.claims(coverage.judged(rows))
     assert found.works == 120
     assert 80 <= found.claims <= 90  # a or b against c, hardly ever a against b

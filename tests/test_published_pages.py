@@ -85,7 +85,7 @@ def made(topic: str, case: Any, device: str, log: float, work: str) -> Residual:
 @pytest.fixture(scope="module")
 def found() -> list[Residual]:
     random = np.random.default_rng(1)
-    gpus = [f"gpu{at}" for at in range(6)]
+    gpus = [f"gpu{index}" for index in range(6)]
     cases = ("known", "source", "device")
     rows = [made("product", case, gpu, random.normal(0, 0.1), f"{at}") for case in cases for gpu in gpus for at in range(20)]
     return [*rows, made("product", "outside", "k80", -0.8, "0"), made("moe", "known", "gpu0", 0.1, "0")]

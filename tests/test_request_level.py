@@ -76,9 +76,9 @@ def test_one_bank_fed_at_random_waits_as_pollaczek_and_khinchine_say(load: float
     expected = load * one.tRC / (2 * (1 - load)) + one.latency("conflict")
     assert latency.mean() == pytest.approx(expected, rel=0.06)
     free = waited = 0.0
-    for at in arrivals:  # the same arrivals at one server
-        free = max(at, free)
-        waited += free - at
+    for arrival in arrivals:  # the same arrivals at one server
+        free = max(arrival, free)
+        waited += free - arrival
         free += one.tRC
     assert latency.mean() == pytest.approx(waited / count + one.latency("conflict"), rel=2e-3)
 

@@ -73,14 +73,14 @@ def test_a_working_set_shows_its_level_in_the_time_of_an_access() -> None:
 
 def test_misaligned_accesses_touch_two_lines() -> None:
     whole, split = CacheSimulation(THREE), CacheSimulation(THREE)
-    play(whole, [at * 64 for at in range(100)], size=64)
+    play(whole, [index * 64 for index in range(100)], size=64)
     play(split, [at * 64 + 32 for at in range(100)], size=64)
     assert whole.counters["lines"] == 100
     assert split.counters["lines"] == 200
 
 
 def test_a_prefetcher_hides_most_of_the_memory_from_a_stream_and_nothing_from_a_chain() -> None:
-    stream = [at * 8 for at in range(20_000)]
+    stream = [index * 8 for index in range(20_000)]
     order = list(range(20_000))
     random.Random(2).shuffle(order)
     chain = [at * 4096 for at in order]
@@ -92,7 +92,7 @@ def test_a_prefetcher_hides_most_of_the_memory_from_a_stream_and_nothing_from_a_
 
 
 def test_backwards_is_as_fast_as_forwards() -> None:
-    forward = play(CacheSimulation(THREE), [at * 8 for at in range(20_000)])
+    forward = play(CacheSimulation(THREE), [index * 8 for index in range(20_000)])
     backward = play(CacheSimulation(THREE), [at * 8 for at in reversed(range(20_000))])
     assert backward.end == pytest.approx(forward.end, rel=0.05)
 
@@ -100,7 +100,7 @@ def test_backwards_is_as_fast_as_forwards() -> None:
 def counting(cores: int, apart: int, times: int = 2000) -> tuple[float, CacheSimulation]:
     """Each core writes its own counter `times` times; counters lie `apart` bytes from each other."""
     simulation = CacheSimulation(THREE, cores=4, coherence=Coherence(cluster=20e-9))
-    owners = [at % cores for at in range(times * cores)]
+    owners = [index % cores for index in range(times * cores)]
     return play(simulation, [core * apart for core in owners], write=True, core=owners, depth=cores).end, simulation
 
 
@@ -116,7 +116,7 @@ def test_false_sharing_is_slower_than_one_core_alone_and_padding_mends_it() -> N
 
 def test_a_line_that_is_only_read_is_never_moved_between_cores() -> None:
     simulation = CacheSimulation(THREE, cores=4)
-    play(simulation, [0] * 4000, core=[at % 4 for at in range(4000)], depth=4)
+    play(simulation, [0] * 4000, core=[index % 4 for index in range(4000)], depth=4)
     assert simulation.counters["transfers"] == 0
     assert simulation.counters["memory_reads"] <= 4
 
@@ -132,7 +132,7 @@ def test_a_core_sees_what_another_wrote_by_fetching_it_from_there() -> None:
 
 def test_lines_written_leave_for_the_memory_once() -> None:
     simulation = CacheSimulation(Caches(levels={"L1": Level(size=64.0 * 8, latency=1e-9)}), prefetch="none")
-    play(simulation, [at * 64 for at in range(100)], write=True)
+    play(simulation, [index * 64 for index in range(100)], write=True)
     assert simulation.counters["write_backs"] == 100 - 8
 
 
@@ -162,14 +162,14 @@ def test_random_arrivals_at_the_memory_are_the_queue_with_constant_service() -> 
     service, count = 64 / 10e9, 20_000
     for load in (0.4, 0.8):
         simulation = CacheSimulation(Caches(levels={"L1": L1}), memory=80e-9, bandwidth=10e9, prefetch="none")
-        asked = columns([at * 4096 for at in range(count)], 8, at=poisson(load / service, count, seed=4))
+        asked = columns([index * 4096 for index in range(count)], 8, at=poisson(load / service, count, seed=4))
         served = serve(simulation, asked)
         mean = sum(end - at for at, end in zip(served.issued, served.finish, strict=True)) / count
         assert mean - 80e-9 == pytest.approx(service * load / (2 * (1 - load)), rel=0.08)
 
 
 def test_more_misses_under_way_never_take_longer() -> None:
-    chain = [at * 4096 for at in range(5000)]
+    chain = [index * 4096 for index in range(5000)]
     found = [play(CacheSimulation(THREE, bandwidth=20e9), chain, depth=depth).end for depth in (1, 2, 4, 10, 40)]
     assert found == sorted(found, reverse=True)
     assert found[0] == pytest.approx(5000 * 80e-9, rel=0.01)

@@ -51,7 +51,7 @@ def test_random_reads_one_by_one_take_what_the_closed_form_says() -> None:
 def test_reading_on_goes_at_the_rate_of_the_zone() -> None:
     size = 1 << 20
     for start, speed in ((0, DISK.rate(0.0)), (int(2e12), DISK.rate(0.5)), (int(3.9e12), DISK.rate(0.975))):
-        served = serve(HddSimulation(DISK), columns([start + at * size for at in range(200)], size, depth=1))
+        served = serve(HddSimulation(DISK), columns([start + index * size for index in range(200)], size, depth=1))
         assert 199 * size / (served.finish[-1] - served.finish[0]) == pytest.approx(speed, rel=0.02)
 
 

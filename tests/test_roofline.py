@@ -54,15 +54,15 @@ def under(machine: str, workload: str) -> tuple[Roofline, ...]:
 def test_every_machine_of_the_library_has_rooflines_in_order(name: str) -> None:
     machine = api.load_machine(name)
     able = any(placed.kind in ("cpu", "gpu") for placed in machine.devices.values())
-    for one in rooflines(machine, links=True) if able else ():
-        assert one.compute
-        assert [each.key for each in one.memory].count("memory") == 1
-        for each in (*one.memory, *one.compute):
-            assert 0 < each.sustained <= each.peak * (1 + 1e-9) < math.inf, f"{one.device} {each.key}"
-        caches = [each.peak for each in one.memory if each.key not in ("memory", *KINDS)]
-        assert min(caches, default=math.inf) >= 0.99 * one.bandwidth
-        for each in one.compute:
-            assert one.ridge(each) * one.bandwidth == pytest.approx(each.peak)
+    for roofline in rooflines(machine, links=True) if able else ():
+        assert roofline.compute
+        assert [each.key for each in roofline.memory].count("memory") == 1
+        for each in (*roofline.memory, *roofline.compute):
+            assert 0 < each.sustained <= each.peak * (1 + 1e-9) < math.inf, f"{roofline.device} {each.key}"
+        caches = [each.peak for each in roofline.memory if each.key not in ("memory", *KINDS)]
+        assert min(caches, default=math.inf) >= 0.99 * roofline.bandwidth
+        for each in roofline.compute:
+            assert roofline.ridge(each) * roofline.bandwidth == pytest.approx(each.peak)
 
 
 @pytest.mark.parametrize("machine", ["p3.16xlarge", "dgx-a100", "dgx-h100", "g4dn.12xlarge", "workstation", "d2l-4gpu-pcie"])
@@ -112,8 +112,8 @@ def test_an_op_in_the_caches_has_no_intensity_and_the_peak_as_its_roof() -> None
 
 
 def test_one_format_only() -> None:
-    for one in rooflines(GPU, dtype="fp16"):
-        assert {each.key.partition(" ")[0] for each in one.compute} == {"fp16"}
+    for roofline in rooflines(GPU, dtype="fp16"):
+        assert {each.key.partition(" ")[0] for each in roofline.compute} == {"fp16"}
     with pytest.raises(Unshowable, match="fp4"):
         rooflines(GPU, dtype="fp4")
 

@@ -57,7 +57,7 @@ def test_a_cache_fills_as_a_brute_force_one(entries: int, of: int, zipf: float) 
         (3 * many // 4, many),
         (many, 2 * many),
     ):
-        mean = np.mean([expected.at(at) for at in range(first, last)])
+        mean = np.mean([expected.at(index) for index in range(first, last)])
         sampling = 4 * (0.25 / (40 * (last - first))) ** 0.5
         assert hits[first:last].mean() == pytest.approx(mean, abs=0.003 + sampling)
 
@@ -97,7 +97,7 @@ def test_requests_miss_as_often_as_the_cache_says() -> None:
 
 def test_an_emptied_cache_fills_again() -> None:
     """0.1 s of 100 lookups after each of 20 flushes, and nothing else."""
-    flushed = {**CACHED, "empty_at": [f"{at * 100} ms" for at in range(20)]}
+    flushed = {**CACHED, "empty_at": [f"{index * 100} ms" for index in range(20)]}
     came, asked = missed(flushed, requests=2000)
     expected = filling(100, 10_000, 1.0)
     misses = 20 * sum(1 - expected.at(at) for at in range(100))
@@ -113,7 +113,7 @@ def test_a_cache_that_is_written_once_is_one_cache() -> None:
     ]}  # fmt: skip
     answers = run({"front": front, "store": {"device": "cpu", "request": [busy("1 us")]}}, requests=1500)
     expected = filling(10_000, 10_000, 0.0)
-    assert answers["store"].came == pytest.approx(sum(1 - expected.at(at) for at in range(4500)), abs=4 * 4500**0.5 / 2)
+    assert answers["store"].came == pytest.approx(sum(1 - expected.at(index) for index in range(4500)), abs=4 * 4500**0.5 / 2)
 
 
 def test_what_a_cache_holds_is_told() -> None:

@@ -226,7 +226,7 @@ def test_prompts_of_groups_wait_for_each_other() -> None:
     groups.writes(first, 1)
     groups.writes(second, 1)
     assert (first.group, second.group, third.group) == (0, 1, 0)
-    assert [groups.opens([third], 0, at) for at in range(1, 6)] == [False] * 4 + [True]  # at the turn of the clock
+    assert [groups.opens([third], 0, index) for index in range(1, 6)] == [False] * 4 + [True]  # at the turn of the clock
     other = Sequence(3, 10, 10, 0, group=1)
     assert groups.opens([third, other], 0, 7)  # each has one
     assert not groups.opens([third, Sequence(4, 10, 10, 9, group=1)], 0, 8)  # not seen yet

@@ -72,7 +72,7 @@ def test_the_largest_rate_has_a_range_for_services_as_far_off() -> None:
 def test_the_estimate_of_a_token_is_as_sure_as_the_token_that_is_served(machine: str, model: str, tp: int, kind: str) -> None:
     told = hwsim.estimate(machine, model, infer="decode", tp=tp, batch=1, prompt=512, output=64)
     said = told.to_json()["interval"]
-    infer = {"model": model, "device": [f"gpu{at}" for at in range(tp)], "parallel": {"tp": tp}, "framework": "vllm",
+    infer = {"model": model, "device": [f"gpu{index}" for index in range(tp)], "parallel": {"tp": tp}, "framework": "vllm",
              "requests": 1, "prompt": 512, "output": 64}  # fmt: skip
     service = only(hwsim.simulate(machine, {"hwsim": "workload/1", "infer": infer}))
     assert service.case == ("known" if machine == "dgx-h100" else "generation")  # no kernel of attention was measured on a V100

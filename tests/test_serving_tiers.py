@@ -54,8 +54,8 @@ def play(rows: list[Request], keys: dict[str, Any], blocks: int, sizes: tuple[in
     names = ("number", "copy", "begin", "first", "end", "cached", "arrival", *PARTS)
     rows_of = {name: columns[name].tolist() for name in names}
     assert rows_of["number"] == list(range(len(rows)))
-    for at in range(len(rows)):
-        assert sum(rows_of[name][at] for name in PARTS) == rows_of["end"][at] - rows_of["arrival"][at]
+    for index in range(len(rows)):
+        assert sum(rows_of[name][index] for name in PARTS) == rows_of["end"][index] - rows_of["arrival"][index]
     rows_of = {name: column for name, column in rows_of.items() if name not in PARTS or name == "loading"}
     counts = [[(tier.stored, tier.brought, tier.used) for tier in each.tiers] for each in tiers]
     return end, [copy.iterations for copy in made], rows_of, log.below, counts

@@ -34,7 +34,7 @@ def test_a_torus_links_every_member_to_its_neighbours_in_every_dimension(size: l
     count = 1
     for each in size:
         count *= each
-    members = [f"m{at}" for at in range(count)]
+    members = [f"m{index}" for index in range(count)]
     degrees = Counter(end for edge in Torus(tuple(size), wrap).edges(members) for end in (edge.a, edge.b))
     if wrap:
         assert set(degrees.values()) <= {sum(2 if each > 2 else 1 if each == 2 else 0 for each in size)}
@@ -82,7 +82,7 @@ def test_ports_that_do_not_divide_are_said() -> None:
     with pytest.raises(SpecError, match=r"a torus of 2 x 2 has 4 members, not 8"):
         cluster(8, 1, "topology: torus, size: [2, 2]")
     with pytest.raises(ValueError, match="links to each of"):
-        LeafSpine(4, spines=8).edges([f"m{at}" for at in range(8)])
+        LeafSpine(4, spines=8).edges([f"m{index}" for index in range(8)])
     assert FatTree(4).edges(["a"]).a == ["@leaf0"]
 
 
@@ -90,7 +90,7 @@ def test_ports_that_do_not_divide_are_said() -> None:
 def test_in_a_dragonfly_one_link_leads_to_every_other_group(p: int, a: int, h: int, data: st.DataObject) -> None:
     groups = data.draw(st.integers(2, a * h + 1))
     topology = Dragonfly(p, a, h)
-    members = [f"m{at}" for at in range(p * a * groups)]
+    members = [f"m{index}" for index in range(p * a * groups)]
     edges = topology.edges(members)
     used: Counter[str] = Counter()
     between: Counter[tuple[str, ...]] = Counter()
@@ -131,6 +131,9 @@ def test_a_tree_hangs_members_below_switches_below_a_root() -> None:
     assert machine.device("tree-switch3").kind == "switch"
     assert Tree(("cpu",), (4,)).edges("ab") == Tree(("cpu",), (2,)).edges("ab")
     deep = Tree(("cpu",), (2, 2, 2))
-    assert {edge.a for edge in deep.edges("abcdefgh")} == {"cpu", *(f"@switch{n}-{at}" for n in (1, 2) for at in range(2 * n))}
+    assert {edge.a for edge in deep.edges("abcdefgh")} == {
+        "cpu",
+        *(f"@switch{n}-{index}" for n in (1, 2) for index in range(2 * n)),
+    }
     with pytest.raises(ValueError, match="a tree of 2 x 2 holds 1 to 4 members, not 5"):
         Tree(("cpu",), (2, 2)).edges("abcde")

@@ -116,7 +116,7 @@ def test_a_backplane_and_a_slow_card_limit_too() -> None:
 def random_machine(seed: int) -> Machine | None:
     rng = random.Random(seed)
     n, switches = rng.randint(2, 7), rng.randint(0, 4)
-    names = [f"gpu{at}" for at in range(n)] + [f"s{at}" for at in range(switches)]
+    names = [f"gpu{index}" for index in range(n)] + [f"s{at}" for at in range(switches)]
     pairs = [(a, b) for a, b in combinations(names, 2) if rng.random() < 0.45]
     if not pairs:
         return None

@@ -35,7 +35,7 @@ links:
 def node(kinds: Sequence[str]) -> Machine:
     """GPUs of these kinds in order, g0, g1, ..., on one switch that carries the same for each."""
     parts = ", ".join(f"g{at}: {{kind: gpu, use: {kind}}}" for at, kind in enumerate(kinds))
-    names = ", ".join(f"g{at}" for at in range(len(kinds)))
+    names = ", ".join(f"g{index}" for index in range(len(kinds)))
     link = f"{{between: [[{names}], sw], kind: nvlink, gen: 2, links: 6}}"
     return load_machine(f"hwsim: machine/1\nclass: ideal\nparts: {{{parts}, sw: {{kind: switch}}}}\nlinks: [{link}]\n")
 

@@ -67,7 +67,7 @@ def test_steps_follow_each_other(by: str) -> None:
 def test_sums_hide_behind_the_backward_pass_up_to_its_length(bandwidth: float) -> None:
     run = seconds(server(2, f"{bandwidth / 1e9} GB/s"), synchronise={"bucket": "1 B", "algorithm": "ring"})
     forward, backward = 8 * layer(32), 15 * layer(32)
-    marks = [((at + 1) * 2 * layer(32), 4.0 * WEIGHTS) for at in range(7)] + [(backward, 4.0 * WEIGHTS)]
+    marks = [((index + 1) * 2 * layer(32), 4.0 * WEIGHTS) for index in range(7)] + [(backward, 4.0 * WEIGHTS)]
     left = left_of_buckets(marks, lambda size: size / bandwidth, bucket=1.0)
     assert run == pytest.approx(forward + backward + left, rel=1e-5)
 

@@ -145,7 +145,7 @@ def test_a_card_and_a_cable_of_equal_rate_are_improved_at_once_and_that_is_said(
     assert best.together
     assert best.speedup == pytest.approx(2.0, rel=1e-3)
     assert dict(best.settings) == {"machine.card.bandwidth": "800 Gb/s", "machine.links.cable.rate": "800 Gb/s"}
-    assert all(one.speedup < 1.001 for one in others)
+    assert all(other.speedup < 1.001 for other in others)
     assert "(only together)" in text(found)
     alone = explain(run(wired("800 Gb/s", "400 Gb/s"), SEND))
     assert not any(one.together for one in alone.what_if or ())

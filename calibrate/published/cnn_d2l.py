@@ -181,7 +181,7 @@ def software_of(builds: tuple[str, ...]) -> Software:
             abs(math.log(_step(each, tried) * eager.middle(builds, name) / each.batch)) for name, each in OTHERS.items()
         )
 
-    found = replace(base, moved=min((at / 10 for at in range(6, 21)), key=wrong))
+    found = replace(base, moved=min((index / 10 for index in range(6, 21)), key=wrong))
     if builds == eager.TENSORFLOW:
         lenet = NOTEBOOKS["lenet"]
         found = replace(found, step=found.step + lenet.batch / eager.middle(builds, "lenet") - _step(lenet, found))

@@ -44,7 +44,7 @@ def predicted(row: Row) -> float:
     if row.exchange == "ps-cpu":
         train["synchronise"] = {"by": "parameter-server", "server": "cpu0"}
     elif row.exchange == "ps-sharded":
-        train["synchronise"] = {"by": "parameter-server", "server": [f"gpu{at}" for at in range(row.gpus)]}
+        train["synchronise"] = {"by": "parameter-server", "server": [f"gpu{index}" for index in range(row.gpus)]}
 
     workload = {"hwsim": "workload/1", "train": {**train, "steps": 2}}
     changes = {"machine.gpu.use": row.gpu} if row.machine else None

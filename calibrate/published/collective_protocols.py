@@ -122,7 +122,7 @@ def fitted(rows: Sequence[Prepared], begin: Fitted | None = None) -> Fitted:
         place: [at for at, one in enumerate(rows) if place in ("", one.row.machine, GENERATIONS[one.row.machine])]
         for place in {place for place, _, _ in places}
     }
-    measured = np.array([one.row.seconds for one in rows])
+    measured = np.array([row.row.seconds for row in rows])
 
     def told(values: Floats) -> dict[str, dict[str, float]]:
         said: dict[str, dict[str, float]] = {}
@@ -170,10 +170,10 @@ def left_out(rows: Sequence[Prepared], machine: str, begin: Fitted, *, generatio
     mine = GENERATIONS[machine]
     wide = mine.startswith("nvlink")
     others = [
-        one
-        for one in rows
-        if GENERATIONS[one.row.machine].startswith("nvlink") == wide
-        and (GENERATIONS[one.row.machine] != mine if generation else one.row.machine != machine)
+        row
+        for row in rows
+        if GENERATIONS[row.row.machine].startswith("nvlink") == wide
+        and (GENERATIONS[row.row.machine] != mine if generation else row.row.machine != machine)
     ]
     found = fitted(others, begin)
     numbers = found.generations.get(mine) or pooled(list(found.generations.values()))

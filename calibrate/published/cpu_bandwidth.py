@@ -133,7 +133,7 @@ def babelstream(row: Mapping[str, str], models: Mapping[str, Cpu] | None = None)
         return None
     name, sockets = found
     cpu = (models or {}).get(name) or part(Cpu, name)
-    model: Cpu | Sockets = cpu if sockets == 1 else Sockets(cpu, tuple(f"cpu{at}" for at in range(sockets)))
+    model: Cpu | Sockets = cpu if sockets == 1 else Sockets(cpu, tuple(f"cpu{index}" for index in range(sockets)))
     array = float(row["working_set_bytes"])
     read, written = (each * array for each in KERNELS[kernel])
     past = written if _bypasses(row["software"]) else 0.0

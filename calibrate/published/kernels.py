@@ -88,7 +88,9 @@ def together(parts: Sequence[Group], rates: Callable[[Group], Rates]) -> tuple[M
     """The columns of some groups as one, and the rates of each row: one evaluation instead of one for each GPU."""
     counts, each = [len(part) for part in parts], [rates(part) for part in parts]
     columns = {name: np.concatenate([part.columns[name] for part in parts]) for name in parts[0].columns}
-    numbers: dict[str, Any] = {one.name: np.repeat([getattr(rate, one.name) for rate in each], counts) for one in fields(Rates)}
+    numbers: dict[str, Any] = {
+        field.name: np.repeat([getattr(rate, field.name) for rate in each], counts) for field in fields(Rates)
+    }
     return columns, Rates(**numbers)
 
 
@@ -273,8 +275,8 @@ def residuals_of(
     for case, (group, predicted) in found:
         unit = GENERATION[group.system] if case == "generation" else group.system
         works = [
-            f"{group.key} " + " ".join(f"{name} {column[at]:g}" for name, column in group.columns.items())
-            for at in range(len(group))
+            f"{group.key} " + " ".join(f"{name} {column[index]:g}" for name, column in group.columns.items())
+            for index in range(len(group))
         ]
         hashes = [zlib.crc32(work.encode()) for work in works]
         draw = sorted(range(len(group)), key=hashes.__getitem__)[:most]

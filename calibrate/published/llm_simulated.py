@@ -46,7 +46,7 @@ def sampled(found: Sequence[Row], count: int = ROWS) -> list[Row]:
     chosen = []
     for group in groups.values():
         many = min(each, len(group))
-        chosen += [group[at * len(group) // many] for at in range(many)]
+        chosen += [group[index * len(group) // many] for index in range(many)]
     return chosen[:count]
 
 

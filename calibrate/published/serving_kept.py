@@ -24,7 +24,7 @@ FILE: Final = Path(__file__).resolve().parent / "serving_kept.csv"
 QUANTITIES: Final = ("first_token", "each_token", "latency", "tokens_per_s")
 TOPICS: Final[Mapping[str, str]] = {"first_token": "ttft", "each_token": "tpot", "latency": "e2e", "tokens_per_s": "throughput"}
 KINDS: Final[Mapping[str, str]] = {"dense": "dense", "MoE": "experts"}
-STEPS: Final = tuple(0.25e-3 * at for at in range(-8, 21))  # seconds that a host may take more in each iteration,
+STEPS: Final = tuple(0.25e-3 * index for index in range(-8, 21))  # seconds that a host may take more in each iteration,
 API: Final = tuple(5e-3 * at for at in range(-10, 61))  # and before it sees a request
 
 

@@ -127,4 +127,4 @@ def _stage(name: str, stage: str, said: Mapping[str, Mapping[str, str]], load: M
 
 def constant(rate: float, seconds: float, prompt: float, output: int, prompts: int) -> tuple[Line, ...]:
     """Requests one after another, whose prompts take turns; those of the first turn are in the cache from before."""
-    return tuple(Line(at / rate, round(prompt), output, at % prompts) for at in range(int(rate * seconds)))
+    return tuple(Line(index / rate, round(prompt), output, index % prompts) for index in range(int(rate * seconds)))

@@ -83,7 +83,7 @@ def _written(lines: Sequence[Line], folder: Path) -> Path:
     path = folder / "requests.jsonl"
     with path.open("w", encoding="utf-8") as file:
         for line in lines:
-            blocks = [1000 * (line.key + 1) + at for at in range(-(-line.prompt // HASHED))]
+            blocks = [1000 * (line.key + 1) + index for index in range(-(-line.prompt // HASHED))]
             said = {
                 "timestamp": 1e3 * line.arrival,
                 "input_length": line.prompt,

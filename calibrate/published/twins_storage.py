@@ -105,7 +105,7 @@ def _score(name: str, rows: list[Miss], bound: float, why: Callable[[Miss], str]
 @functools.cache
 def _addresses(count: int, size: int, capacity: int, align: int, *, in_order: bool) -> list[int]:
     draw, places = random.Random(3).random, capacity // align
-    return [at * size % capacity if in_order else int(draw() * places) * align for at in range(count)]
+    return [index * size % capacity if in_order else int(draw() * places) * align for index in range(count)]
 
 
 def _flash(drive: Ssd, row: dict[str, str], direction: Literal["read", "write"], name: str = "") -> Miss:

@@ -228,7 +228,7 @@ def _is_alike(run: Run, machine: str, workload: str, settings: dict[str, str]) -
     lines = list((replicas_differ if replicas else differences)(run.timeline, unfolded.timeline))
     equal = not lines
     if equal:
-        ranks = ", ".join(f"{many:,} replicas" for many in replicas) if replicas else f"{run.ranks:,} ranks"
+        ranks = ", ".join(f"{replica:,} replicas" for replica in replicas) if replicas else f"{run.ranks:,} ranks"
         lines = [f"{len(unfolded.timeline):,} ops of {ranks} are those of the {len(run.timeline):,} simulated"]
     for line in lines:
         click.echo(f"fold check: {line}", err=True)

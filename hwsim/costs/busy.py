@@ -112,8 +112,8 @@ def _gpus(result: Result, machine: Machine, items: Mapping[int, PowerItem]) -> t
         sums = [np.bincount(of_ops, weights=weights, minlength=keys).tolist() for weights in (full, bound)]
         for key, (_, _, who) in slot.items():
             for number, many in who:
-                for at in range(2):
-                    busy[number][at].append(many * sums[at][key])
+                for index in range(2):
+                    busy[number][index].append(many * sums[index][key])
         begins, ends = (times[ops].astype(np.float64) for times in (begin, timeline.end))
         for of, (full_watts, bound_watts) in kinds.items():
             with np.errstate(divide="ignore", invalid="ignore"):
@@ -172,7 +172,7 @@ def _by_part(
             places[name] = (*places.get(name, ()), number)
     alike: Counter[tuple[int, float, float]] = Counter()
     for (of_part, numbers), many in Counter((part(name), numbers) for name, numbers in places.items()).items():
-        full, memory = (math.fsum(spent for number in numbers for spent in busy[number][at]) for at in range(2))
+        full, memory = (math.fsum(spent for number in numbers for spent in busy[number][index]) for index in range(2))
         alike[of_part, full, memory] += many
     by_part: dict[int, list[Busy]] = {}
     for (of_part, full, memory), many in alike.items():

@@ -54,7 +54,7 @@ def tokens_of(tokens: int, top_k: int, experts: int, skew: float) -> tuple[int, 
         return tuple((pairs + at) // experts for at in range(experts))
     low, high = (1.0, 0.8 * tokens) if pairs > experts else (0.01, 2.0)
     power = 1.0 - skew
-    parts = [(at + 0.5) / experts for at in range(experts)]
+    parts = [(index + 0.5) / experts for index in range(experts)]
     drawn = [
         low * (high / low) ** part if abs(power) < 1e-9 else ((high**power - low**power) * part + low**power) ** (1.0 / power)
         for part in parts
@@ -133,7 +133,7 @@ def _blocks(mean: float, deviation: float, some: float, rows: int) -> float:
         return mean / rows + 0.5 - 0.5 / rows
     first = max(1, math.floor((mean - 4.0 * deviation) / rows))
     last = math.ceil((mean + 4.0 * deviation) / rows)
-    more = (math.erfc((at * rows + 0.5 - mean) / (max(deviation, 1e-9) * math.sqrt(2.0))) for at in range(first, last + 1))
+    more = (math.erfc((index * rows + 0.5 - mean) / (max(deviation, 1e-9) * math.sqrt(2.0))) for index in range(first, last + 1))
     return some + first - 1 + 0.5 * math.fsum(more)
 
 

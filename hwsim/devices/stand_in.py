@@ -57,8 +57,8 @@ def usual_times() -> Mapping[str, tuple[float, Mapping[str, float]]]:
 def usual(function: str, form: str, dtype: str) -> tuple[str, float, float] | None:
     """(entry, seconds of an element, of a call) of a function in its form, else without it; None if there is none."""
     words, table = form.split(), usual_times()
-    for many in range(len(words), -1, -1):
-        entry = " ".join((function, *words[:many]))
+    for index in range(len(words), -1, -1):
+        entry = " ".join((function, *words[:index]))
         if entry in table:
             call, times = table[entry]
             for form_dtype in (dtype, *LIKE.get(dtype, ())):

@@ -265,8 +265,8 @@ def _can_bind(active: Active, classes: Sequence[FlowClass], capacities: int) -> 
     draws = {which: classes[which].draws() for which in {which for _, kinds in active.groups for which in kinds}}
     for servers, kinds in active.groups:
         most: dict[int, int] = {}
-        for which in kinds:
-            for capacity, drawn, held in draws[which]:
+        for kind in kinds:
+            for capacity, drawn, held in draws[kind]:
                 most[capacity] = max(most.get(capacity, 0), drawn + held)
         for capacity, drawn in most.items():
             total[capacity] += servers * drawn
@@ -280,10 +280,10 @@ def _can_bind(active: Active, classes: Sequence[FlowClass], capacities: int) -> 
 def _can_crowd(active: Active, classes: Sequence[FlowClass]) -> set[int]:
     """Capacities at which several ops of a crowd may be active together."""
     most: dict[int, int] = {}
-    crowds = [(None, 0) if one.crowd is None else (one.crowd.capacity, one.crowd.crowd.times) for one in classes]
+    crowds = [(None, 0) if class_.crowd is None else (class_.crowd.capacity, class_.crowd.crowd.times) for class_ in classes]
     for servers, kinds in active.groups:
         of_group: dict[int, int] = {}
-        for capacity, times in (crowds[which] for which in kinds):
+        for capacity, times in (crowds[kind] for kind in kinds):
             if capacity is not None:
                 of_group[capacity] = max(of_group.get(capacity, 0), servers * times)
         for capacity, times in of_group.items():

@@ -120,7 +120,7 @@ class Driver(Host):
             granted=np.frombuffer(replay.granted, np.int64) if len(flat) else np.empty(0, np.int64),
             flow_class=np.frombuffer(replay.flow_class, np.int64) if len(flat) else np.empty(0, np.int64),
             paces=tuple(tuple(history) for history in replay.fluid.history),
-            alone=tuple(one.alone for one in replay.fluid.classes),
+            alone=tuple(class_.alone for class_ in replay.fluid.classes),
             solves=replay.fluid.solves,
             played=np.array(sorted(self._asked), np.int64),
             drawing=replay.drawing,

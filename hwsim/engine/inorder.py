@@ -52,7 +52,7 @@ def timeline_of(flat: FlatGraph, compiled: Compiled, start: Ints, end: Ints) -> 
         granted=none,
         flow_class=none,
         paces=((),) * len(compiled.classes),
-        alone=tuple(one.alone for one in compiled.classes),
+        alone=tuple(class_.alone for class_ in compiled.classes),
     )
 
 

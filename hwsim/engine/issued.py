@@ -106,7 +106,7 @@ class Issued:
         first = len(self._ops)
         self._ops += ops
         self._edges += [(op - self._base, first, 0) for op in after if op >= self._base]
-        self._edges += [(at, at + 1, 0) for at in range(first, len(self._ops) - 1)]
+        self._edges += [(index, index + 1, 0) for index in range(first, len(self._ops) - 1)]
 
     def label(self, label: Label) -> int:
         """Make a label known; its number."""
@@ -131,7 +131,7 @@ class Issued:
     def graph(self) -> OpGraph:
         """The ops so far."""
         columns = np.array([(op.label, op.queue, op.cost, op.time) for op in self._ops], object).reshape(-1, 4)
-        label, queue, cost, time = (ticks.column(columns[:, at]) for at in range(4))
+        label, queue, cost, time = (ticks.column(columns[:, index]) for index in range(4))
         none = np.full(len(self._ops), -1, np.int64)
         body = Block(
             label=label,

@@ -31,7 +31,12 @@ def play(flat: FlatGraph, compiled: Compiled) -> Timeline | None:
     None if compiled code cannot play it: requests are served, demands crowd at a device, or numbers do not fit its words.
     """
     narrow = object not in (compiled.fixed.dtype, compiled.flow.dtype)
-    if compiled.played.any() or any(one.crowd for one in compiled.classes) or not narrow or not fits(compiled.classes, len(flat)):
+    if (
+        compiled.played.any()
+        or any(class_.crowd for class_ in compiled.classes)
+        or not narrow
+        or not fits(compiled.classes, len(flat))
+    ):
         return None
     metered = sampled(compiled.flow_class >= 0) if compiled.classes else np.empty(0, np.int64)
     played = _played(flat, compiled, metered)
@@ -122,10 +127,10 @@ def _columns(classes: Sequence[FlowClass], ops: int, capacities: int) -> Sequenc
     weights, amounts = dict[int, int](), dict[tuple[int, int], int]()
     pairs, draws = array("i"), array("i")
     first_pair, first_draw = array("q", [0]), array("q", [0])
-    for one in classes:
-        for capacity, weight in one.weights:
+    for class_ in classes:
+        for capacity, weight in class_.weights:
             pairs.extend((capacity, weights.setdefault(weight, len(weights))))
-        for capacity, drawn, held in one.draws():
+        for capacity, drawn, held in class_.draws():
             draws.extend((capacity, amounts.setdefault((drawn + held, held), len(amounts))))
         first_pair.append(len(pairs) // 2)
         first_draw.append(len(draws) // 2)
@@ -176,7 +181,7 @@ def fits(classes: Sequence[FlowClass], ops: int) -> bool:
     if not classes:
         return True
     most = ops.bit_length()
-    pace = max((one.alone.bit_length() for one in classes), default=0)
+    pace = max((class_.alone.bit_length() for class_ in classes), default=0)
     weight = max((weight.bit_length() for one in classes for _, weight in one.weights), default=0)
     draw = max((one.alone * weight for one in classes for _, weight in one.weights), default=0).bit_length()
     hold = max((part.bit_length() for one in classes for _, part in one.holds), default=0)
@@ -193,7 +198,7 @@ def _margins(classes: Sequence[FlowClass], ops: int) -> tuple[int, int] | None:
 
     None where capacities are held, or where weights differ by orders of magnitude.
     """
-    weights = [weight for one in classes for _, weight in one.weights if weight]
+    weights = [weight for class_ in classes for _, weight in class_.weights if weight]
     if not weights or any(one.holds for one in classes):
         return None
     most = ops * max(weights)

@@ -162,7 +162,7 @@ class PlainEngine(Host):
             granted=np.array([op.granted for op in self._ops], np.int64),
             flow_class=np.array([op.flow_class for op in self._ops], np.int64),  # count
             paces=tuple(tuple(history) for history in self._history),
-            alone=tuple(one.alone for one in self._flows),
+            alone=tuple(flow.alone for flow in self._flows),
             solves=self._solves,
             played=np.array([op.number for op in self._ops if op.asked], np.int64),
             drawing=self._drawing,
@@ -178,7 +178,7 @@ class PlainEngine(Host):
         # not closed: every capacity is kept, also those that can never be full
         compiled = compile_flat(flat, closed=False, changing=self.changing)
         self._keep(flat)
-        classes = [*(self._class_number(one) for one in compiled.classes), -1]
+        classes = [*(self._class_number(class_) for class_ in compiled.classes), -1]
         rows = zip(
             compiled.fixed.tolist(),
             compiled.flow.tolist(),
@@ -322,7 +322,7 @@ class PlainEngine(Host):
             for capacity, part in one.holds:
                 room[capacity] -= members[number] * part
         paces, bounds = fill(
-            [one.alone for one in classes],
+            [class_.alone for class_ in classes],
             [members[number] for number in numbers],
             [one.weights for one in classes],
             {capacity: max(0, left) for capacity, left in enumerate(room)},

@@ -71,7 +71,7 @@ class Replay:
     def load(self, flat: FlatGraph, compiled: Compiled) -> int:
         """Add a graph's ops, those that wait for nothing being ready now; the number of its first op."""
         base, count = len(self), len(flat)
-        classes = [self.fluid.extend(one) for one in compiled.classes]
+        classes = [self.fluid.extend(class_) for class_ in compiled.classes]
         numbers = np.array([*classes, -1], np.int64)[compiled.flow_class]
         self.flow_class.frombytes(numbers.tobytes())
         self._starts.update({base + op: (classes[number], fs) for op, (number, fs) in compiled.starts.items()})

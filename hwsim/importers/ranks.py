@@ -195,7 +195,11 @@ def offsets(ranks: Sequence[Rank]) -> tuple[list[int], list[str]]:
     for name, members in hosts.items():
         if 0 in members:
             continue
-        late = [difference for at in members for difference in _differences(first.number, ends[0], ranks[at].number, ends[at])]
+        late = [
+            difference
+            for member in members
+            for difference in _differences(first.number, ends[0], ranks[member].number, ends[member])
+        ]
         is_named = bool(first.host and ranks[members[0]].host)
         shift, words = _shift(late, is_named=is_named)
         if words:

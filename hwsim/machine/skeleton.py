@@ -76,7 +76,7 @@ class Skeletons:
         """The shortest ways between two, which are as `Hosts.alike` says."""
         _, joined = self._hosts.shortest(a, b)
         many = len(joined[0][1])
-        layers = [self._ordered({each for _, core, _ in joined for each in core[at]}) for at in range(many)]
+        layers = [self._ordered({each for _, core, _ in joined for each in core[index]}) for index in range(many)]
         ranks = [{number: rank for rank, number in enumerate(layer)} for layer in layers]
         key = (
             self._end(a, {(out.local, out.core) for out, _, _ in joined}, ranks[0]),

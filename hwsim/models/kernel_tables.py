@@ -118,8 +118,8 @@ class ByRows:
             and alone.times.by_rows(kernel, np.ones(1)) is not None
         ]
         tabled = {at for at, *_ in self.products}
-        self.others = [at for at in range(len(some)) if at not in tabled]
-        self.fine = COARSE if any(some[at][0].work.experts is not None for at in self.others) else SMOOTH
+        self.others = [index for index in range(len(some)) if index not in tabled]
+        self.fine = COARSE if any(some[other][0].work.experts is not None for other in self.others) else SMOOTH
         self._products, self._others, self._sums = Table(self._fill), Table(self._of_others), Table(self._sum)
 
     def at(self, rows: int) -> Taken:
@@ -131,7 +131,7 @@ class ByRows:
 
     def _of_others(self, rows: int) -> Taken:
         made = self.make(rows)
-        return self.alone.taken(made[at] for at in self.others)
+        return self.alone.taken(made[other] for other in self.others)
 
     def _of_products(self, rows: int) -> Taken:
         if rows <= BLOCKS[-1]:

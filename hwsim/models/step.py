@@ -242,7 +242,9 @@ def _interval(lengths: Sequence[float], sends: Sequence[float]) -> float:
     (1.0, 1.5, 2.0)
     """
     stages = len(lengths)
-    return max(*lengths, *((math.fsum(lengths[at:]) + 2.0 * math.fsum(sends[at:])) / (stages - at) for at in range(stages)))
+    return max(
+        *lengths, *((math.fsum(lengths[index:]) + 2.0 * math.fsum(sends[index:])) / (stages - index) for index in range(stages))
+    )
 
 
 def _length(stage: Iterable[Layer], layers: Mapping[str, Passes]) -> float:

@@ -73,7 +73,7 @@ def stored(keys: TrainKeys, laid: Laid, machines: Sequence[Machine], nodes: int,
     size = laid.transformer.parameters * state_bytes(laid.plan)
     size = size if saved is None or saved.bytes == AUTO else float(saved.bytes)
     times_and_places = [_seconds(keys, laid, machine, nodes, size, rate) for machine in machines]
-    copy, write, load = (_mean([times[at] for times, _ in times_and_places]) for at in range(3))
+    copy, write, load = (_mean([times[index] for times, _ in times_and_places]) for index in range(3))
     stop = copy + write
     if saved is not None and saved.mode == "async":
         stop, lag = copy, write

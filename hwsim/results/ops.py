@@ -90,7 +90,7 @@ class Ops(Sequence[OpRow]):
         return int(weights(self.timeline)[self.numbers].sum())
 
     def __repr__(self) -> str:
-        return f"<{len(self)} ops; each has {', '.join(one.name for one in fields(OpRow))}>"
+        return f"<{len(self)} ops; each has {', '.join(field.name for field in fields(OpRow))}>"
 
     @overload
     def __getitem__(self, place: int) -> OpRow: ...

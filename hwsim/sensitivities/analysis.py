@@ -195,7 +195,7 @@ class _Analysis:
         return over.half, over.outside, list(shares_of(intervals[0], intervals[1]))
 
     def _evaluate(self, group: Sequence[Term], end: End) -> float | None:
-        settings = [dict(getattr(term, end) for term in group if at in term.options) for at in range(len(self._options))]
+        settings = [dict(getattr(term, end) for term in group if index in term.options) for index in range(len(self._options))]
         return self._answer([self._of(at, each) for at, each in enumerate(settings)])
 
     def _breaks(self, bars: Sequence[Bar]) -> tuple[tuple[Break, ...], tuple[str, ...]]:

@@ -79,7 +79,7 @@ def edited(text: str, before: Tree, after: Tree) -> str:
             lines[line] = lines[line][:column] + scalar(new.value) + row[token.end() :]
     gone = [before.key_place(key).line - 1 for key in dict(before.items()) if after.get(key) is None]
     for line in sorted(gone, reverse=True):
-        end = next((at for at in range(line + 1, len(lines)) if lines[at][:1].strip()), len(lines))
+        end = next((index for index in range(line + 1, len(lines)) if lines[index][:1].strip()), len(lines))
         lines[line:end] = []
     made = "\n".join(lines).rstrip("\n") + "\n"
     return made if _says(made, after) else written(after)

@@ -210,7 +210,7 @@ def knee(sweep: Sweep) -> str:
     if len(sweep.vary) != 1 or not numbers(sweep.vary[0][1]) or compared is None or not compared.is_pace or len(sweep.rows) < 3:
         return ""
     values = [value or 0.0 for value in sweep.ranking.values]
-    changes = [at for at in range(1, len(values)) if sweep.rows[at].bottleneck != sweep.rows[at - 1].bottleneck]
+    changes = [index for index in range(1, len(values)) if sweep.rows[index].bottleneck != sweep.rows[index - 1].bottleneck]
     if len(changes) != 1 or min(values) <= 0:
         return ""
     at = changes[0]

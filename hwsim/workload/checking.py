@@ -118,7 +118,7 @@ def _slip(first: str, second: str) -> bool:
         return False
     if len(short) == len(long):
         return sorted(short) == sorted(long)
-    return any(long[:at] + long[at + 1 :] == short for at in range(len(long))) and not long[-1].isdigit()
+    return any(long[:index] + long[index + 1 :] == short for index in range(len(long))) and not long[-1].isdigit()
 
 
 def check_op(tree: Tree, mistakes: Mistakes, of_stage: bool = False) -> None:

@@ -130,8 +130,14 @@ def pays(groups: Sequence[Group], builder: GraphBuilder) -> bool:
     """Whether there are enough ranks, or capacities behind one op, for a search of identical ones."""
     if sum(len(group.programs) for group in groups) >= FEWEST or builder.widest() >= WIDEST:
         return True
-    meetings = [one for group in groups for each in walk(group.body) if isinstance(each, Collective) for one in each.gatherings]
-    return any(one.sends is not None and len(one.sends.members) >= FEWEST for one in meetings)
+    meetings = [
+        gathering
+        for group in groups
+        for each in walk(group.body)
+        if isinstance(each, Collective)
+        for gathering in each.gatherings
+    ]
+    return any(meeting.sends is not None and len(meeting.sends.members) >= FEWEST for meeting in meetings)
 
 
 def _refuse_unfoldable(parts: Mapping[str, Job]) -> None:

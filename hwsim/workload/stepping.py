@@ -107,7 +107,7 @@ def in_full(body: Sequence[Statement], builder: GraphBuilder) -> tuple[Statement
         match statement:
             case Repeat():
                 statements.append(Repeat(statement.times, in_full(statement.body, builder), statement.place))
-            case Collective() if any(one.sends is not None for one in statement.gatherings):
+            case Collective() if any(gathering.sends is not None for gathering in statement.gatherings):
                 refuse_more(sum(one.sends.count for one in statement.gatherings if one.sends is not None), statement)
                 gatherings = tuple(_in_full(one, builder) for one in statement.gatherings)
                 statements.append(replace(statement, gatherings=gatherings))

@@ -78,7 +78,7 @@ def _journal(dice: random.Random) -> bytes:
 
 def trace(dice: random.Random) -> Made:
     """A trace of arrivals."""
-    lines = "".join(f"{at * dice.choice((1, 2))},{dice.randint(1, 500)},{dice.randint(1, 50)}\n" for at in range(8))
+    lines = "".join(f"{index * dice.choice((1, 2))},{dice.randint(1, 500)},{dice.randint(1, 50)}\n" for index in range(8))
     data = torn(f"arrival,prompt,output\n{lines}".encode(), dice)
     workload = {
         "hwsim": "workload/1",

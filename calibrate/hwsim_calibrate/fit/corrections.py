@@ -43,7 +43,7 @@ def choose(calls: Sequence[Call], ratios: Floats) -> tuple[float, float]:
     log = np.log(ratios)
     best, least = (USUAL.width, USUAL.shrink), math.inf
     many = [members for members in groups.values() if len(members) > FEW] or list(groups.values())
-    apart = [_distances([calls[at] for at in members]) for members in many]
+    apart = [_distances([calls[member] for member in members]) for members in many]
     logs = [log[members] for members in many]
     for width in WIDTHS:
         weights = [np.exp(-squared / (2.0 * width**2)) for squared in apart]

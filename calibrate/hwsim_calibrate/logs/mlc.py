@@ -95,7 +95,9 @@ def _sockets(log: Log, tables: Tables, nodes: int, domains: int, ask: Ask) -> tu
             raise log.wrong(0, message, "say it: --sockets 2, or add the table of idle latencies")
         return max(nodes // domains, 1), []
     table = tables.latencies[0]
-    sockets = len({min(to for to in range(nodes) if to == at or table[at][to] < OWN * table[at][at]) for at in range(nodes)})
+    sockets = len(
+        {min(to for to in range(nodes) if to == index or table[index][to] < OWN * table[index][index]) for index in range(nodes)}
+    )
     if nodes % sockets:
         raise log.wrong(0, f"{nodes} nodes, of which {sockets} are far apart", "say it: --sockets 2")
     said = f"{nodes} nodes are taken as {sockets} socket{'s' if sockets > 1 else ''}, as they are near: --sockets says otherwise"

@@ -118,7 +118,7 @@ def _served(log: Log, entry: Entry) -> Served:
 def _lengths(entry: Entry, side: str, mean: float) -> tuple[Any, str]:
     """The lengths of each request, or how they were drawn, if the log says; and a sentence where they are the mean."""
     each, full, ratio = (entry.get(key) for key in (f"{side}_lens", f"random_{side}_len", "random_range_ratio"))
-    if each is not None and (values := [int(one.number(zero=True)) for one in each.elements() if one.value]):
+    if each is not None and (values := [int(element.number(zero=True)) for element in each.elements() if element.value]):
         return ({"values": values} if len(set(values)) > 1 else values[0]), ""
     if full is None or ratio is None or ratio.number(zero=True) >= 1:
         return None, ""

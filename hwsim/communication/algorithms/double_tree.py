@@ -116,7 +116,7 @@ def _tree(operation: Operation, n: int, tree: int) -> dict[int, tuple[int, int]]
     m = len(members)
     shape = _in_order(m)
     if tree:
-        places = [m - 1 - at if m % 2 == 0 else (at + 1) % m for at in range(m)]
+        places = [m - 1 - index if m % 2 == 0 else (index + 1) % m for index in range(m)]
         shape = [(places[at], -1 if parent < 0 else places[parent], level) for at, parent, level in shape]
     lower = 1 if rooted else 0
     parent_of: dict[int, tuple[int, int]] = {}

@@ -97,10 +97,10 @@ def _gpus(both: AgainstTrace, *, every: bool) -> Iterator[str]:
     sides = (both.first, both.second)
     places = [row.where for row in both.of_gpu]
     rows: list[tuple[str, str, Any, int]] = []
-    for at in range(max(len(side.devices) for side in sides)):
+    for index in range(max(len(side.devices) for side in sides)):
         for word, side in zip(both.words, sides, strict=True):
-            if at < len(side.devices):
-                rows.append((side.devices[at].name, word, side.devices[at].spent, side.steps))
+            if index < len(side.devices):
+                rows.append((side.devices[index].name, word, side.devices[index].spent, side.steps))
     shown = rows if every else rows[:GPUS]
     yield ""
     yield from aligned([

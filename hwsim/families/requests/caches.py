@@ -75,7 +75,7 @@ def caches_play(cpu: Cpu, name: str = "the cpu") -> Play:
     def requests(wanted: Requests, span: float, time: float) -> Served:
         served = requests_of(wanted, span, time)
         if wanted.pattern in ("sequential", "strided"):
-            served.core = [at * wanted.cores // len(served) for at in range(len(served))]
+            served.core = [index * wanted.cores // len(served) for index in range(len(served))]
         if wanted.span:
             simulation.warm(int(wanted.span), wanted.cores, alike=wanted.pattern in ("random", "dependent"))
         return served
@@ -133,7 +133,7 @@ class CacheSimulation:
             ways = min(level.ways or lines, lines)
             self._ways.append(ways)
             self._sets.append([[{} for _ in range(max(1, lines // ways))] for _ in range(-(-cores // level.shared_by))])
-        self._between = [[self._transfer(one, other, coherence) for other in range(cores)] for one in range(cores)]
+        self._between = [[self._transfer(index, other, coherence) for other in range(cores)] for index in range(cores)]
         self._prefetch: Prefetch = prefetch
         self._allocate = caches.write_allocate
         self._line_time = caches.line / bandwidth

@@ -46,7 +46,7 @@ class DramSimulation:
     def counters(self) -> dict[str, float]:
         """Accesses and what became of them, over all channels."""
         names = ("accesses", "row_hits", "activations", "refreshes", "turnarounds")
-        return {name: float(sum(getattr(one, name) for one in self._channels)) for name in names}  # integers
+        return {name: float(sum(getattr(channel, name) for channel in self._channels)) for name in names}  # integers
 
     def units(self, address: Ints) -> tuple[Ints, str]:
         channel, bank, _ = places(self._dram, address // max(1, int(self._dram.access)))

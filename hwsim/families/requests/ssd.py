@@ -323,6 +323,6 @@ def _take_along(queue: deque[_Page], batch: list[_Page], planes: int) -> None:
             places.append(at)
             if len(taken) == planes:
                 break
-    batch += [queue[at] for at in places]
+    batch += [queue[place] for place in places]
     for at in reversed(places):
         del queue[at]

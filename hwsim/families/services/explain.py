@@ -30,7 +30,7 @@ def _waits(answers: Answers) -> Iterator[str]:
     mean, above = ({wait.what: wait.seconds for wait in waits} for waits in (answers.waits, answers.waits_above))
     rows = sorted({*mean, *above}, key=lambda what: (-above.get(what, 0.0), what))
     total, longest = (math.fsum(times.values()) for times in (mean, above))
-    names = ["service" if what == "work" else f"waiting for {resource_of(what)}" for what in rows]
+    names = ["service" if row == "work" else f"waiting for {resource_of(row)}" for row in rows]
     most = f", {format_share(above.get(rows[0], 0.0) / longest)} of it {names[0]}" if longest else ""
     text = f"{answers.name}: a request takes {_time(total)} on average; above p99 it takes {_time(longest)}{most}."
     yield from wrapped(text, 0)

@@ -64,7 +64,7 @@ def _of_tuple(arguments: tuple[Any, ...]) -> Fits:
     if len(arguments) == 2 and arguments[1] is ...:
         check = _check_of(arguments[0])
         return lambda value: type(value) is tuple and all(map(check, value))
-    checks = [_check_of(one) for one in arguments]
+    checks = [_check_of(argument) for argument in arguments]
     return lambda value: (
         isinstance(value, tuple) and len(value) == len(checks) and all(fits(one) for fits, one in zip(checks, value, strict=True))
     )

@@ -46,8 +46,8 @@ def exchange(name: str, facts: Facts) -> Statement | None:
 
 
 def _of_shapes(inputs: Inputs, kind: str) -> float:
-    places = [at for at in range(len(inputs.facts.shapes or ())) if inputs.is_list(at) or inputs.has(at)]
-    arrays = [inputs.shapes(at) if inputs.is_list(at) else (inputs.shape(at),) for at in places]
+    places = [index for index in range(len(inputs.facts.shapes or ())) if inputs.is_list(index) or inputs.has(index)]
+    arrays = [inputs.shapes(place) if inputs.is_list(place) else (inputs.shape(place),) for place in places]
     sizes = [sum(map(numel, each)) * BYTES[inputs.dtype(at)] for at, each in zip(places, arrays, strict=True)]  # integers
     if not sizes:
         return 0.0

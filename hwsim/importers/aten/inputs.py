@@ -102,7 +102,7 @@ class Inputs:
 
     def tensors(self) -> tuple[int, ...]:
         """Places of the tensors."""
-        return tuple(at for at in range(len(self.facts.shapes or ())) if self.has(at))
+        return tuple(index for index in range(len(self.facts.shapes or ())) if self.has(index))
 
     def strides(self, at: int) -> Shape:
         """Elements from one to the next along each axis; () if the file does not say."""

@@ -21,7 +21,7 @@ def pointwise(name: str, inputs: Inputs) -> Statement:
     """An operator on each element; inputs that are broadcast are read once."""
     if name in _NEW:
         return _made(name, inputs)
-    shapes = {at: inputs.shape(at) for at in inputs.tensors()}
+    shapes = {tensor: inputs.shape(tensor) for tensor in inputs.tensors()}
     if not shapes:
         raise Unknown("no shapes")
     made = broadcast(tuple(shapes.values()))
@@ -102,8 +102,8 @@ def _grown(name: str, inputs: Inputs, shape: tuple[int, ...]) -> tuple[int, ...]
     if name == "repeat":
         return (numel(shape) * numel(numbers),)
     sides = list(shape)
-    for at in range(len(numbers) // 2):
-        sides[-1 - at] += numbers[2 * at] + numbers[2 * at + 1]
+    for index in range(len(numbers) // 2):
+        sides[-1 - index] += numbers[2 * index] + numbers[2 * index + 1]
     return tuple(sides)
 
 
@@ -126,7 +126,7 @@ FUSED: Final[Mapping[str, tuple[float, int]]] = {
 def fused(name: str, inputs: Inputs) -> Statement:
     """An optimizer's step over lists of parameters, gradients and states, in one kernel."""
     flop, written = FUSED[name]
-    lists = [at for at in range(5) if inputs.is_list(at)]
+    lists = [index for index in range(5) if inputs.is_list(index)]
     if not lists:
         raise Unknown("no shapes of the parameters")
     sizes = [sum(map(numel, inputs.shapes(at))) for at in lists]  # integers
@@ -140,7 +140,7 @@ def foreach(name: str, inputs: Inputs) -> Statement:
     plain = name.removeprefix("_foreach_").removesuffix("_")
     if not inputs.is_list(0):
         raise Unknown("no shapes of the arrays in the list")
-    lists = [at for at in range(4) if inputs.is_list(at)]
+    lists = [index for index in range(4) if inputs.is_list(index)]
     count = sum(map(numel, inputs.shapes(0)))  # integers
     dtype = inputs.dtype(0)
     if plain in {"norm", "max"}:

@@ -43,7 +43,7 @@ class Tree:
         for level in range(len(self.fan_out) - 1, -1, -1):
             ports = self.fan_out[level]
             name = "@switch" if len(self.fan_out) == 2 else f"@switch{level}-"
-            above = [f"{name}{at}" for at in range(math.ceil(len(below) / ports))] if level else list(self.root)
+            above = [f"{name}{index}" for index in range(math.ceil(len(below) / ports))] if level else list(self.root)
             edges = [Edge(above[at // ports], each) for at, each in enumerate(below)] + edges
             below = above
         return edges

@@ -144,7 +144,7 @@ def order_of(runs: Sequence[Run], layers: int) -> tuple[int, ...]:
     (0, 0, 1, 0, 0, 1, 0)
     """
     once = [number for number, run in enumerate(runs) for _ in range(min(run.layers, layers))]
-    return tuple(once[at % len(once)] for at in range(layers))
+    return tuple(once[index % len(once)] for index in range(layers))
 
 
 def runs_of(kinds: Sequence[int]) -> tuple[tuple[tuple[int, int], ...], int]:
@@ -153,7 +153,9 @@ def runs_of(kinds: Sequence[int]) -> tuple[tuple[tuple[int, int], ...], int]:
     >>> runs_of((0, 0, 1, 0, 0, 1, 0)), runs_of((0, 0, 1, 1, 1))
     ((((0, 2), (1, 1)), 3), (((0, 2), (1, 3)), 5))
     """
-    period = next(size for size in range(1, len(kinds) + 1) if all(kinds[at] == kinds[at % size] for at in range(len(kinds))))
+    period = next(
+        size for size in range(1, len(kinds) + 1) if all(kinds[index] == kinds[index % size] for index in range(len(kinds)))
+    )
     return in_runs(kinds[:period]), period
 
 

@@ -133,7 +133,7 @@ def stages(units: Sequence[Unit], count: int, seconds: Callable[[Unit], float]) 
     for parts in range(2, count + 1):
         before, best = best, []
         for i, end in enumerate(sums):
-            tried = ((max(before[at][0], end - sums[at]), at) for at in range(parts - 1, i))
+            tried = ((max(before[index][0], end - sums[index]), index) for index in range(parts - 1, i))
             longest, last = min(tried, default=(math.inf, 0))
             best.append((longest, (*before[last][1], last)))
     return tuple(tuple(chain(*cut[a:b])) for a, b in pairwise((*best[-1][1], len(cut))))

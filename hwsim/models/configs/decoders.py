@@ -127,7 +127,7 @@ def qwen3(config: Config) -> Keys:
 
 def _qwen_windows(config: Config, keys: Keys) -> Keys:
     first = config.count("max_window_layers", default=28, minimum=0).value
-    types = ["full_attention" if at < first else "sliding_attention" for at in range(told(keys, "layers").value)]
+    types = ["full_attention" if index < first else "sliding_attention" for index in range(told(keys, "layers").value)]
     if not config.flag("use_sliding_window", default=False).value:
         config.find("sliding_window")
         _no_window(config)

@@ -26,7 +26,7 @@ def _mixed(keys: Keys, has: Callable[[int], bool], width: Told, origin: str, sha
     if shared is not None and shared.value:
         keys["shared"] = shared
     without: Each = {"experts": 1, "ffn": None if dense is None else dense.value}
-    chosen = [has(at) for at in range(told(keys, "layers").value)]
+    chosen = [has(index) for index in range(told(keys, "layers").value)]
     if not any(chosen):
         keys |= {"experts": None, "top_k": None, "shared": None, "shared_gate": None, "ffn": dense}
     elif not all(chosen):
@@ -157,7 +157,7 @@ def llama4(config: Config) -> Keys:
     if ropes and len(ropes.value) == count:
         types = ["chunked_attention" if each == 1 else "full_attention" for each in ropes.value]
     each, origin = seen(config, keys, types, "attention_chunk_size")
-    feed: list[Each] = [{} if at in some else {"experts": 1, "ffn": dense.value} for at in range(count)]
+    feed: list[Each] = [{} if index in some else {"experts": 1, "ffn": dense.value} for index in range(count)]
     if not some & set(range(count)):
         keys |= {"experts": None, "top_k": None, "shared": None}
     said = f"{origin}, interleave_moe_layer_step, intermediate_size_mlp; a chunk counts as a window"

@@ -15,9 +15,9 @@ WINDOWED: Final = ("sliding_attention", "chunked_attention")
 def put(keys: dict[str, Told | None], layers: Sequence[Mapping[str, Any]], origin: str) -> None:
     """Layers that may differ, as keys of the model where all are alike, else as runs."""
     kinds: list[Mapping[str, Any]] = []
-    for one in layers:
-        if one not in kinds:
-            kinds.append(one)
+    for layer in layers:
+        if layer not in kinds:
+            kinds.append(layer)
     if len(kinds) == 1:
         keys.update({key: Told(value, origin) for key, value in kinds[0].items() if (key, value) != ("window", 0)})
         return
@@ -56,7 +56,7 @@ def every(layers: int, step: int, rest: str = "sliding_attention") -> list[str]:
     >>> every(4, 2)
     ['sliding_attention', 'full_attention', 'sliding_attention', 'full_attention']
     """
-    return ["full_attention" if (at + 1) % step == 0 else rest for at in range(layers)]
+    return ["full_attention" if (index + 1) % step == 0 else rest for index in range(layers)]
 
 
 def joined(first: Sequence[Mapping[str, Any]], second: Sequence[Mapping[str, Any]]) -> list[Each]:

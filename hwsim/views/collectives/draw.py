@@ -96,8 +96,8 @@ def _changes(axes: Axes, rows: Sequence[Row]) -> None:
     """Name the choice of auto wherever it changes."""
     chosen = [row for row in rows if row.choice is not None and row.busbw > 0 and row.size > 0]
     places = [0, *(at for at, (before, row) in enumerate(pairwise(chosen), 1) if _chosen(before) != _chosen(row))]
-    for at in places if chosen else ():
-        row = chosen[at]
+    for place in places if chosen else ():
+        row = chosen[place]
         axes.annotate(
             _chosen(row), (row.size, row.busbw), (9, -14), textcoords="offset points", fontsize=11, ha="left", color=INK,
             fontweight="bold",

@@ -58,7 +58,9 @@ def called(capacity: Capacity) -> str:
 
 def _faster(named: str) -> Callable[[OpGraph], OpGraph]:
     def apply(graph: OpGraph) -> OpGraph:
-        faster = (replace(one, rate=2 * one.rate) if called(one) == named else one for one in graph.capacities)
+        faster = (
+            replace(capacity, rate=2 * capacity.rate) if called(capacity) == named else capacity for capacity in graph.capacities
+        )
         return replace(graph, capacities=tuple(faster))
 
     return apply

@@ -55,7 +55,7 @@ def capacities(usage: Sequence[Usage], limited: Iterable[Share] = ()) -> tuple[l
         alike.setdefault((name, _look(one) if one.busy_fs else None), []).append(one)
     rows, unused = [], []
     for (name, look), members in alike.items():
-        count = sum(one.alike for one in members)
+        count = sum(member.alike for member in members)
         title = group(sorted((resource(one) for one in members), key=natural), whole=sizes[name] == count, count=count)
         if look is not None:
             busy, moved, rate, _ = look

@@ -55,7 +55,10 @@ def bands(axes: Axes, curves: Curves) -> list[Any]:
         return []
     x = [curves.numbers[place] / curves.across_by[0] for place in order]
     low, high = axes.get_xlim()
-    middle = [math.sqrt(x[at - 1] * x[at]) if axes.get_xscale() == "log" else (x[at - 1] + x[at]) / 2 for at in changes]
+    middle = [
+        math.sqrt(x[change - 1] * x[change]) if axes.get_xscale() == "log" else (x[change - 1] + x[change]) / 2
+        for change in changes
+    ]
     names = list(dict.fromkeys(limits))
     tint: dict[str, dict[str, Any]] = {
         name: {"facecolor": COLOURS[number], "alpha": 0.16, "linewidth": 0} for number, name in enumerate(names)

@@ -232,7 +232,7 @@ class _Placing:
                 continue
             first = next(at for at, step in enumerate(steps) if not step[0])
             begin, stop = part.end - launch, part.end - launch // 16  # behind them is room for what the next op waits for
-            times = [begin - launch + launch * at // max(first, 1) for at in range(first)]
+            times = [begin - launch + launch * index // max(first, 1) for index in range(first)]
             times += [begin + (stop - begin) * at // (len(steps) - first) for at in range(len(steps) - first + 1)]
             self._place(part.track, issuer, steps, times, 1)
 

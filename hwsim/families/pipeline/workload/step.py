@@ -148,8 +148,8 @@ class Embedding:
     def _edges(self, refs: list[list[list[OpRef]]]) -> Iterator[tuple[OpRef, OpRef]]:
         for block, iterations in zip(self.graph.blocks, refs, strict=True):
             for before, then, lag in block.edges.tolist():
-                for at in range(lag, block.times):
-                    yield iterations[at - lag][before], iterations[at][then]
+                for index in range(lag, block.times):
+                    yield iterations[index - lag][before], iterations[index][then]
         for block_from, before, block_to, then, mode in self.graph.ties.tolist():
             sources, targets = refs[block_from], refs[block_to]
             if not (sources and targets):

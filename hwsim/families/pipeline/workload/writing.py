@@ -125,7 +125,7 @@ class Writer:
         for number, stage in enumerate(stages):
             written = self._ops[rank, number]
             labels = [self._label(rank, each) for each in written]
-            together = [self._steps(number, at) for at in range(len(written))]
+            together = [self._steps(number, index) for index in range(len(written))]
             first, left = self._ends(rank, number, 0)[0], self._ends(rank, number, len(written) - 1)[1]
             last = Label(f"{stage.name} handed over", "busy", self.programs[rank].scope.host, self.programs[rank].name)
             ops = tuple(label for each, steps in zip(labels, together, strict=True) for label in (steps or (each,)))
@@ -140,9 +140,9 @@ class Writer:
         """A stage of all programs; its first op in each."""
         first: list[OpRef] = []
         before: dict[int, OpRef | None] = dict.fromkeys(range(len(self.programs)))
-        for at in range(len(self._ops[0, number])):
-            together = self._ops[0, number][at].op.together
-            begun, ended = self._together(number, at) if together else self._apart(number, at, kind.epoch)
+        for index in range(len(self._ops[0, number])):
+            together = self._ops[0, number][index].op.together
+            begun, ended = self._together(number, index) if together else self._apart(number, index, kind.epoch)
             for rank, op in begun.items():
                 self._follow(rank, number, batch, op, before[rank])
             first = first or list(begun.values())

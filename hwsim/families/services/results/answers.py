@@ -314,7 +314,7 @@ def _growth(notes: ServiceNotes) -> float:
     def mean(first: int, last: int) -> float:
         return (edges[last] - edges[first]) / ((last - first) * notes.width)
 
-    parts = [mean(at * quarter, (at + 1) * quarter) for at in range(4)]
+    parts = [mean(index * quarter, (index + 1) * quarter) for index in range(4)]
     slope = (parts[3] - parts[1]) / (2 * quarter * notes.width / FEMTO)
     rate = notes.came_count / (notes.last_came / FEMTO)
     rising = parts[0] < parts[1] < parts[2] < parts[3]

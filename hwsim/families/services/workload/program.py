@@ -379,7 +379,7 @@ class Program(Planned):
     def may_be_steady(self, end: int) -> bool:
         """Whether they do, and nothing happens to services and parts until the end (fs)."""
         happens = (*self.disturbed, *(event.at for event in self.events))
-        return self.has_one_rate and not any(at < end for at in happens)
+        return self.has_one_rate and not any(instant < end for instant in happens)
 
     @property
     def compiles(self) -> bool:

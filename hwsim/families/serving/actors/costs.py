@@ -114,7 +114,7 @@ class Exchanges:
         cached = self._known.get(key)
         if cached is None:
             if sent.operation == "send":  # from each stage to the next
-                among = [gpus[at : at + width + 1 : width] for at in range(0, len(gpus) - width, width)]
+                among = [gpus[index : index + width + 1 : width] for index in range(0, len(gpus) - width, width)]
             else:
                 among = [gpus[at : at + sent.ranks] for at in range(0, len(gpus), width)]
             own, rates = timing.own_kernel(framework), self.machine.rates()

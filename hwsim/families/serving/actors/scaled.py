@@ -58,7 +58,7 @@ class Life:
     def seconds(self, end: int) -> results.Life:
         """The same in seconds, as far as it is known at the last answer."""
         times = (self.ready if self.is_used else -1, self.stopped, self.off)
-        return results.Life(self.copy, self.on / FEMTO, *(at / FEMTO if 0 <= at <= end else None for at in times))
+        return results.Life(self.copy, self.on / FEMTO, *(time_ / FEMTO if 0 <= time_ <= end else None for time_ in times))
 
 
 class Held(NamedTuple):

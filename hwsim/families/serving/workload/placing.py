@@ -319,7 +319,7 @@ def _copies(keys: InferKeys, model: Model, names: Sequence[str], place: Place, m
         mistakes.add(place, f"tp {many} x dp {dp} = {many * dp} GPUs, but there are {gpus}", "fewer copies, or dp: rest")
     else:
         count = gpus // many if dp == "rest" else dp
-        return tuple(tuple(names[at * many : (at + 1) * many]) for at in range(count))
+        return tuple(tuple(names[index * many : (index + 1) * many]) for index in range(count))
     return ()
 
 
