@@ -1,4 +1,7 @@
-"""Ops: the keys of each kind, where it runs, and its demand on a machine. A new kind is a file and a line."""
+"""Kinds of ops: the keys of each kind, the device and queue that run it, and its demand on a machine.
+
+To add a kind, write a module with its class and add a line to `OPS`.
+"""
 
 from __future__ import annotations
 

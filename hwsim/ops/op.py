@@ -1,4 +1,4 @@
-"""Keys that all ops have, what names mean to the program that issues one, and an op on its device with its cost."""
+"""Keys common to all ops, resolution of names in a program (`Scope`), and an op lowered to a device with its cost (`Placed`)."""
 
 from __future__ import annotations
 
@@ -38,26 +38,26 @@ Dtype = Literal[
 
 
 class CannotPlace(Hinted):
-    """An op that does not fit the machine; the caller adds the place."""
+    """An error for an op that does not fit the machine; the caller adds the place in the file."""
 
 
 @dataclass(frozen=True, slots=True)
 class ArraySize:
-    """A value by the axes of its array."""
+    """A size of a value, stated as the shape and data type of its array."""
 
-    shape: tuple[float, ...] = field("lengths of its axes", one_or_many=True, minimum=0, example="[1024, 512]")
-    dtype: Dtype = field("type of its elements", default="fp32")
+    shape: tuple[float, ...] = field("lengths of the array's axes", one_or_many=True, minimum=0, example="[1024, 512]")
+    dtype: Dtype = field("data type of the elements", default="fp32")
 
     @property
     def bytes(self) -> float:
         return float(math.prod(self.shape) * BYTES[self.dtype])
 
 
-Values = Mapping[str, ArraySize | Bytes] | tuple[str, ...]  # names, or names with how large each value is
+Values = Mapping[str, ArraySize | Bytes] | tuple[str, ...]  # names of values, or names with sizes
 
 
 def stated(values: Values) -> dict[str, float]:
-    """Bytes of the values whose size is written next to their name.
+    """Return the sizes (bytes) of those values whose size is stated beside their name.
 
     >>> stated({"y": ArraySize(shape=(1024, 512)), "z": 2e6}), stated(("y", "z"))
     ({'y': 2097152.0, 'z': 2000000.0}, {})
@@ -68,7 +68,12 @@ def stated(values: Values) -> dict[str, float]:
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """The device whose memory holds a value, and the value's bytes (0: not given)."""
+    """A location of a value.
+
+    Args:
+        memory: device whose memory holds the value.
+        bytes: size of the value; 0: unknown.
+    """
 
     memory: str
     bytes: float = 0.0
@@ -76,12 +81,17 @@ class Home:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The meaning of names to a program: names inside `node` first, `own` is $self, `host` the device of its thread ("" if none).
+    """A context in which a program's names are resolved.
 
-    hosts: those that could be, where its devices are in several machines with CPUs of their own.
-    values: where the values written so far lie.  starts: what starts the kernels of a gpu.
-    shares: numpy shares the arrays in the host's memory, instead of a copy.
-    of_service: its ops belong to requests; many requests are there at once and more follow.
+    Args:
+        node: node whose devices names refer to first.
+        own: device named `$self`.
+        host: device that runs the program's thread; "" if there is none.
+        values: location of each value written so far.
+        starts: mechanism that starts GPU kernels.
+        shares: whether numpy shares arrays in host memory instead of copying them.
+        of_service: whether the ops belong to requests of a service, of which many are in flight.
+        hosts: possible hosts, if the program's devices lie in several nodes that have CPUs of their own.
     """
 
     machine: Machine
@@ -96,40 +106,40 @@ class Scope:
 
     @property
     def thread(self) -> str:
-        """The device of its thread, for what hangs on it.
+        """Host of the program's thread.
 
         Raises:
-            CannotPlace: it could be several.
+            CannotPlace: several devices are possible.
         """
         if self.hosts:
             first = self.machine.home_of(self.hosts[0])
-            hint = f"`each: {first}` of a program or pipeline, or `device: {first}` of a job or service, says which"
-            raise CannotPlace(f"this hangs on the program's host, and its devices have several: {listed(self.hosts)}", hint)
+            hint = f"write `each: {first}` in a program or pipeline, or `device: {first}` in a job or service"
+            raise CannotPlace(f"the host of the program is ambiguous: its devices have {listed(self.hosts)}", hint)
         return self.host
 
     def one(self, name: str) -> str:
-        """Full name of the one device called that.
+        """Return the full name of the only device that `name` matches.
 
         Raises:
-            UnknownName: there is none, or there are several.
+            UnknownName: no device or several devices match.
         """
         return self.machine.one(name, self.node)
 
     def kind(self, device: str) -> str:
-        """cpu, gpu, disk, ..."""
+        """Return the kind of a device, such as cpu, gpu or disk."""
         return self.machine.device(device).kind
 
     def computing(self, name: str) -> tuple[str, Cpu | Sockets | Gpu]:
-        """The computing device called that; without a name $self, else the machine's only one.
+        """Return the name and the model of a computing device; if `name` is empty: of $self, else of the only one.
 
         Raises:
-            UnknownName, CannotPlace: there is none, or it does not compute.
+            UnknownName, CannotPlace: there is no such device, or it does not compute.
         """
         device = self.one(name) if name else self.own or self._only_computing()
         model = self.machine.device(device).model
         if isinstance(model, Cpu | Sockets | Gpu):
             return device, model
-        raise CannotPlace(f"'{device}' is a {self.kind(device)}, which does not compute", "name a cpu or a gpu as `device`")
+        raise CannotPlace(f"'{device}' is a {self.kind(device)}: expected a cpu or a gpu", "name a cpu or a gpu as `device`")
 
     def _only_computing(self) -> str:
         found = [*self.machine.devices_of("cpu", self.node), *self.machine.devices_of("gpu", self.node)]
@@ -140,7 +150,7 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Pointwise:
-    """An op on each element of arrays of `count` elements; the arrays it reads, `array` bytes each, and one it writes."""
+    """An elementwise op that reads `inputs` arrays of `count` elements and writes one; `array`: bytes of each."""
 
     count: float
     dtype: Dtype
@@ -154,11 +164,17 @@ class Pointwise:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """An op on its device: which queue of it, and what it costs.
+    """An op that has been assigned to a queue of a device, with its cost.
 
-    size: every piece draws `size` times the cost.  time: own seconds, for an op without a cost.
-    output: bytes of a value it writes, unless the file says.  home: whose memory that is in (default: the device's own).
-    pointwise: what fusing needs to know of an op on each element.
+    Args:
+        device: device that runs the op.
+        queue: queue of that device.
+        cost: demand of the whole op; None: the op draws on no resource.
+        time: duration (s) of an op without a cost.
+        pieces: number of equal pieces; each has `size` = 1 / pieces of the cost.
+        output: size (bytes) of a value that the op writes, unless the file states it.
+        home: device whose memory holds the output; default: `device`.
+        pointwise: description of an elementwise op, for fusion.
     """
 
     device: str
@@ -181,29 +197,31 @@ class Placed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Op:
-    """Keys that every op has."""
+    """A base of all ops, with the keys that every op has."""
 
     kind: ClassVar[str]
     doubts_of: ClassVar[Doubts] = "own"  # see `hwsim.ops.doubted`
 
-    name: str = field("what `wait`, `after` and the results call it (default: its kind)", default="")
-    queue: str = field("another queue of its device than the default; ops of one queue run in order", default="")
-    reads: tuple[str, ...] = field("values it needs: it starts after their last writer", default=(), one_or_many=True)
+    name: str = field("name of the op in `wait`, `after` and the results (default: its kind)", default="")
+    queue: str = field("queue of the device (default: by the kind of op); ops of one queue run in order", default="")
+    reads: tuple[str, ...] = field("values that the op reads, after the last writer of each", default=(), one_or_many=True)
     writes: Values = field(
-        "values it makes anew, in a buffer of its own: it waits for nobody; {y: 2 MB} says how large",
+        "values that the op creates in new buffers, so that it waits for no other op; {y: 2 MB} also states the size",
         default=(),
         one_or_many=True,
         example="{y: {shape: [1024, 512], dtype: fp32}}",
     )
     updates: Values = field(
-        "values it changes in place: after their last writer and all readers; {y: 2 MB} if nothing made it before",
+        "values changed in place, after their last writer and all readers; {y: 2 MB} states the size if no op created y",
         default=(),
         one_or_many=True,
     )
-    after: tuple[str, ...] = field("ops it starts after (the latest of each name)", default=(), one_or_many=True)
-    block: bool = field("the program waits for it right after issuing it", default=False)
+    after: tuple[str, ...] = field(
+        "ops that must end before this one starts (the latest of each name)", default=(), one_or_many=True
+    )
+    block: bool = field("whether the program waits for the op right after issuing it", default=False)
     weight: float = field(
-        "how much of a link or part it gets beside other ops, in proportion: 100 nearly stops those of 1 while it runs",
+        "share of a contended link or device relative to other ops: a weight of 100 nearly stops ops of weight 1",
         default=1.0,
         exclusive_minimum=0.0,
         doubted=False,
@@ -211,7 +229,7 @@ class Op:
     place: Place = place_field()
 
     def lower(self, scope: Scope) -> Placed:
-        """Queue and cost of the op on the machine.
+        """Return the queue and the cost of the op on the machine.
 
         Raises:
             CannotPlace, CannotCompute, UnknownName, NoRoute: the op does not fit the machine.
@@ -219,7 +237,7 @@ class Op:
         raise NotImplementedError
 
     def weighted(self, cost: Cost | None) -> Cost | None:
-        """The cost with the op's part of what it shares: twice the weight, twice the rate while they compete."""
+        """Return the cost with the op's `weight`: twice the weight means twice the rate on a contended resource."""
         if cost is None or math.isclose(self.weight, 1.0, rel_tol=1e-12, abs_tol=0.0):
             return cost
         return replace(cost, demand=replace(cost.demand, share=cost.demand.share / self.weight))
@@ -227,88 +245,88 @@ class Op:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceOp(Op):
-    """An op on one device."""
+    """A base of ops that run on one device."""
 
-    device: str = field("where it runs (default: $self under `each`, else the only computing device)", default="")
+    device: str = field("device that runs the op (default: $self under `each`, else the only cpu or gpu)", default="")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComputeOp(DeviceOp):
-    """An op that computes."""
+    """A base of ops that compute on a CPU or a GPU."""
 
     cores: int | None = field(
-        "cores of a cpu it runs on (default: all of them); on a gpu an op has all of it", default=None, minimum=1
+        "number of CPU cores used (default: all cores); an op on a GPU uses the whole GPU", default=None, minimum=1
     )
     isa: Literal["", "scalar", "sse", "avx", "avx2", "avx512", "neon", "sve", "vsx", "lasx"] = field(
-        "class of instructions of a cpu (default: its widest)", default="", example="avx2"
+        "CPU instruction set (default: the widest that the CPU has)", default="", example="avx2"
     )
     working_set: Bytes | None = field(
-        "bytes it goes over again and again, which a cache may hold (default: all from memory)", default=None, example="256 KiB"
+        "bytes accessed repeatedly, which a cache may hold (default: all traffic reaches memory)", default=None, example="256 KiB"
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalledOp(ComputeOp):
-    """An op that is a call of a library, which has a time of its own on a cpu with `kernels`."""
+    """A base of ops that may be calls of a library function, whose measured time a CPU's `kernels` contain."""
 
-    form: str = field("of the function: how its operands lie, as the cpu's `kernels` name it", default="", example="row")
-    into: Into = field("of the function: a new array, one that is there, or an operand in its place", default="new")
-    among_others: bool = field("of the function: calls of others come before it, as in most programs", default=False)
+    form: str = field("operand layout of `function`, named as in the cpu's `kernels`", default="", example="row")
+    into: Into = field("destination of the result of `function`: a new array, an existing one, or an operand", default="new")
+    among_others: bool = field("whether calls of other functions precede that of `function`, as in most programs", default=False)
     new_pages: float | None = field(
-        "of the function: pages of memory it uses for the first time, 0 for none (default: large new arrays are made of them)",
+        "number of memory pages that `function` touches first; 0: none (default: all pages of a large new array)",
         default=None,
         minimum=0,
     )
     new_bytes: Bytes | None = field(
-        "of the function: bytes in these pages, where that is not all it writes (the mean of calls that differ)", default=None
+        "bytes in `new_pages`, if less than `function` writes (an average if calls differ)", default=None
     )
     since: tuple[Bytes, ...] = field(
-        "of the function: bytes gone over since each operand, then the result, was last used (default: those of the op)",
+        "bytes accessed since the last use of each operand of `function` and of its result (default: `working_set`)",
         default=(),
         one_or_many=True,
         example="[4 MB, 64 KiB]",
     )
 
     def as_called(self, call: Call) -> Call:
-        """The call as this op makes it: on its cores, among others, into new pages, if it says so."""
+        """Return the call with this op's `cores`, `among_others`, `new_pages` and `new_bytes`, if stated."""
         if self.cores is not None:
             call = replace(call, cores=self.cores)
         return as_made(call, self.among_others, self.new_pages, self.new_bytes)
 
-    def ages(self, operands: int) -> tuple[float, ...]:
-        """`since` of each operand; where it is not said, the working set, if that is."""
-        return self.since or (() if self.working_set is None else (self.working_set,) * operands)
+    def ages(self, operand_count: int) -> tuple[float, ...]:
+        """Return `since`; by default `working_set` for each of the operands, or an empty tuple."""
+        return self.since or (() if self.working_set is None else (self.working_set,) * operand_count)
 
 
 def refuse_unknown(scope: Scope, device: str, part: Literal["attention", "experts", "matmul"], key: str, name: str) -> None:
-    """Reject a name of kernels that the op's device does not tell apart.
+    """Check the name of a kernel library against those that the op's device distinguishes.
 
     Args:
-        part: key of a gpu that holds them; key: of the op, which says `name`.
+        part: key of a GPU whose mapping contains the libraries.
+        key: key of the op whose value is `name`.
+        name: name of the library; "": nothing to check.
 
     Raises:
-        CannotPlace: the device has none of this name.
+        CannotPlace: the device has no kernels of this name.
     """
     if not name:
         return
     device, model = scope.computing(device)
     if not isinstance(model, Gpu):
-        raise CannotPlace(f"'{device}' is a {scope.kind(device)}: it tells no kernels apart by name", f"leave out `{key}`")
+        raise CannotPlace(f"'{device}' is a {scope.kind(device)}: `{key}` requires a gpu", f"omit `{key}`")
     names = model.libraries(part)
     if name not in names:
-        hint = f"leave out `{key}`: it names none"
-        if names:
-            hint = " ".join(filter(None, (did_you_mean(name, names), f"it has {', '.join(names)}")))
-        raise CannotPlace(f"'{device}' has no kernels in its `{part}` that are called '{name}'", hint)
+        hint = did_you_mean(name, names) or f"omit `{key}`: the device names no kernels"
+        raise CannotPlace(f"'{device}' has no kernels '{name}' in its `{part}`", hint)
 
 
 def as_made(call: Call, among_others: bool, new_pages: float | None, new_bytes: float | None) -> Call:
-    """A call after calls of other functions, and into new pages of memory, where an op says so."""
+    """Return the call with the stated history: calls of other functions before it, and results in new pages of memory."""
     if not among_others and new_pages is None:
         return call
     fresh = None if new_pages is None else call.written if new_pages > 0 else 0.0
     if new_pages and new_bytes is not None:
-        fresh = min(new_bytes, call.written or new_bytes)  # some calls say nothing of their result
+        fresh = min(new_bytes, call.written or new_bytes)  # the size of some results is unknown
     return replace(call, among_others=among_others, fresh=fresh, faults=new_pages or 0.0)
 
 
@@ -322,14 +340,17 @@ def compute(
     pointwise: Pointwise | None = None,
     said: Mapping[str, str] | None = None,
 ) -> Placed:
-    """Work on a computing device's queue `compute`, on the cores the op asks for.
+    """Place work on the queue `compute` of the op's device, on the op's cores.
 
-    said: how the op comes to its `flop` (for mix "random": `numbers`) and `traffic`, for the derivation.
+    Args:
+        pieces: number of equal ops that the work is cut into.
+        output: size (bytes) of the result.
+        said: formulas of `flop` (for mix "random": of `numbers`) and `traffic`, for the derivation.
     """
     device, model = scope.computing(op.device)
     if isinstance(model, Gpu) and (op.isa or work.instructions or work.branches):
         raise CannotPlace(
-            f"'{device}' is a gpu: instructions and branches are a cpu's", "leave out `isa`, `instructions`, `branches`"
+            f"'{device}' is a gpu: `isa`, `instructions` and `branches` require a cpu", "omit `isa`, `instructions`, `branches`"
         )
     working_set = work.working_set if op.working_set is None else op.working_set
     cost = model.compute(device, replace(work, cores=op.cores, isa=op.isa, working_set=working_set, start=scope.starts))
@@ -338,7 +359,7 @@ def compute(
 
 
 def saying(cost: Cost, said: Mapping[str, str]) -> Cost:
-    """The cost with a derivation that says where the op's own numbers are from: name of the input -> how it came to be."""
+    """Return the cost with the sources of its inputs replaced by `said` (name of an input -> its formula)."""
     why = tuple(
         replace(term, inputs=tuple([(name, value, said.get(name, source)) for name, value, source in term.inputs]))
         for term in cost.why
