@@ -24,11 +24,11 @@ _ENTRY: Final = frozenset({"hwsim", "kind", "name", "notes", "use", "let"})
 class Style:
     """Kernels of one kind as a framework runs them: norm, rotary, activation, residual, embedding, softmax, sampling."""
 
-    kernels: int = field("it is cut into, one after another; 0: it is part of another", default=1, minimum=0)
-    moved: float = field("bytes they move, over those of a fused one", default=1.0, exclusive_minimum=0.0)
-    flop: float = field("operations for each element of the result, conversions and addresses included", default=0.0)
-    start: Seconds = field("of each kernel beyond the GPU's own", default=0.0)
-    walk: Seconds = field("of each kernel for every 1024 elements of a row, along which one block of threads walks", default=0.0)
+    kernels: int = field("number of kernels that run one after another; 0: fused into another kernel", default=1, minimum=0)
+    moved: float = field("bytes moved, relative to one fused kernel", default=1.0, exclusive_minimum=0.0)
+    flop: float = field("FLOP per element of the result, including conversions and address arithmetic", default=0.0)
+    start: Seconds = field("launch latency of each kernel, in addition to the GPU's own", default=0.0)
+    walk: Seconds = field("additional time of a kernel per 1024 elements of a row, which one thread block reads", default=0.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,63 +37,44 @@ class Framework:
 
     kind: ClassVar[str] = "framework"
 
-    attention: Attention = field("scores in memory (plain), or on the chip (flash)", default="flash")
-    kernels: str = field(
-        "whose kernels of fused attention and of experts it runs, a name of the gpu's `attention` and `experts`", default="flash"
-    )
-    software: str = field(
-        "whose kernels of matrix products it runs, where a gpu tells them apart (`matmul: {fp8-vllm: ...}`)",
-        default="",
-        example="vllm",
-    )
-    moved: float = field("bytes that elementwise kernels move, over those of fused ones", default=1.0, exclusive_minimum=0.0)
-    scores: float = field(
-        "bytes that plain attention moves, over those of fused masks and softmax", default=1.0, exclusive_minimum=0.0
-    )
-    exposed: float = field(
-        "part of tensor-parallel collectives that nothing hides; above 1: arrays are copied before and after, too",
-        default=1.0,
-        minimum=0.0,
-    )
-    gradients: Ratio = field(
-        "part of the collectives of gradients and sharded weights that nothing hides", default=1.0, maximum=1.0
-    )
-    gathered: int = field("times sharded weights are gathered for a micro-batch: forward, backward", default=2, minimum=1)
-    gradient: float = field("bytes of a gradient that is sent; at least 4 in fp32", default=2.0, exclusive_minimum=0.0)
-    logits: float = field("bytes kept for each logit, its gradient among them", default=8.0, exclusive_minimum=0.0)
-    adam: float = field("bytes moved for each parameter that the optimizer updates", default=30.0, exclusive_minimum=0.0)
-    accumulate: float = field("bytes moved for each parameter to add a micro-batch's gradients; 0: the products do", default=0.0)
-    flash: float = field("speed of its flash attention, over that of the generation's", default=1.0, exclusive_minimum=0.0)
-    network: float = field(
-        "of the cards' rate that its collectives reach, over that of others", default=1.0, exclusive_minimum=0.0
-    )
-    bucket: Bytes | None = field(
-        "bytes of shared weights that are gathered at once (default: all of a piece)", default=None, exclusive_minimum=0.0
-    )
-    split: bool = field("of a tensor-parallel group each GPU sends its part to the next stage, not all of it", default=True)
-    repeated: Ratio = field("part of the products that selective recompute repeats", default=0.0, maximum=1.0)
-    stops: bool = field("a layer is computed again only as far as backward needs it: not its last product", default=False)
-    fp8: Ratio = field("speed of its 8-bit products, over those with one scale for an array", default=1.0, exclusive_minimum=0.0)
-    casts: float = field(
-        "bytes moved to turn numbers into 8-bit ones, over kernels of their own that look for the largest, convert and transpose",
-        default=1.0,
-        minimum=0.0,
-    )
+    attention: Attention = field("attention scores in GPU memory (plain) or on chip (flash)", default="flash")
+    kernels: str = field("library of fused attention and experts: a name in the GPU's `attention` and `experts`", default="flash")
+    software: str = field("library of the matmul kernels, where the GPU lists it separately (`matmul: {fp8-vllm: ...}`)",
+                          default="", example="vllm")  # fmt: skip
+    moved: float = field("bytes moved by elementwise kernels, relative to fused kernels", default=1.0, exclusive_minimum=0.0)
+    scores: float = field("bytes moved by plain attention, relative to a fused softmax", default=1.0, exclusive_minimum=0.0)
+    exposed: float = field("exposed share of tensor-parallel collectives; above 1: arrays are also copied before and after",
+                           default=1.0, minimum=0.0)  # fmt: skip
+    gradients: Ratio = field("exposed share of the collectives of gradients and sharded weights", default=1.0, maximum=1.0)
+    gathered: int = field("all-gathers of sharded weights per micro-batch; 2: before forward and backward", default=2, minimum=1)
+    gradient: float = field("bytes sent per gradient element; at least 4 with fp32 weights", default=2.0, exclusive_minimum=0.0)
+    logits: float = field("bytes of memory per logit, including its gradient", default=8.0, exclusive_minimum=0.0)
+    adam: float = field("bytes moved per parameter by the Adam update; SGD moves half", default=30.0, exclusive_minimum=0.0)
+    accumulate: float = field("bytes moved per parameter to add a micro-batch's gradients; 0: fused into matmuls", default=0.0)
+    flash: float = field("speed of flash attention, relative to the GPU generation's value", default=1.0, exclusive_minimum=0.0)
+    network: float = field("network bandwidth of collectives, relative to other frameworks", default=1.0, exclusive_minimum=0.0)
+    bucket: Bytes | None = field("sharded weights (bytes) per all-gather (default: all)", default=None, exclusive_minimum=0.0)
+    split: bool = field("each GPU of a tensor-parallel group sends its slice to the next pipeline stage; false: all activations",
+                        default=True)  # fmt: skip
+    repeated: Ratio = field("share of the matmuls that selective recompute repeats; above 0, it repeats elementwise kernels, "
+                            "too", default=0.0, maximum=1.0)  # fmt: skip
+    stops: bool = field("recompute skips the last matmul of a layer, which backward does not need", default=False)
+    fp8: Ratio = field("speed of fp8 matmuls, relative to matmuls with one scale per tensor", default=1.0, exclusive_minimum=0.0)
+    casts: float = field("bytes moved by casts to fp8, relative to separate kernels for maximum, conversion and transposition",
+                         default=1.0, minimum=0.0)  # fmt: skip
     all_reduce: str = field(
-        "whose own kernels sum tensor-parallel activations, a file in machines/parts/own; NCCL's if left out", default=""
+        "custom all-reduce of tensor-parallel activations: a file in machines/parts/own (default: NCCL)", default=""
     )
-    ops: Mapping[str, Style] = field(
-        "of single kernels (norm, rotary, activation, residual, embedding, softmax, sampling), where they differ",
-        default_factory=dict,
-    )
-    cached: bool = field("activations are small enough to pass from one kernel to the next through the L2", default=False)
-    steady: bool = field("runs for hours, at the power limit and with other data in the cache (a training)", default=True)
+    ops: Mapping[str, Style] = field("settings of single ops: norm, rotary, activation, residual, embedding, softmax, sampling",
+                                     default_factory=dict)  # fmt: skip
+    cached: bool = field("activations stay in the L2 cache from one kernel to the next", default=False)
+    steady: bool = field("sustained load: the GPU runs for hours at its power limit, with cold caches (training)", default=True)
     starts: Start = field(
-        "who starts its kernels: the one before in the stream, a graph, or the host, which waits", default="stream"
+        "launch of a kernel: by the previous one in its stream, by a CUDA graph, or by the host, which waits", default="stream"
     )
-    launch: Seconds = field("least time from one kernel to the next: what the host takes to issue one", default=0.0)
-    step: Seconds = field("of each step that is no kernel", default=0.0)
-    server: ServerKeys = field("how it serves", default=ServerKeys(), example="{budget: 8192, sequences: 1024}")
+    launch: Seconds = field("minimum time between two kernel launches, set by the host", default=0.0)
+    step: Seconds = field("time of a step outside kernels", default=0.0)
+    server: ServerKeys = field("inference server settings", default=ServerKeys(), example="{budget: 8192, sequences: 1024}")
     sources: Mapping[str, Origin] = dataclasses.field(default_factory=dict, init=False, repr=False, compare=False)
 
     def gradient_bytes(self, dtype: str) -> float:

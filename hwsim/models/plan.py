@@ -37,35 +37,34 @@ class WrongPlan(ValueError):
 class Sizes:
     """GPUs of each kind of parallelism, and their order."""
 
-    tp: int = field("GPUs that split every matrix (tensor parallel)", default=1, minimum=1)
-    pp: int = field("stages of layers (pipeline parallel)", default=1, minimum=1)
-    dp: int | Literal["rest"] = field("copies of the model that work on other data; rest: all GPUs that are left", default="rest")
-    cp: int = field("GPUs that split every sequence (context parallel)", default=1, minimum=1)
-    ep: int = field("GPUs of a data-parallel group that split the experts", default=1, minimum=1)
-    order: tuple[Axis, ...] = field(
-        "groups from neighbours outwards", default=("tp", "cp", "ep", "pp", "dp"), example="[tp, pp, dp]"
-    )
+    tp: int = field("tensor parallelism: GPUs that split every matrix", default=1, minimum=1)
+    pp: int = field("pipeline parallelism: stages of consecutive layers", default=1, minimum=1)
+    dp: int | Literal["rest"] = field("data parallelism: replicas of the model; rest: the remaining GPUs", default="rest")
+    cp: int = field("context parallelism: GPUs that split every sequence", default=1, minimum=1)
+    ep: int = field("expert parallelism: GPUs of a data-parallel group that split the experts", default=1, minimum=1)
+    order: tuple[Axis, ...] = field("parallel groups in rank order; the first consists of neighbouring GPUs",
+                                    default=("tp", "cp", "ep", "pp", "dp"), example="[tp, pp, dp]")  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParallelPlan(Sizes):
     """A parallel plan."""
 
-    imbalance: float = field(
-        "tokens of the fullest of the GPUs that split the experts, over their mean", default=1.0, minimum=1.0
+    imbalance: float = field("tokens of the most loaded expert-parallel GPU, relative to the average", default=1.0, minimum=1.0)
+    sequence_parallel: bool = field("norms and residuals are split over the tensor-parallel group", default=False)
+    microbatch: int = field("sequences of a micro-batch of one replica", default=1, minimum=1)
+    global_batch: int = field("sequences of a training step, over all replicas", minimum=1)
+    sequence: int | None = field("tokens of a sequence (default: the model's maximum)", default=None, minimum=1)
+    schedule: Schedule = field("pipeline schedule: order of forward and backward passes", default="1f1b")
+    chunks: int = field("model chunks (virtual stages) per pipeline stage of the interleaved schedule", default=1, minimum=1)
+    uneven: bool = field("stages may differ by one layer; the embedding and the output count as one layer each", default=False)
+    sharding: Sharding = field(
+        "state sharded over the replicas: optimizer (1), also gradients (2), also weights (3, fsdp)", default="zero-0"
     )
-    sequence_parallel: bool = field("norms and residuals are split as the matrices are", default=False)
-    microbatch: int = field("sequences that pass the network at once, of each copy", default=1, minimum=1)
-    global_batch: int = field("sequences of a step, of all copies", minimum=1)
-    sequence: int | None = field("tokens of a sequence; the model's longest if left out", default=None, minimum=1)
-    schedule: Schedule = field("order of forward and backward in a pipeline", default="1f1b")
-    chunks: int = field("pieces of a stage that the schedule interleaves", default=1, minimum=1)
-    uneven: bool = field("stages may differ by a layer, of which the embedding and the output count as one", default=False)
-    sharding: Sharding = field("what the copies hold parts of: optimizer (1), gradients (2), weights (3)", default="zero-0")
-    shards: int | None = field("copies that share a set; all if left out", default=None, minimum=1)
-    recompute: Recompute = field("what backward computes again: nothing, attention scores, or all of a layer", default="none")
-    optimizer: Optimizer = field("what the weights are updated by", default="adam")
-    dtype: Dtype = field("number format of activations and products", default="bf16")
+    shards: int | None = field("replicas that share one sharded set (default: all)", default=None, minimum=1)
+    recompute: Recompute = field("activations that backward recomputes: none, attention scores or whole layers", default="none")
+    optimizer: Optimizer = field("optimizer that updates the weights", default="adam")
+    dtype: Dtype = field("data type of activations and matmuls", default="bf16")
 
     @property
     def stored(self) -> Dtype:

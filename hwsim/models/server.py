@@ -26,9 +26,9 @@ First = Literal["prompts", "answers"]
 class Steps:
     """Numbers at equal distances."""
 
-    first: int = field("the first", key="from", minimum=1)
-    to: int = field("the last", minimum=1)
-    by: int = field("from one to the next", default=1, minimum=1)
+    first: int = field("first size of the range", key="from", minimum=1)
+    to: int = field("last size of the range, included", minimum=1)
+    by: int = field("distance between two sizes", default=1, minimum=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,110 +36,98 @@ class Graphs:
     """CUDA graphs of a server: iterations are padded to their sizes."""
 
     sizes: tuple[int | Steps, ...] | None = field(
-        "numbers of tokens for which there is one; none: no iteration is padded", default=None, minimum=1,
+        "batch sizes (tokens) that are captured as CUDA graphs; an empty list: no graphs, no padding", default=None, minimum=1,
         example="[1, 2, 4, {from: 8, to: 256, by: 8}]",
     )  # fmt: skip
-    largest: int | None = field("no graph is larger; 0: there are none", default=None, minimum=0)
-    each: float | None = field("no graph is larger than so many times `sequences`", default=None, exclusive_minimum=0.0)
-    pad: bool | None = field("a batch between two sizes is padded to the next; if not, it has no graph", default=None)
-    mixed: bool | None = field("iterations with prompts have graphs as well", default=None)
-    eager: Seconds | None = field("of an iteration that no graph has, beyond one with a graph", default=None)
-    kernel: Seconds | None = field("the host starts a kernel in, where no graph has it", default=None)
+    largest: int | None = field("largest batch size (tokens) that is captured; 0: no graphs", default=None, minimum=0)
+    each: float | None = field("largest captured batch size, as a multiple of `sequences`", default=None, exclusive_minimum=0.0)
+    pad: bool | None = field("pad a batch to the next captured size; false: such a batch runs without a graph", default=None)
+    mixed: bool | None = field("iterations that include prefill use CUDA graphs, too", default=None)
+    eager: Seconds | None = field("additional host time of an iteration that runs without a CUDA graph", default=None)
+    kernel: Seconds | None = field("host time of a kernel launch in an iteration with prefill and without a graph", default=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Promise:
     """Part of the tokens still to be written for which room is kept, where requests join by a ratio."""
 
-    first: Ratio | None = field("at the beginning", default=None, maximum=1.0)
-    least: Ratio | None = field("in the end", default=None, maximum=1.0)
-    steps: int | None = field("iterations from the one to the other", default=None, minimum=1)
-    most: int | None = field("tokens of an answer that count", default=None, minimum=1)
+    first: Ratio | None = field("initial share of the outstanding output tokens that is reserved", default=None, maximum=1.0)
+    least: Ratio | None = field("lowest share, reached after `steps` iterations", default=None, maximum=1.0)
+    steps: int | None = field("iterations in which the share falls linearly from `first` to `least`", default=None, minimum=1)
+    most: int | None = field("maximum output tokens of a request that are counted", default=None, minimum=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Room:
     """The part of a GPU's memory that holds keys and values."""
 
-    of: Literal["all", "free"] | None = field(
-        "`part` is of all the memory, weights within; or of what weights and the rest leave free", default=None
-    )
-    part: Ratio | None = field("of it", default=None, exclusive_minimum=0.0, maximum=1.0)
-    kept: Bytes | None = field("bytes that are neither weights nor cache: context, libraries, graphs", default=None)
-    activations: float | None = field("times the largest arrays of an iteration that are kept free", default=None, minimum=0.0)
-    token: Bytes | None = field("bytes kept free for each token of the budget", default=None)
-    graph: Bytes | None = field("bytes kept free for each sequence of the largest graph", default=None)
-    gpu: Bytes | None = field("bytes kept free for each GPU of a copy", default=None)
-    least: Bytes | None = field("bytes kept free at least", default=None)
+    of: Literal["all", "free"] | None = field("base of `part`: the whole GPU memory, weights included; or the memory free "
+                                              "beside weights and reserves", default=None)  # fmt: skip
+    part: Ratio | None = field("share of that memory that the server may use", default=None, exclusive_minimum=0.0, maximum=1.0)
+    kept: Bytes | None = field("memory reserved for the CUDA context, libraries and CUDA graphs", default=None)
+    activations: float | None = field("memory reserved, as a multiple of the largest activations", default=None, minimum=0.0)
+    token: Bytes | None = field("memory reserved per token of `budget`", default=None)
+    graph: Bytes | None = field("memory reserved per sequence of the largest CUDA graph", default=None)
+    gpu: Bytes | None = field("memory reserved per GPU of a tensor-parallel group", default=None)
+    least: Bytes | None = field("minimum of the memory reserved by `token`, `graph` and `gpu` together", default=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostTimes:
     """Time of the host, beyond the kernels."""
 
-    step: Seconds | None = field("of each iteration", default=None)
-    each: Seconds | None = field("of each sequence of an iteration", default=None)
-    api: Seconds | None = field("of each request, before the scheduler sees it", default=None)
-    out: Seconds | None = field("of a token, from its iteration's end to the client", default=None)
+    step: Seconds | None = field("host time of an iteration", default=None)
+    each: Seconds | None = field("host time of an iteration for each of its sequences", default=None)
+    api: Seconds | None = field("time of a request in the API server, before it reaches the scheduler", default=None)
+    out: Seconds | None = field("time from the end of an iteration until the client receives its token", default=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnSize:
     """Differences on GPUs with this much memory or more."""
 
-    memory: Bytes = field("of a GPU", exclusive_minimum=0.0)
-    without: tuple[str, ...] = field("generations of GPUs that this is not for", default=(), one_or_many=True)
-    budget: int | None = field("as of the server", default=None, minimum=1)
-    sequences: int | None = field("as of the server", default=None, minimum=1)
-    largest: int | None = field("graphs are no larger", default=None, minimum=0)
-    least: Bytes | None = field("bytes kept free at least", default=None)
+    memory: Bytes = field("minimum memory of the GPU", exclusive_minimum=0.0)
+    without: tuple[str, ...] = field("GPU generations that are excluded", default=(), one_or_many=True)
+    budget: int | None = field("`budget` of the server on these GPUs", default=None, minimum=1)
+    sequences: int | None = field("`sequences` of the server on these GPUs", default=None, minimum=1)
+    largest: int | None = field("`graphs.largest` on these GPUs", default=None, minimum=0)
+    least: Bytes | None = field("`memory.least` on these GPUs", default=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerKeys:
     """A server that puts requests together into iterations; None: not said here."""
 
-    prompts: Prompts | None = field(
-        "beside: prompts in the same iterations as answers; before: in iterations of their own, before answers go on; alone: only"
-        " when no answer is under way",
-        default=None,
-    )
-    chunked: bool | None = field("prompts are cut to what the budget leaves", default=None)
-    budget: int | None = field("tokens of an iteration, answers and prompts together", default=None, minimum=1)
-    sequences: int | None = field("requests that are worked on together, at most", default=None, minimum=1)
-    admit: Admission | None = field(
-        "a request joins when there is room for its prompt; for its whole answer, too; or for a ratio of all answers",
-        default=None,
-    )
-    ratio: Promise | None = field("of `admit: ratio`", default=None, example="{first: 0.7, least: 0.098, steps: 600}")
-    spare: Ratio | None = field("part of the cache that no prompt joins with", default=None)
-    ahead: int | None = field(
-        "iterations that are scheduled before the one under way has ended", default=None, minimum=0, maximum=1
-    )
-    look: int | None = field("iterations from one look for new requests to the next", default=None, minimum=1)
-    gather: int | None = field(
-        "iterations that prompts wait at most until every group of data-parallel attention has one; 0: they do not",
-        default=None,
-        minimum=0,
-    )
-    first: First | None = field(
-        "of `split`, who gives the first token: those who read the prompt; or those who write the answer, once they have a place"
-        " for it, from its last token",
-        default=None,
-    )
-    padded: bool | None = field(
-        "prompts are padded to the longest, and all keep their places until the longest answer is written", default=None
-    )
-    block: int | None = field("tokens of a block of the cache", default=None, minimum=1)
-    prefixes: bool | None = field("blocks of prompts are kept for requests that begin alike", default=None)
-    windows: bool | None = field("layers with a window keep what it sees alone; if not, all tokens", default=None)
-    graphs: Graphs | None = field("CUDA graphs", default=None, example="{sizes: [1, 2, 4, 8]}")
-    memory: Room | None = field("what holds the cache", default=None, example="{of: all, part: 90 %}")
-    host: HostTimes | None = field("what the host takes", default=None, example="{step: 200 us}")
-    sizes: tuple[OnSize, ...] | None = field(
-        "what differs by the memory of a GPU; the last that applies counts", default=None,
-        example="[{memory: 70 GiB, budget: 8192}]",
-    )  # fmt: skip
+    prompts: Prompts | None = field("scheduling of prefill: beside: in the same iterations as decode; before: in separate "
+                                    "iterations, ahead of decode; alone: only while no request decodes",
+                                    default=None)  # fmt: skip
+    chunked: bool | None = field("chunked prefill: a prompt beyond the rest of `budget` is split over iterations", default=None)
+    budget: int | None = field("maximum tokens of an iteration, prefill and decode together", default=None, minimum=1)
+    sequences: int | None = field("maximum requests that are processed concurrently (batch slots)", default=None, minimum=1)
+    admit: Admission | None = field("KV cache that must be free to admit a request: prompt: for its prompt; answer: for prompt "
+                                    "and answer; ratio: for its prompt and a share (`ratio`) of all outstanding output tokens",
+                                    default=None)  # fmt: skip
+    ratio: Promise | None = field("share of the outstanding output tokens that `admit: ratio` reserves",
+                                  default=None, example="{first: 0.7, least: 0.098, steps: 600}")  # fmt: skip
+    spare: Ratio | None = field("share of KV cache blocks that stay free when a request is admitted (watermark)", default=None)
+    ahead: int | None = field("iterations scheduled before the running one ends (asynchronous scheduling)",
+                              default=None, minimum=0, maximum=1)  # fmt: skip
+    look: int | None = field("number of iterations between two polls for new requests", default=None, minimum=1)
+    gather: int | None = field("data-parallel attention: maximum iterations that prefill is delayed until every group has a "
+                               "prompt; 0: no delay", default=None, minimum=0)  # fmt: skip
+    first: First | None = field("with `split`, the workers that emit the first token: prompts: prefill workers; answers: decode "
+                                "workers, which recompute the last prompt token once they have admitted the request",
+                                default=None)  # fmt: skip
+    padded: bool | None = field("static batching: prompts are padded to the longest, and all batch slots stay occupied until "
+                                "the longest answer ends", default=None)  # fmt: skip
+    block: int | None = field("tokens of a KV cache block", default=None, minimum=1)
+    prefixes: bool | None = field("prefix caching: requests with a common prefix share its KV cache blocks", default=None)
+    windows: bool | None = field("layers with a sliding window cache only tokens of the window; false: all tokens", default=None)
+    graphs: Graphs | None = field("CUDA graphs of the server", default=None, example="{sizes: [1, 2, 4, 8]}")
+    memory: Room | None = field("memory of the KV cache", default=None, example="{of: all, part: 90 %}")
+    host: HostTimes | None = field("host time besides the kernels", default=None, example="{step: 200 us}")
+    sizes: tuple[OnSize, ...] | None = field("settings that depend on the GPU's memory; a later matching entry overrides an "
+                                             "earlier one", default=None, example="[{memory: 70 GiB, budget: 8192}]")  # fmt: skip
 
     def over(self, other: ServerKeys) -> ServerKeys:
         """These, and what they leave out of another."""

@@ -34,7 +34,7 @@ class DoubleTree(Algorithm):
     kind: ClassVar[str] = "double-tree"
     operations: ClassVar[tuple[Operation, ...]] = ("all-reduce", "broadcast", "reduce")
 
-    pieces: int = field("pieces that the half of each tree is cut into", default=8, minimum=1)
+    pieces: int = field("pipeline pieces that the half of each tree is cut into", default=8, minimum=1)
 
     def plan(self, operation: Operation, group: Group) -> Plan:
         """Piece i of tree t is chunk 2 i + t; each level moves a piece while the next is a piece behind."""

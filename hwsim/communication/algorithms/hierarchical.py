@@ -32,7 +32,7 @@ class Hierarchical(Algorithm):
     operations: ClassVar[tuple[Operation, ...]] = ("all-reduce", "reduce-scatter", "all-gather")
     presets: ClassVar[Presets | None] = {"hierarchical": {}, "hierarchical-pipelined": {"pieces": 8}}
 
-    pieces: int = field("pieces that pass the stages one behind the other; 1: one stage after another", default=1, minimum=1)
+    pieces: int = field("pieces that are pipelined through the stages; 1: one stage after another", default=1, minimum=1)
 
     def plan(self, operation: Operation, group: Group) -> Plan:
         """Chunk (i x g + j) x pieces + p is piece p of rank j of node i."""

@@ -31,7 +31,9 @@ class InNetwork(Algorithm):
     operations: ClassVar[tuple[Operation, ...]] = ("all-reduce", "reduce-scatter", "all-gather", "broadcast", "barrier")
     presets: ClassVar[Presets | None] = {"nvls": {"by": "nvls"}, "sharp": {"by": "sharp"}}
 
-    by: Literal["nvls", "sharp"] = field("nvls: GPUs read and write through the switch; sharp: switches push", default="nvls")
+    by: Literal["nvls", "sharp"] = field(
+        "nvls: GPUs load and store through the NVLink switch; sharp: switches send the sums", default="nvls"
+    )
 
     def plan(self, operation: Operation, group: Group) -> Plan:
         """Participant n is the switch."""

@@ -27,7 +27,7 @@ class OwnKernel(Algorithm):
     operations: ClassVar[tuple[Operation, ...]] = ("all-reduce",)
     presets: ClassVar[Presets | None] = {name: {"of": name} for name in ("sglang", "trtllm", "vllm")}
 
-    of: str = field("the framework, a file in machines/parts/own", default="vllm", example="trtllm")
+    of: str = field("framework of the all-reduce kernel: a file in machines/parts/own", default="vllm", example="trtllm")
 
     def problems(self) -> Iterator[Problem]:
         known = names("own")

@@ -32,9 +32,11 @@ class ParameterServer(Algorithm):
         "ps-cpu": {"servers": 1, "on": "beside", "at": ("cpu",)}, "ps-gpu0": {"servers": 1}, "ps-sharded": {},
     }  # fmt: skip
 
-    servers: int | None = field("how many share the bytes; as many as there are workers if left out", default=None, minimum=1)
-    on: Literal["workers", "beside"] = field("workers: the first of them; beside: devices of their own", default="workers")
-    at: tuple[str, ...] = field("the devices beside the workers, `cpu` if left out", default=(), one_or_many=True)
+    servers: int | None = field("servers that share the bytes equally (default: as many as workers)", default=None, minimum=1)
+    on: Literal["workers", "beside"] = field(
+        "location of the servers: workers: the first workers; beside: separate devices", default="workers"
+    )
+    at: tuple[str, ...] = field("devices of the servers with `on: beside` (default: `cpu`)", default=(), one_or_many=True)
 
     def count(self, group: Group) -> int:
         """Number of servers.

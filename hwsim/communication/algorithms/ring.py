@@ -41,11 +41,11 @@ class Ring(Algorithm):
         "ring": {}, "ring-both-ways": {"both": True}, "rings": {"found": True}, "rings-both-ways": {"found": True, "both": True},
     }  # fmt: skip
 
-    both: bool = field("every ring in both directions, half of its bytes each", default=False)
-    orders: tuple[tuple[int, ...], ...] = field("rings, each an order of all ranks; the ranks' own if left out", default=())
-    widths: tuple[float, ...] = field("how much of the bytes each ring takes, in proportion; equal parts if left out", default=())
-    found: bool = field("the rings that the NVLinks between the devices allow", default=False)
-    channels: int = field("rings side by side over the same links, each with its part of the bytes", default=1, minimum=1)
+    both: bool = field("each ring runs in both directions, with half of its bytes each", default=False)
+    orders: tuple[tuple[int, ...], ...] = field("rings, each a permutation of all ranks (default: rank order)", default=())
+    widths: tuple[float, ...] = field("relative share of the bytes of each ring (default: equal shares)", default=())
+    found: bool = field("use the rings that the NVLink topology of the devices allows", default=False)
+    channels: int = field("parallel rings over the same links, each with an equal share of the bytes", default=1, minimum=1)
 
     def rings(self, group: Group) -> tuple[tuple[tuple[int, ...], float], ...]:
         """(order, share of the bytes) of every directed ring.

@@ -29,8 +29,8 @@ class Torus(Algorithm):
     operations: ClassVar[tuple[Operation, ...]] = ("all-reduce",)
     presets: ClassVar[Presets | None] = {"torus": {}, "torus-both-ways": {"both": True}}
 
-    rows: int | None = field("rows of the grid; the most nearly square grid if left out", default=None, minimum=1)
-    both: bool = field("half of the bytes along the columns first", default=False)
+    rows: int | None = field("rows of the grid (default: the most nearly square grid)", default=None, minimum=1)
+    both: bool = field("send half of the bytes along the columns first", default=False)
 
     def grid(self, group: Group) -> tuple[int, int]:
         """(rows, columns).

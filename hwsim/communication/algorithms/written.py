@@ -28,11 +28,11 @@ from hwsim.spec.mistakes import Problem
 class WrittenSend:
     """One send of a step."""
 
-    source: int = field("rank it comes from", key="from", minimum=0)
-    target: int = field("rank it goes to", key="to", minimum=0)
-    chunk: int = field("first chunk it carries", minimum=0)
-    count: int = field("chunks it carries", default=1, minimum=1)
-    reduce: bool = field("the receiver adds it to what it has, instead of taking it", default=False)
+    source: int = field("sending rank", key="from", minimum=0)
+    target: int = field("receiving rank", key="to", minimum=0)
+    chunk: int = field("index of the first chunk sent", minimum=0)
+    count: int = field("number of chunks sent", default=1, minimum=1)
+    reduce: bool = field("the receiver adds the chunk to its own; false: it replaces its own", default=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +42,10 @@ class Written(Algorithm):
     kind: ClassVar[str] = "written"
     presets: ClassVar[Presets | None] = {}
 
-    operation: Operation = field("what it does")
-    ranks: int = field("ranks that take part", minimum=1)
-    chunks: int = field("equal pieces of the buffer; ranks x ranks of them for an all-to-all", minimum=1)
-    steps: tuple[tuple[WrittenSend, ...], ...] = field("the sends of each step, all at once")
+    operation: Operation = field("collective that the plan performs")
+    ranks: int = field("number of ranks", minimum=1)
+    chunks: int = field("number of equal chunks of the buffer; an all-to-all has ranks x ranks chunks", minimum=1)
+    steps: tuple[tuple[WrittenSend, ...], ...] = field("sends of each step, which start simultaneously")
 
     @property
     def operations(self) -> tuple[Operation, ...]:  # type: ignore[override]

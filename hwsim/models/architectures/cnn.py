@@ -39,10 +39,10 @@ class Cnn(Network):
 
     kind: ClassVar[str] = "cnn"
 
-    input: tuple[int, int, int] = field("channels, height and width of an image", minimum=1)
-    norm: bool = field("convolutions are followed by batch norm", default=False)
-    activation: Activation = field("what follows convolutions and linear maps", default="relu")
-    layers: tuple[Entry, ...] = field("from the image to the classes")
+    input: tuple[int, int, int] = field("channels, height and width of the input image", minimum=1)
+    norm: bool = field("batch norm after each convolution, unless its own `norm` differs", default=False)
+    activation: Activation = field("default activation of convolutions and linear layers", default="relu")
+    layers: tuple[Entry, ...] = field("layers in order, from image to classes")
 
     def problems(self) -> Iterator[Problem]:
         try:

@@ -22,46 +22,44 @@ Cached = Literal["all", "window"]
 class Dimensions:
     """Dimensions in the file of a transformer, and widths of a layer that follow from them."""
 
-    layers: int = field("blocks of attention and feed-forward", minimum=1, maximum=MOST_LAYERS)
-    hidden: int = field("width of the stream between blocks", minimum=1)
+    layers: int = field("transformer blocks (attention and feed-forward network)", minimum=1, maximum=MOST_LAYERS)
+    hidden: int = field("hidden size (width of the residual stream)", minimum=1)
     heads: int = field("attention heads", minimum=1)
-    kv_heads: int | None = field("heads of keys and values; as many as heads if left out", default=None, minimum=1)
-    head: int | None = field("width of a head; hidden / heads if left out", default=None, minimum=1)
-    ffn: int | None = field("width of the feed-forward network; 4 x hidden if left out", default=None, minimum=1)
-    gated: bool = field("the feed-forward network has a gate (SwiGLU): three matrices in place of two", default=False)
-    vocab: int = field("entries of the embedding table, padding included; 0: it reads patches", minimum=0)
-    tied: bool = field("the output matrix is the embedding table", default=True)
-    sequence: int = field("tokens of the longest sequence", default=2048, minimum=1)
-    positions: Positions = field("how a token knows its place", default="learned")
-    places: int | None = field("rows of the table of learned positions; `sequence` if left out", default=None, minimum=1)
-    norm: Norm = field("kind of norm", default="layernorm")
-    norms: int = field("of a layer: before attention and feed-forward network; 4: and after them; 1: both read the same",
+    kv_heads: int | None = field("heads of keys and values (default: `heads`)", default=None, minimum=1)
+    head: int | None = field("width of a head (default: `hidden` / `heads`)", default=None, minimum=1)
+    ffn: int | None = field("width of the feed-forward network, or of an expert (default: 4 x `hidden`)", default=None, minimum=1)
+    gated: bool = field("gated feed-forward network (SwiGLU): three matrices instead of two", default=False)
+    vocab: int = field("rows of the embedding table, including padding; 0: the model reads patches", minimum=0)
+    tied: bool = field("the output matrix is the embedding table (tied weights)", default=True)
+    sequence: int = field("maximum sequence length (tokens)", default=2048, minimum=1)
+    positions: Positions = field("position encoding", default="learned")
+    places: int | None = field("rows of the table of learned positions (default: `sequence`)", default=None, minimum=1)
+    norm: Norm = field("type of norm", default="layernorm")
+    norms: int = field("norms per layer; 2: before attention and feed-forward network; 4: also after them; 1: one for both",
                        default=2, minimum=1, maximum=8)  # fmt: skip
-    bias: bool | tuple[Biased, ...] = field("linear layers and norms have biases; or which of them have one", default=True)
-    qk_norm: QkNorm = field("norms of queries and keys: of each head, or of all numbers of all heads", default="none")
-    sinks: bool = field("each head has a learnt score that takes a part of what it looks at", default=False)
-    final_norm: bool = field("a norm after the last block", default=True)
-    embedding_norm: bool = field("a norm after the embedding", default=False)
-    token_types: int = field("rows of a table of token types (BERT: 2)", default=0, minimum=0)
-    pooler: bool = field("a square matrix over the first token (BERT)", default=False)
-    causal: bool = field("a token sees only those before it", default=True)
-    dropout: bool = field("trained with dropout after attention and feed-forward", default=False)
-    experts: int = field("feed-forward networks a token may go to; 1: no router", default=1, minimum=1)
-    top_k: int = field("experts that each token goes to", default=1, minimum=1)
-    shared: int = field(
-        "width of a feed-forward network beside the experts, which every token goes through", default=0, minimum=0
-    )
-    shared_gate: bool = field("a number for each token, computed of it, scales what comes of that", default=False)
-    shared_values: bool = field("keys are the values, too: one map less", default=False)
-    latent: Latent | None = field("keys and values come from one vector for all heads (MLA); heads of their own if left out",
+    bias: bool | tuple[Biased, ...] = field("biases of linear layers and norms; a list: only these parts have them", default=True)
+    qk_norm: QkNorm = field("norm of queries and keys: of each head; or of the whole vector of all heads", default="none")
+    sinks: bool = field("attention sinks: each head has a learnt score that takes a share of the softmax", default=False)
+    final_norm: bool = field("norm after the last block", default=True)
+    embedding_norm: bool = field("norm after the embedding", default=False)
+    token_types: int = field("rows of the table of token types (BERT: 2)", default=0, minimum=0)
+    pooler: bool = field("pooler: a square matrix applied to the first token (BERT)", default=False)
+    causal: bool = field("causal attention: a token attends only to itself and earlier tokens", default=True)
+    dropout: bool = field("training applies dropout after attention and feed-forward network", default=False)
+    experts: int = field("routed experts of a layer; 1: a dense layer without a router", default=1, minimum=1)
+    top_k: int = field("experts per token", default=1, minimum=1)
+    shared: int = field("width of the shared expert, which every token passes; 0: none", default=0, minimum=0)
+    shared_gate: bool = field("a gate, computed from the token, scales the output of the shared expert", default=False)
+    shared_values: bool = field("keys also serve as values, which saves one projection", default=False)
+    latent: Latent | None = field("multi-head latent attention (MLA): one vector yields all keys and values (default: none)",
                                   default=None)  # fmt: skip
-    window: int | None = field("tokens that one sees at most, itself included (sliding window); all if left out", default=None,
-                               minimum=1)  # fmt: skip
-    cache: Cached = field("what a server keeps of layers with a window: all tokens, or those of the window", default="all")
-    runs: tuple[Run, ...] = field("layers that differ, in order, again and again until all have one", default=())
-    patches: Patches | None = field("an image is cut into squares, in place of words (ViT)", default=None)
-    classes: int = field("of a linear map of the first token", default=0, minimum=0)
-    quantised: Quantised | None = field("weights that a server keeps in a narrower format", default=None)
+    window: int | None = field("sliding window: maximum tokens that a token attends to, including itself (default: all)",
+                               default=None, minimum=1)  # fmt: skip
+    cache: Cached = field("tokens that a server caches in layers with a window: all, or only the window", default="all")
+    runs: tuple[Run, ...] = field("consecutive layers that differ from the model, in order; the list repeats", default=())
+    patches: Patches | None = field("an image, cut into square patches, replaces the token IDs as input (ViT)", default=None)
+    classes: int = field("outputs of a linear classifier over the first token; 0: none", default=0, minimum=0)
+    quantised: Quantised | None = field("weights that a server stores in a narrower data type", default=None)
     sources: Mapping[str, Origin] = dataclasses.field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property

@@ -32,23 +32,22 @@ WEIGHTS: Final[dict[Narrow, tuple[float, float]]] = {
 class Indexer:
     """A choice of the tokens that a query of latent attention looks at (DeepSeek-V3.2)."""
 
-    heads: int = field("of its queries, which come from the latent queries", minimum=1)
-    width: int = field("of a head, and of its one key of a token", minimum=1)
-    chosen: int = field("tokens that a query looks at", minimum=1)
+    heads: int = field("query heads of the indexer, projected from the latent queries", minimum=1)
+    width: int = field("width of an indexer head, and of the single key of each token", minimum=1)
+    chosen: int = field("tokens that a query attends to", minimum=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Latent:
     """Keys and values that come from one vector for all heads, which alone is cached (multi-head latent attention)."""
 
-    rank: int = field("width of the vector that keys and values come from (kv_lora_rank)", minimum=1)
-    query_rank: int | None = field(
-        "width of the vector that queries come from (q_lora_rank); they come from the stream if left out", default=None, minimum=1
-    )
-    plain: int = field("numbers of a head's query and key without a place (qk_nope_head_dim)", minimum=1)
-    rotary: int = field("numbers with a rotary place, of a key shared by all heads (qk_rope_head_dim)", minimum=1)
-    values: int = field("numbers of a head's value (v_head_dim)", minimum=1)
-    indexer: Indexer | None = field("what chooses the tokens that are looked at; all if left out", default=None)
+    rank: int = field("width of the latent vector of keys and values (kv_lora_rank)", minimum=1)
+    query_rank: int | None = field("width of the latent vector of queries (q_lora_rank; default: queries are projected from the "
+                                   "hidden state)", default=None, minimum=1)  # fmt: skip
+    plain: int = field("width of a head's query and key without position (qk_nope_head_dim)", minimum=1)
+    rotary: int = field("width of the rotary part of queries and of the key that all heads share (qk_rope_head_dim)", minimum=1)
+    values: int = field("width of a head's value (v_head_dim)", minimum=1)
+    indexer: Indexer | None = field("indexer that selects the tokens to attend to (default: all tokens)", default=None)
 
     @property
     def key(self) -> int:
@@ -81,25 +80,25 @@ class Latent:
 class Run:
     """Layers of one kind that follow each other: what of them is another than the model's."""
 
-    layers: int = field("how many", minimum=1)
-    window: int | None = field("tokens that one sees at most; 0: all", default=None, minimum=0)
+    layers: int = field("number of consecutive layers", minimum=1)
+    window: int | None = field("maximum tokens that a token attends to; 0: all", default=None, minimum=0)
     kv_heads: int | None = field("heads of keys and values", default=None, minimum=1)
     head: int | None = field("width of a head", default=None, minimum=1)
     ffn: int | None = field("width of the feed-forward network, or of an expert", default=None, minimum=1)
-    experts: int | None = field("feed-forward networks a token may go to; 1: no router", default=None, minimum=1)
-    top_k: int | None = field("experts that each token goes to", default=None, minimum=1)
-    shared: int | None = field("width of what every token goes through beside the experts; 0: nothing", default=None, minimum=0)
-    shared_values: bool | None = field("keys are the values, too", default=None)
+    experts: int | None = field("routed experts; 1: a dense layer without a router", default=None, minimum=1)
+    top_k: int | None = field("experts per token", default=None, minimum=1)
+    shared: int | None = field("width of the shared expert, which every token passes; 0: none", default=None, minimum=0)
+    shared_values: bool | None = field("keys also serve as values", default=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patches:
     """An image that is cut into squares, each a token, with one more before them."""
 
-    image: int = field("pixels of a side", minimum=1)
-    side: int = field("pixels of a side of a square", minimum=1)
-    channels: int = field("numbers of a pixel", default=3, minimum=1)
-    extra: int = field("tokens before those of the squares, learnt", default=1, minimum=0)
+    image: int = field("side of the image in pixels", minimum=1)
+    side: int = field("side of a patch in pixels", minimum=1)
+    channels: int = field("channels of a pixel", default=3, minimum=1)
+    extra: int = field("learnt tokens in front of the patches", default=1, minimum=0)
 
     @property
     def tokens(self) -> int:
@@ -121,10 +120,12 @@ class Patches:
 class Quantised:
     """Weights that a server keeps in a narrower format than it computes in; a training has them in its own."""
 
-    format: Narrow = field("number format of the weights")
-    of: Literal["linear", "experts"] = field("which: of all linear maps of the layers, or of the experts", default="linear")
-    group: int | None = field("numbers that share a scale; one for the matrix if left out", default=None, minimum=1)
-    cache: Literal["fp8"] | None = field("number format of keys and values; that of `dtype` if left out", default=None)
+    format: Narrow = field("data type of the weights")
+    of: Literal["linear", "experts"] = field(
+        "weights that are quantized: all linear layers of the blocks, or only the experts", default="linear"
+    )
+    group: int | None = field("weights that share a scale (default: all weights of a matrix)", default=None, minimum=1)
+    cache: Literal["fp8"] | None = field("data type of keys and values (default: `dtype`)", default=None)
 
     @property
     def width(self) -> float:

@@ -33,12 +33,10 @@ class Mlp(Network):
 
     kind: ClassVar[str] = "mlp"
 
-    units: tuple[int, ...] = field(
-        "width of the input, of each hidden layer and of the output", minimum=1, example="[784, 256, 10]"
-    )
-    activation: Activation = field("after each hidden layer", default="relu")
-    bias: bool = field("linear maps add a number for each unit", default=True)
-    dropout: bool = field("some results of hidden layers are left out in training", default=False)
+    units: tuple[int, ...] = field("widths of the input, each hidden layer and the output", minimum=1, example="[784, 256, 10]")
+    activation: Activation = field("activation after each hidden layer", default="relu")
+    bias: bool = field("bias of each unit", default=True)
+    dropout: bool = field("dropout of the hidden layers' outputs in training", default=False)
 
     def problems(self) -> Iterator[Problem]:
         if len(self.units) < 2:
