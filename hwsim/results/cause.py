@@ -155,7 +155,7 @@ class Causes:
     def _of_cost(self, cost: Cost, label: Label) -> Cause:
         """The capacity with the largest amount / rate, or the floor, or the time that the workload states.
 
-        Of capacities that take equally long, the first in the op's derivation.
+        Of capacities that take equally long, the one with the longest line in the op's derivation, or the first of these.
         """
         if cost.played:
             return Cause("floor", cost.requests.device if cost.requests else label.device, "requests")
@@ -165,7 +165,8 @@ class Causes:
         times = {name: amount / self._rates[name] for name, amount in demand.amounts}
         took = max(times.values(), default=0.0)
         equal = [name for name, seconds in times.items() if seconds == took]
-        slowest = next((term.capacity for term in cost.why if term.capacity in equal), equal[0] if equal else "")
+        terms = [term for term in cost.why if term.capacity in equal]
+        slowest = max(terms, key=lambda term: term.seconds).capacity if terms else equal[0] if equal else ""
         modelled = is_modelled(cost)
         if slowest and (took > demand.floor * (1 + 1e-9) if modelled else took >= demand.floor):
             return Cause("capacity", slowest)
