@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from hwsim import simulate
 from hwsim.cli import COMMANDS
 from hwsim.views import VIEWS
 from tests.command import hwsim
@@ -317,3 +319,25 @@ def test_a_reader_that_stops_reading_is_no_error(workload: Path) -> None:
         running.stdout.read(1)
         running.stdout.close()
         assert running.stderr.read() == b""
+
+
+def test_the_hint_to_explain_fits_100_columns_and_can_be_pasted(workload: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(workload.parent)
+    settings = [
+        "--set",
+        "size=80 MB",
+        "--set",
+        "machine.links.slots.bandwidth=10 GB/s",
+        "--set",
+        "machine.links.uplink.bandwidth=20 GB/s",
+    ]
+    found = re.search(r"next: hwsim ([^#]*?)(?:   \(why|$)", hwsim("simulate", MACHINE, workload.name, *settings).output.rstrip())
+    assert found is not None
+    assert max(map(len, found[0].splitlines())) <= 100
+    assert shlex.split(found[1].replace("\\\n", "")) == ["explain", MACHINE, workload.name, *settings]
+
+
+def test_idle_resources_are_counted_one_by_one(workload: Path) -> None:
+    run = simulate(MACHINE, workload)
+    idle = [row.capacity for row in run.usage if not row.busy_fs]
+    assert f"{len(idle)} idle resources (-v)" in run.summary()

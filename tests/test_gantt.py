@@ -115,7 +115,7 @@ def test_lanes_that_do_the_same_are_one_row(llama: Result) -> None:
     for number, seconds in enumerate((1.0, 1.0, 1.5)):  # one of three is slow
         builder.op("train", device=f"gpu{number}", queue=builder.queue(f"gpu{number}.compute", f"gpu{number}"), time=seconds)
     apart = rows_of(Result("box", "loop", simulate(builder.build()))).rows
-    assert [row.name for row in apart] == ["gpu0.compute\nand 1 alike", "gpu2.compute"]
+    assert [row.name for row in apart] == ["gpu0.compute\nand 1 identical", "gpu2.compute"]
 
 
 def test_every_op_of_a_long_run_is_seen_however_short_it_is() -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -16,6 +14,7 @@ from hwsim.cli.paying import paying_options
 from hwsim.doors import FAMILIES, facts
 from hwsim.results.invariants import document
 from hwsim.views import FIGURES, SCENES
+from hwsim.views.kit.lines import shell_command
 
 if TYPE_CHECKING:
     from hwsim.api import Run
@@ -142,7 +141,8 @@ def command(
         elif not quiet:
             click.echo(folded(run.summary(verbose=verbose)), nl=False)
         if not (quiet or as_json or "-" in (machine, workload)):  # a hint can be pasted
-            click.echo(f"\n  next: hwsim explain {shlex.join([machine, workload, *_set(settings)])}   (why, and what would help)")
+            words = ["hwsim", "explain", machine, workload]
+            click.echo("\n" + shell_command("  next: ", words, settings, "   (why, and what would help)"))
 
     with answered(show):
         _write(run, quiet=quiet, trace=trace, animate=animate, plot=plot, report=report)
@@ -159,11 +159,6 @@ def command(
         click.get_current_context().exit(EXIT_VIOLATED)
     if any(told.endless for told in run.told.values()):
         click.get_current_context().exit(EXIT_FAILED)  # requests wait for each other for ever
-
-
-def _set(settings: Mapping[str, str]) -> list[str]:
-    """The settings as options."""
-    return [word for path, value in settings.items() for word in ("--set", f"{path}={value}")]
 
 
 def _undrawn(run: Run, figure: str | None) -> str:

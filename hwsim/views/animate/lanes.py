@@ -62,7 +62,7 @@ def scene(result: Result) -> Scene:
         boxes.append(Box(at, FOOT - 26, 14, 12, colour=number))
         words.append(Words(at + 19, FOOT - 15, name, 12.0))
         at += 34 + 7.4 * len(name)
-    words.append(Words(WIDTH - RIGHT, FOOT - 15, "pale: waits", 12.0, "end", soft=True))
-    part = f"the first {len(lows[:PIECES]):,} of {len(lows):,} pieces" if end < result.makespan_s else ""
+    words.append(Words(WIDTH - RIGHT, FOOT - 15, "pale: waiting", 12.0, "end", soft=True))
+    part = f"the first {len(lows[:PIECES]):,} of {len(lows):,} segments" if end < result.makespan_s else ""
     below = about(result.workload, result.machine, result.settings, part)
     return Scene(finding(result), below, 0.0, end, tuple(boxes), tuple(words), tuple(tokens), names=timeline.names)

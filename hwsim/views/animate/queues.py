@@ -60,7 +60,7 @@ def ops(result: Result) -> Scene:
         for op, came in launched.items() if int(flat.queue[op]) in unit
     ]  # fmt: skip
     called = [flat.graph.queues[queue].name for queue in queues]
-    return scene(result, items, called, "launches in one queue", "launched", names)
+    return scene(result, items, called, "launches in one queue", names)
 
 
 def _next_ops(first: np.ndarray, follow: np.ndarray, op: int, queue: np.ndarray) -> list[int]:
@@ -95,10 +95,10 @@ def requests(result: Result) -> Scene:
         if where in unit
     ]
     called = [f"{times.called} {number}" for number in used]
-    return scene(result, items, called, f"requests at one {times.called} of {row.device}", "asked for", ())
+    return scene(result, items, called, f"requests at one {times.called} of {row.device}", ())
 
 
-def scene(result: Result, items: Sequence[Item], units: Sequence[str], things: str, came: str, names: Sequence[str]) -> Scene:
+def scene(result: Result, items: Sequence[Item], units: Sequence[str], things: str, names: Sequence[str]) -> Scene:
     """Items in columns, the next to be served at the foot: they stack as they come, and the stack falls as they leave."""
     ordered = sorted(items, key=lambda item: (item.came, item.end))
     shown = ordered[:SHOWN]
@@ -122,13 +122,13 @@ def scene(result: Result, items: Sequence[Item], units: Sequence[str], things: s
     named = [
         Words(LEFT + (number + 0.5) * pitch, foot + 18, name, 12.0, "middle") for number, name in enumerate(_short(units, pitch))
     ]
-    words = [Words(WIDTH - LEFT, TOP + 8, f"pale: {came}, waits; filled: served", 12.0, "end", soft=True)]
+    words = [Words(WIDTH - LEFT, TOP + 8, "pale: waiting; filled: being served", 12.0, "end", soft=True)]
     at = LEFT
     for colour, name in enumerate(names[:4]):
         boxes.append(Box(at, TOP + 9, 13, 11, colour=colour))
         words.append(Words(at + 18, TOP + 19, name, 12.0))
         at += 34 + 7.4 * len(name)
-    title = f"Up to {highest} {things}; one waits {format_quantity(max(waits), 's')}"
+    title = f"Up to {highest} {things}; longest wait {format_quantity(max(waits), 's')}"
     count = f"the first {len(shown):,} of {len(items):,}" if len(items) > len(shown) else ""
     below = about(result.workload, result.machine, result.settings, count)
     return Scene(title, below, begin, end, tuple(boxes), (*named, *words), tuple(tokens), names=tuple(names[:8]))

@@ -41,8 +41,8 @@ def scene(result: Result) -> Scene:
                 sends.append((op, *way))
     devices = list(dict.fromkeys(name for _, source, target, _ in sends for name in (source, target)))
     if not sends or len(devices) > DEVICES:
-        hint = "no sends one by one" if not sends else f"{len(devices)} devices that send; {DEVICES} can be shown"
-        raise NothingMoves(f"this run has {hint}: a collective plays its sends with `steps: explicit`")
+        found = "no point-to-point sends" if not sends else f"sends between {len(devices)} devices: expected at most {DEVICES}"
+        raise NothingMoves(f"this run has {found}; a collective is simulated send by send with `steps: explicit`")
     devices.sort(key=natural)
     middle, radius = (WIDTH / 2, (TOP + FOOT) / 2), (WIDTH / 2 - 150, (FOOT - TOP) / 2 - 26)
     place = {}
@@ -65,7 +65,7 @@ def scene(result: Result) -> Scene:
     amounts = sorted({moved for *_, moved in sends})
     size = format_quantity(amounts[-1], "B") if len(amounts) == 1 else f"up to {format_quantity(amounts[-1], 'B')}"
     title = f"{len(sends)} sends of {size} between {len(devices)} devices take {format_quantity(end - begin, 's')}"
-    words = (Words(WIDTH - 24, TOP + 8, "number: of the step", 12.0, "end", soft=True),)
+    words = (Words(WIDTH - 24, TOP + 8, "number: step", 12.0, "end", soft=True),)
     below = about(result.workload, result.machine, result.settings)
     ways = [
         Way(*port[source], *port[target]) for source, target in dict.fromkeys((source, target) for _, source, target, _ in sends)

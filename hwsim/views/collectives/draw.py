@@ -56,11 +56,11 @@ def figure(measured: Measured, heading: Heading, suffix: str) -> Iterable[bytes]
         decades(axes.yaxis, lambda rate: format_quantity(rate, "B/s"))
         axes.set_ylim(least / 2.2, most * 1.6)
         open_axes(axes)
-        axes.set_xlabel("size of the data")
+        axes.set_xlabel("message size")
         axes.set_ylabel("bus bandwidth (busbw)")
         best = max((row for row in measured.comparable if row.busbw > 0), key=lambda row: row.busbw, default=drawn[0])
-        fastest = f"up to {format_quantity(best.busbw, 'B/s')} with {_chosen(best) or best.algorithm}"
-        finding = f"{measured.operation} among {len(measured.devices)}: {fastest}"
+        fastest = f"peak busbw {format_quantity(best.busbw, 'B/s')} with {_chosen(best) or best.algorithm}"
+        finding = f"{measured.operation} among {len(measured.devices)} devices: {fastest}"
         titled(canvas, finding, about(f"{measured.operation} by size", heading.machine, heading.settings))
         canvas.draw_without_rendering()  # where the labels are is known only now
         push_apart(axes, line_names(axes, [end for end in ends if end[0] > 0], 6))

@@ -31,7 +31,7 @@ def render(result: Result, suffix: str = ".png") -> Iterable[bytes]:
             axes.set_ylabel(f"latency ({unit})")
             axes.set_ylim(bottom=0)
             axes.set_xlim(0, 100)
-            axes.set_title(f"{curve.device}: requests at random instants")
+            axes.set_title(f"{curve.device}: Poisson arrivals")
             open_axes(axes)
         legend_below(figure, figure.axes[0].lines)
         titled(figure, _finding(result.curves[0]), about(result.workload, result.machine, result.settings))
@@ -43,4 +43,4 @@ def _finding(curve: LatencyCurve) -> str:
     low, high = curve.points[0], curve.points[-1]
     slow, quiet = (format_quantity(point.p99_s, "s") for point in (high, low))
     least, most = percent(low.load, ".0f"), percent(high.load, ".0f")
-    return f"{curve.device}: 99 of 100 requests within {quiet} at {least} load, {slow} at {most}"
+    return f"{curve.device}: p99 latency {quiet} at {least} load, {slow} at {most} load"

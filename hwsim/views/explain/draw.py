@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 ROWS: Final = 8  # causes with a bar of their own; the rest is one grey bar
-LAST: Final = 99  # stands for the rest
+LAST: Final = 99  # number of the bar of all other causes
+REST: Final = "other causes"
 COLUMNS: Final = 360  # of the path
 
 
@@ -37,9 +38,9 @@ def render(explanation: Explanation, suffix: str = ".png") -> Iterable[bytes]:
     with figure_bytes(suffix, height=2.0 + 0.42 * (len(names) + 1)) as (figure, buffer):
         rows = figure.subplots(2, 1, height_ratios=[1, 0.6 * max(len(names), 2)])
         _path(rows[0], explanation, names)
-        _bars(rows[1], result, [(name, total[name]) for name in names] + ([("the rest", rest)] if rest else []))
-        most = f": {format_share(total[names[0]] / result.timeline.makespan_fs)} of it {names[0]}" if names else ""
-        finding = f"The critical path of {format_quantity(result.makespan_s, 's')}{most}"
+        _bars(rows[1], result, [(name, total[name]) for name in names] + ([(REST, rest)] if rest else []))
+        most = f": {format_share(total[names[0]] / result.timeline.makespan_fs)} is {names[0]}" if names else ""
+        finding = f"Critical path ({format_quantity(result.makespan_s, 's')}){most}"
         titled(figure, finding, about(result.workload, result.machine, result.settings))
     return (buffer.getvalue(),)
 
@@ -70,7 +71,7 @@ def _bars(axes: Axes, result: Result, rows: list[tuple[str, int]]) -> None:
     """A bar per cause: its part of the run."""
     makespan = result.timeline.makespan_fs
     for number, (name, time) in enumerate(rows):
-        axes.barh(number, time / makespan, color=_colour(LAST if name == "the rest" else number))
+        axes.barh(number, time / makespan, color=_colour(LAST if name == REST else number))
         label = f" {format_quantity(time / FEMTO, 's')}, {format_share(time / makespan)}"
         axes.text(time / makespan, number, label, va="center")
     axes.set_yticks(range(len(rows)), [name for name, _ in rows])

@@ -79,7 +79,7 @@ def render(result: Result, suffix: str = ".png") -> Iterable[bytes]:
             draw(panels[1], shown, near)
             scale, unit = time_scale(result.makespan_s)
             panels[1].set_title(
-                f"{near.begin / scale:.4g} to {near.end / scale:.4g} {unit}, closer", fontweight="normal", color=SOFT
+                f"{near.begin / scale:.4g} to {near.end / scale:.4g} {unit}, enlarged", fontweight="normal", color=SOFT
             )
         legend_below(figure, _legend(timeline, shown))
         hidden = f"{len(timeline.rows) - len(shown)} more rows not shown" if len(timeline.rows) > len(shown) else ""
@@ -201,7 +201,7 @@ def _shares(axes: Axes, rows: Iterable[Row], everything: Window) -> None:
     for place, row in enumerate(rows):
         axes.annotate(format_share(row.working_s / length), (1.0, place), (8, 0), xycoords=("axes fraction", "data"),
                       textcoords="offset points", va="center", fontweight="bold", annotation_clip=False, gid="share")  # fmt: skip
-    axes.annotate("working", (1.0, 1.0), (8, 2), xycoords="axes fraction", textcoords="offset points", fontsize=11, color=SOFT,
+    axes.annotate("busy", (1.0, 1.0), (8, 2), xycoords="axes fraction", textcoords="offset points", fontsize=11, color=SOFT,
                   va="bottom", annotation_clip=False)  # fmt: skip
 
 
@@ -211,7 +211,7 @@ def _legend(timeline: Rows, rows: Sequence[Row]) -> list[Any]:
     drawn = {name for row in rows for name in row.name_of.tolist()}
     patches: list[Any] = [Patch(facecolor=_colour(at), label=name) for at, name in enumerate(timeline.names) if at in drawn]
     if timeline.others > 0:
-        patches.append(Patch(facecolor=OTHER, label=f"{timeline.others} others"))
+        patches.append(Patch(facecolor=OTHER, label=f"{timeline.others} other ops"))
     if any(row.waits.any() for row in rows):
-        patches.append(Patch(facecolor=PAPER, edgecolor=INK, hatch=WAITING, linewidth=0.8, label="waits or communicates"))
+        patches.append(Patch(facecolor=PAPER, edgecolor=INK, hatch=WAITING, linewidth=0.8, label="waiting or communication"))
     return patches

@@ -103,4 +103,4 @@ def _called(members: list[Lane], *, whole: bool) -> str:
     name = first.name if first.name.startswith(first.device) else f"{first.device}  {first.name}"
     if len(members) == 1:
         return name
-    return f"{family(name)} × {len(members)}" if whole else f"{name}\nand {len(members) - 1} alike"
+    return f"{family(name)} × {len(members)}" if whole else f"{name}\nand {len(members) - 1} identical"

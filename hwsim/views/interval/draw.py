@@ -30,5 +30,5 @@ def render(result: Result, suffix: str = ".png") -> Iterable[bytes]:
     sides = f" ({within(sure)})" if within(sure) else ""
     finding = f"90 % interval {format_quantity(sure.low, 's')} to {format_quantity(sure.high, 's')}{sides}"
     below = about(result.workload, result.machine, result.settings)
-    everything = Bar("all together", sure.low, sure.high)
+    everything = Bar("all sources together", sure.low, sure.high)
     return draw.render(Bars(finding, "time", "s", (*bars, everything), centre=sure.value, below=below, legend=False), suffix)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import shlex
 import textwrap
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 WIDTH: Final = 100
@@ -23,6 +25,22 @@ def titled(title: str, text: str, letters: int = TITLE) -> list[str]:
     first, later = f"  {title:<{letters}} ", " " * (letters + 3)
     lines = textwrap.wrap(tied, WIDTH, initial_indent=first, subsequent_indent=later, break_long_words=False)
     return [line.replace("\u00a0", " ") for line in lines]
+
+
+def shell_command(lead: str, words: Sequence[str], settings: Mapping[str, str], note: str) -> str:
+    r"""A shell command between a lead and a note; if the line is longer than 100 columns, each `--set` on a line of its own.
+
+    >>> shell_command("next: ", ["hwsim", "explain", "laptop", "loop"], {"n": "10"}, "   (why)")
+    'next: hwsim explain laptop loop --set n=10   (why)'
+    >>> settings = {"machine.cpu.memory.bandwidth": "100 GB/s", "n": "1" * 30}
+    >>> print(shell_command("next: ", ["hwsim", "explain", "laptop", "loop"], settings, "   (why)"))
+    next: hwsim explain laptop loop \
+        --set 'machine.cpu.memory.bandwidth=100 GB/s' \
+        --set n=111111111111111111111111111111
+    """
+    parts = [lead + shlex.join(words), *(f"--set {shlex.quote(f'{path}={value}')}" for path, value in settings.items())]
+    line = " ".join(parts) + note
+    return line if len(line) <= WIDTH else " \\\n        ".join(parts)
 
 
 def bar(fraction: float) -> str:

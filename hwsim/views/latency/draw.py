@@ -51,10 +51,8 @@ def figure(latencies: Latencies, heading: Heading, suffix: str) -> Iterable[byte
         axes.spines["left"].set_visible(False)
         legend_below(drawn, _legend(rows, marked=bool(marked)))
         quick, slow = min(rows, key=lambda row: row.seconds), max(rows, key=lambda row: row.seconds)
-        finding = (
-            f"From {format_quantity(quick.seconds, 's')} ({quick.name}) to {format_quantity(slow.seconds, 's')} ({slow.name})"
-        )
-        titled(drawn, finding, about("latency numbers", heading.machine, heading.settings))
+        low, high = (f"{format_quantity(row.seconds, 's')} ({row.name})" for row in (quick, slow))
+        titled(drawn, f"Latency from {low} to {high}", about("latency numbers", heading.machine, heading.settings))
     return (buffer.getvalue(),)
 
 

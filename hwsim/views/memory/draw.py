@@ -35,9 +35,8 @@ def _finding(devices: Sequence[DeviceMemory]) -> str:
     if not devices:
         return "memory"
     fullest = max(devices, key=lambda device: device.peak / device.size if device.size else 0.0)
-    size = "" if fullest.size is None else f" of its {format_quantity(fullest.size, 'B')}"
-    verb = "needs" if fullest.fits is False else "holds at most"
-    return f"{fullest.device} {verb} {format_quantity(fullest.peak, 'B')}{size}"
+    size = "" if fullest.size is None else f" of {format_quantity(fullest.size, 'B')}"
+    return f"{fullest.device}: peak memory {format_quantity(fullest.peak, 'B')}{size}{'' if fullest.fits else ', out of memory'}"
 
 
 def _draw(axes: Axes, device: DeviceMemory, result: Result) -> None:

@@ -169,5 +169,5 @@ def _assumed(result: Result) -> Table | None:
     columns = [Column("part"), Column("number"), Column("value", right=True), Column("source")]
     rows = [[Cell(part), Cell(key), Cell(spent_on[part, key, source][1]), Cell(source)] for part, key, source in longest]
     rest = len(spent_on) - len(longest)
-    note = "Those that took the most time first" + (f"; `hwsim explain` has {rest} more." if rest else ".")
+    note = "Sorted by the time that depends on each number" + (f"; `hwsim explain` has {rest} more." if rest else ".")
     return Table("Assumptions", columns, rows, note=note)

@@ -64,10 +64,10 @@ def _finding(roofline: Roofline) -> str:
     if roofline.points:
         point = _by_time(roofline)[0]
         share = format_share(point.attained / roofline.roof(point))
-        return f"{point.name} reaches {share} of its roof on {roofline.device}"
+        return f"{point.name} attains {share} of its roofline on {roofline.device}"
     most = max(level.peak for level in roofline.compute)
     ridge = most / roofline.bandwidth
-    return f"{roofline.device}: {precise(float(f'{most:.3g}'), 'FLOP/s')} from {ridge:,.0f} FLOP per byte on"
+    return f"{roofline.device}: {precise(float(f'{most:.3g}'), 'FLOP/s')}, ridge point at {ridge:,.0f} FLOP/B"
 
 
 def _by_time(roofline: Roofline) -> list[Point]:
@@ -107,7 +107,7 @@ def _panel(axes: Axes, roofline: Roofline) -> tuple[list[Text], list[Annotation]
     heights = [(level.peak, f"{name}  {precise(float(f'{level.peak:.3g}'), 'FLOP/s')}", INK) for level, name in compute]
     names = line_names(axes, heights, 8)
     _points(axes, roofline, high)
-    axes.set_xlabel("FLOP per byte that crosses to memory")
+    axes.set_xlabel("arithmetic intensity (FLOP per byte of memory traffic)")
     open_axes(axes, corner=True)
     return slopes, names
 
@@ -169,9 +169,9 @@ def _points(axes: Axes, roofline: Roofline, high: float) -> None:
             linestyle="none",
             zorder=5,
             clip_on=False,
-            label=f"{point.name}: {share} of its roof" + (" (caches)" if inside else ""),
+            label=f"{point.name}: {share} of its roofline" + (" (in caches)" if inside else ""),
         )
     if len(points) > DRAWN:
         rest = [point for point in points[DRAWN:] if not math.isinf(point.intensity)]
         axes.plot([point.intensity for point in rest], [point.attained for point in rest], ".", color=SOFT,
-                  label=f"{len(points) - DRAWN} others")  # fmt: skip
+                  label=f"{len(points) - DRAWN} more ops")  # fmt: skip

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from hwsim.doors import Fact, facts_of
-from hwsim.formats import family, format_change, format_count, format_quantity, format_share, prefixed
+from hwsim.formats import family, format_change, format_count, format_quantity, format_share, many, prefixed
 from hwsim.results import invariants
 from hwsim.results.activities import Activities, Activity, activities
 from hwsim.results.bound import ARRIVALS, GIVEN, Part, words
@@ -175,7 +175,7 @@ def _table(shown: Sequence[Activity], bounds: int, *, of_ops: bool) -> list[str]
             Column("count", [f"{row.count:,}" for row in shown]),
             Column("each", [format_quantity(row.mean_s, "s") for row in shown]),
             Column("rate", [_rate(row.rates.amount, row.rates.unit) for row in shown]),
-            Column("count/s", [prefixed(row.rates.per_s) if row.rates.per_s > 0 else "" for row in shown]),
+            Column("accesses/s", [prefixed(row.rates.per_s) if row.rates.per_s > 0 else "" for row in shown]),
         ]
     else:
         columns.append(Column("total", [format_quantity(row.total_s, "s") for row in shown]))
@@ -226,12 +226,12 @@ def _resources(result: Result, verbose: bool) -> Iterator[str]:
     )
     rest = rows[len(shown) :]
     graph = result.simulated.flat.graph
-    idle = len(unused) + graph.unlisted
+    idle = sum(row.alike for row in result.usage if not row.busy_fs) + graph.unlisted  # integers
     told = []
     if rest:
-        told.append(f"{len(rest)} more below {format_share(max(row.utilisation for row in rest) + 1e-12).removeprefix('<')}")
+        told.append(f"{len(rest)} more rows below {format_share(max(row.utilisation for row in rest) + 1e-12).removeprefix('<')}")
     if idle and not verbose:
-        told.append(f"{idle:,} idle")
+        told.append(f"{many(idle, 'idle resource')}")
     if told:
         yield f"  {', '.join(told)} (-v)"
     if unused and verbose:

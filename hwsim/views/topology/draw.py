@@ -60,7 +60,7 @@ def _finding(topology: Topology) -> str:
         if kind in ("cpu", "gpu", "nic")
     )
     narrowest = next(iter(topology.bisections), None)
-    half = f": {format_quantity(narrowest.bandwidth, 'B/s')} between its halves" if narrowest is not None else ""
+    half = f": bisection bandwidth {format_quantity(narrowest.bandwidth, 'B/s')}" if narrowest is not None else ""
     return f"{shown or topology.machine.name}{half}"
 
 
