@@ -285,9 +285,9 @@ def test_an_interval_that_no_run_survives_is_refused() -> None:
         ("parts: {gpu: {}}", "either an `mtbf` or counted failures"),
         ("parts: {gpu: {failures: 3, during: 90 day}}", "need all of"),
         ("parts: {gpu: {mtbf: 1 h, failures: 3, among: 64, during: 90 day}}", "either an `mtbf` or counted failures"),
-        ("parts: {}", "nothing ever fails"),
+        ("parts: {}", "no parts: expected at least one"),
         ("parts: {gpu: {mtbf: 0 h}}", "0"),
-        ("parts: {gpu: {mtbf: 1 h}}\nspread: {mtbf: [150 %, 200 %]}", "from below 100 % to above"),
+        ("parts: {gpu: {mtbf: 1 h}}\nspread: {mtbf: [150 %, 200 %]}", "expected a range that contains 1, got 1.5 to 2"),
         ("parts: {gpu: {mttf: 1 h}}", "unknown key 'mttf'"),
     ],
 )

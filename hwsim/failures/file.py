@@ -1,10 +1,10 @@
-"""`failures/1`: how often parts of a large job fail, and what a restart takes.
+"""Files of format `failures/1`: failure rates of the parts of a large job, and the time of a restart.
 
     parts: {gpu: {failures: 31, among: 1024, during: 90 day}, host: {of: node, mtbf: 50000 h}}
     restart: {detect: 1 min, replace: 4 min, start: 4 min, load: auto}
     spares: {nodes: auto, percentile: 99 %, repair: 48 h}
 
-An `mtbf` is of ONE part of its kind. The rates of all parts of a job add up.
+An `mtbf` is that of ONE part of its kind. The failure rate of a job is the sum of the rates of all its parts.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from hwsim.spec import Mistakes, Place, Problem, Tree, check_header, decode, fie
 from hwsim.units import Ratio, Seconds
 
 FORMAT: Final = "failures/1"
-COUNTED: Final = "failures: 3, among: 64, during: 90 day"  # an example
-USUAL: Final = "meta-llama-3"  # the library's rates, unless others are named
+COUNTED: Final = "failures: 3, among: 64, during: 90 day"  # example in hints
+USUAL: Final = "meta-llama-3"  # default failure rates of the library
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """The rate of failures of one part: its mean time between failures, or a count of them."""
+    """The failure rate of one part: its mean time between failures, or a count of observed failures."""
 
-    of: str = field("what it is counted by: gpu, node, or another kind of part (default: its name)", default="", example="node")
+    of: str = field("kind of part that fails: gpu, node or another kind (default: the name)", default="", example="node")
     mtbf: Seconds | None = field(
-        "mean time between failures of one of them", default=None, exclusive_minimum=0.0, maximum=1e13, example="50000 h"
+        "mean time between failures of one part", default=None, exclusive_minimum=0.0, maximum=1e13, example="50000 h"
     )
-    failures: int | None = field("instead of `mtbf`: failures that were counted", default=None, minimum=1, example="268")
-    among: int | None = field("of how many of them", default=None, minimum=1, example="16384")
-    during: Seconds | None = field("in how long", default=None, exclusive_minimum=0.0, example="54 day")
-    replace: bool = field("the node goes to repair and another takes its place (else it starts again)", default=True)
+    failures: int | None = field("instead of `mtbf`: number of observed failures", default=None, minimum=1, example="268")
+    among: int | None = field("number of parts observed", default=None, minimum=1, example="16384")
+    during: Seconds | None = field("duration of the observation", default=None, exclusive_minimum=0.0, example="54 day")
+    replace: bool = field("the node is replaced and repaired (false: it restarts at once)", default=True)
     place: Place = place_field()
 
     def problems(self) -> Iterator[Problem]:
-        """(key, message, hint) of what cannot be."""
+        """Yield (key, message, hint) for each invalid setting."""
         counted = (self.failures, self.among, self.during)
         if (self.mtbf is None) == all(each is None for each in counted):
             yield "mtbf", "a part has either an `mtbf` or counted failures", f"mtbf: 50000 h   or   {COUNTED}"
@@ -46,7 +46,7 @@ class Part:
 
     @property
     def seconds(self) -> float:
-        """Mean seconds between failures of one of them."""
+        """Mean time between failures of one part (s)."""
         if self.failures and self.among and self.during:
             return self.among * self.during / self.failures
         return self.mtbf or float("inf")
@@ -54,28 +54,30 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restart:
-    """The time from a failure until training goes on, in four parts."""
+    """The time from a failure until the training continues, in four phases."""
 
-    detect: Seconds = field("until it is noticed", default=60.0)
-    replace: Seconds = field("until another node is there", default=240.0)
-    start: Seconds = field("until all processes run and are connected", default=240.0)
-    load: Seconds | Literal["auto"] = field(
-        "until the checkpoint is read back; auto: by the storage it was written to", default="auto"
-    )
+    detect: Seconds = field("time until the failure is detected", default=60.0)
+    replace: Seconds = field("time until a replacement node is available", default=240.0)
+    start: Seconds = field("time until all processes run and are connected", default=240.0)
+    load: Seconds | Literal["auto"] = field("time to read the checkpoint back; auto: computed from its storage", default="auto")
 
     def loading(self, seconds: float) -> Restart:
-        """The same with a time to load where that is `auto`."""
+        """Return the restart with `seconds` as its load time where that is `auto`."""
         load = seconds if self.load == "auto" else self.load
         return Restart(detect=self.detect, replace=self.replace, start=self.start, load=load)
 
     def phases(self, *, replaced: bool, factor: float = 1.0) -> tuple[tuple[str, float], ...]:
-        """(name, seconds) in their order; factor: how much longer all of them take.
+        """Return (name, seconds) of each phase in order.
+
+        Args:
+            replaced: whether the node is replaced.
+            factor: factor on all durations.
 
         Raises:
-            ValueError: the time to load is not known.
+            ValueError: the load time is unknown.
         """
         if self.load == "auto":
-            raise ValueError("a restart with `load: auto` needs the time to load: restart.loading(seconds)")
+            raise ValueError("a restart with `load: auto` needs the load time: restart.loading(seconds)")
         phases = (
             ("detect", self.detect),
             ("replace", self.replace if replaced else 0.0),
@@ -87,54 +89,56 @@ class Restart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spares:
-    """Nodes that stand by while others are repaired."""
+    """The spare nodes that replace nodes under repair."""
 
     nodes: int | Literal["auto"] = field(
-        "how many; auto: so many that in `percentile` of the time none is missing", default="auto", minimum=0
+        "number of spare nodes; auto: enough for `percentile` of the time", default="auto", minimum=0
     )
-    percentile: Ratio = field("of the time, with `nodes: auto`", default=0.99, exclusive_minimum=0.0, maximum=0.999999)
-    repair: Seconds = field("until a node is back", default=48 * 3600.0)
+    percentile: Ratio = field(
+        "share of time in which the spares suffice, with `nodes: auto`", default=0.99, exclusive_minimum=0.0, maximum=0.999999
+    )
+    repair: Seconds = field("time until a node returns from repair", default=48 * 3600.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spread:
-    """The range of nine of ten other sites, over the numbers of the file: [low, high]."""
+    """The 90 % interval of other sites, as factors [low, high] on the numbers of the file."""
 
     mtbf: tuple[Ratio, Ratio] = field(
-        "times between failures", default=(1.0, 1.0), exclusive_minimum=0.0, maximum=1000.0, example="[18 %, 165 %]"
+        "factors on the MTBF: [low, high]", default=(1.0, 1.0), exclusive_minimum=0.0, maximum=1000.0, example="[18 %, 165 %]"
     )
     restart: tuple[Ratio, Ratio] = field(
-        "times of a restart", default=(1.0, 1.0), exclusive_minimum=0.0, maximum=1000.0, example="[50 %, 200 %]"
+        "factors on the restart: [low, high]", default=(1.0, 1.0), exclusive_minimum=0.0, maximum=1000.0, example="[50 %, 200 %]"
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failures:
-    """A file of rates: parts, restart, spares, and how the failures are drawn."""
+    """A file of failure rates: parts, restart, spares, and the distribution of failures."""
 
-    hwsim: str = field("the format of the file: failures/1", default=FORMAT)
-    name: str = field("whose they are, in a few words", default="")
-    source: str = field("where its numbers are from", default="", record="for readers")
-    ref: str = field("which document or measurement exactly", default="", record="for readers")
-    date: str = field("when that was", default="", record="for readers")
-    notes: str = field("anything worth knowing", default="", record="for readers")
-    parts: Mapping[str, Part] = field("what fails, by name", example="{gpu: {mtbf: 80000 h}, host: {of: node, mtbf: 50000 h}}")
-    restart: Restart = field("what a restart takes", default=Restart())
-    spares: Spares = field("nodes that stand by", default=Spares())
-    spread: Spread = field("how other sites differ (default: these rates are of this very machine)", default=Spread())
+    hwsim: str = field("format of the file: failures/1", default=FORMAT)
+    name: str = field("system or organization that the rates describe", default="")
+    source: str = field("origin of the numbers", default="", record="for readers")
+    ref: str = field("exact document or measurement", default="", record="for readers")
+    date: str = field("date of the source", default="", record="for readers")
+    notes: str = field("remarks", default="", record="for readers")
+    parts: Mapping[str, Part] = field("rates of parts by name", example="{gpu: {mtbf: 80000 h}, host: {of: node, mtbf: 50000 h}}")
+    restart: Restart = field("duration of a restart", default=Restart())
+    spares: Spares = field("spare nodes", default=Spares())
+    spread: Spread = field("uncertainty of the rates at another site (default: none)", default=Spread())
     shape: float = field(
-        "of the times between failures: 1 by chance alone (exponential), below 1 they come in bursts (Weibull)",
+        "Weibull shape of the times between failures: 1 is exponential; below 1, failures come in bursts",
         default=1.0,
         minimum=0.3,
         maximum=3.0,
     )
-    runs: int = field("runs that are simulated for the percentiles", default=400, minimum=1, maximum=10_000)
-    seed: int = field("another seed, other runs", default=1, minimum=0)
+    runs: int = field("simulated runs, for the percentiles", default=400, minimum=1, maximum=10_000)
+    seed: int = field("seed of the simulated runs", default=1, minimum=0)
     place: Place = place_field()
 
 
 def failures_schema() -> dict[str, Any]:
-    """The JSON Schema of a file of rates."""
+    """Return the JSON Schema of a file of failure rates."""
     from hwsim.spec.schema import json_schema  # only editors need it
 
     use = {"use": {"type": "string"}, "let": {"type": "object"}}
@@ -142,10 +146,14 @@ def failures_schema() -> dict[str, Any]:
 
 
 def load_failures(source: str | Path | Tree | None = None, relative_to: Path | None = None) -> Failures:
-    """Rates of the library by name, of a file, or as a mapping; None: the library's usual ones.
+    """Load failure rates.
+
+    Args:
+        source: name in the library, path of a file, or mapping; None: the library's default.
+        relative_to: folder of relative paths.
 
     Raises:
-        SpecError: there is no such file, or it has mistakes.
+        SpecError: the file does not exist or has mistakes.
 
     >>> failures = load_failures()
     >>> round(failures.parts["gpu"].seconds / 3600)
@@ -156,12 +164,12 @@ def load_failures(source: str | Path | Tree | None = None, relative_to: Path | N
     failures = read_failures(tree, mistakes)
     mistakes.raise_if_any()
     if failures is None:
-        raise TypeError("no rates were read, and no mistake noted")
+        raise TypeError("no failure rates were read, but no mistake was noted")
     return failures
 
 
 def read_failures(tree: Tree, mistakes: Mistakes) -> Failures | None:
-    """The rates that a tree writes; None once its mistakes are noted. A mapping inside another file needs no header."""
+    """Return the rates in a tree, or None if mistakes were noted. A mapping inside another file needs no header."""
     if (tree.get("hwsim") is not None or not tree.is_mapping) and not check_header(tree, FORMAT, mistakes):
         return None
     before = len(mistakes)
@@ -169,14 +177,12 @@ def read_failures(tree: Tree, mistakes: Mistakes) -> Failures | None:
     if failures is None:
         return None
     if not failures.parts:
-        mistakes.add(tree.key_place("parts"), "without a part nothing ever fails", "parts: {gpu: {mtbf: 80000 h}}")
+        mistakes.add(tree.key_place("parts"), "no parts: expected at least one part that fails", "parts: {gpu: {mtbf: 80000 h}}")
     for name, part in failures.parts.items():
         for _, message, hint in part.problems():
             mistakes.add(part.place, f"{name}: {message}", hint)
     for key, (low, high) in (("mtbf", failures.spread.mtbf), ("restart", failures.spread.restart)):
         if not low <= 1.0 <= high:
             place = (tree.get("spread") or tree).key_place(key)
-            mistakes.add(
-                place, f"a spread goes from below 100 % to above, not from {low:.3g} to {high:.3g}", f"{key}: [50 %, 200 %]"
-            )
+            mistakes.add(place, f"expected a range that contains 1, got {low:.3g} to {high:.3g}", f"{key}: [50 %, 200 %]")
     return failures if len(mistakes) == before else None

@@ -1,4 +1,4 @@
-"""Keys of a `pipeline:`: its stages, its data, the memory that keeps them, its checkpoints."""
+"""Keys of `pipeline:`: stages, dataset, cache and checkpoints."""
 
 from __future__ import annotations
 
@@ -10,62 +10,59 @@ from hwsim.workload.checkpoint import Writing
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """Data that the reads of an epoch share; its numbers are the defaults of the ops `read`."""
+    """The dataset that the stages read; it sets the defaults of the ops `read`."""
 
-    samples: int = field("how many samples", minimum=1, example="1281167")
-    bytes: Bytes = field("bytes of one of them, on average", exclusive_minimum=0.0, example="110 kB")
-    shuffle: bool = field("they are read in another order each epoch, anywhere on the disk", default=True)
+    samples: int = field("number of samples", minimum=1, example="1281167")
+    bytes: Bytes = field("average size of a sample", exclusive_minimum=0.0, example="110 kB")
+    shuffle: bool = field("a new random order in each epoch, read by random access (false: sequential)", default=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Cache:
-    """Memory that keeps what was read, as the page cache of Linux does."""
+    """A cache of the samples read, which behaves like the page cache of Linux."""
 
-    device: str = field("in whose memory (default: the program's host)", default="")
-    bytes: Bytes | None = field("how much of it (default: all that memory)", default=None, minimum=0.0, example="64 GB")
+    device: str = field("device whose memory holds the cache (default: host of the program)", default="")
+    bytes: Bytes | None = field("capacity of the cache (default: the entire memory)", default=None, minimum=0.0, example="64 GB")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint(Writing):
-    """The state of the model, written now and then after a batch of the last stage, of several pipelines' by the first."""
+    """Periodic checkpoints after batches of the last stage; of several pipelines, the first writes them."""
 
-    every: Tree = field("batches, a time, or epoch: 1000, 30 min (as many batches as the slowest stage does in it)")
-    bytes: Bytes = field("how much is written", exclusive_minimum=0.0, example="1.3 GB")
-    target: str = field("the disk", key="to", example="disk")
-    source: str = field("whose memory it is in (default: the device of the last stage)", key="from", default="")
+    every: Tree = field("interval: 1000 (batches), 30 min (the batches that the slowest stage processes in it), or epoch")
+    bytes: Bytes = field("size of a checkpoint", exclusive_minimum=0.0, example="1.3 GB")
+    target: str = field("disk to write to", key="to", example="disk")
+    source: str = field("device whose memory holds the state (default: device of the last stage)", key="from", default="")
     place: Place = place_field()
 
 
 @dataclass(frozen=True, slots=True)
 class StageKeys:
-    """Keys of a stage in addition to its op."""
+    """Keys of a stage besides its op."""
 
-    name: str = field("what the results call it (default: its op)", default="")
+    name: str = field("name in the results (default: name of its op)", default="")
     ahead: int | None = field(
-        "batches it may have ready for the next stage (default: the pipeline's)", default=None, minimum=0, example="8"
+        "finished batches that may wait for the next stage (default: that of the pipeline)", default=None, minimum=0, example="8"
     )
-    at_once: int = field("batches in it at the same time, a worker for each, who take them in turns", default=1, minimum=1)
-    handoff: Seconds = field("time of the host to take a batch over from it, one after another", default=0.0, example="300 us")
-    do: tuple[Tree, ...] = field("several ops, one after another for each batch, instead of one", default=(), one_or_many=True)
-    train: Tree | None = field("one step of a training, instead of an op", default=None)
+    at_once: int = field("number of workers, which take batches in turn, one at a time", default=1, minimum=1)
+    handoff: Seconds = field("host time to take a batch from a worker, in sequence", default=0.0, example="300 us")
+    do: tuple[Tree, ...] = field("several ops, executed in sequence for each batch", default=(), one_or_many=True)
+    train: Tree | None = field("a training, instead of an op: one step per batch", default=None)
 
 
 @dataclass(frozen=True, slots=True)
 class PipelineKeys:
-    """Stages that run at the same time, each on a batch of its own."""
+    """Stages that run concurrently, each on a different batch."""
 
-    stages: tuple[Tree, ...] = field("ops, in the order a batch meets them")
+    stages: tuple[Tree, ...] = field("ops, one per stage, in the order in which a batch passes through them")
     batches: int | None = field(
-        "batches that go through in an epoch (default: as many full ones as the dataset has)",
-        default=None,
-        minimum=0,
-        example="1000",
+        "batches per epoch (default: number of full batches in the dataset)", default=None, minimum=0, example="1000"
     )
-    batch: int | None = field("samples in a batch", default=None, minimum=1, example="64")
-    epochs: int = field("times that all batches go through", default=1, minimum=0)
-    ahead: int = field("batches that may lie ready between two stages", default=1, minimum=0)
-    dataset: Dataset | None = field("what is read", default=None)
-    cache: Cache | None = field("memory that keeps what was read for the next epoch (default: none)", default=None)
-    checkpoint: Checkpoint | None = field("what is written now and then (default: nothing)", default=None)
-    each: tuple[str, ...] = field("one pipeline per device or node of these", default=(), one_or_many=True, example="node*")
+    batch: int | None = field("samples per batch", default=None, minimum=1, example="64")
+    epochs: int = field("number of epochs", default=1, minimum=0)
+    ahead: int = field("finished batches that may wait between two stages", default=1, minimum=0)
+    dataset: Dataset | None = field("dataset that the stages read", default=None)
+    cache: Cache | None = field("cache that serves reads in later epochs (default: none)", default=None)
+    checkpoint: Checkpoint | None = field("periodic checkpoints (default: none)", default=None)
+    each: tuple[str, ...] = field("devices or nodes with one pipeline each", default=(), one_or_many=True, example="node*")
     place: Place = place_field()

@@ -1,4 +1,4 @@
-"""`services:` programs that answer requests, as a file says them: see docs/services.md.
+"""Keys of `services:`, programs that handle arriving requests: see docs/services.md.
 
 services: {web: {device: cpu, arrivals: {poisson: 100 1/s}, workers: 64, request: [{busy: {time: 3 ms}}, {ask: db}]}}
 """
@@ -16,25 +16,25 @@ from hwsim.workload.load.arrivals import ArrivalKeys
 
 @dataclass(frozen=True, slots=True)
 class ServiceKeys:
-    """A service: what a request does, how many are worked on at once, and when requests come from outside."""
+    """A service: the statements of a request, the workers and the queue, and the arrivals from outside."""
 
-    request: tuple[Tree, ...] = field("statements, one after another: a request waits after each", one_or_many=True)
-    device: str = field("where its statements run, unless they say so", default="", example="cpu")
+    request: tuple[Tree, ...] = field("statements that each request executes in sequence", one_or_many=True)
+    device: str = field("default device of its statements", default="", example="cpu")
     arrivals: ArrivalKeys | None = field(
-        "when requests come from outside (default: only other services ask it)", default=None, example="{poisson: 100 1/s}"
+        "arrivals of requests from outside (default: only other services call it)", default=None, example="{poisson: 100 1/s}"
     )
-    workers: int | None = field("requests that are worked on at once (default: any number)", default=None, minimum=1)
+    workers: int | None = field("maximum number of requests in service at once (default: unlimited)", default=None, minimum=1)
     queue_limit: int | None = field(
-        "places in the line for a worker; who comes then is refused (default: any number)", default=None, minimum=0
+        "maximum queue length; a request that arrives at a full queue is rejected (default: unlimited)", default=None, minimum=0
     )
     abandoned: Literal["finish", "drop"] = field(
-        "a request whose caller has given up: worked on to its end, or thrown away when its turn comes", default="finish"
+        "whether a queued request whose caller timed out is executed (finish) or dropped (drop)", default="finish"
     )
     within: Seconds | None = field(
-        "latency limit: a slower response does not count as goodput", default=None, exclusive_minimum=0.0
+        "latency limit: slower responses do not count as goodput (default: none)", default=None, exclusive_minimum=0.0
     )
     warm_up: Seconds | Literal["until steady"] = field(
-        "requests that come before, since it began, have no part in its times (until steady: as found by MSER-5)",
+        "requests that arrive this early are excluded from latencies; `until steady`: warm-up length by MSER-5",
         default=0.0,
         minimum=0.0,
         example="10 s",
@@ -44,62 +44,60 @@ class ServiceKeys:
 
 @dataclass(frozen=True, slots=True)
 class BackoffKeys:
-    """The wait before an attempt is made again."""
+    """Exponential backoff between the attempts of a call."""
 
-    first: Seconds = field("before the first retry", example="10 ms")
-    times: float = field("how many times as long before each further one", default=2.0, minimum=1.0)
-    jitter: Ratio = field("part of the wait that chance may take away", default=0.0, maximum=1.0)
+    first: Seconds = field("wait before the first retry", example="10 ms")
+    times: float = field("factor by which the wait grows from each retry to the next", default=2.0, minimum=1.0)
+    jitter: Ratio = field("largest random reduction of a wait, as a share of it", default=0.0, maximum=1.0)
 
 
 @dataclass(frozen=True, slots=True)
 class AskKeys:
-    """`ask`: requests to another service, one after another; each waits for its answer and keeps its own worker meanwhile."""
+    """`ask`: calls of another service, in sequence; the caller waits for each response and occupies its worker meanwhile."""
 
-    service: str = field("which one", example="db")
-    times: int = field("how many, one after another", default=1, minimum=0)
-    timeout: Seconds | None = field("an attempt is given up after so long (default: never)", default=None, exclusive_minimum=0.0)
-    retries: int = field("further attempts after one that was given up", default=0, minimum=0)
+    service: str = field("name of the called service", example="db")
+    times: int = field("number of calls, in sequence", default=1, minimum=0)
+    timeout: Seconds | None = field("time after which an attempt times out (default: never)", default=None, exclusive_minimum=0.0)
+    retries: int = field("maximum number of retries after a timeout", default=0, minimum=0)
     backoff: BackoffKeys | Seconds | None = field(
-        "the wait before a retry (default: none)", default=None, example="{first: 10 ms, times: 2, jitter: 100 %}"
+        "time before a retry, fixed or growing (default: none)", default=None, example="{first: 10 ms, times: 2, jitter: 100 %}"
     )
-    refused: Literal["fail", "retry"] = field("what follows if it is refused, or its answer is a failure", default="fail")
+    refused: Literal["fail", "retry"] = field("if a call is rejected or fails: the caller fails too, or retries", default="fail")
     place: Place = place_field()
 
 
 @dataclass(frozen=True, slots=True)
 class MaybeKeys:
-    """`maybe`: statements that a part of the requests do."""
+    """`maybe`: statements that a request executes with a probability."""
 
-    ratio: Ratio = field("part of them, by chance", minimum=0.0, maximum=1.0, example="5 %")
-    do: tuple[Tree, ...] = field("the statements", one_or_many=True)
+    ratio: Ratio = field("probability that a request executes the statements", minimum=0.0, maximum=1.0, example="5 %")
+    do: tuple[Tree, ...] = field("statements to execute", one_or_many=True)
 
 
 @dataclass(frozen=True, slots=True)
 class WayKeys:
-    """One way of `choose`."""
+    """One branch of `choose`."""
 
-    share: Ratio = field("part of the requests that go it; all ways come to 100 %", minimum=0.0, maximum=1.0, example="90 %")
-    do: tuple[Tree, ...] = field("the statements", default=(), one_or_many=True)
+    share: Ratio = field("probability of this branch; all shares add up to 100 %", minimum=0.0, maximum=1.0, example="90 %")
+    do: tuple[Tree, ...] = field("statements of the branch", default=(), one_or_many=True)
 
 
 @dataclass(frozen=True, slots=True)
 class CacheKeys:
-    """`cache`: what is done where something is not in a cache; a hit takes no time of its own."""
+    """`cache`: statements that are executed on a cache miss; a hit takes no time."""
 
-    miss: tuple[Tree, ...] = field("statements of those who do not find it", one_or_many=True)
-    hit: Ratio | None = field(
-        "part of the requests that find it; or say `entries`", default=None, minimum=0.0, maximum=1.0, example="97 %"
-    )
-    entries: int | None = field("things that it holds, those asked for last; the hit rate follows", default=None, minimum=1)
-    of: int | None = field("things that are asked for, with `entries`", default=None, minimum=1)
+    miss: tuple[Tree, ...] = field("statements executed on a miss", one_or_many=True)
+    hit: Ratio | None = field("hit rate; this or `entries` is required", default=None, minimum=0.0, maximum=1.0, example="97 %")
+    entries: int | None = field("capacity of the LRU cache in items; sets the hit rate", default=None, minimum=1)
+    of: int | None = field("number of distinct items requested; required with `entries`", default=None, minimum=1)
     zipf: float = field(
-        "popularity: the k-th is asked for as often as 1 / k^zipf; 0: all alike",
+        "Zipf exponent: requests for the k-th item are proportional to 1 / k^zipf; 0: uniform",
         default=1.0,
         minimum=0.0,
         maximum=4.0,
     )
     empty_at: tuple[Seconds, ...] = field(
-        "instants at which nothing is in it, after which it fills again (default: it is full)",
+        "times at which the cache is emptied and starts to fill (default: it is always full)",
         default=(),
         one_or_many=True,
         example="[0 s, 20 s]",
@@ -109,21 +107,21 @@ class CacheKeys:
 
 @dataclass(frozen=True, slots=True)
 class LockKeys:
-    """`lock`: statements that one request does at a time, first come first served."""
+    """`lock`: statements that one request executes at a time, first come, first served."""
 
-    name: str = field("the lock; services that name the same one exclude each other")
-    do: tuple[Tree, ...] = field("the statements", one_or_many=True)
+    name: str = field("name of the lock; all statements with this name share one lock")
+    do: tuple[Tree, ...] = field("statements executed while the lock is held", one_or_many=True)
     group: int = field(
-        "so many of those who wait go through as one: the first does it for all (group commit)", default=1, minimum=1
+        "maximum number of waiting requests served by one execution of the statements (group commit)", default=1, minimum=1
     )
 
 
 @dataclass(frozen=True, slots=True)
 class AgainKeys:
-    """`repeat`: statements several times over."""
+    """`repeat`: statements executed several times in sequence."""
 
-    times: int = field("how often", minimum=0)
-    do: tuple[Tree, ...] = field("the statements", one_or_many=True)
+    times: int = field("number of repetitions", minimum=0)
+    do: tuple[Tree, ...] = field("statements to repeat", one_or_many=True)
 
 
 STATEMENTS: Final[Mapping[str, type]] = {
@@ -133,4 +131,4 @@ STATEMENTS: Final[Mapping[str, type]] = {
     "maybe": MaybeKeys,
     "repeat": AgainKeys,
 }
-OTHERS: Final = ("choose", "together")  # a mapping of names to ways; a list of lists
+OTHERS: Final = ("choose", "together")  # a mapping of names to branches; a list of lists of statements

@@ -1,4 +1,4 @@
-"""`train:` the training of a model, as a file says it.
+"""Keys of `train:`, the training of a model.
 
 train:
   model: llama-3-70b
@@ -30,109 +30,108 @@ class ParallelKeys(Sizes):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryKeys:
-    """Copies of the state in the memory of other nodes, between two checkpoints."""
+    """Copies of the model state in the memory of other nodes, made between two checkpoints."""
 
-    survives: Ratio = field("part of the failures that leaves them whole", minimum=0.0, maximum=1.0, example="85 %")
-    write: Seconds = field("a copy stops the training so long", example="2 s")
-    load: Seconds = field("until a copy is read back", default=0.0)
-    every: Seconds | Literal["auto"] = field("work between two of them", default="auto")
+    survives: Ratio = field("share of failures that leave the copies intact", minimum=0.0, maximum=1.0, example="85 %")
+    write: Seconds = field("pause of the training for each copy", example="2 s")
+    load: Seconds = field("time to read a copy back after a failure", default=0.0)
+    every: Seconds | Literal["auto"] = field("work between two copies; auto: highest goodput", default="auto")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckpointKeys(Writing):
-    """The state of a training, written now and then after a step."""
+    """Periodic checkpoints of a training, each written after a step."""
 
-    every: Tree = field("steps, a time, or auto: where, with its `failures`, it gets on fastest", example="30 min")
+    every: Tree = field("interval: number of steps, a time, epoch, or auto: highest goodput with `failures`", example="30 min")
     bytes: Bytes | Literal["auto"] = field(
-        "how much is written; auto: weights and what the optimizer keeps, 14 B a parameter with Adam", default="auto"
+        "size of a checkpoint; auto: weights and optimizer state, 14 B per parameter with Adam", default="auto"
     )
-    target: str = field("the disk or disks (default: the only file system of the machine)", key="to", default="")
+    target: str = field("disks to write to (default: the only file system of the machine)", key="to", default="")
     bandwidth: BytesPerSecond | None = field(
-        "instead of `to`: of storage outside of the machine, which nodes reach over their network cards",
+        "instead of `to`: bandwidth of storage outside the machine, which nodes reach over their NICs",
         default=None,
         exclusive_minimum=0.0,
         example="2 TB/s",
     )
-    write: Seconds | None = field("instead of `to`: what a write takes", default=None, exclusive_minimum=0.0, example="60 s")
+    write: Seconds | None = field("instead of `to`: duration of a write", default=None, exclusive_minimum=0.0, example="60 s")
     snapshot: Seconds | None = field(
-        "the copy to the host's memory (default: by the links between them)", default=None, example="2 s"
+        "duration of the copy to host memory (default: from the link bandwidth)", default=None, example="2 s"
     )
-    sharded: bool = field("every GPU writes a part (else only those of the first data-parallel replica)", default=True)
-    memory: MemoryKeys | None = field("copies in the memory of other nodes as well (default: none)", default=None)
+    sharded: bool = field("every GPU writes a part (false: only GPUs of the first data-parallel replica)", default=True)
+    memory: MemoryKeys | None = field("additional copies in the memory of other nodes (default: none)", default=None)
     place: Place = place_field()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainKeys:
-    """Steps of training: what is trained, on which devices, and how it is split over them."""
+    """Training steps: the model, the devices, and the parallel plan."""
 
-    model: Tree = field("a model of the library or of a file, or its dimensions", example="llama-3-70b")
-    device: tuple[str, ...] = field("what it is trained on (default: all GPUs)", default=(), one_or_many=True, example="gpu0..3")
-    gpus: int | None = field("of these, the first so many (default: all)", default=None, minimum=1)
-    global_batch: int = field("sequences (or images) of a step, of all copies", minimum=1)
-    microbatch: int = field("of these, how many pass the network at once, of each copy", default=1, minimum=1)
-    sequence: int | None = field("tokens of a sequence; the model's longest if left out", default=None, minimum=1)
+    model: Tree = field("name of a library model, path of a model file, or its dimensions", example="llama-3-70b")
+    device: tuple[str, ...] = field("devices to train on (default: all GPUs)", default=(), one_or_many=True, example="gpu0..3")
+    gpus: int | None = field("number of these devices to use, from the first (default: all)", default=None, minimum=1)
+    global_batch: int = field("sequences (or images) per step, summed over all replicas", minimum=1)
+    microbatch: int = field("sequences (or images) per microbatch of one replica", default=1, minimum=1)
+    sequence: int | None = field("tokens per sequence (default: the maximum of the model)", default=None, minimum=1)
     dtype: Dtype | None = field(
-        "number format of activations and products (default: bf16 where the gpu has it, else fp16)", default=None
+        "number format of activations and matmuls (default: bf16 if the GPU has it, else fp16; CNN or MLP: fp32)", default=None
     )
     parallel: Tree | None = field(
-        "how it is laid over the devices: {tp, pp, dp, cp, ep, order}, or auto", default=None, example="{tp: 8, pp: 4, dp: rest}"
+        "parallel plan: {tp, pp, dp, cp, ep, order}, or auto (default: dp)", default=None, example="{tp: 8, pp: 4, dp: rest}"
     )
     imbalance: float = field(
-        "tokens of the fullest of the GPUs that split the experts (`ep`), over their mean; the others wait for it",
+        "tokens of the most loaded GPU of an expert-parallel group (`ep`) over the average; the other GPUs wait for it",
         default=1.0,
         minimum=1.0,
         example="1.3",
     )
-    sequence_parallel: bool | None = field("norms and residuals are split as the matrices are (default: with tp)", default=None)
-    schedule: Schedule = field("order of forward and backward in a pipeline", default="1f1b")
-    chunks: int = field("pieces of a stage that an interleaved schedule has", default=1, minimum=1)
-    uneven: bool = field("stages may differ by a layer, of which the embedding and the output count as one", default=False)
-    optimizer: Optimizer = field("what the weights are updated by", default="adam")
-    sharding: Sharding = field("what the copies hold parts of: optimizer (1), gradients (2), weights (3)", default="none")
-    shards: int | None = field("copies that share a set; all if left out", default=None, minimum=1)
-    recompute: Recompute = field("what backward computes again: nothing, attention scores, or all of a layer", default="none")
-    framework: str = field("whose kernels and overlaps", default="megatron-core")
+    sequence_parallel: bool | None = field("split norms and residuals over the tp GPUs (default: if tp > 1)", default=None)
+    schedule: Schedule = field("pipeline schedule: order of forward and backward passes", default="1f1b")
+    chunks: int = field("virtual stages per pipeline stage, for `schedule: interleaved`", default=1, minimum=1)
+    uneven: bool = field("stages may differ by one layer; embedding and output count as one layer each", default=False)
+    optimizer: Optimizer = field("optimizer that updates the weights (CNN or MLP: sgd)", default="adam")
+    sharding: Sharding = field("state split over replicas: optimizer (1), gradients (2), weights (3, fsdp)", default="none")
+    shards: int | None = field("replicas over which one set of sharded state is split (default: all)", default=None, minimum=1)
+    recompute: Recompute = field("recomputed activations: none, attention scores (selective), layers (full)", default="none")
+    framework: str = field(
+        "training framework whose kernels and overlap are modelled (CNN or MLP: pytorch-ngc)", default="megatron-core"
+    )
     buckets: int | None = field(
-        "pieces that gradients are exchanged in while backward goes on (default: one a layer)", default=None, minimum=1
+        "gradient buckets per backward pass (default: one per layer, at most 16; CNN or MLP: by size)", default=None, minimum=1
     )
     synchronise: Tree | None = field(
-        "how a network's gradients are put together: all-reduce, parameter-server, or a mapping that says more",
+        "gradient exchange of a CNN or MLP: all-reduce, parameter-server, or a mapping with more keys",
         default=None,
         example="{by: parameter-server, server: cpu}",
     )
     threads: Literal["one", "each"] = field(
-        "who issues a network's kernels: one program for all GPUs, or one each", default="each"
+        "host threads that launch the kernels of a CNN or MLP: one per host, or one per GPU (each)", default="each"
     )
-    steps: int = field("steps that are simulated", default=2, minimum=1)
-    tokens: float | None = field("of the whole training: gives its days", default=None, exclusive_minimum=0.0, example="15e12")
-    epochs: float | None = field("passes over `samples`: gives the days of them", default=None, exclusive_minimum=0.0)
-    samples: float | None = field("sequences (or images) of an epoch", default=None, exclusive_minimum=0.0)
-    checkpoint: CheckpointKeys | None = field("what is written now and then (default: nothing)", default=None)
+    steps: int = field("number of simulated steps", default=2, minimum=1)
+    tokens: float | None = field(
+        "tokens of the entire training; adds its days to the results", default=None, exclusive_minimum=0.0, example="15e12"
+    )
+    epochs: float | None = field("epochs of the entire training; requires `samples`", default=None, exclusive_minimum=0.0)
+    samples: float | None = field("sequences (or images) per epoch", default=None, exclusive_minimum=0.0)
+    checkpoint: CheckpointKeys | None = field("periodic checkpoints (default: none)", default=None)
     failures: Tree | None = field(
-        "how often what fails: rates of the library or of a file, or a mapping; gives goodput and days",
-        default=None,
-        example="meta-llama-3",
+        "failure rates: a library name, a file, or a mapping; adds goodput and days", default=None, example="meta-llama-3"
     )
     detail: Detail = field(
-        "ops of a micro-batch: one for each stage and direction, or several for each layer (auto: layers, if they are few)",
-        default="auto",
+        "ops per microbatch pass: one per stage, or several per layer; auto: per layer up to 10,000 ops a step", default="auto"
     )
     place: Place = place_field()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SynchroniseKeys:
-    """Exchange of gradients among the replicas of a network."""
+    """Exchange of gradients among the replicas of a CNN or MLP."""
 
-    by: Literal["all-reduce", "parameter-server"] = field(
-        "who adds them up: the copies themselves, or servers", default="all-reduce"
-    )
+    by: Literal["all-reduce", "parameter-server"] = field("summation of gradients, by replicas or servers", default="all-reduce")
     algorithm: Tree | None = field(
-        "of the all-reduce, as the op has it (default: as the machine's library chooses)", default=None
+        "algorithm of the all-reduce, as for the op (default: chosen by the communication library)", default=None
     )
-    server: tuple[str, ...] = field("devices that keep the parameters, each its part of every array; copies or others",
+    server: tuple[str, ...] = field("devices that hold the parameters, each a part of every array; may be replicas",
                                     default=("cpu",), one_or_many=True, example="server*")  # fmt: skip
-    overlap: bool = field("gradients go off while the backward pass goes on", default=True)
-    bucket: Bytes = field("gradients that are sent together", default=float(BUCKET), exclusive_minimum=0.0)
+    overlap: bool = field("overlap the exchange with the backward pass", default=True)
+    bucket: Bytes = field("size of a gradient bucket, which is sent at once", default=float(BUCKET), exclusive_minimum=0.0)
     place: Place = place_field()
