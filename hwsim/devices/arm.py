@@ -35,10 +35,10 @@ class Platter:
 
     outer: Metres = field("radius of the outermost track", exclusive_minimum=0.0, example="46 mm")
     inner: Metres = field("radius of the innermost track", exclusive_minimum=0.0, example="21 mm")
-    density: BytesPerMetre = field("bits along a track", exclusive_minimum=0.0, example="80 Mb/m")
-    tracks: int = field("tracks of one surface", default=1, minimum=1)
-    surfaces: int = field("two for each platter", default=2, minimum=1)
-    used: Ratio = field("part of a track that holds data", default=1.0, exclusive_minimum=0.0, maximum=1.0)
+    density: BytesPerMetre = field("linear bit density along a track", exclusive_minimum=0.0, example="80 Mb/m")
+    tracks: int = field("number of tracks on a surface", default=1, minimum=1)
+    surfaces: int = field("number of recording surfaces, two for each platter", default=2, minimum=1)
+    used: Ratio = field("share of a track that contains data", default=1.0, exclusive_minimum=0.0, maximum=1.0)
 
     def track(self, radius: float) -> float:
         """Bytes of the track at a radius.
@@ -127,15 +127,15 @@ class Reach:
 class Seek:
     """Track, average and full, or a, b, c, e and bend."""
 
-    cylinders: int = field("tracks across one surface", minimum=2)
-    track: Seconds | None = field("from one track to the next", default=None)
-    average: Seconds | None = field("over a third of the cylinders, the mean of random accesses", default=None)
-    full: Seconds | None = field("from the outermost track to the innermost", default=None)
-    a: Seconds | None = field("short seeks: a + b sqrt(cylinders)", default=None)
-    b: Seconds | None = field("short seeks, per square root of a cylinder", default=None)
-    c: Seconds | None = field("long seeks: c + e cylinders", default=None)
-    e: Seconds | None = field("long seeks, per cylinder", default=None)
-    bend: int | None = field("cylinders at which long seeks begin", default=None, minimum=1)
+    cylinders: int = field("number of cylinders (tracks across one surface)", minimum=2)
+    track: Seconds | None = field("track-to-track seek time", default=None)
+    average: Seconds | None = field("average seek time of random accesses: a seek over a third of the cylinders", default=None)
+    full: Seconds | None = field("full-stroke seek time, from the outermost track to the innermost", default=None)
+    a: Seconds | None = field("constant a of a short seek over d cylinders: a + b sqrt(d)", default=None)
+    b: Seconds | None = field("coefficient b of a short seek over d cylinders: a + b sqrt(d)", default=None)
+    c: Seconds | None = field("constant c of a long seek over d cylinders: c + e d", default=None)
+    e: Seconds | None = field("coefficient e of a long seek over d cylinders: c + e d", default=None)
+    bend: int | None = field("seek distance in cylinders from which a seek is long", default=None, minimum=1)
 
     def problems(self) -> Iterator[Problem]:
         """(key, message, hint) of what cannot be."""

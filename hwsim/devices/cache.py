@@ -37,18 +37,24 @@ from hwsim.units import Bytes, BytesPerSecond, Seconds
 class Level:
     """One level of cache, as one core sees it."""
 
-    size: Bytes = field("bytes that one such cache holds", exclusive_minimum=0.0)
-    latency: Seconds | None = field("load to use, from the core; or `cycles`", default=None)
-    cycles: float | None = field("load to use in cycles of the core; or `latency`", default=None, minimum=0.0)
-    bandwidth: BytesPerSecond | None = field("reading, of one core; or `per_cycle`", default=None, exclusive_minimum=0.0)
-    per_cycle: float | None = field("bytes per cycle, reading, of one core; or `bandwidth`", default=None, exclusive_minimum=0.0)
-    together: BytesPerSecond | None = field("reading, all cores that share it together", default=None, exclusive_minimum=0.0)
-    write_cost: float = field("what a byte written takes over one read", default=1.0, minimum=0.0)
-    shared_by: int = field("cores that share one", default=1, minimum=1)
-    ways: int = field("lines of a set, where pages of random colour compete; 0: they do not", default=0, minimum=0)
-    full: float = field("gone over in order: serves all up to this times its size", default=0.8, minimum=0.0)
-    none: float = field("gone over in order: serves nothing from this times its size on", default=1.3, exclusive_minimum=0.0)
-    victim: bool = field("holds what the level before it gave up: both sizes count", default=False)
+    size: Bytes = field("capacity of one cache of this level", exclusive_minimum=0.0)
+    latency: Seconds | None = field("load-to-use latency from the core; alternative to `cycles`", default=None)
+    cycles: float | None = field("load-to-use latency in core cycles; alternative to `latency`", default=None, minimum=0.0)
+    bandwidth: BytesPerSecond | None = field("read bandwidth of one core, unlimited if omitted; alternative to `per_cycle`",
+                                             default=None, exclusive_minimum=0.0)  # fmt: skip
+    per_cycle: float | None = field("bytes that one core reads per cycle; alternative to `bandwidth`",
+                                    default=None, exclusive_minimum=0.0)  # fmt: skip
+    together: BytesPerSecond | None = field("total read bandwidth of the cores that share one cache; unlimited if omitted",
+                                            default=None, exclusive_minimum=0.0)  # fmt: skip
+    write_cost: float = field("time to write a byte, relative to the time to read one", default=1.0, minimum=0.0)
+    shared_by: int = field("number of cores that share one cache", default=1, minimum=1)
+    ways: int = field("associativity, for conflict misses of randomly coloured pages; 0: no conflict misses",
+                      default=0, minimum=0)  # fmt: skip
+    full: float = field("working set, as a multiple of the cache size, up to which sequential reuse always hits",
+                        default=0.8, minimum=0.0)  # fmt: skip
+    none: float = field("working set, as a multiple of the cache size, from which sequential reuse never hits",
+                        default=1.3, exclusive_minimum=0.0)  # fmt: skip
+    victim: bool = field("whether it is a victim cache: its size adds to the previous level's", default=False)
 
     def time(self, clock: float) -> float:
         """Seconds of one access that it serves."""
@@ -64,10 +70,10 @@ class Level:
 class Tlb:
     """Pages whose place is known without looking into the page tables."""
 
-    entries: int = field("pages it knows", minimum=1)
-    page: Bytes = field("bytes of a page", default=4096.0, exclusive_minimum=0.0)
-    miss: Seconds = field("more for an access it does not know the page of", default=0.0)
-    walk: Seconds = field("more for every doubling of the working set beyond its reach", default=0.0)
+    entries: int = field("number of TLB entries (pages)", minimum=1)
+    page: Bytes = field("page size", default=4096.0, exclusive_minimum=0.0)
+    miss: Seconds = field("extra time of an access that misses this TLB", default=0.0)
+    walk: Seconds = field("extra time for each doubling of the working set beyond the TLB's reach", default=0.0)
 
     @property
     def reach(self) -> float:
@@ -79,15 +85,14 @@ class Tlb:
 class Caches:
     """The caches of a socket, from the core outwards, and its TLBs."""
 
-    levels: Mapping[str, Level] = field("from the core outwards: {L1: ..., L2: ..., L3: ...}")
-    tlbs: Mapping[str, Tlb] = field("from the core outwards", default_factory=dict)
-    line: Bytes = field("bytes of a line", default=64.0, exclusive_minimum=0.0)
-    overlap: bool = field("levels transfer at the same time (AMD Zen) or one after another (Intel)", default=False)
-    write_allocate: bool = field("a line that is stored to is read first", default=True)
-    in_flight: float = field("lines that one core waits for at once, at random", default=10.0, minimum=1.0)
-    paired: float | None = field(
-        "of two chains side by side, how many a core follows at once; both if left out", default=None, minimum=1.0, maximum=2.0
-    )
+    levels: Mapping[str, Level] = field("cache levels from the core outwards: {L1: ..., L2: ..., L3: ...}")
+    tlbs: Mapping[str, Tlb] = field("TLBs from the core outwards", default_factory=dict)
+    line: Bytes = field("size of a cache line", default=64.0, exclusive_minimum=0.0)
+    overlap: bool = field("true: levels transfer concurrently (AMD Zen); false: one after another (Intel)", default=False)
+    write_allocate: bool = field("whether a cache line is read before it is written", default=True)
+    in_flight: float = field("number of cache misses that one core keeps in flight in random access", default=10.0, minimum=1.0)
+    paired: float | None = field("chains of dependent accesses that progress at once if a core follows two; both if omitted",
+                                 default=None, minimum=1.0, maximum=2.0)  # fmt: skip
 
     def problems(self) -> Iterator[Problem]:
         """(key, message, hint) of what cannot be."""

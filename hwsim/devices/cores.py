@@ -62,20 +62,20 @@ ISAS: Final[tuple[str, ...]] = get_args(Isa)
 class Busy:
     """The clock up to a number of busy cores."""
 
-    cores: int = field("busy cores, at most", minimum=1)
-    clock: Hertz = field("their clock", exclusive_minimum=0.0)
+    cores: int = field("maximum number of busy cores at this clock", minimum=1)
+    clock: Hertz = field("clock of the busy cores", exclusive_minimum=0.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Instructions:
     """One class of instructions: register width, pipes that take them, and the clock they run at."""
 
-    pipes: int = field("arithmetic instructions started per cycle", default=1, minimum=1)
-    bits: int = field("register width; 0: one number at a time", default=0, minimum=0)
-    fma: bool = field("multiplies and adds in one instruction", default=False)
-    formats: tuple[str, ...] = field("number formats it computes in", default=("fp64", "fp32"), one_or_many=True)
-    clock: Hertz | None = field("with all cores busy (default: `clock` of the cpu)", default=None, exclusive_minimum=0.0)
-    boost: tuple[Busy, ...] = field("higher clocks of fewer busy cores, fewest first", default=(), one_or_many=True)
+    pipes: int = field("number of arithmetic instructions issued per cycle", default=1, minimum=1)
+    bits: int = field("register width in bits; 0: scalar", default=0, minimum=0)
+    fma: bool = field("whether one instruction multiplies and adds (fused multiply-add)", default=False)
+    formats: tuple[str, ...] = field("number formats that they compute in", default=("fp64", "fp32"), one_or_many=True)
+    clock: Hertz | None = field("clock with all cores busy (default: `clock` of the CPU)", default=None, exclusive_minimum=0.0)
+    boost: tuple[Busy, ...] = field("higher clocks with fewer busy cores, from the fewest cores on", default=(), one_or_many=True)
 
     def lanes(self, dtype: str) -> int:
         """Numbers in a register.
@@ -106,25 +106,19 @@ class Instructions:
 class Core:
     """One core: instructions, wrong guesses and atomic operations, in cycles."""
 
-    isa: Mapping[str, Instructions] = field(
-        "classes of instructions: scalar, sse, avx, avx2, avx512, neon, sve, ...", default_factory=dict
-    )
-    ipc: float | None = field("instructions per cycle that one thread reaches", default=None, exclusive_minimum=0.0)
-    mispredict: float = field("cycles lost by a branch guessed wrong", default=0.0, minimum=0.0)
-    threads: int = field("hardware threads (SMT)", default=1, minimum=1)
-    smt: float = field("instructions per cycle of all its threads over that of one", default=1.0, minimum=1.0)
-    loads: float = field("loads started per cycle", default=2.0, exclusive_minimum=0.0)
-    streamed: float | None = field(
-        "bytes per cycle that one core reads of a long stream, alone; in place of `core_bandwidth`",
-        default=None,
-        exclusive_minimum=0.0,
-        example="2.8",
-    )
-    stored: float | None = field(
-        "bytes per cycle that one core writes to memory, alone", default=None, exclusive_minimum=0.0, example="3.1"
-    )
-    rmw: float = field("cycles of an atomic increment of a line the core has", default=20.0, minimum=0.0)
-    store: float = field("cycles of a plain increment of a line the core has", default=5.0, minimum=0.0)
+    isa: Mapping[str, Instructions] = field("instruction classes by name: scalar, sse, avx, avx2, avx512, neon, sve, ...",
+                                            default_factory=dict)  # fmt: skip
+    ipc: float | None = field("instructions per cycle of a single thread", default=None, exclusive_minimum=0.0)
+    mispredict: float = field("branch misprediction penalty in cycles", default=0.0, minimum=0.0)
+    threads: int = field("number of hardware threads (SMT)", default=1, minimum=1)
+    smt: float = field("instructions per cycle of all hardware threads, relative to one thread", default=1.0, minimum=1.0)
+    loads: float = field("number of loads issued per cycle", default=2.0, exclusive_minimum=0.0)
+    streamed: float | None = field("bytes per cycle that a single busy core reads from memory in a stream; replaces "
+                                   "`core_bandwidth`", default=None, exclusive_minimum=0.0, example="2.8")  # fmt: skip
+    stored: float | None = field("bytes per cycle that a single busy core writes to memory; unlimited if omitted",
+                                 default=None, exclusive_minimum=0.0, example="3.1")  # fmt: skip
+    rmw: float = field("cycles of an atomic increment in a cache line that the core owns", default=20.0, minimum=0.0)
+    store: float = field("cycles of a plain increment in a cache line that the core owns", default=5.0, minimum=0.0)
 
     def problems(self, cores: int, clock: float | None) -> Iterator[Problem]:
         """(key, message, hint) of what cannot be."""
@@ -167,19 +161,17 @@ class Core:
 class Numa:
     """The NUMA domains of a socket and what their memory sustains."""
 
-    domains: int = field("domains of the socket, each with an equal part of its memory", default=1, minimum=1)
-    efficiency: Ratio = field(
-        "bandwidth that reading sustains, over that of `memory`", default=1.0, exclusive_minimum=0.0, maximum=1.0
-    )
-    knee: float | None = field(
-        "how sharply the cores meet the domain's limit; none: at once", default=None, exclusive_minimum=0.0, example="3.5"
-    )
-    write_cost: float = field("what a byte written to memory takes over one read", default=1.0, minimum=0.0)
-    core_write_cost: float = field("the same where one core is the limit", default=1.0, minimum=0.0)
-    remote_latency: Seconds = field("more for an access to another domain's or socket's memory", default=0.0)
-    remote_bandwidth: BytesPerSecond | None = field(
-        "to the memory of other domains or sockets, each way", default=None, exclusive_minimum=0.0
-    )
+    domains: int = field("number of NUMA domains of the socket; each has an equal share of the memory", default=1, minimum=1)
+    efficiency: Ratio = field("sustained read bandwidth, relative to the bandwidth of `memory`",
+                              default=1.0, exclusive_minimum=0.0, maximum=1.0)  # fmt: skip
+    knee: float | None = field("sharpness of the knee between core-bound and domain-bound bandwidth; a sharp corner if omitted",
+                               default=None, exclusive_minimum=0.0, example="3.5")  # fmt: skip
+    write_cost: float = field("time to write a byte to memory, relative to the time to read one", default=1.0, minimum=0.0)
+    core_write_cost: float = field("time to write a byte, relative to reading one, if one core is the bottleneck",
+                                   default=1.0, minimum=0.0)  # fmt: skip
+    remote_latency: Seconds = field("extra latency of memory in another domain or socket", default=0.0)
+    remote_bandwidth: BytesPerSecond | None = field("bandwidth to memory in other domains or sockets, in each direction",
+                                                    default=None, exclusive_minimum=0.0)  # fmt: skip
 
     def domain(self, cores: int, read: float, written: float, memory: float, core: float | None) -> float:
         """Seconds in which `cores` cores of one domain move these bytes together.
@@ -230,14 +222,15 @@ def _per(weight: float, rate: float) -> float:
 class Coherence:
     """One-way latency of a line from core to core, by how far apart they are."""
 
-    cluster: Seconds = field("between cores of one cluster (a core complex, a ring, a mesh)", exclusive_minimum=0.0)
-    cluster_cores: int | None = field("cores of a cluster (default: all of the socket)", default=None, minimum=1)
-    across: Seconds | None = field("between clusters of one socket (default: as inside)", default=None, exclusive_minimum=0.0)
-    sockets: Seconds | None = field("between sockets (default: as across clusters)", default=None, exclusive_minimum=0.0)
-    threads: Seconds | None = field("between the hardware threads of one core", default=None, exclusive_minimum=0.0,
-                                   record="increments are of one thread a core")  # fmt: skip
-    spread: float = field("how far pairs of one kind differ: standard deviation over mean", default=0.0, minimum=0.0, maximum=0.5,
-                          record="times are of the mean pair")  # fmt: skip
+    cluster: Seconds = field("one-way latency between cores of a cluster (a core complex, ring or mesh)", exclusive_minimum=0.0)
+    cluster_cores: int | None = field("number of cores of a cluster (default: all cores of the socket)", default=None, minimum=1)
+    across: Seconds | None = field("one-way latency between clusters of a socket (default: `cluster`)",
+                                   default=None, exclusive_minimum=0.0)  # fmt: skip
+    sockets: Seconds | None = field("one-way latency between sockets (default: `across`)", default=None, exclusive_minimum=0.0)
+    threads: Seconds | None = field("one-way latency between hardware threads of a core", default=None, exclusive_minimum=0.0,
+                                    record="increments are of one thread a core")  # fmt: skip
+    spread: float = field("standard deviation over mean of the latencies of equally distant pairs",
+                          default=0.0, minimum=0.0, maximum=0.5, record="times are of the mean pair")  # fmt: skip
 
     def pairs(self, cores: int, sockets: int = 1, threads: int = 1) -> tuple[tuple[float, float], ...]:
         """(part of the pairs, seconds) by kind of pair, nearest first; `cores` of each socket, `threads` of each core.

@@ -34,39 +34,31 @@ class CpuKeys(Device):
     instructions of `core`. A type without a peak runs in the next wider one (see `roofline.WIDER`).
     """
 
-    cores: int = field("physical cores", minimum=1)
+    cores: int = field("number of physical cores", minimum=1)
     memory: LocalMemory = field("main memory of the socket")
-    flop: Mapping[str, FlopPerSecond] = field(
-        "peak of the socket by number format, e.g. {fp32: 500 GFLOP/s}", default_factory=dict, exclusive_minimum=0.0
-    )
-    clock: Hertz | None = field("sustained with all cores busy", default=None, exclusive_minimum=0.0)
-    per_cycle: Mapping[str, float] = field(
-        "FLOP per cycle and core by number format, e.g. {fp32: 32}", default_factory=dict, exclusive_minimum=0.0
-    )
-    efficiency: Efficiency = field("part of the peaks that is reached", default_factory=Efficiency)
-    packing: float = field(
-        "side of a square product of matrices that takes twice its arithmetic: blocks are copied first, edges are not full",
-        default=0.0,
-        minimum=0,
-    )
-    overhead: Seconds = field("start of one op", default=0.0)
-    random: PerSecond | None = field(
-        "random numbers per second and core (default: 32.5 million, as numpy draws normal ones on a laptop)",
-        default=None,
-        exclusive_minimum=0.0,
-    )
-    serves: Literal["shared", "fifo"] = field(
-        "more requests of services than cores: all share them in slices of time, or first come first served", default="shared"
-    )
-    core_bandwidth: BytesPerSecond | None = field(
-        "memory bandwidth one core reaches alone; or `core.streamed`", default=None, exclusive_minimum=0.0
-    )
-    core: Core | None = field("what one core does in a cycle", default=None)
-    caches: Caches | None = field("caches and TLBs; none: memory serves everything", default=None)
-    numa: Numa | None = field("NUMA domains, and what the memory sustains", default=None)
-    coherence: Coherence | None = field("how long a line takes from core to core", default=None)
-    kernels: Kernels | None = field("functions of a library as measured on it; none: the formulas above", default=None)
-    dimm_slots: int | None = field("memory modules it has places for; unchecked if left out", default=None, minimum=0)
+    flop: Mapping[str, FlopPerSecond] = field("peak FLOP/s of the socket by number format, e.g. {fp32: 500 GFLOP/s}",
+                                              default_factory=dict, exclusive_minimum=0.0)  # fmt: skip
+    clock: Hertz | None = field("clock with all cores busy", default=None, exclusive_minimum=0.0)
+    per_cycle: Mapping[str, float] = field("FLOP per cycle and core by number format, e.g. {fp32: 32}",
+                                           default_factory=dict, exclusive_minimum=0.0)  # fmt: skip
+    efficiency: Efficiency = field("achieved share of the peaks", default_factory=Efficiency)
+    packing: float = field("side of a square matmul that takes twice the time of its arithmetic, because of packed blocks and "
+                           "partial tiles", default=0.0, minimum=0)  # fmt: skip
+    overhead: Seconds = field("startup time of an op", default=0.0)
+    random: PerSecond | None = field("random numbers per second and core (default: 32.5 million, normal numbers of numpy on a "
+                                     "laptop)", default=None, exclusive_minimum=0.0)  # fmt: skip
+    serves: Literal["shared", "fifo"] = field("scheduling of more service requests than cores: processor sharing, or first come "
+                                              "first served", default="shared")  # fmt: skip
+    core_bandwidth: BytesPerSecond | None = field("memory bandwidth of a single busy core; alternative to `core.streamed`; "
+                                                  "unlimited if both are omitted",
+                                                  default=None, exclusive_minimum=0.0)  # fmt: skip
+    core: Core | None = field("instruction rates and penalties of one core, in cycles", default=None)
+    caches: Caches | None = field("caches and TLBs; without them, memory serves every access", default=None)
+    numa: Numa | None = field("NUMA domains and sustained memory bandwidth", default=None)
+    coherence: Coherence | None = field("core-to-core latencies of a cache line", default=None)
+    kernels: Kernels | None = field("measured times of library functions on this CPU; derived from the other keys if omitted",
+                                    default=None)  # fmt: skip
+    dimm_slots: int | None = field("number of slots for memory modules (DIMMs); not checked if omitted", default=None, minimum=0)
 
     def problems(self) -> Iterator[Problem]:
         yield from unknown_dtypes("flop", self.flop)

@@ -34,14 +34,16 @@ class Disk(Storage):
     """Reads and writes share the media; a number for writing left out is that for reading."""
 
     kind: ClassVar[str] = "disk"
-    read_bandwidth: BytesPerSecond = field("bandwidth of reading", key="read", exclusive_minimum=0.0)
-    write_bandwidth: BytesPerSecond | None = field("bandwidth of writing", key="write", default=None, exclusive_minimum=0.0)
-    latency: Seconds = field("one access: seek and rotation, or flash page", default=0.0)
-    write_latency: Seconds | None = field("one access that writes", default=None)
-    iops: PerSecond | None = field("random reads per second at most", default=None, exclusive_minimum=0.0)
-    write_iops: PerSecond | None = field("random writes per second at most", default=None, exclusive_minimum=0.0)
-    queue: int = field("accesses it works on at once; 1 for an arm", default=1, minimum=1)
-    size: Bytes | None = field("bytes it holds; unlimited if left out", default=None, exclusive_minimum=0.0)
+    read_bandwidth: BytesPerSecond = field("read bandwidth", key="read", exclusive_minimum=0.0)
+    write_bandwidth: BytesPerSecond | None = field("write bandwidth; `read` if omitted",
+                                                   key="write", default=None, exclusive_minimum=0.0)  # fmt: skip
+    latency: Seconds = field("latency of one access: seek and rotation, or a flash page read", default=0.0)
+    write_latency: Seconds | None = field("latency of one write; `latency` if omitted", default=None)
+    iops: PerSecond | None = field("maximum random reads per second; unlimited if omitted", default=None, exclusive_minimum=0.0)
+    write_iops: PerSecond | None = field("maximum random writes per second; `iops` if omitted",
+                                         default=None, exclusive_minimum=0.0)  # fmt: skip
+    queue: int = field("maximum number of accesses in progress; 1 for a single arm", default=1, minimum=1)
+    size: Bytes | None = field("capacity; unlimited if omitted", default=None, exclusive_minimum=0.0)
 
     def problems(self) -> Iterator[Problem]:
         if self.write_iops is not None and self.iops is None:

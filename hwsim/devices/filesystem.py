@@ -30,19 +30,23 @@ class Filesystem(Storage):
     """Bandwidths of all clients together, of one client and of one stream; a number for writing left out is that for reading."""
 
     kind: ClassVar[str] = "filesystem"
-    bandwidth: BytesPerSecond = field("reading, all clients together", exclusive_minimum=0.0)
-    write_bandwidth: BytesPerSecond | None = field("writing, all clients together", default=None, exclusive_minimum=0.0)
-    client: BytesPerSecond | None = field("one client, e.g. its mount or its network card", default=None, exclusive_minimum=0.0)
-    stream: BytesPerSecond | None = field("one request on one target", default=None, exclusive_minimum=0.0)
-    stripes: int = field("targets a file lies on", default=1, minimum=1)
-    requests: PerSecond | None = field("requests a second, all clients together", default=None, exclusive_minimum=0.0)
-    latency: Seconds = field("until the first byte of a request", default=0.0)
-    write_latency: Seconds | None = field("until a write is acknowledged, without its bytes", default=None)
-    queue: int = field("requests of one client under way at once", default=65536, minimum=1)
-    request: Bytes = field(
-        "the largest request: a larger access is several, sent together", default=2.0**20, exclusive_minimum=0.0
-    )
-    size: Bytes | None = field("bytes it holds; unlimited if left out", default=None, exclusive_minimum=0.0)
+    bandwidth: BytesPerSecond = field("aggregate read bandwidth of all clients", exclusive_minimum=0.0)
+    write_bandwidth: BytesPerSecond | None = field("aggregate write bandwidth of all clients; `bandwidth` if omitted",
+                                                   default=None, exclusive_minimum=0.0)  # fmt: skip
+    client: BytesPerSecond | None = field("bandwidth of one client, e.g. of its mount or NIC; unlimited if omitted",
+                                          default=None, exclusive_minimum=0.0)  # fmt: skip
+    stream: BytesPerSecond | None = field("bandwidth of one request to one storage target; unlimited if omitted",
+                                          default=None, exclusive_minimum=0.0)  # fmt: skip
+    stripes: int = field("stripe count: number of storage targets of a file", default=1, minimum=1)
+    requests: PerSecond | None = field("aggregate requests per second of all clients; unlimited if omitted",
+                                       default=None, exclusive_minimum=0.0)  # fmt: skip
+    latency: Seconds = field("latency to the first byte of a request", default=0.0)
+    write_latency: Seconds | None = field("latency to the acknowledgement of a write, without its transfer; `latency` if omitted",
+                                          default=None)  # fmt: skip
+    queue: int = field("maximum number of requests of one client in flight", default=65536, minimum=1)
+    request: Bytes = field("maximum request size; a larger access is split into requests that are sent together",
+                           default=2.0**20, exclusive_minimum=0.0)  # fmt: skip
+    size: Bytes | None = field("capacity; unlimited if omitted", default=None, exclusive_minimum=0.0)
 
     def serve(self, name: str, direction: Direction, accesses: Asked) -> Cost:
         key, rate = "bandwidth", self.bandwidth

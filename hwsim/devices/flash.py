@@ -48,18 +48,20 @@ STRIPED_KNEE: Final = 2.2  # the same, pages that follow one another over the ch
 class Flash:
     """Geometry and times of the flash."""
 
-    channels: int = field("buses between controller and chips", minimum=1)
-    chips: int = field("on each channel, each working on its own", minimum=1)
-    page: Bytes = field("what is read or programmed at once", exclusive_minimum=0.0, example="16 KiB")
-    read: Seconds = field("array to page register (tR)", exclusive_minimum=0.0, example="75 us")
-    program: Seconds = field("page register to array (tPROG)", exclusive_minimum=0.0, example="750 us")
-    erase: Seconds = field("of a block (tBERS)", default=0.0, example="3.8 ms")
-    pages_per_block: int = field("pages erased together", default=256, minimum=1)
-    channel: BytesPerSecond = field("of one channel", default=333e6, exclusive_minimum=0.0, example="333 MB/s")
-    command: Seconds = field("of the channel, each page", default=0.0)
-    dies: int = field("of a chip, taking turns", default=1, minimum=1)
-    planes: int = field("of a die, programmed together when enough is to be written", default=1, minimum=1)
-    blocks: int | None = field("of a plane; from the drive's size if left out", default=None, minimum=4)
+    channels: int = field("number of buses (channels) between the controller and the flash chips", minimum=1)
+    chips: int = field("number of chips on each channel, which work in parallel", minimum=1)
+    page: Bytes = field("page size: the smallest amount that is read or programmed", exclusive_minimum=0.0, example="16 KiB")
+    read: Seconds = field("page read time, from the array into the page register (tR)", exclusive_minimum=0.0, example="75 us")
+    program: Seconds = field("page program time, from the page register into the array (tPROG)",
+                             exclusive_minimum=0.0, example="750 us")  # fmt: skip
+    erase: Seconds = field("block erase time (tBERS)", default=0.0, example="3.8 ms")
+    pages_per_block: int = field("number of pages in an erase block", default=256, minimum=1)
+    channel: BytesPerSecond = field("bandwidth of one channel", default=333e6, exclusive_minimum=0.0, example="333 MB/s")
+    command: Seconds = field("channel time that the command of each page takes", default=0.0)
+    dies: int = field("number of dies in a chip, which work one after another", default=1, minimum=1)
+    planes: int = field("number of planes in a die; multi-plane program if enough writes are queued", default=1, minimum=1)
+    blocks: int | None = field("number of erase blocks in a plane; derived from the drive's size if omitted",
+                               default=None, minimum=4)  # fmt: skip
 
     @property
     def all_chips(self) -> int:
@@ -143,10 +145,11 @@ def moved_pages(asked: Asked, page: float, unit: float, gathers: bool) -> float:
 class Endurance:
     """One of: bytes written in all, drive writes per day, cycles of each block."""
 
-    written: Bytes | None = field("bytes the maker vouches for (TBW)", default=None, exclusive_minimum=0.0, example="1.2 PB")
-    per_day: float | None = field("drive writes per day the maker vouches for (DWPD)", default=None, exclusive_minimum=0.0)
-    warranty: Seconds = field("how long, with `per_day`", default=5 * YEAR)
-    cycles: float | None = field("how often each block can be programmed and erased", default=None, exclusive_minimum=0.0)
+    written: Bytes | None = field("total bytes written that the maker guarantees (TBW)",
+                                  default=None, exclusive_minimum=0.0, example="1.2 PB")  # fmt: skip
+    per_day: float | None = field("drive writes per day that the maker guarantees (DWPD)", default=None, exclusive_minimum=0.0)
+    warranty: Seconds = field("warranty period to which `per_day` applies", default=5 * YEAR)
+    cycles: float | None = field("number of program/erase cycles that each block endures", default=None, exclusive_minimum=0.0)
 
     def problems(self) -> Iterator[Problem]:
         """(key, message, hint) of what cannot be."""

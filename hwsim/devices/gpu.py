@@ -77,28 +77,24 @@ GUESSED: Final = "random: " + Origin("guess", "for every GPU: ten rounds of Phil
 class Copies:
     """The defaults are the ideal: no setup, all of what the links carry."""
 
-    setup: Seconds = field("of a copy by its engines, before the first byte", default=0.0)
-    fetch: Seconds = field("more of one that reads the host's memory: the way there and back", default=0.0)
-    waited: Seconds = field("more where the program waits for it (cudaMemcpy)", default=0.0)
-    fill: Bytes = field("bytes over which reads of the host's memory get up to speed", default=0.0)
-    local_setup: Seconds = field("of a copy inside its memory", default=0.0)
-    local: Ratio | None = field(
-        "part of the memory's bandwidth that a copy inside it reaches (default: `sustained.copy`)",
-        default=None,
-        exclusive_minimum=0.0,
-    )
-    pageable: BytesPerSecond | None = field(
-        "of a copy from or to pageable host memory; as fast as pinned if left out", default=None, exclusive_minimum=0.0
-    )
-    kernel_host: BytesPerSecond | None = field("of a copy kernel from or to the host", default=None, exclusive_minimum=0.0)
-    kernel_peer: BytesPerSecond | None = field("of a copy kernel from or to another GPU", default=None, exclusive_minimum=0.0)
-    store_setup: Seconds = field("the least that a copy by a core of the CPU takes", default=0.0)
-    stores: BytesPerSecond | None = field("of a core of the CPU that writes into its memory", default=None, exclusive_minimum=0.0)
-    loads: BytesPerSecond | None = field(
-        "of a core of the CPU that reads its memory (default: as many lines under way as its buffers hold, each there and back)",
-        default=None,
-        exclusive_minimum=0.0,
-    )
+    setup: Seconds = field("startup time of a copy by a copy engine (DMA), before the first byte", default=0.0)
+    fetch: Seconds = field("extra latency of a copy that reads host memory: a round trip", default=0.0)
+    waited: Seconds = field("extra time of a copy that the program waits for (cudaMemcpy)", default=0.0)
+    fill: Bytes = field("ramp-up of a copy that reads host memory: bytes until it runs at full speed", default=0.0)
+    local_setup: Seconds = field("startup time of a copy within GPU memory", default=0.0)
+    local: Ratio | None = field("share of the memory bandwidth that a copy within GPU memory reaches (default: `sustained.copy`)",
+                                default=None, exclusive_minimum=0.0)  # fmt: skip
+    pageable: BytesPerSecond | None = field("bandwidth of a copy from or to pageable host memory; as pinned memory if omitted",
+                                            default=None, exclusive_minimum=0.0)  # fmt: skip
+    kernel_host: BytesPerSecond | None = field("bandwidth of a copy kernel from or to the host; unlimited if omitted",
+                                               default=None, exclusive_minimum=0.0)  # fmt: skip
+    kernel_peer: BytesPerSecond | None = field("bandwidth of a copy kernel from or to another GPU; unlimited if omitted",
+                                               default=None, exclusive_minimum=0.0)  # fmt: skip
+    store_setup: Seconds = field("minimum time of a copy by a CPU core", default=0.0)
+    stores: BytesPerSecond | None = field("bandwidth of a CPU core that writes to GPU memory; unlimited if omitted",
+                                          default=None, exclusive_minimum=0.0)  # fmt: skip
+    loads: BytesPerSecond | None = field("bandwidth of a CPU core that reads GPU memory (default: its line-fill buffers, one "
+                                         "round trip per cache line)", default=None, exclusive_minimum=0.0)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,42 +103,37 @@ class Gpu(Device):
     that has one (tf32, bf16, fp16 in fp32; fp8 in fp16; fp4 in fp8; int4 in int8)."""
 
     kind: ClassVar[str] = "gpu"
-    flop: Mapping[str, FlopPerSecond] = field("dense peak by number format, e.g. {fp32: 15.7 TFLOP/s}", exclusive_minimum=0.0)
-    memory: LocalMemory = field("its own memory (HBM, GDDR)")
-    vector: Mapping[str, FlopPerSecond] = field(
-        "peak outside the matrix units, where it differs from `flop`", default_factory=dict, exclusive_minimum=0.0
-    )
-    efficiency: Efficiency = field("part of the peaks that is reached", default_factory=Efficiency)
-    launch: Seconds | Launch = field("from one kernel to the next in a stream, beyond their own time", default=0.0)
-    sms: int | None = field("multiprocessors, or compute units", default=None, minimum=1)
+    flop: Mapping[str, FlopPerSecond] = field("dense peak FLOP/s by number format, e.g. {fp32: 15.7 TFLOP/s}",
+                                              exclusive_minimum=0.0)  # fmt: skip
+    memory: LocalMemory = field("memory of the GPU (HBM or GDDR)")
+    vector: Mapping[str, FlopPerSecond] = field("peak FLOP/s outside the matrix units, where it differs from `flop`",
+                                                default_factory=dict, exclusive_minimum=0.0)  # fmt: skip
+    efficiency: Efficiency = field("achieved share of the peaks", default_factory=Efficiency)
+    launch: Seconds | Launch = field("kernel launch latency: gap between two kernels of a stream", default=0.0)
+    sms: int | None = field("number of streaming multiprocessors (SMs) or compute units", default=None, minimum=1)
     clock: Hertz | None = field("boost clock", default=None, exclusive_minimum=0.0)
-    matmul: Mapping[str, Tiling] = field(
-        "how it multiplies matrices, by number format: tiles and waves (default: at peak x efficiency)", default_factory=dict
-    )
-    vendor: str | None = field("who makes it, with `generation` its class of defaults: nvidia, amd", default=None)
-    generation: str | None = field("its architecture: hopper, blackwell, cdna3", default=None)
-    attention: Ratio | Attention | None = field(
-        "kernels of fused attention; or the part of the peak that it reaches on long sequences (default: as its class)",
-        default=None,
-        exclusive_minimum=0.0,
-    )
-    experts: Mapping[str, Grouped] = field(
-        "kernels of mixtures of experts: whose, and number format (default: typical ones)", default_factory=dict
-    )
-    random: PerSecond | None = field(
-        "random numbers per second (default: 100 FLOP of fp32 each)", default=None, exclusive_minimum=0.0
-    )
-    l1: Level1 | None = field("cache of a multiprocessor", default=None)
-    l2: Level2 | None = field("last cache before memory", default=None)
-    sustained: Sustained = field("part of the memory's bandwidth that is reached", default_factory=Sustained)
-    occupancy: Occupancy | None = field("threads it takes to keep the memory busy; any number if left out", default=None)
-    power: Watts | GpuPowerCurve | None = field(
-        "the most it draws; or idle, loaded, and in kernels bound by its memory", default=None, example="700 W", kw_only=True
-    )
-    copies: Copies = field("how bytes get into it and out of it (default: as fast as the links)", default_factory=Copies)
-    pcie: int | None = field("generation of its PCI Express: what a faster slot runs at", default=None, minimum=1)
-    nvlinks: int | None = field("NVLink links it has; unchecked if left out", default=None, minimum=0)
-    forwards: bool = field("passes on traffic between its neighbours", default=False)
+    matmul: Mapping[str, Tiling] = field("tiles and waves of matmuls by number format (default: peak x efficiency)",
+                                         default_factory=dict)  # fmt: skip
+    vendor: str | None = field("vendor: nvidia or amd; with `generation`, it selects the class defaults", default=None)
+    generation: str | None = field("architecture: hopper, blackwell, cdna3", default=None)
+    attention: Ratio | Attention | None = field("fused attention kernels, or the share of the peak that they reach on long "
+                                                "sequences (default: class default)",
+                                                default=None, exclusive_minimum=0.0)  # fmt: skip
+    experts: Mapping[str, Grouped] = field("mixture-of-experts kernels by library and number format (default: typical kernels)",
+                                           default_factory=dict)  # fmt: skip
+    random: PerSecond | None = field("random numbers per second (default: 100 fp32 FLOP for each)",
+                                     default=None, exclusive_minimum=0.0)  # fmt: skip
+    l1: Level1 | None = field("L1 cache of an SM", default=None)
+    l2: Level2 | None = field("L2 cache", default=None)
+    sustained: Sustained = field("sustained share of the memory bandwidth", default_factory=Sustained)
+    occupancy: Occupancy | None = field("threads required to saturate the memory; any number of threads does if omitted",
+                                        default=None)  # fmt: skip
+    power: Watts | GpuPowerCurve | None = field("maximum power; or idle power, power at full load and in memory-bound kernels",
+                                                default=None, example="700 W", kw_only=True)  # fmt: skip
+    copies: Copies = field("speed of copies into and out of the GPU (default: that of the links)", default_factory=Copies)
+    pcie: int | None = field("PCIe generation; a faster slot runs at this generation", default=None, minimum=1)
+    nvlinks: int | None = field("number of NVLink links; not checked if omitted", default=None, minimum=0)
+    forwards: bool = field("whether it forwards traffic between its neighbours", default=False)
 
     def problems(self) -> Iterator[Problem]:
         if not self.flop:

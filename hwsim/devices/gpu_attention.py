@@ -140,21 +140,21 @@ class Parts(NamedTuple):
 class Blocks:
     """A kernel of attention over many queries. The defaults are of no kernel that was measured: a class has better ones."""
 
-    rows: int = field("queries of a block", default=128, minimum=1)
-    computes: str = field("number format of its products (default: of q)", default="", example="fp8")
-    packed: bool = field("the query heads of one key head share a block", default=False)
-    share: Mapping[str, Ratio] = field("part of the peak that long sequences reach, by head size", default_factory=dict)
-    efficiency: Ratio = field("part of the peak that the products alone would reach", default=0.75, exclusive_minimum=0.0)
-    exponentials: float = field("part of those that the units start which it sustains", default=1.0, exclusive_minimum=0.0)
-    prologue: float = field("keys that starting and ending a block take", default=150.0, minimum=0.0)
-    lost: float = field("of the last wave, in blocks", default=1.2, minimum=0.0)
-    alone: float = field("speed of a block that has its multiprocessor alone, over that of all together", default=1.0,
-                         exclusive_minimum=0.0)  # fmt: skip
-    queries: float = field("times that q is read or written before", default=0.5, minimum=0.0)
-    keys: float = field("times that k and v are read or written before", default=2.0, minimum=0.0)
-    passing: BytesPerSecond = field("of a multiprocessor, for what is in the last cache", default=40e9, exclusive_minimum=0.0)
-    start: Seconds = field("of all its kernels, in a graph", default=10e-6)
-    kernel: Seconds | None = field("of attention alone, without the passes before (default: half of `start`)", default=None)
+    rows: int = field("number of queries in a block", default=128, minimum=1)
+    computes: str = field("number format of the matmuls (default: that of q)", default="", example="fp8")
+    packed: bool = field("whether the query heads of one KV head share a block", default=False)
+    share: Mapping[str, Ratio] = field("share of the peak reached by long sequences, by head size", default_factory=dict)
+    efficiency: Ratio = field("share of the peak that the matmuls would reach without the softmax",
+                              default=0.75, exclusive_minimum=0.0)  # fmt: skip
+    exponentials: float = field("sustained share of the peak rate of exponentials", default=1.0, exclusive_minimum=0.0)
+    prologue: float = field("time of the prologue and epilogue of a block, in keys", default=150.0, minimum=0.0)
+    lost: float = field("time lost in the last wave, in blocks", default=1.2, minimum=0.0)
+    alone: float = field("speed of a block that is alone on its SM, relative to a full SM", default=1.0, exclusive_minimum=0.0)
+    queries: float = field("number of passes over q (reads or writes) before the kernel", default=0.5, minimum=0.0)
+    keys: float = field("number of passes over k and v (reads or writes) before the kernel", default=2.0, minimum=0.0)
+    passing: BytesPerSecond = field("bandwidth of one SM to data in the last-level cache", default=40e9, exclusive_minimum=0.0)
+    start: Seconds = field("startup time of all kernels of the call in a CUDA graph", default=10e-6)
+    kernel: Seconds | None = field("startup time without the passes before the kernel (default: half of `start`)", default=None)
 
     def problems(self) -> Iterator[Problem]:
         """(key, message, hint) of what cannot be."""
@@ -217,19 +217,21 @@ class Blocks:
 class Strips:
     """A kernel of attention of one query a sequence. The defaults are of no kernel that was measured."""
 
-    heads: int = field("query heads of one key head that a block takes together", default=32, minimum=1)
-    widest: int | None = field("query heads of one key head beyond which each has a block of its own", default=None, minimum=1)
-    lone: bool = field("strips of a key head with one query head are cut as well", default=True)
-    filled: float = field("times that the pieces fill the multiprocessors", default=1.5, exclusive_minimum=0.0)
-    reading: Ratio = field("part of the bandwidth that is reached", default=0.85, exclusive_minimum=0.0)
-    cached: BytesPerSecond = field("of a multiprocessor, for what is in the last cache", default=150e9, exclusive_minimum=0.0)
-    queries: float = field("times that queries and results are moved: turned, made narrow", default=1.0, minimum=0.0)
-    computes: str = field("number format of its products (default: of q)", default="", example="fp8")
-    rate: BytesPerSecond = field("of a multiprocessor that reads a strip", default=30e9, exclusive_minimum=0.0)
-    share: Ratio = field("part of the peak of its products", default=0.2, exclusive_minimum=0.0)
-    each: Seconds = field("of a block, however short its strip", default=1.5e-6)
-    joining: Seconds = field("of the pieces, and a sixteenth more for each", default=1e-6)
-    start: Seconds = field("of its kernels, in a graph; half of it where no cache is written", default=9e-6)
+    heads: int = field("number of query heads of one KV head that a block processes together", default=32, minimum=1)
+    widest: int | None = field("maximum number of query heads per KV head that share a block; unlimited if omitted",
+                               default=None, minimum=1)  # fmt: skip
+    lone: bool = field("whether the KV cache of a KV head with a single query head is split, too", default=True)
+    filled: float = field("maximum number of waves of blocks that the KV cache is split into", default=1.5, exclusive_minimum=0.0)
+    reading: Ratio = field("sustained share of the memory bandwidth", default=0.85, exclusive_minimum=0.0)
+    cached: BytesPerSecond = field("bandwidth of one SM to data in the last-level cache", default=150e9, exclusive_minimum=0.0)
+    queries: float = field("number of passes over q and the result, e.g. to transpose or quantize them", default=1.0, minimum=0.0)
+    computes: str = field("number format of the matmuls (default: that of q)", default="", example="fp8")
+    rate: BytesPerSecond = field("bandwidth at which one SM reads the KV cache", default=30e9, exclusive_minimum=0.0)
+    share: Ratio = field("share of the peak that the matmuls reach", default=0.2, exclusive_minimum=0.0)
+    each: Seconds = field("fixed time of a block, however short its piece of the KV cache", default=1.5e-6)
+    joining: Seconds = field("time to combine the pieces of the KV cache; each piece adds a sixteenth of it", default=1e-6)
+    start: Seconds = field("startup time of all kernels of the call in a CUDA graph; half of it if no cache is written",
+                           default=9e-6)  # fmt: skip
 
     def parts(self, call: Attended, rates: Rates) -> Parts:
         """Seconds of a call."""
@@ -265,8 +267,8 @@ class Attention:
     of these for 64 query heads and more, whose rows fill the tiles of the matrix units.
     """
 
-    prefill: Mapping[str, Blocks] = field("many queries of a sequence", default_factory=dict)
-    decode: Mapping[str, Strips] = field("one query of a sequence", default_factory=dict)
+    prefill: Mapping[str, Blocks] = field("prefill kernels by name (many queries per sequence)", default_factory=dict)
+    decode: Mapping[str, Strips] = field("decode kernels by name (one query per sequence)", default_factory=dict)
 
     def problems(self) -> Iterator[Problem]:
         """(key, message, hint) of what cannot be."""

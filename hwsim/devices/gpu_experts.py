@@ -156,24 +156,19 @@ def blocks_of(tokens: Sequence[int]) -> tuple[float, ...]:
 class Grouped:
     """Kernels of experts. The defaults are of no kernel that was measured."""
 
-    efficiency: Ratio = field("part of the peak that large tiles reach", default=0.7, exclusive_minimum=0.0)
-    reading: Ratio = field("part of the bandwidth that weights are read with", default=0.8, exclusive_minimum=0.0)
-    edge: float = field("a tile of sides a, b reaches 1 / (1 + edge (1/a + 1/b)) of an endless one", default=15.0, minimum=0.0)
-    prologue: float = field("steps of k that starting and ending a tile take", default=150.0, minimum=0.0)
-    lost: float = field("of the last wave", default=0.5, minimum=0.0)
-    passing: BytesPerSecond = field("of a multiprocessor, in passes over tokens", default=20e9, exclusive_minimum=0.0)
-    tokens: BytesPerSecond | None = field(
-        "of a multiprocessor, in passes over all tokens of the call, as they come and go (default: that of the other passes)",
-        default=None,
-        exclusive_minimum=0.0,
-    )
-    rate: BytesPerSecond = field("of a multiprocessor that reads weights", default=60e9, exclusive_minimum=0.0)
-    start: Seconds = field("of all its kernels, in a graph", default=3e-5)
-    padded: int = field(
-        "rows that every expert of the GPU is padded to, also one without tokens; 0: only experts that have tokens, to a tile",
-        default=0,
-        minimum=0,
-    )
+    efficiency: Ratio = field("share of the peak that large tiles reach", default=0.7, exclusive_minimum=0.0)
+    reading: Ratio = field("share of the memory bandwidth at which weights are read", default=0.8, exclusive_minimum=0.0)
+    edge: float = field("edge loss e: a tile of a x b reaches 1 / (1 + e (1/a + 1/b)) of the speed of an infinite tile",
+                        default=15.0, minimum=0.0)  # fmt: skip
+    prologue: float = field("time of the prologue and epilogue of a tile, in steps of k", default=150.0, minimum=0.0)
+    lost: float = field("share of the last wave that is lost", default=0.5, minimum=0.0)
+    passing: BytesPerSecond = field("bandwidth of one SM in passes over tokens", default=20e9, exclusive_minimum=0.0)
+    tokens: BytesPerSecond | None = field("bandwidth of one SM in the passes over all tokens before and after the experts "
+                                          "(default: `passing`)", default=None, exclusive_minimum=0.0)  # fmt: skip
+    rate: BytesPerSecond = field("bandwidth at which one SM reads weights", default=60e9, exclusive_minimum=0.0)
+    start: Seconds = field("startup time of all kernels of the call in a CUDA graph", default=3e-5)
+    padded: int = field("rows that each expert is padded to, even without tokens; 0: experts with tokens, to whole tiles",
+                        default=0, minimum=0)  # fmt: skip
 
     def seconds(self, call: Routed, rates: Rates) -> float:
         """Seconds of a call."""

@@ -87,10 +87,10 @@ class Alignment:
     **Source** of the defaults of 16 and 128 bytes: NVIDIA, "Matrix Multiplication Background User's Guide", section 2.2.
     """
 
-    least: Bytes = field("rows at multiples of fewer bytes cannot be loaded in vectors", default=16.0, exclusive_minimum=0.0)
-    best: Bytes = field("rows at multiples of this are loaded at full speed", default=128.0, exclusive_minimum=0.0)
-    between: Ratio = field("part of the speed that is kept from `least` up to `best`", default=1.0, exclusive_minimum=0.0)
-    below: Ratio = field("part of the speed that is kept below `least`", default=1.0, exclusive_minimum=0.0)
+    least: Bytes = field("row alignment required for vector loads", default=16.0, exclusive_minimum=0.0)
+    best: Bytes = field("row alignment required for loads at full speed", default=128.0, exclusive_minimum=0.0)
+    between: Ratio = field("share of the speed at an alignment between `least` and `best`", default=1.0, exclusive_minimum=0.0)
+    below: Ratio = field("share of the speed at an alignment below `least`", default=1.0, exclusive_minimum=0.0)
 
     def problems(self) -> Iterator[Problem]:
         """(key, message, hint) of what cannot be."""
@@ -119,39 +119,38 @@ class Cast:
     **Source**: fitted to kernels of serving frameworks, which quantise activations token by token: each part says which.
     """
 
-    start: Seconds = field("of the kernel, and of the chain it makes with the product", default=0.0)
-    row: Seconds = field("of a row of the first factor, on one multiprocessor", default=0.0)
-    rate: BytesPerSecond | None = field(
-        "bytes that one multiprocessor reads and writes (default: as fast as memory)", default=None, exclusive_minimum=0.0
-    )
+    start: Seconds = field("startup time of the cast kernel and of its chain with the matmul", default=0.0)
+    row: Seconds = field("time of one row of the first operand on one SM", default=0.0)
+    rate: BytesPerSecond | None = field("bytes read and written per second by one SM (default: the memory bandwidth)",
+                                        default=None, exclusive_minimum=0.0)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Tiling:
     """The products of matrices of one number format, as a GPU's library computes them."""
 
-    efficiency: Ratio = field("part of the peak that large products sustain (clocks, power, instructions)", default=1.0,
-                              exclusive_minimum=0.0)  # fmt: skip
-    smallest: int = field("shorter side of its smallest tile", default=16, minimum=1)
-    rows: int | None = field("longer side of its smallest tile: what its matrix instruction has at least (default: `smallest`)",
+    efficiency: Ratio = field("sustained share of the peak in large matmuls (clocks, power, instructions)",
+                              default=1.0, exclusive_minimum=0.0)  # fmt: skip
+    smallest: int = field("shorter side of the smallest tile", default=16, minimum=1)
+    rows: int | None = field("longer side of the smallest tile, set by the matrix instruction (default: `smallest`)",
                              default=None, minimum=1)  # fmt: skip
-    largest: int = field("elements of its largest tile", default=256 * 128, minimum=1)
-    edge: float = field("a tile of sides a, b reaches 1 / (1 + edge (1/a + 1/b)) of what an endless one would", default=0.0,
-                        minimum=0.0)  # fmt: skip
-    prologue: float = field("steps of k that starting and ending a tile take", default=0.0, minimum=0.0)
-    splits: int = field("most pieces that k is cut into", default=1, minimum=1)
-    adding: Seconds = field("to start adding up the pieces of k", default=0.0)
-    lost: Ratio = field("part of the room in a wave that is not full which is lost", default=1.0)
-    loads: BytesPerSecond | None = field("operands that reach one multiprocessor; without a limit if left out", default=None,
-                                         exclusive_minimum=0.0)  # fmt: skip
-    transposed: Ratio = field("speed at which operands arrive where the second factor is stored as n x k", default=1.0,
-                              exclusive_minimum=0.0)  # fmt: skip
-    memory: Ratio | None = field("part of the memory's bandwidth that products reach, the first factor held in half of the last "
-                                 "cache (default: `sustained`, and all of it crosses)", default=None,
-                                 exclusive_minimum=0.0)  # fmt: skip
-    start: Seconds = field("of a product, beyond the launch of its kernel", default=0.0)
-    cast: Cast | None = field("how the first factor is cast to the format (default: it comes in it)", default=None)
-    alignment: Alignment = field("what it costs when rows do not start at round addresses", default_factory=Alignment)
+    largest: int = field("number of elements of the largest tile", default=256 * 128, minimum=1)
+    edge: float = field("edge loss e: a tile of a x b reaches 1 / (1 + e (1/a + 1/b)) of the speed of an infinite tile",
+                        default=0.0, minimum=0.0)  # fmt: skip
+    prologue: float = field("time of the prologue and epilogue of a tile, in steps of k", default=0.0, minimum=0.0)
+    splits: int = field("maximum number of pieces that k is split into (split-K)", default=1, minimum=1)
+    adding: Seconds = field("startup time of the sum over the split-K pieces", default=0.0)
+    lost: Ratio = field("wave quantization: share of the idle slots of the last wave that is lost", default=1.0)
+    loads: BytesPerSecond | None = field("bandwidth of operands into one SM; unlimited if omitted",
+                                         default=None, exclusive_minimum=0.0)  # fmt: skip
+    transposed: Ratio = field("operand bandwidth for a second operand stored as n x k, relative to `loads`",
+                              default=1.0, exclusive_minimum=0.0)  # fmt: skip
+    memory: Ratio | None = field("share of the memory bandwidth reached if half of the last-level cache holds part of the first "
+                                 "operand (default: `sustained`, with every operand read from memory)",
+                                 default=None, exclusive_minimum=0.0)  # fmt: skip
+    start: Seconds = field("startup time of a matmul, on top of the kernel launch", default=0.0)
+    cast: Cast | None = field("cast of the first operand to the number format of the matmul (default: no cast)", default=None)
+    alignment: Alignment = field("slowdown by rows that are not aligned", default_factory=Alignment)
 
     def problems(self) -> Iterator[Problem]:
         """(key, message, hint) of what cannot be."""

@@ -29,8 +29,10 @@ SECTOR: Final = 32.0  # bytes: what a GPU fetches at least; CUDA C++ Best Practi
 class Ramp:
     """The fall of a cache's hits as a set that is used repeatedly outgrows it."""
 
-    full: float = field("part of its size up to which everything is found in it", default=0.8, exclusive_minimum=0.0)
-    none: float = field("multiple of its size from which nothing is", default=1.3, exclusive_minimum=0.0)
+    full: float = field("working set, as a multiple of the cache size, up to which every access hits",
+                        default=0.8, exclusive_minimum=0.0)  # fmt: skip
+    none: float = field("working set, as a multiple of the cache size, from which no access hits",
+                        default=1.3, exclusive_minimum=0.0)  # fmt: skip
 
     def hits(self, working_set: float, size: float) -> float:
         """Part of the accesses found in a cache of `size` bytes.
@@ -52,9 +54,10 @@ class Sustained:
     **Error**: 1 % (BabelStream on 11 GPUs, rows not fitted), see `docs/validation/components.md`.
     """
 
-    read: Ratio = field("nothing is written", default=1.0, exclusive_minimum=0.0)
-    copy: Ratio = field("as much is written as read", default=1.0, exclusive_minimum=0.0)
-    write: Ratio = field("nothing is read", default=1.0, exclusive_minimum=0.0)
+    read: Ratio = field("share of the bandwidth that reads alone sustain", default=1.0, exclusive_minimum=0.0)
+    copy: Ratio = field("share of the bandwidth that a copy sustains (as many writes as reads)",
+                        default=1.0, exclusive_minimum=0.0)  # fmt: skip
+    write: Ratio = field("share of the bandwidth that writes alone sustain", default=1.0, exclusive_minimum=0.0)
 
     def problems(self) -> Iterator[Problem]:
         """(key, message, hint): a copy cannot beat its reads or its writes alone."""
@@ -83,13 +86,12 @@ class Level1:
     keeps nothing, and blocks of threads that share a set land on any multiprocessor.
     """
 
-    size: Bytes = field("of one multiprocessor", exclusive_minimum=0.0)
-    bandwidth: BytesPerSecond | None = field(
-        "of one multiprocessor; unused if left out", default=None, exclusive_minimum=0.0, record=NO_OP
-    )
-    latency: Seconds = field("of a read found in it", default=0.0)
-    ramp: Ramp = field("of streams", default_factory=Ramp, record=NO_OP)
-    chase: Ramp = field("of reads each of which waits for the one before", default_factory=Ramp)
+    size: Bytes = field("capacity of the L1 cache of one SM", exclusive_minimum=0.0)
+    bandwidth: BytesPerSecond | None = field("bandwidth of the L1 cache of one SM; if omitted, streams do not use it",
+                                             default=None, exclusive_minimum=0.0, record=NO_OP)  # fmt: skip
+    latency: Seconds = field("latency of a read that hits the L1 cache", default=0.0)
+    ramp: Ramp = field("cache hit rate over the working set of streams", default_factory=Ramp, record=NO_OP)
+    chase: Ramp = field("cache hit rate over the working set of dependent reads (pointer chasing)", default_factory=Ramp)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +101,9 @@ class Together:
     Memory sends each line once; what limits them is how fast the lines reach all.
     """
 
-    near: BytesPerSecond = field("to all, of lines that the part of the cache near each of them holds", exclusive_minimum=0.0)
-    far: BytesPerSecond = field("to all, of lines that come from elsewhere", exclusive_minimum=0.0)
-    ramp: Ramp = field("of the part near each", default_factory=Ramp)
+    near: BytesPerSecond = field("total bandwidth to all SMs of lines in the cache partition near each SM", exclusive_minimum=0.0)
+    far: BytesPerSecond = field("total bandwidth to all SMs of lines from elsewhere", exclusive_minimum=0.0)
+    ramp: Ramp = field("hit rate of the near partition over the working set", default_factory=Ramp)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,17 +114,20 @@ class Level2:
     has room for takes longer (`far`).
     """
 
-    size: Bytes = field("of all of it", exclusive_minimum=0.0)
-    bandwidth: BytesPerSecond | None = field("to all multiprocessors; unused if left out", default=None, exclusive_minimum=0.0)
-    sustained: Sustained = field("part of its bandwidth that is reached", default_factory=Sustained)
-    ramp: Ramp = field("of streams", default_factory=Ramp)
-    together: Together | None = field("when all read the same (default: as when each reads its own)", default=None, record=NO_OP)
-    latency: Seconds = field("of a read found in it (in the near part, if it has two)", default=0.0)
-    chase: Ramp = field("of reads each of which waits for the one before", default_factory=Ramp)
-    near: Bytes | None = field("the part near a multiprocessor; all of it if left out", default=None, exclusive_minimum=0.0)
-    near_chase: Ramp = field("as `chase`, of the near part", default_factory=Ramp)
-    far: Seconds = field("latency of a read found in the far part", default=0.0)
-    miss: Seconds = field("latency of a read that memory serves", default=0.0)
+    size: Bytes = field("total capacity of the L2 cache", exclusive_minimum=0.0)
+    bandwidth: BytesPerSecond | None = field("total bandwidth to all SMs; if omitted, streams do not use the L2 cache",
+                                             default=None, exclusive_minimum=0.0)  # fmt: skip
+    sustained: Sustained = field("sustained share of the L2 bandwidth", default_factory=Sustained)
+    ramp: Ramp = field("cache hit rate over the working set of streams", default_factory=Ramp)
+    together: Together | None = field("bandwidth of reads of the same lines by all SMs (default: as separate lines)",
+                                      default=None, record=NO_OP)  # fmt: skip
+    latency: Seconds = field("latency of a read that hits (the near partition, if there are two)", default=0.0)
+    chase: Ramp = field("cache hit rate over the working set of dependent reads (pointer chasing)", default_factory=Ramp)
+    near: Bytes | None = field("capacity of the partition near an SM; all of the cache if omitted",
+                               default=None, exclusive_minimum=0.0)  # fmt: skip
+    near_chase: Ramp = field("as `chase`, for the near partition", default_factory=Ramp)
+    far: Seconds = field("latency of a read that hits the far partition; 0: `latency`", default=0.0)
+    miss: Seconds = field("latency of a read from memory; 0: `latency` of the memory", default=0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,25 +146,25 @@ class Occupancy:
     **Range**: threads that do nothing but read and write; reads to neighbouring addresses.
     """
 
-    read: Seconds = field("from asking for a line of memory to having it, memory busy", exclusive_minimum=0.0)
-    write: Seconds = field("how long a thread is held up by a write", default=0.0, record=NO_OP)
-    start: Seconds = field(
-        "of a thread: from the end of the one before it in its place to its first access", default=0.0, record=NO_OP
-    )
-    sharpness: float = field("p of the rounding between too few threads and enough", default=math.inf, minimum=1.0)
-    threads: int = field("threads that a multiprocessor holds at once", default=2048, minimum=1)
-    blocks: PerSecond | None = field(
-        "blocks of threads it starts; unlimited if left out", default=None, exclusive_minimum=0.0, record=NO_OP
-    )
+    read: Seconds = field("latency of a read from busy memory", exclusive_minimum=0.0)
+    write: Seconds = field("time that a write blocks its thread", default=0.0, record=NO_OP)
+    start: Seconds = field("startup time of a thread, from the end of its predecessor to its first access",
+                           default=0.0, record=NO_OP)  # fmt: skip
+    sharpness: float = field("exponent p of the rounding between latency-bound and bandwidth-bound",
+                             default=math.inf, minimum=1.0)  # fmt: skip
+    threads: int = field("maximum number of resident threads of an SM", default=2048, minimum=1)
+    blocks: PerSecond | None = field("thread blocks started per second; unlimited if omitted",
+                                     default=None, exclusive_minimum=0.0, record=NO_OP)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Launch:
     """Seconds to start a kernel, by the way it is started."""
 
-    stream: Seconds = field("from one kernel to the next in a stream, beyond their own time", default=0.0)
-    graph: Seconds | None = field("the same inside a CUDA graph; as in a stream if left out", default=None)
-    host: Seconds | None = field("start and end, when the host waits for each; as in a stream if left out", default=None)
+    stream: Seconds = field("gap between two kernels of a stream", default=0.0)
+    graph: Seconds | None = field("gap between two kernels of a CUDA graph; `stream` if omitted", default=None)
+    host: Seconds | None = field("launch and completion time of a kernel that the host waits for; `stream` if omitted",
+                                 default=None)  # fmt: skip
 
     def by(self, start: Start) -> tuple[str, float]:
         """(the key, seconds) of a kernel started so.

@@ -47,27 +47,24 @@ class Hdd(Storage):
     """One arm for all surfaces: one access at a time, from a queue."""
 
     kind: ClassVar[str] = "hdd"
-    rpm: float = field("turns a minute", exclusive_minimum=0.0)
-    seek: Seek = field("time of the arm from track to track")
-    outer: BytesPerSecond | None = field(
-        "rate at the outermost track; from `platter` if left out", default=None, exclusive_minimum=0.0
-    )
-    inner: BytesPerSecond | None = field(
-        "rate at the innermost track; that of the outermost if left out", default=None, exclusive_minimum=0.0
-    )
-    platter: Platter | None = field("radii and densities, from which rates and size follow", default=None)
-    size: Bytes | None = field("bytes it holds; unlimited if left out", default=None, exclusive_minimum=0.0)
-    overhead: Seconds = field("controller and command, each access", default=0.0)
-    settle: Seconds = field("more for a write: the head must be exactly on its track", default=0.0)
-    queue: int = field("accesses it chooses from (SATA: 32)", default=32, minimum=1)
-    gain: float = field(
-        "reaching the best of n accesses takes n^-gain; 0: in order of arrival", default=0.205, minimum=0.0, maximum=1.0
-    )
-    cache: Bytes = field("memory of its own", default=0.0)
-    write_cache: bool = field("a write is done when it is in the cache", default=False)
-    interface: BytesPerSecond | None = field(
-        "SATA or SAS, e.g. 600 MB/s; no limit if left out", default=None, exclusive_minimum=0.0
-    )
+    rpm: float = field("rotational speed in revolutions per minute", exclusive_minimum=0.0)
+    seek: Seek = field("seek time of the arm as a function of the distance")
+    outer: BytesPerSecond | None = field("transfer rate at the outermost track; derived from `platter` if omitted",
+                                         default=None, exclusive_minimum=0.0)  # fmt: skip
+    inner: BytesPerSecond | None = field("transfer rate at the innermost track; if omitted, derived from `platter`, else `outer`",
+                                         default=None, exclusive_minimum=0.0)  # fmt: skip
+    platter: Platter | None = field("geometry of the platters, from which transfer rates and size are derived", default=None)
+    size: Bytes | None = field("capacity; if omitted, derived from `platter`, else unlimited",
+                               default=None, exclusive_minimum=0.0)  # fmt: skip
+    overhead: Seconds = field("controller and command time of each access", default=0.0)
+    settle: Seconds = field("extra settling time of the head before a write", default=0.0)
+    queue: int = field("maximum queue depth, from which the disk chooses the next access (SATA: 32)", default=32, minimum=1)
+    gain: float = field("exponent g: with n queued accesses the positioning time shrinks by n^-g; 0: first come, first served",
+                        default=0.205, minimum=0.0, maximum=1.0)  # fmt: skip
+    cache: Bytes = field("size of the disk's cache", default=0.0)
+    write_cache: bool = field("whether a write completes once it is in the cache", default=False)
+    interface: BytesPerSecond | None = field("bandwidth of SATA or SAS, e.g. 600 MB/s; unlimited if omitted",
+                                             default=None, exclusive_minimum=0.0)  # fmt: skip
 
     def problems(self) -> Iterator[Problem]:
         yield from under("seek", self.seek.problems())

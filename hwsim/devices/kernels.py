@@ -45,14 +45,17 @@ STRAY: Final = 2.0  # a size is beyond what was measured from this factor on
 class Tier:
     """Extra time of a byte over one from the first cache; what is left out takes no longer."""
 
-    beyond: Bytes = field("an array is here once so many bytes were gone over since its last use", exclusive_minimum=0.0)
-    read: BytesPerSecond | None = field("bytes read, in the time they take longer", default=None, exclusive_minimum=0.0)
-    write: BytesPerSecond | None = field("bytes written", default=None, exclusive_minimum=0.0)
-    update: BytesPerSecond | None = field("bytes written where they were read", default=None, exclusive_minimum=0.0)
-    lookup: Seconds = field("an element looked up anywhere", default=0.0)
-    sharpness: float | None = field(
-        "how suddenly the level before is full (default: as all)", default=None, exclusive_minimum=0.0
-    )
+    beyond: Bytes = field("reuse distance (bytes accessed since the last use) from which an array comes from this level",
+                          exclusive_minimum=0.0)  # fmt: skip
+    read: BytesPerSecond | None = field("bytes read per second of extra time over the L1 cache; no extra time if omitted",
+                                        default=None, exclusive_minimum=0.0)  # fmt: skip
+    write: BytesPerSecond | None = field("bytes written per second of extra time over the L1 cache; no extra time if omitted",
+                                         default=None, exclusive_minimum=0.0)  # fmt: skip
+    update: BytesPerSecond | None = field("bytes updated in place per second of extra time over the L1 cache; no extra time if "
+                                          "omitted", default=None, exclusive_minimum=0.0)  # fmt: skip
+    lookup: Seconds = field("extra time of a random lookup over the L1 cache", default=0.0)
+    sharpness: float | None = field("sharpness of the transition from the previous level (default: `sharpness` of `kernels`)",
+                                    default=None, exclusive_minimum=0.0)  # fmt: skip
 
     def rate(self, role: str) -> float | None:
         return self.write if role == "write" else self.update if role == "update" else self.read
@@ -62,47 +65,49 @@ class Tier:
 class Function:
     """A function of the library."""
 
-    call: Seconds = field("one call, whatever its size", default=0.0)
-    each: Mapping[str, Seconds] = field("an element, by number format, e.g. {fp64: 0.1 ns}", default_factory=dict)
-    row: Seconds = field("an inner loop", default=0.0)
-    log: bool = field("an element takes log2(length of its row) times as long, as in sorting", default=False)
-    counts: tuple[float, float] = field("fewest and most elements that were measured", default=(1.0, 1e18))
+    call: Seconds = field("fixed time of a call", default=0.0)
+    each: Mapping[str, Seconds] = field("time of an element by number format, e.g. {fp64: 0.1 ns}", default_factory=dict)
+    row: Seconds = field("time of an inner loop", default=0.0)
+    log: bool = field("whether the time of an element grows with log2(row length), as in sorting", default=False)
+    counts: tuple[float, float] = field("smallest and largest number of elements measured", default=(1.0, 1e18))
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
     """Layouts of operands, for functions that were not measured that way themselves."""
 
-    call: Seconds = field("more than usual for one call", default=0.0)
-    row: Seconds = field("an inner loop", default=0.0)
-    each: Seconds = field("more for an element", default=0.0)
+    call: Seconds = field("extra fixed time of a call", default=0.0)
+    row: Seconds = field("time of an inner loop", default=0.0)
+    each: Seconds = field("extra time of an element", default=0.0)
 
 
 @dataclass(frozen=True, slots=True)
 class ProductTime:
     """A matrix product (m x k) by (k x n)."""
 
-    flop: FlopPerSecond = field("of large ones", exclusive_minimum=0.0)
-    call: Seconds = field("one call", default=0.0)
-    left: Seconds = field("an element of the first factor", default=0.0)
-    right: Seconds = field("an element of the second factor", default=0.0)
-    result: Seconds = field("an element of the result", default=0.0)
-    edge: Seconds = field("a row or a column of the result", default=0.0)
-    depth: Seconds = field("an element of k", default=0.0)
-    counts: tuple[float, float] = field("least and most m n k that were measured", default=(1.0, 1e30))
+    flop: FlopPerSecond = field("FLOP/s of large matmuls", exclusive_minimum=0.0)
+    call: Seconds = field("fixed time of a call", default=0.0)
+    left: Seconds = field("time of an element of the first operand", default=0.0)
+    right: Seconds = field("time of an element of the second operand", default=0.0)
+    result: Seconds = field("time of an element of the result", default=0.0)
+    edge: Seconds = field("time of a row or column of the result", default=0.0)
+    depth: Seconds = field("time of a step of k", default=0.0)
+    counts: tuple[float, float] = field("smallest and largest m n k measured", default=(1.0, 1e30))
 
 
 @dataclass(frozen=True, slots=True)
 class Corrections:
     """Measured over calculated time, of the calls that were measured."""
 
-    width: float = field("how near another size is, in factors of two", default=1.0, exclusive_minimum=0.0)
-    shrink: float = field("how much one measured call counts against the formula: less counts more", default=0.3, minimum=0.0)
-    few: int = field("with so many measured calls or fewer, sizes between them are interpolated", default=0, minimum=0)
-    points: Mapping[str, tuple[tuple[float, ...], ...]] = field(
-        "by function, number format and place of the result: elements, inner loops (of a product m, n, k, batch), the ratio",
-        default_factory=dict,
-    )
+    width: float = field("distance between sizes, in factors of two, over which a measured call corrects another",
+                         default=1.0, exclusive_minimum=0.0)  # fmt: skip
+    shrink: float = field("weight of the formula against one measured call; a smaller weight favours the measurement",
+                          default=0.3, minimum=0.0)  # fmt: skip
+    few: int = field("up to this number of measured calls, the sizes between them are interpolated", default=0, minimum=0)
+    points: Mapping[str, tuple[tuple[float, ...], ...]] = field("measured calls by function, number format and place of the "
+                                                                "result: elements, inner loops (m, n, k, batch of a matmul), and "
+                                                                "the ratio of measured to calculated time",
+                                                                default_factory=dict)  # fmt: skip
 
     def of(self, key: str, point: tuple[float, ...]) -> tuple[float, bool]:
         """(ratio, whether this very call was measured)."""
@@ -158,27 +163,25 @@ class Time(NamedTuple):
 class Kernels:
     """Measured functions of one library."""
 
-    library: str = field("which one, and its version", default="", record="for readers")
-    cores: int = field("cores that a call has", default=1, minimum=1)
-    sharpness: float = field("how suddenly a level is full", default=3.0, exclusive_minimum=0.0)
-    into: Mapping[str, Seconds] = field(
-        "more for one call, by where its result goes: new (an array is made), out, self", default_factory=dict
-    )
-    among_others: float = field(
-        "how many times as long a call takes to start after calls of other functions", default=1.0, exclusive_minimum=0.0
-    )
-    overlap: float = field(
-        "part of the shorter of arithmetic and traffic to memory that the other hides", default=0.0, maximum=1.0
-    )
-    pages: BytesPerSecond | None = field("bytes of new pages, used for the first time", default=None, exclusive_minimum=0.0)
-    pages_from: Bytes = field("a new array from this size on is made of new pages each time", default=2.0**25)
-    fault: Seconds = field("more for each page of 4 KiB among them", default=0.0)
-    lookup: Seconds = field("an element looked up anywhere, in the first cache", default=0.0)
-    levels: Mapping[str, Tier] = field("beyond the first cache, the nearest first", default_factory=dict)
-    functions: Mapping[str, Function] = field("by name, or by name and form: `sum`, `sum rows`", default_factory=dict)
-    forms: Mapping[str, Form] = field("how operands lie: scalar, row, column, strided", default_factory=dict)
-    products: Mapping[str, ProductTime] = field("matrix products by number format", default_factory=dict)
-    corrections: Corrections = field("of the calls that were measured", default_factory=Corrections)
+    library: str = field("name and version of the library", default="", record="for readers")
+    cores: int = field("number of cores that a call uses", default=1, minimum=1)
+    sharpness: float = field("sharpness of the transitions between cache levels", default=3.0, exclusive_minimum=0.0)
+    into: Mapping[str, Seconds] = field("extra time of a call by destination of its result: new (a new array), out, self",
+                                        default_factory=dict)  # fmt: skip
+    among_others: float = field("factor on the fixed time of a call that follows calls of other functions",
+                                default=1.0, exclusive_minimum=0.0)  # fmt: skip
+    overlap: float = field("overlapped share of the shorter of arithmetic and memory traffic", default=0.0, maximum=1.0)
+    pages: BytesPerSecond | None = field("bytes of new pages, used for the first time, per second; no extra time if omitted",
+                                         default=None, exclusive_minimum=0.0)  # fmt: skip
+    pages_from: Bytes = field("array size from which each new array consists of new pages", default=2.0**25)
+    fault: Seconds = field("extra time of a page fault, for each new page of 4 KiB", default=0.0)
+    lookup: Seconds = field("time of a random lookup in the L1 cache", default=0.0)
+    levels: Mapping[str, Tier] = field("cache levels beyond the L1 cache, and memory, from the nearest", default_factory=dict)
+    functions: Mapping[str, Function] = field("measured functions by name, or by name and form: `sum`, `sum rows`",
+                                              default_factory=dict)  # fmt: skip
+    forms: Mapping[str, Form] = field("extra times of operand layouts: scalar, row, column, strided", default_factory=dict)
+    products: Mapping[str, ProductTime] = field("measured matmuls by number format", default_factory=dict)
+    corrections: Corrections = field("ratios of measured to calculated time for the measured calls", default_factory=Corrections)
     _related: dict[Call, Time] = attribute(default_factory=dict, init=False, repr=False, compare=False)
     _found: dict[Call, Time] = attribute(default_factory=dict, init=False, repr=False, compare=False)
 

@@ -28,10 +28,9 @@ class Device:
     kind: ClassVar[str]
     sources: Mapping[str, Origin] = dataclasses.field(default_factory=dict, init=False, repr=False)
     rated: float | None = dataclasses.field(default=None, init=False, repr=False)
-    power: Watts | PowerCurve | None = field(
-        "the most it draws, or idle and loaded", default=None, example="{idle: 5 W, loaded: 20 W}", kw_only=True
-    )
-    lanes: int | None = field("PCIe lanes it has; unchecked if left out", default=None, minimum=0, kw_only=True)
+    power: Watts | PowerCurve | None = field("maximum power, or idle and loaded power",
+                                             default=None, example="{idle: 5 W, loaded: 20 W}", kw_only=True)  # fmt: skip
+    lanes: int | None = field("number of PCIe lanes; not checked if omitted", default=None, minimum=0, kw_only=True)
 
     def problems(self) -> Iterator[Problem]:
         """Contradictions between its keys, beyond the bounds of each."""

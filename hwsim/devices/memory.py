@@ -28,13 +28,12 @@ class Memory(Device):
     """
 
     kind: ClassVar[str] = "memory"
-    bandwidth: BytesPerSecond = field(
-        "reading and writing together; that of a stream over all channels if it has a `dram`", default=0.0, exclusive_minimum=0.0
-    )
-    size: Bytes | None = field("bytes it holds; unlimited if left out", default=None, exclusive_minimum=0.0)
-    latency: Seconds = field("first byte of a copy", default=0.0)
-    dram: Dram | None = field("what it is made of: what random access needs", default=None)
-    channels: int | None = field("channels that hold memory, in place of the dram's", default=None, minimum=1)
+    bandwidth: BytesPerSecond = field("bandwidth of reads and writes together; with a `dram`, by default that of a stream over "
+                                      "all channels", default=0.0, exclusive_minimum=0.0)  # fmt: skip
+    size: Bytes | None = field("capacity; unlimited if omitted", default=None, exclusive_minimum=0.0)
+    latency: Seconds = field("latency to the first byte of a copy", default=0.0)
+    dram: Dram | None = field("DRAM of the memory; required for random access", default=None)
+    channels: int | None = field("number of populated channels; overrides that of `dram`", default=None, minimum=1)
 
     def __post_init__(self) -> None:
         dram, bandwidth = installed(self.dram, self.channels, self.bandwidth)

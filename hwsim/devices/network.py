@@ -39,18 +39,16 @@ class Nic(Device):
     """Bytes to the network draw from `tx`, bytes from the network from `rx`."""
 
     kind: ClassVar[str] = "nic"
-    bandwidth: BytesPerSecond = field("each direction, e.g. 25 Gb/s", exclusive_minimum=0.0)
-    latency: Seconds = field("of a message that passes it", default=0.0)
-    protocol: Literal["tcp", "udp", "rdma"] | None = field(
-        "of what does not say its own; messages cost nothing of their own if left out", default=None
-    )
-    overhead: Mapping[str, Seconds] = field(
-        "of a message at either end by protocol: time of a core (tcp, udp), of the card (rdma)",
-        default_factory=dict,
-        example="{tcp: 3 us, udp: 2 us, rdma: 300 ns}",
-    )
-    message_rate: PerSecond | None = field("messages per second in each direction", default=None, exclusive_minimum=0.0)
-    ports: int | None = field("network ports it has; unchecked if left out", default=None, minimum=0)
+    bandwidth: BytesPerSecond = field("bandwidth in each direction, e.g. 25 Gb/s", exclusive_minimum=0.0)
+    latency: Seconds = field("latency that the NIC adds to a message", default=0.0)
+    protocol: Literal["tcp", "udp", "rdma"] | None = field("protocol of messages that state none; if omitted, such messages have "
+                                                           "no overhead", default=None)  # fmt: skip
+    overhead: Mapping[str, Seconds] = field("overhead of a message at each end by protocol: CPU core time (tcp, udp) or NIC time "
+                                            "(rdma)",
+                                            default_factory=dict, example="{tcp: 3 us, udp: 2 us, rdma: 300 ns}")  # fmt: skip
+    message_rate: PerSecond | None = field("maximum messages per second in each direction; unlimited if omitted",
+                                           default=None, exclusive_minimum=0.0)  # fmt: skip
+    ports: int | None = field("number of network ports; not checked if omitted", default=None, minimum=0)
 
     def problems(self) -> Iterator[Problem]:
         for protocol in self.overhead:
@@ -70,22 +68,17 @@ class Switch(Device):
     """Without `bandwidth` or `oversubscription` a full crossbar: only the links at its ports limit."""
 
     kind: ClassVar[str] = "switch"
-    latency: Seconds = field("of what passes it", default=0.0)
-    bandwidth: BytesPerSecond | None = field(
-        "of its backplane, all ports together; a full crossbar if left out", default=None, exclusive_minimum=0.0
-    )
-    oversubscription: float | None = field(
-        "links at its ports to backplane, e.g. 3 for 3:1; instead of `bandwidth`", default=None, minimum=1.0
-    )
-    forwarding: Literal["cut-through", "store-and-forward"] = field(
-        "store-and-forward: a packet leaves once all of it is there", default="cut-through"
-    )
-    packet: Bytes = field("what it stores before it forwards", default=1538.0, exclusive_minimum=0.0)
-    reduces: bool = field(
-        "it adds up what its ports send, as NVSwitches since Hopper and InfiniBand switches with SHARP do", default=False
-    )
-    ports: int | None = field("network ports it has; unchecked if left out", default=None, minimum=0)
-    nvlinks: int | None = field("NVLink links it has; unchecked if left out", default=None, minimum=0)
+    latency: Seconds = field("latency that the switch adds", default=0.0)
+    bandwidth: BytesPerSecond | None = field("backplane bandwidth of all ports together; a full crossbar if omitted",
+                                             default=None, exclusive_minimum=0.0)  # fmt: skip
+    oversubscription: float | None = field("bandwidth of the links over that of the backplane, e.g. 3 for 3:1; alternative to "
+                                           "`bandwidth`", default=None, minimum=1.0)  # fmt: skip
+    forwarding: Literal["cut-through", "store-and-forward"] = field("store-and-forward: a packet is forwarded after it has "
+                                                                    "arrived completely", default="cut-through")  # fmt: skip
+    packet: Bytes = field("packet size for store-and-forward", default=1538.0, exclusive_minimum=0.0)
+    reduces: bool = field("in-network reduction, as in NVSwitch since Hopper and InfiniBand switches with SHARP", default=False)
+    ports: int | None = field("number of network ports; not checked if omitted", default=None, minimum=0)
+    nvlinks: int | None = field("number of NVLink links; not checked if omitted", default=None, minimum=0)
 
     def problems(self) -> Iterator[Problem]:
         if self.bandwidth is not None and self.oversubscription is not None:

@@ -50,33 +50,31 @@ def is_date(text: str) -> bool:
 class OfferKeys:
     """A price as a file writes it."""
 
-    value: Tree | None = field(
-        "amount of money, or money by time for a rent; with /GB for each byte that it holds", default=None, example="98.32 USD/h"
-    )
-    capacity: Tree | None = field("of a volume, instead of `value`: for what it holds", default=None, example="0.08 USD/GB/month")
-    iops: Tree | None = field("of a volume: accesses a second beyond those that come with it; a list for tiers", default=None,
-                              example="{over: 3000 1/s, each: 0.005 USD/month}")  # fmt: skip
-    throughput: Tree | None = field("of a volume: bytes a second beyond those that come with it", default=None,
-                                    example="{over: 125 MB/s, each: 0.04 USD/month}")  # fmt: skip
-    low: Tree | None = field("lower end of a 90 % range (default: by its mark)", default=None)
-    high: Tree | None = field("upper end", default=None)
-    date: str | int | None = field("when it was read: 2026, 2026-06 or 2026-06-17", default=None)
-    mark: Mark | None = field("how sure it is", default=None)
-    provider: str = field("who asks it", default="")
-    source: str = field("where it was read", default="")
-    term: Seconds | None = field("of a reserved rent: paid in whole terms", default=None, exclusive_minimum=0.0)
-    billed: Seconds | None = field(
-        "of a rent: what is paid in whole (default: every second)", default=None, exclusive_minimum=0.0
-    )
+    value: Tree | None = field("price: money, or money per time for a rental; with /GB, for each byte of capacity",
+                               default=None, example="98.32 USD/h")  # fmt: skip
+    capacity: Tree | None = field("price of a volume by its capacity, instead of `value`",
+                                  default=None, example="0.08 USD/GB/month")  # fmt: skip
+    iops: Tree | None = field("price of a volume's accesses per second beyond those included; a list for tiers",
+                              default=None, example="{over: 3000 1/s, each: 0.005 USD/month}")  # fmt: skip
+    throughput: Tree | None = field("price of a volume's bandwidth beyond the included one",
+                                    default=None, example="{over: 125 MB/s, each: 0.04 USD/month}")  # fmt: skip
+    low: Tree | None = field("lower end of the 90 % interval of the price (default: set by `mark`)", default=None)
+    high: Tree | None = field("upper end of the 90 % interval of the price (default: set by `mark`)", default=None)
+    date: str | int | None = field("date of the price: 2026, 2026-06 or 2026-06-17", default=None)
+    mark: Mark | None = field("kind of price, which sets its uncertainty", default=None)
+    provider: str = field("provider that asks the price", default="")
+    source: str = field("document or page that states the price", default="")
+    term: Seconds | None = field("term of a reservation; whole terms are paid", default=None, exclusive_minimum=0.0)
+    billed: Seconds | None = field("billing increment of a rental (default: per second)", default=None, exclusive_minimum=0.0)
 
 
 @dataclass(frozen=True, slots=True)
 class TierKeys:
     """The price of what a volume does in a second, up to the next tier."""
 
-    over: Tree = field("what is paid for starts here", example="3000 1/s")
-    each: DollarsPerSecond = field("for each access a second, or for each `of`", example="0.005 USD/month")
-    of: Tree | None = field("what `each` is the price of (default: 1 1/s; 1 MB/s)", default=None, example="1 MiB/s")
+    over: Tree = field("rate from which this price applies", example="3000 1/s")
+    each: DollarsPerSecond = field("price of one access per second, or of each `of`", example="0.005 USD/month")
+    of: Tree | None = field("rate that `each` is the price of (default: 1 1/s; 1 MB/s)", default=None, example="1 MiB/s")
 
 
 class Tier(NamedTuple):
@@ -163,9 +161,10 @@ class Price:
 class PriceKeys:
     """Ways to pay for a part or machine."""
 
-    purchase: Tree | None = field("bought: 30000 USD, or 0.06 USD/GB of what stores", default=None, example="30000 USD")
-    on_demand: Tree | None = field("rented by the second: 98.32 USD/h", default=None, example="98.32 USD/h")
-    reserved: Tree | None = field("rented for a term", default=None, example="{value: 39.33 USD/h, term: 14 day}")
+    purchase: Tree | None = field("purchase price: 30000 USD, or 0.06 USD/GB of storage", default=None, example="30000 USD")
+    on_demand: Tree | None = field("on-demand rental price, billed per second: 98.32 USD/h", default=None, example="98.32 USD/h")
+    reserved: Tree | None = field("rental price of a reservation for a term",
+                                  default=None, example="{value: 39.33 USD/h, term: 14 day}")  # fmt: skip
 
 
 def read_price(tree: Tree, mistakes: Mistakes, *, date: str = "", provider: str = "", source: str = "") -> Price:

@@ -18,8 +18,8 @@ from hwsim.units import Watts
 class PowerCurve:
     """Power of a part, or of a whole machine at its plug."""
 
-    loaded: Watts = field("busy: in large matrix products, on all cores, at its full rate")
-    idle: Watts | None = field("switched on, without work (default: as its kind)", default=None)
+    loaded: Watts = field("power at full load: in large matmuls, with all cores busy, or at full transfer rate")
+    idle: Watts | None = field("idle power (default: a share of `loaded` that depends on the kind of device)", default=None)
 
     def problems(self) -> Iterator[Problem]:
         """Contradictions between its keys."""
@@ -31,7 +31,7 @@ class PowerCurve:
 class GpuPowerCurve(PowerCurve):
     """Power of a GPU: its kernels are bound by its matrix units or by its memory."""
 
-    memory: Watts | None = field("in kernels bound by its memory (default: 65 % of loaded)", default=None)
+    memory: Watts | None = field("power in memory-bound kernels (default: 65 % of `loaded`)", default=None)
 
     def problems(self) -> Iterator[Problem]:
         yield from PowerCurve.problems(self)

@@ -50,13 +50,13 @@ class Raid(Storage):
     """Members alike; exactly one of hdd, ssd, disk and volume says what each is."""
 
     kind: ClassVar[str] = "raid"
-    level: Level = field("0, 1, 5, 6 or 10")
-    members: int = field("disks in it", minimum=1)
-    stripe: Bytes = field("bytes on one member before the next one's turn", default=65536.0, exclusive_minimum=0.0)
-    hdd: Hdd | None = field("each member, a hard disk; {use: hdd-7200rpm}", default=None)
-    ssd: Ssd | None = field("each member, an SSD; {use: nvme-pm9a3}", default=None)
-    disk: Disk | None = field("each member, a disk by bandwidth and latency", default=None)
-    volume: Volume | None = field("each member, a volume in the cloud", default=None)
+    level: Level = field("RAID level: 0, 1, 5, 6 or 10")
+    members: int = field("number of member disks", minimum=1)
+    stripe: Bytes = field("stripe unit (chunk): consecutive bytes on one member", default=65536.0, exclusive_minimum=0.0)
+    hdd: Hdd | None = field("model of each member if it is a hard disk, e.g. {use: hdd-7200rpm}", default=None)
+    ssd: Ssd | None = field("model of each member if it is an SSD, e.g. {use: nvme-pm9a3}", default=None)
+    disk: Disk | None = field("model of each member by bandwidth and latency alone", default=None)
+    volume: Volume | None = field("model of each member if it is a cloud volume", default=None)
 
     def problems(self) -> Iterator[Problem]:
         given = [(key, member) for key, member in self._given() if member is not None]

@@ -45,8 +45,10 @@ class CannotCompute(Hinted):
 class Efficiency:
     """The part of a peak that is reached, by kind of op."""
 
-    matmul: Ratio = field("matrix products and convolutions", default=1.0, exclusive_minimum=0.0, maximum=1.0)
-    vector: Ratio = field("elementwise ops and reductions", default=1.0, exclusive_minimum=0.0, maximum=1.0)
+    matmul: Ratio = field("share of the peak reached by matmuls and convolutions",
+                          default=1.0, exclusive_minimum=0.0, maximum=1.0)  # fmt: skip
+    vector: Ratio = field("share of the peak reached by elementwise ops and reductions",
+                          default=1.0, exclusive_minimum=0.0, maximum=1.0)  # fmt: skip
 
     def of(self, mix: Mix) -> float:
         return self.matmul if mix == "matmul" else self.vector
@@ -62,16 +64,15 @@ class LocalMemory:
         ValueError: neither is given, the DRAM's timings contradict each other, or there are more channels than the device has.
     """
 
-    bandwidth: BytesPerSecond = field(
-        "reading and writing together; that of a stream over all channels if it has a `dram`", default=0.0, exclusive_minimum=0.0
-    )
-    size: Bytes | None = field("bytes it holds; unlimited if left out", default=None, exclusive_minimum=0.0)
-    latency: Seconds = field("first byte of an op or a copy", default=0.0)
-    use: str | None = field("a memory of the library, which brings the `dram`", default=None, example="ddr4-3200")
-    dram: Dram | None = field("what it is made of; of a gpu only its bandwidth counts", default=None)
-    channels: int | None = field("channels that hold memory, in place of the dram's", default=None, minimum=1)
-    max_channels: int | None = field("channels that the device has; unchecked if left out", default=None, minimum=1)
-    dimms: int | None = field("memory modules in it", default=None, minimum=1)
+    bandwidth: BytesPerSecond = field("bandwidth of reads and writes together; with a `dram`, by default that of a stream over "
+                                      "all channels", default=0.0, exclusive_minimum=0.0)  # fmt: skip
+    size: Bytes | None = field("capacity; unlimited if omitted", default=None, exclusive_minimum=0.0)
+    latency: Seconds = field("latency to the first byte of an op or a copy", default=0.0)
+    use: str | None = field("name of a memory in the library, which sets `dram`", default=None, example="ddr4-3200")
+    dram: Dram | None = field("DRAM of the memory; on a GPU it sets only the bandwidth", default=None)
+    channels: int | None = field("number of populated channels; overrides that of `dram`", default=None, minimum=1)
+    max_channels: int | None = field("number of channels of the device; not checked if omitted", default=None, minimum=1)
+    dimms: int | None = field("number of memory modules (DIMMs)", default=None, minimum=1)
 
     def __post_init__(self) -> None:
         dram, bandwidth = installed(self.dram, self.channels, self.bandwidth)

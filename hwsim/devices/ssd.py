@@ -42,10 +42,11 @@ from hwsim.units import Bytes, BytesPerSecond, PerSecond, Ratio, Seconds
 class WriteCache:
     """The cache of writes: SLC cells, or DRAM."""
 
-    size: Bytes = field("writes it holds", exclusive_minimum=0.0)
-    write: BytesPerSecond = field("bandwidth of writing while it has room", exclusive_minimum=0.0)
-    iops: PerSecond | None = field("random writes a second while it has room", default=None, exclusive_minimum=0.0)
-    latency: Seconds | None = field("one write while it has room; that of the drive if left out", default=None)
+    size: Bytes = field("capacity of the write cache", exclusive_minimum=0.0)
+    write: BytesPerSecond = field("write bandwidth until the cache is full", exclusive_minimum=0.0)
+    iops: PerSecond | None = field("random writes per second until the cache is full; limited only by `write` if omitted",
+                                   default=None, exclusive_minimum=0.0)  # fmt: skip
+    latency: Seconds | None = field("latency of a write into the cache; that of the drive if omitted", default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,37 +54,40 @@ class Ssd(Storage):
     """Data sheet and flash; a number of the data sheet that is stated is taken."""
 
     kind: ClassVar[str] = "ssd"
-    read: BytesPerSecond | None = field("sequential reading", default=None, exclusive_minimum=0.0)
-    write: BytesPerSecond | None = field("sequential writing, once a cache is full", default=None, exclusive_minimum=0.0)
-    latency: Seconds | None = field("one random read of 4 KiB alone", default=None)
-    sequential_latency: Seconds | None = field(
-        "first byte of a sequential read or write; as a random one if left out", default=None
-    )
-    write_latency: Seconds | None = field("one random write of 4 KiB alone", default=None)
-    iops: PerSecond | None = field("random reads of 4 KiB a second at most", default=None, exclusive_minimum=0.0)
-    write_iops: PerSecond | None = field(
-        "random writes of 4 KiB a second at most, in steady state", default=None, exclusive_minimum=0.0
-    )
-    sharpness: float = field("of the knee of accesses a second over depth; large: a corner", default=1.5, exclusive_minimum=0.0)
-    queue: int = field("accesses it works on at once (SATA 32, NVMe up to 64 Ki in each queue)", default=65536, minimum=1)
-    interface: BytesPerSecond | None = field(
-        "SATA or PCIe, protocol taken off; no limit if left out", default=None, exclusive_minimum=0.0
-    )
-    controller: Seconds = field("of each access, where the latency is that of the flash", default=0.0)
-    turnaround: Seconds = field("lost each time a read follows a write or a write a read", default=0.0)
-    flush: Seconds = field("a write with `sync` takes longer by it; 0 with power-loss protection", default=0.0)
-    flash: Flash | None = field("what it is made of", default=None)
-    unit: Bytes | None = field(
-        "what it keeps track of; the flash's page without a cache, else 4 KiB", default=None, exclusive_minimum=0.0
-    )
-    over_provisioning: Ratio | None = field("flash that the host cannot address", default=None, minimum=0.0, maximum=1.0)
-    reserve: Ratio = field("flash kept free for garbage collection and open blocks", default=0.0, minimum=0.0, maximum=0.99)
-    state: Literal["fresh", "steady"] = field(
-        "steady: written for long, random writes wait for garbage collection; fresh: never written all over", default="steady"
-    )
-    cache: WriteCache | None = field("where writes go first", default=None)
-    endurance: Endurance | None = field("how much can be written to it", default=None, record="no run wears it out")
-    size: Bytes | None = field("bytes it holds; unlimited if left out", default=None, exclusive_minimum=0.0)
+    read: BytesPerSecond | None = field("sequential read bandwidth; derived from `flash` if omitted",
+                                        default=None, exclusive_minimum=0.0)  # fmt: skip
+    write: BytesPerSecond | None = field("sequential write bandwidth after any cache is full; if omitted, from `flash`, else "
+                                         "`read`", default=None, exclusive_minimum=0.0)  # fmt: skip
+    latency: Seconds | None = field("latency of a single random 4 KiB read; derived from `flash` if omitted", default=None)
+    sequential_latency: Seconds | None = field("latency to the first byte of a sequential read or write; the random latency if "
+                                               "omitted", default=None)  # fmt: skip
+    write_latency: Seconds | None = field("latency of a single random 4 KiB write; if omitted, from `flash`, else `latency`",
+                                          default=None)  # fmt: skip
+    iops: PerSecond | None = field("maximum random 4 KiB reads per second; if omitted, derived from `flash`, else set by `read`",
+                                   default=None, exclusive_minimum=0.0)  # fmt: skip
+    write_iops: PerSecond | None = field("maximum random 4 KiB writes per second in steady state; if omitted, derived from "
+                                         "`flash`, else set by `write`", default=None, exclusive_minimum=0.0)  # fmt: skip
+    sharpness: float = field("sharpness of the knee in IOPS over queue depth; a large value makes a corner",
+                             default=1.5, exclusive_minimum=0.0)  # fmt: skip
+    queue: int = field("maximum queue depth (SATA 32, NVMe up to 64 Ki in each queue)", default=65536, minimum=1)
+    interface: BytesPerSecond | None = field("bandwidth of SATA or PCIe, net of protocol overhead; unlimited if omitted",
+                                             default=None, exclusive_minimum=0.0)  # fmt: skip
+    controller: Seconds = field("controller time of each access, added to a latency that is derived from `flash`", default=0.0)
+    turnaround: Seconds = field("time lost at each change between reading and writing", default=0.0)
+    flush: Seconds = field("extra time of a write with `sync`; 0 with power-loss protection", default=0.0)
+    flash: Flash | None = field("NAND flash of the drive", default=None)
+    unit: Bytes | None = field("mapping unit, the smallest amount that is written; if omitted, the flash page without a cache, "
+                               "else 4 KiB", default=None, exclusive_minimum=0.0)  # fmt: skip
+    over_provisioning: Ratio | None = field("share of the flash that the host cannot address; no write amplification if omitted",
+                                            default=None, minimum=0.0, maximum=1.0)  # fmt: skip
+    reserve: Ratio = field("share of the flash kept free for garbage collection and open blocks",
+                           default=0.0, minimum=0.0, maximum=0.99)  # fmt: skip
+    state: Literal["fresh", "steady"] = field("steady: random writes wait for garbage collection, after long use; fresh: the "
+                                              "drive was never fully written", default="steady")  # fmt: skip
+    cache: WriteCache | None = field("write cache (SLC cells or DRAM)", default=None)
+    endurance: Endurance | None = field("limit on the bytes written during the drive's life",
+                                        default=None, record="no run wears it out")  # fmt: skip
+    size: Bytes | None = field("capacity; unlimited if omitted", default=None, exclusive_minimum=0.0)
 
     def problems(self) -> Iterator[Problem]:
         if self.flash is None:

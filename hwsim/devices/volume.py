@@ -34,21 +34,21 @@ class Volume(Storage):
     """Base and burst, in accesses and in bytes a second; reads and writes count alike."""
 
     kind: ClassVar[str] = "volume"
-    iops: PerSecond = field("accesses a second at any time", exclusive_minimum=0.0)
-    bandwidth: BytesPerSecond = field("bytes a second at any time", exclusive_minimum=0.0)
-    iops_per_gib: PerSecond = field("accesses a second for each GiB of its size, where that is more", default=0.0)
-    iops_most: PerSecond | None = field("accesses a second whatever the size", default=None, exclusive_minimum=0.0)
-    burst_iops: PerSecond | None = field("accesses a second while there are credits", default=None, exclusive_minimum=0.0)
-    credits: float = field("accesses that are saved up", default=0.0, minimum=0.0)
-    burst_bandwidth: BytesPerSecond | None = field(
-        "bytes a second while there are credits for bytes", default=None, exclusive_minimum=0.0
-    )
-    byte_credits: Bytes = field("bytes that are saved up", default=0.0)
-    chunk: Bytes = field("the largest access that counts as one", default=262144.0, exclusive_minimum=0.0)
-    latency: Seconds = field("of one access", default=0.0)
-    write_latency: Seconds | None = field("of one access that writes", default=None)
-    queue: int = field("accesses under way at once", default=65536, minimum=1)
-    size: Bytes | None = field("bytes it holds; unlimited if left out", default=None, exclusive_minimum=0.0)
+    iops: PerSecond = field("baseline accesses per second", exclusive_minimum=0.0)
+    bandwidth: BytesPerSecond = field("baseline bandwidth", exclusive_minimum=0.0)
+    iops_per_gib: PerSecond = field("baseline accesses per second for each GiB of `size`, if that exceeds `iops`", default=0.0)
+    iops_most: PerSecond | None = field("upper limit of the baseline accesses per second; unlimited if omitted",
+                                        default=None, exclusive_minimum=0.0)  # fmt: skip
+    burst_iops: PerSecond | None = field("accesses per second while `credits` last", default=None, exclusive_minimum=0.0)
+    credits: float = field("burst credits at the start of an op, in accesses", default=0.0, minimum=0.0)
+    burst_bandwidth: BytesPerSecond | None = field("bandwidth while `byte_credits` last", default=None, exclusive_minimum=0.0)
+    byte_credits: Bytes = field("burst credits at the start of an op, in bytes", default=0.0)
+    chunk: Bytes = field("largest access that is counted as one; a larger access counts as several",
+                         default=262144.0, exclusive_minimum=0.0)  # fmt: skip
+    latency: Seconds = field("latency of one access", default=0.0)
+    write_latency: Seconds | None = field("latency of one write; `latency` if omitted", default=None)
+    queue: int = field("maximum number of accesses in flight", default=65536, minimum=1)
+    size: Bytes | None = field("capacity; unlimited if omitted", default=None, exclusive_minimum=0.0)
 
     def problems(self) -> Iterator[Problem]:
         if self.iops_per_gib and self.size is None:
