@@ -139,7 +139,7 @@ def test_a_bare_part_has_the_kernels_of_its_class() -> None:
 @pytest.mark.parametrize(
     ("keys", "said"),
     [
-        ("tokens: 64, kv_heads: 5", "do not divide"),
+        ("tokens: 64, kv_heads: 5", "`kv_heads: 5` does not divide"),
         ("kernel: flahs", ":4:16: 'gpu0' has no kernels 'flahs' in its `attention`(?s:.*)did you mean 'flash'"),
         ("kernel: mine", "known: flash, sdpa, sglang, tensorrt"),
         ("phase: decode", "phase"),
@@ -175,7 +175,7 @@ def test_every_token_goes_to_its_experts(skew: float) -> None:
 @pytest.mark.parametrize(
     ("device", "keys", "said"),
     [
-        ("gpu0", "top_k: 9", "a token cannot go to 9 of 8 experts"),
+        ("gpu0", "top_k: 9", "`top_k: 9` exceeds `experts: 8`"),
         ("gpu0", "kernel: tensorflow", "'gpu0' has no kernels 'tensorflow' in its `experts`"),
         ("cpu", "kernel: flash", "'cpu' is a cpu: `kernel` requires a gpu"),
     ],

@@ -237,5 +237,5 @@ def test_no_dram_no_access() -> None:
 
 def test_banks_are_for_memories() -> None:
     op = {"access": {"device": "cpu", "count": 10, "pattern": "random", "banks": 2}}
-    with pytest.raises(SpecError, match="has caches before its banks"):
+    with pytest.raises(SpecError, match="`banks` and `row_hit` require a memory"):
         api.simulate("d2l-laptop", {"hwsim": "workload/1", "program": [op]})

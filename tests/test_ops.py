@@ -95,8 +95,8 @@ def test_pieces_share_the_work_and_each_pays_the_latency(machine: Machine) -> No
         ("matmul", "{m: 1, n: 1, k: 1}", "needs a `device`"),
         ("matmul", "{device: disk, m: 1, n: 1, k: 1}", "expected a cpu or a gpu"),
         ("elementwise", "{device: cpu}", "`count` or `shape`"),
-        ("elementwise", "{device: cpu, count: 1, shape: [1]}", "not both"),
-        ("send", "{to: gpu0, bytes: 1 B}", "needs `from`"),
+        ("elementwise", "{device: cpu, count: 1, shape: [1]}", "expected either `count` or `shape`"),
+        ("send", "{to: gpu0, bytes: 1 B}", "requires `from`"),
     ],
 )
 def test_an_op_that_fits_no_device_says_so(machine: Machine, kind: str, keys: str, message: str) -> None:

@@ -41,7 +41,7 @@ REFUSED: Final[dict[str, tuple[Any, Any, str]]] = {
     "epochs without samples": (gpus(4), train(**TRAIN, epochs=3), "no effect without `samples`"),
     "samples without epochs": (gpus(4), train(**TRAIN, samples=1e6), "no effect without `epochs`"),
     "tokens and epochs": (gpus(4), train(**TRAIN, epochs=3, samples=1e6, tokens=1e9), "given twice"),
-    "a collective of nobody": (PAIR, program({"allreduce": {"among": [], "bytes": "1 MB"}}), "at least one rank"),
+    "a collective of nobody": (PAIR, program({"allreduce": {"among": [], "bytes": "1 MB"}}), "at least one device"),
     "a service on no device": (gpus(4), infer(device=[]), "no device is named"),
     "a training on no device": (gpus(4), train(**{**TRAIN, "device": []}), "no device is named"),
 }  # fmt: skip

@@ -1,9 +1,13 @@
-"""Many small accesses: what a stride, a misaligned array, a random lookup or a chain of pointers costs.
+"""Many small memory accesses, to model strides, misaligned arrays, random lookups and pointer chasing.
 
     access: {device: cpu, count: 1e6, bytes: 8 B, pattern: strided, stride: 64 B, working_set: 64 MiB, cores: 4}
 
-Runs on the queue `compute` of its device.  sequential and strided: prefetchers follow, and whole lines move; random: the
-device waits for many lines at once; dependent: each access needs the one before it (`chains` of them side by side per core).
+The op runs on the queue `compute` of its device. Patterns:
+
+sequential, strided: prefetchers follow the accesses, and whole cache lines are transferred.
+random: the device has many cache misses in flight.
+dependent: each access needs the result of the one before it, as in pointer chasing; each core follows `chains` of them in
+    parallel.
 """
 
 from __future__ import annotations
@@ -21,54 +25,48 @@ from hwsim.units import BYTES, Bytes, Ratio
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access(DeviceOp):
-    """`count` accesses of `bytes` each."""
+    """An op of `count` accesses of `bytes` each."""
 
     kind: ClassVar[str] = "access"
 
-    count: float = field("accesses in all, the cores' together", minimum=0, example="1e6")
+    count: float = field("total number of accesses, over all cores", minimum=0, example="1e6")
     bytes: Bytes = field("bytes of one access", default=8.0, exclusive_minimum=0.0, example="8 B")
-    pattern: Pattern = field("sequential, strided, random, or dependent (a chain of pointers)", default="sequential")
-    stride: Bytes = field(
-        "from one access to the next, for pattern strided; negative: backward (default: no gap)", default=0.0, minimum=-1e15
-    )
-    offset: Bytes = field("how far the first lies beyond a multiple of its size: misaligned if not 0", default=0.0)
-    working_set: Bytes | None = field("bytes gone over again and again, which a cache may hold (default: all new)", default=None)
-    write: Ratio = field("part of the accesses that store", default=0.0, maximum=1.0)
-    cores: int | None = field("cores of a cpu that share the accesses (default: all of them)", default=None, minimum=1)
-    chains: int = field("dependent accesses that each core follows side by side", default=1, minimum=1)
-    banks: int | None = field("of a memory: banks of each channel that they go to (default: all)", default=None, minimum=1)
-    row_hit: Ratio = field("of a memory: part of the random accesses that finds its row open", default=0.0, maximum=1.0)
-    remote: Ratio = field("part that goes to another socket's or domain's memory", default=0.0, maximum=1.0)
+    pattern: Pattern = field("access pattern: sequential, strided, random, or dependent (pointer chasing)", default="sequential")
+    stride: Bytes = field("distance between the starts of two strided accesses; negative: backward", default=0.0, minimum=-1e15)
+    offset: Bytes = field("offset of the first access from a multiple of its size; not 0: misaligned", default=0.0)
+    working_set: Bytes | None = field("bytes accessed repeatedly, which a cache may hold (default: no reuse)", default=None)
+    write: Ratio = field("fraction of the accesses that are stores", default=0.0, maximum=1.0)
+    cores: int | None = field("number of CPU cores that share the accesses (default: all cores)", default=None, minimum=1)
+    chains: int = field("number of independent chains of dependent accesses per core", default=1, minimum=1)
+    banks: int | None = field("number of memory banks accessed per channel (default: all banks)", default=None, minimum=1)
+    row_hit: Ratio = field("row-buffer hit rate of the random accesses, for a device of kind memory", default=0.0, maximum=1.0)
+    remote: Ratio = field("fraction of the accesses to memory of another socket or NUMA domain", default=0.0, maximum=1.0)
 
-    function: str = field(
-        "function of a library that does it, where those were measured on the cpu (`kernels`)", default="", example="take"
-    )
-    dtype: Dtype = field("of the function: type of the elements", default="fp64")
-    into: Into = field("of the function: a new array, or one that is there", default="new")
+    function: str = field("library function that makes the accesses, if in the cpu's `kernels`", default="", example="take")
+    dtype: Dtype = field("data type of the elements that `function` reads", default="fp64")
+    into: Into = field("destination of the result of `function`: a new array or an existing one", default="new")
     since: tuple[Bytes, ...] = field(
-        "of the function: bytes gone over since table, index and result were last used (default: those of the op)",
+        "bytes accessed since the last use of table, index and result of `function` (default: the bytes of this call)",
         default=(),
         one_or_many=True,
     )
 
-    among_others: bool = field("of the function: calls of others come before it, as in most programs", default=False)
+    among_others: bool = field("whether calls of other functions precede that of `function`, as in most programs", default=False)
     new_pages: float | None = field(
-        "of the function: pages of memory it uses for the first time, 0 for none (default: large new arrays are made of them)",
+        "number of new memory pages that `function` touches (default: those of a large new array)",
         default=None,
         minimum=0,
     )
-    new_bytes: Bytes | None = field(
-        "of the function: bytes in these pages, where that is not all it writes (the mean of calls that differ)", default=None
-    )
+    new_bytes: Bytes | None = field("bytes in `new_pages`, if less than all written (an average if calls differ)", default=None)
 
     def lower(self, scope: Scope) -> Placed:
         if self.pattern == "strided" and not abs(self.stride) > 0:
-            raise CannotPlace("a strided access needs a `stride`", "stride: 256 B")
+            raise CannotPlace("`pattern: strided` requires a `stride`", "stride: 256 B")
         named = scope.one(self.device) if self.device else ""
         memory = scope.machine.device(named).model if named else None
         device, model = (named, memory) if isinstance(memory, Memory) else scope.computing(self.device)
         if not isinstance(model, Memory) and (self.banks is not None or self.row_hit > 0):
-            raise CannotPlace(f"'{device}' has caches before its banks", "`banks` and `row_hit` are for a part of kind memory")
+            raise CannotPlace(f"`banks` and `row_hit` require a memory, but '{device}' is a {scope.kind(device)}", "omit them")
         accesses = Accesses(
             count=self.count,
             size=self.bytes,
@@ -87,7 +85,7 @@ class Access(DeviceOp):
         return Placed(device, self.queue or "compute", model.access(device, accesses))
 
     def _call(self) -> Call | None:
-        """Elements of `bytes` each, or rows of that many, found by their index anywhere in the working set."""
+        """Return a lookup of elements (or rows) of `bytes` each at random indices of the working set."""
         if not self.function:
             return None
         width = BYTES[self.dtype]

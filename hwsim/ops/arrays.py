@@ -1,4 +1,4 @@
-"""Ops over the elements of an array; they run on the queue `compute` of their device, and are nearly always bound by memory.
+"""Ops over the elements of an array, nearly always bound by memory bandwidth. They run on the queue `compute` of their device.
 
     elementwise: {device: gpu, shape: [1000, 1000], inputs: 2}
     random: {device: cpu, shape: [1000, 1000]}
@@ -8,18 +8,18 @@
 
 | op | flop | traffic: elements x bytes per element x |
 |---|---|---|
-| elementwise | elements x flop_each | inputs + 1: every input is read, the result written once |
+| elementwise | elements x flop_each | inputs + 1: every input is read once and the result is written once |
 | random | elements (one number each, at the device's efficiency for `random`) | 1 |
 | reduce | elements: a sum, mean, maximum or norm | 1: the result is much smaller |
 | softmax | 5 x elements: maximum, subtract, exponential, sum, divide | passes + results |
 | layernorm | 8 x elements: mean, variance, normalise, scale, shift | passes + 1 |
 
-On a CPU with measured `kernels` they take what their `function` takes there. Where none is given, an elementwise op is an
-addition of two arrays, or of an array and a number. Random is then `normal`; a reduction is a `sum` of all elements.
+On a CPU with measured `kernels`, an op takes the measured time of its `function`. By default, `elementwise` is an addition of two
+arrays or of an array and a number, `random` is `normal`, and `reduce` is the `sum` of all elements.
 
-A kernel of softmax or layernorm that holds a row near its multiprocessor reads the row once; longer rows are read twice or more
-(`passes`: PyTorch's softmax does so beyond 1024 elements). Softmax without such a kernel is five ops, each reading and
-writing the array: `kernels: 5, passes: 5, results: 5`. Scale and shift of a layernorm, one number a column, stay in a cache.
+A softmax or layernorm kernel that keeps a row in shared memory or registers reads the row once. Longer rows are read twice or
+more (`passes`; PyTorch's softmax does so beyond 1024 elements). An unfused softmax is five kernels that each read and write the
+array: `kernels: 5, passes: 5, results: 5`. Scale and shift of a layernorm, one number per column, stay in a cache.
 """
 
 from __future__ import annotations
@@ -34,25 +34,23 @@ from hwsim.records import dataclass
 from hwsim.spec import field
 from hwsim.units import BYTES
 
-USUAL: Final = {0: ("fill", ""), 1: ("add", "scalar"), 2: ("add", "")}  # arrays read -> function and form if none is given
+USUAL: Final = {0: ("fill", ""), 1: ("add", "scalar"), 2: ("add", "")}  # number of arrays read -> default function and form
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArrayOp(CalledOp):
-    """An op over the elements of an array; exactly one of count and shape."""
+    """A base of ops over the elements of an array; exactly one of `count` and `shape` is required."""
 
-    count: float | None = field("number of elements", default=None, minimum=0, example="1e6")
+    count: float | None = field("number of elements of the array", default=None, minimum=0, example="1e6")
     shape: tuple[float, ...] = field(
         "lengths of the array's axes", default=(), one_or_many=True, minimum=0, example="[2000, 2000]"
     )
-    dtype: Dtype = field("type of the elements", default="fp32")
-    function: str = field(
-        "function of a library that it is, where those were measured on the cpu (`kernels`)", default="", example="exp"
-    )
-    rows: float = field("of the function: inner loops it takes", default=1.0, minimum=1)
+    dtype: Dtype = field("data type of the elements", default="fp32")
+    function: str = field("library function that this op calls, if the cpu has measured `kernels`", default="", example="exp")
+    rows: float = field("number of inner loops of `function`", default=1.0, minimum=1)
 
     def called(self, inputs: int = 1, function: str = "", form: str = "", result: str = "") -> Call | None:
-        """The call of the library that it is: of its own `function`, else of this one; None if it is none."""
+        """Return the library call of the op's `function`, else of the argument; None if neither is stated."""
         if not (self.function or function):
             return None
         call = elementwise_call(
@@ -69,25 +67,25 @@ class ArrayOp(CalledOp):
         return self.as_called(call)
 
     def elements(self) -> float:
-        """Number of elements.
+        """Return the number of elements.
 
         Raises:
-            CannotPlace: neither or both of count and shape are given.
+            CannotPlace: neither or both of `count` and `shape` are stated.
         """
         if (self.count is None) == (not self.shape):
-            raise CannotPlace("the op needs `count` or `shape`, not both", "count: 1e6   or   shape: [1000, 1000]")
+            raise CannotPlace("expected either `count` or `shape`", "count: 1e6   or   shape: [1000, 1000]")
         return math.prod(self.shape) if self.count is None else self.count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Elementwise(ArrayOp):
-    """`inputs` arrays in, one out."""
+    """An elementwise op that reads `inputs` arrays and writes one."""
 
     kind: ClassVar[str] = "elementwise"
 
-    inputs: int = field("arrays of this size that are read", default=1, minimum=0)
-    flop_each: float = field("operations per element", default=1.0, minimum=0)
-    result: Dtype | None = field("type of the result's elements (default: that of the operands)", default=None)
+    inputs: int = field("number of arrays of this size that are read", default=1, minimum=0)
+    flop_each: float = field("arithmetic operations per element", default=1.0, minimum=0)
+    result: Dtype | None = field("data type of the result (default: `dtype`)", default=None)
 
     def lower(self, scope: Scope) -> Placed:
         count = self.elements()
@@ -106,7 +104,7 @@ class Elementwise(ArrayOp):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Random(ArrayOp):
-    """An array of random numbers."""
+    """An op that fills an array with random numbers."""
 
     kind: ClassVar[str] = "random"
 
@@ -124,7 +122,7 @@ class Random(ArrayOp):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reduce(ArrayOp):
-    """An array in, little out."""
+    """A reduction of an array to a few numbers."""
 
     kind: ClassVar[str] = "reduce"
 
@@ -147,18 +145,18 @@ class Reduce(ArrayOp):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowOp(ArrayOp):
-    """One array in, one out, a row at a time."""
+    """A base of ops that read one array and write one, row by row."""
 
     flop_each: ClassVar[int]
 
-    passes: int = field("times the array is read", default=1, minimum=1)
-    kernels: int = field("kernels of a gpu it takes, one after another", default=1, minimum=1)
+    passes: int = field("number of times that the array is read", default=1, minimum=1)
+    kernels: int = field("number of consecutive GPU kernels", default=1, minimum=1)
 
     def lower(self, scope: Scope) -> Placed:
         return self._lower(scope, 1, "(passes + 1)")
 
     def _lower(self, scope: Scope, results: int, arrays: str) -> Placed:
-        """A kernel that reads the array `passes` times and writes `results` of its size; arrays: that sum in words."""
+        """Place kernels that read the array `passes` times and write `results` arrays; arrays: formula of that sum."""
         count = self.elements()
         array = count * BYTES[self.dtype]
         elements, width = precise(count, "1"), f"{BYTES[self.dtype]:g} B"
@@ -179,12 +177,12 @@ class RowOp(ArrayOp):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Softmax(RowOp):
-    """One array in, one out, a row at a time."""
+    """A softmax of each row of an array."""
 
     kind: ClassVar[str] = "softmax"
     flop_each: ClassVar[int] = 5
 
-    results: int = field("times an array of this size is written", default=1, minimum=1)
+    results: int = field("number of times that an array of this size is written", default=1, minimum=1)
 
     def lower(self, scope: Scope) -> Placed:
         return self._lower(scope, self.results, f"{self.passes + self.results}")
@@ -192,7 +190,7 @@ class Softmax(RowOp):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layernorm(RowOp):
-    """One array in, one out, a row at a time."""
+    """A layer normalization of each row of an array."""
 
     kind: ClassVar[str] = "layernorm"
     flop_each: ClassVar[int] = 8

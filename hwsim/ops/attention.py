@@ -1,16 +1,16 @@
-"""Fused attention: the scores of each query with the keys it sees, their softmax, and the values they weigh, in one kernel.
+"""Fused attention: one kernel computes the scores of each query with its keys, their softmax, and the weighted sum of the values.
 
     attention: {device: gpu0, batch: 4, tokens: 2048, heads: 32, kv_heads: 8, head: 128, dtype: bf16}
     attention: {device: gpu0, batch: 64, cached: 4096, heads: 32, kv_heads: 8, head: 128, dtype: bf16}
 
     flop = 4 x batch x heads x tokens x keys seen on average x head        traffic = queries, result, keys and values once
 
-`backward` is the gradients of queries, keys and values, two and a half times the operations.
+`backward` computes the gradients of queries, keys and values, with 2.5 times as many operations.
 
-One query a sequence (`tokens: 1`) is a step of decoding, which reads the cache; more are a prefill.
+One query per sequence (`tokens: 1`) is a decode step, which reads the KV cache; more queries are a prefill.
 
-Runs on the queue `compute` of its device. A GPU has kernels of its own for it (`attention:`); elsewhere it is a product of that
-many operations.
+The op runs on the queue `compute` of its device. A GPU has models of attention kernels (`attention:`); on other devices the time
+is that of a matmul with as many operations.
 """
 
 from __future__ import annotations
@@ -27,35 +27,37 @@ from hwsim.records import dataclass
 from hwsim.spec import field
 from hwsim.units import BYTES
 
-BACKWARD: Final = 2.5  # operations of the gradients, for one of the results
-SLOWER: Final = 1.174  # time of such an operation, for one of the results: as trainings show (hwsim/models/generations.py)
+BACKWARD: Final = 2.5  # FLOP of the backward pass per FLOP of the forward pass
+SLOWER: Final = 1.174  # time per FLOP, backward over forward; fitted to trainings (hwsim/models/generations.py)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attention(ComputeOp):
-    """Attention of `tokens` queries of each sequence to all tokens before them."""
+    """Attention of `tokens` queries of each sequence to all earlier tokens."""
 
     kind: ClassVar[str] = "attention"
 
-    batch: int = field("sequences", default=1, minimum=1)
-    tokens: int = field("queries of each sequence; 1: a step of decoding", default=1, minimum=1)
-    cached: int = field("tokens of each sequence before them, whose keys and values are there", default=0, minimum=0)
-    heads: int = field("of the queries", minimum=1)
-    kv_heads: int | None = field("of keys and values (default: as many)", default=None, minimum=1)
-    head: int = field("numbers of a head's vector", minimum=1)
-    dtype: Dtype = field("type of queries, keys, values and result", default="bf16")
-    cache: Dtype | None = field("type of the cached keys and values (default: the same)", default=None)
-    window: int = field("tokens that a query sees at most; 0: any number", default=0, minimum=0)
-    causal: bool = field("a query sees only what came before it", default=True)
-    stored: bool = field("new keys and values are written to a cache, as a server does", default=True)
-    backward: bool = field("the gradients of queries, keys and values: five products in place of two", default=False)
+    batch: int = field("number of sequences", default=1, minimum=1)
+    tokens: int = field("number of queries (new tokens) per sequence; 1: a decode step", default=1, minimum=1)
+    cached: int = field("number of earlier tokens per sequence whose keys and values are cached", default=0, minimum=0)
+    heads: int = field("number of query heads", minimum=1)
+    kv_heads: int | None = field("number of key and value heads (default: `heads`)", default=None, minimum=1)
+    head: int = field("dimension of a head", minimum=1)
+    dtype: Dtype = field("data type of queries, keys, values and result", default="bf16")
+    cache: Dtype | None = field("data type of the cached keys and values (default: `dtype`)", default=None)
+    window: int = field("maximum number of tokens that a query attends to (sliding window); 0: unlimited", default=0, minimum=0)
+    causal: bool = field("whether a query attends only to itself and earlier tokens", default=True)
+    stored: bool = field("whether new keys and values are written to a KV cache, as in serving", default=True)
+    backward: bool = field("whether to compute the gradients of queries, keys and values (five matmuls)", default=False)
     kernel: str = field(
-        "whose kernel, a name of the gpu's `attention` (default: flash, else another that it has)", default="", example="tensorrt"
+        "library in the gpu's `attention` (default: flash, else another)",
+        default="",
+        example="tensorrt",
     )
 
     def lower(self, scope: Scope) -> Placed:
         if self.kv_heads is not None and self.heads % self.kv_heads:
-            raise CannotPlace(f"{self.kv_heads} heads of keys and values do not divide {self.heads} heads", None)
+            raise CannotPlace(f"`kv_heads: {self.kv_heads}` does not divide `heads: {self.heads}`", None)
         refuse_unknown(scope, self.device, "attention", "kernel", self.kernel)
         width = BYTES[self.dtype]
         call = Attended(
@@ -88,7 +90,7 @@ class Attention(ComputeOp):
 
 
 def _backward(cost: Cost) -> Cost:
-    """The cost of the gradients: five products in place of two, each a little slower."""
+    """Return the cost of the gradients: five matmuls instead of two, each slightly slower."""
     demand, times = cost.demand, BACKWARD * SLOWER
     amounts = tuple((name, times * amount) for name, amount in demand.amounts)
     why = tuple(
@@ -97,7 +99,7 @@ def _backward(cost: Cost) -> Cost:
         else replace(
             term,
             formula=f"({term.formula}) x gradients",
-            inputs=(*term.inputs, ("gradients", precise(times, "1"), "five products in place of two, as they run in trainings")),
+            inputs=(*term.inputs, ("gradients", precise(times, "1"), "five matmuls instead of two, at their rate in trainings")),
             seconds=times * term.seconds,
             doubts=tuple(doubt._replace(seconds=times * doubt.seconds) for doubt in term.doubts),
         )

@@ -2,10 +2,9 @@
 
     busy: {name: decode, device: cpu, time: 6 ms, times: 64, workers: 8}
 
-Runs on the queue `compute` of its device. A CPU gives it one core, a GPU all its compute units;
-on any other device, or with `fixed`, it only takes time. `times` one after another is one op of times x time; with
-`workers`, each on a core of its own, it alone takes ceil(times / workers) x time. More workers than
-cores share the cores.
+The op runs on the queue `compute` of its device. It uses one core of a CPU, or all compute units of a GPU. On any other device,
+or with `fixed`, it uses no resource. Its duration without contention is times x time; with `workers`, each on a core of its own,
+ceil(times / workers) x time. If there are more workers than cores, they share the cores.
 """
 
 from __future__ import annotations
@@ -25,14 +24,14 @@ from hwsim.units import Seconds
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Busy(DeviceOp):
-    """`times` x `time` on one device."""
+    """An op that occupies one device for `times` x `time`."""
 
     kind: ClassVar[str] = "busy"
 
-    time: Seconds = field("how long it takes alone", example="30 us")
-    times: int = field("how often, one after another", default=1, minimum=0)
-    workers: int = field("threads of a CPU that do it side by side, a core each", default=1, minimum=1)
-    fixed: bool = field("it takes its time whatever else runs, as a recorded time does, and draws on nothing", default=False)
+    time: Seconds = field("duration of one execution without contention", example="30 us")
+    times: int = field("number of consecutive executions", default=1, minimum=0)
+    workers: int = field("number of CPU threads that share the executions, each on a core of its own", default=1, minimum=1)
+    fixed: bool = field("whether the duration is fixed (for example recorded): the op uses no resource", default=False)
 
     def lower(self, scope: Scope) -> Placed:
         seconds = self.time * self.times
@@ -42,16 +41,15 @@ class Busy(DeviceOp):
             return Placed(device, self.queue or "compute", None, time=seconds)
         if self.workers > 1:
             if not isinstance(model, Cpu | Sockets):
-                raise CannotPlace(f"'{device}' is a {scope.kind(device)}: only a cpu has cores for workers")
-            return Placed(
-                device, self.queue or "compute", self._side_by_side(model, model.busy(device, seconds)) if seconds else None
-            )
+                raise CannotPlace(f"'{device}' is a {scope.kind(device)}: `workers` requires a cpu")
+            cost = self._side_by_side(model, model.busy(device, seconds)) if seconds else None
+            return Placed(device, self.queue or "compute", cost)
         if isinstance(model, Cpu | Sockets | Gpu):
             return Placed(device, self.queue or "compute", model.busy(device, seconds) if seconds else None)
         return Placed(device, self.queue or "compute", None, time=seconds)
 
     def _side_by_side(self, model: Cpu | Sockets, alone: Cost) -> Cost:
-        """The same core time, drawn by several workers at once."""
+        """Return the cost `alone` with its core time spread over parallel workers."""
         rounds = math.ceil(self.times / self.workers)
         inputs = (
             ("times", str(self.times), WORKLOAD),
@@ -60,6 +58,6 @@ class Busy(DeviceOp):
         )
         term = Term("time", "ceil(times / workers) x time", inputs, rounds * self.time, kind="stated")
         shared = self.times * self.time / model.cores
-        cores = (inputs[0], inputs[2], ("cores", str(model.cores), "all the cpu has"))
+        cores = (inputs[0], inputs[2], ("cores", str(model.cores), "all cores of the cpu"))
         drawn = Term("cores", "times x time / cores", cores, shared, alone.demand.amounts[0][0])
         return replace(alone, demand=replace(alone.demand, floor=rounds * self.time), why=(term, drawn))

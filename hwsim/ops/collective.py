@@ -1,9 +1,9 @@
-"""The collectives as ops; `bytes` of each are what nccl-tests count.
+"""Collectives as ops; `bytes` has the meaning of the message size in nccl-tests.
 
     allgather: {among: gpu*, bytes: 160 MB}
     allreduce: {among: gpu*, bytes: 160 MB, algorithm: ring}
     alltoall: {among: gpu*, bytes: 64 MB, algorithm: pairwise}
-    alltoall: {among: gpu0..2, bytes: 64 MB, matrix: [[1, 1, 4], [1, 1, 4], [1, 1, 4]]}     # all have most for the third
+    alltoall: {among: gpu0..2, bytes: 64 MB, matrix: [[1, 1, 4], [1, 1, 4], [1, 1, 4]]}     # all ranks send most to the third
     broadcast: {among: gpu*, bytes: 160 MB, root: gpu0}
     gather: {among: gpu*, bytes: 160 MB, root: gpu0, algorithm: direct}
     reduce-scatter: {among: gpu*, bytes: 160 MB}
@@ -12,14 +12,14 @@
 
 | op | bytes |
 |---|---|
-| allreduce | the array that each member has |
+| allreduce | array of one rank |
 | allgather, reduce-scatter, gather, scatter | all parts together |
-| alltoall | what one member holds before it |
-| broadcast | what the root has |
-| collective | as the op of its operation; of a reduction, what each member has |
+| alltoall | array that one rank sends |
+| broadcast | array of the root |
+| collective | as for the op of the same operation; for reduce, the array of one rank |
 
-With `overlaps: backward`, an op in pieces, the gradients of each piece are exchanged as soon as the piece has ended. `collective`
-is any of them by its operation: also the reduction to one device, and the barrier.
+With `overlaps: backward`, where `backward` is an op in pieces, the gradients of each piece are exchanged when the piece ends.
+`collective` is any collective, selected by `operation`; only it offers reduce and barrier.
 """
 
 from __future__ import annotations
@@ -42,23 +42,23 @@ def _op(parent: type[ExchangeOp], kind: str, operation: Operation, meaning: str)
     return op
 
 
-Allgather = _op(ExchangeOp, "allgather", "all-gather", "Every member ends with the parts of all.")
-Allreduce = _op(ExchangeOp, "allreduce", "all-reduce", "Every member ends with the sum of what all have.")
+Allgather = _op(ExchangeOp, "allgather", "all-gather", "Every rank receives the parts of all ranks.")
+Allreduce = _op(ExchangeOp, "allreduce", "all-reduce", "Every rank receives the sum of the arrays of all ranks.")
 Broadcast = _op(RootedOp, "broadcast", "broadcast", "Copy the root's data to all ranks.")
-Gather = _op(RootedOp, "gather", "gather", "The parts of all come to the root.")
-ReduceScatter = _op(ExchangeOp, "reduce-scatter", "reduce-scatter", "Every member ends with its part of the sum.")
-Scatter = _op(RootedOp, "scatter", "scatter", "The root sends each member its part.")
+Gather = _op(RootedOp, "gather", "gather", "The root receives the parts of all ranks.")
+ReduceScatter = _op(ExchangeOp, "reduce-scatter", "reduce-scatter", "Every rank receives its part of the sum.")
+Scatter = _op(RootedOp, "scatter", "scatter", "The root sends each rank its part.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alltoall(ExchangeOp):
-    """Every member sends each other one its own part, as experts of a mixture do with tokens."""
+    """Every rank sends a different part to every other rank, as expert parallelism does with tokens."""
 
     kind: ClassVar[str] = "alltoall"
     does: ClassVar[Operation] = "all-to-all"
 
     matrix: tuple[tuple[float, ...], ...] = field(
-        "the parts in proportion, a row for each sender with a number for each receiver; `bytes` are the mean of the rows",
+        "relative sizes of the parts: a row per sender with a number per receiver; `bytes` is the average row",
         default=(),
         minimum=0,
         example="[[0, 3], [1, 0]]",
@@ -66,31 +66,33 @@ class Alltoall(ExchangeOp):
 
     @property
     def weights(self) -> tuple[float, ...]:
-        return tuple(each for row in self.matrix for each in row) or self.skew
+        return tuple(part for row in self.matrix for part in row) or self.skew
 
     def ordered(self, members: Sequence[str]) -> Sequence[str]:
-        """The members; raises CannotPlace for a matrix that does not have a row and a column for each."""
+        """Return the members; raise CannotPlace unless the matrix has a row and a column per member."""
         if self.matrix and self.skew:
-            raise CannotPlace("an all-to-all has a `matrix` or a `skew`, not both", "`skew` is what each rank sends")
+            raise CannotPlace("expected either `matrix` or `skew`, got both", "`skew` states what each rank sends in total")
         if self.matrix and {len(self.matrix), *map(len, self.matrix)} != {len(members)}:
             wrong = next((row for row in self.matrix if len(row) != len(members)), self.matrix[0])
-            message = f"the matrix has {len(self.matrix)} rows, one of {len(wrong)} numbers, for {len(members)} members"
-            raise CannotPlace(message, "a row for each sender, with a number for each receiver")
+            message = (
+                f"`matrix` has {len(self.matrix)} rows, one of {len(wrong)} numbers: expected {len(members)} x {len(members)}"
+            )
+            raise CannotPlace(message, "write a row per sender, with a number per receiver")
         if self.matrix and not any(map(any, self.matrix)):
-            raise CannotPlace("the matrix is all zeros", "a number for each pair that exchanges anything")
+            raise CannotPlace("the matrix is all zeros: expected at least one positive number")
         return members
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Collective(RootedOp):
-    """`operation` among devices."""
+    """A collective of any `operation`."""
 
     kind: ClassVar[str] = "collective"
     does: ClassVar[Operation] = "all-reduce"
 
-    named: Operation = field("what it does", key="operation")
+    named: Operation = field("collective operation", key="operation")
 
     @property
     def operation(self) -> Operation:
-        """The operation it does."""
+        """Collective operation."""
         return self.named

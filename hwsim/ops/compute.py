@@ -1,11 +1,12 @@
-"""Work given as amounts: `flop` operations and `bytes` of memory traffic on one device.
+"""Work stated as amounts: `flop` operations and `bytes` of memory traffic on one device.
 
     compute: {device: gpu, flop: 640 GFLOP, bytes: 2 GB, dtype: fp16, pieces: 8}
 
-Runs on the queue `compute` of its device. Error: the amounts are the user's; what reaches memory
-depends on caches and fusion.
+The op runs on the queue `compute` of its device.
 
-On a CPU with measured `kernels` it may be a call of a `function` that is neither elementwise nor a product:
+**Error.** The user states the amounts; the traffic that really reaches memory depends on caches and fusion.
+
+On a CPU with measured `kernels`, it may be a call of a `function` that is neither elementwise nor a matmul:
 
     compute: {device: cpu, function: searchsorted, flop: 1.7e6, bytes: 1.6 MB, result: 800 kB, dtype: fp64, mix: vector}
 """
@@ -23,28 +24,28 @@ from hwsim.units import Bytes, Flop, Ratio
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compute(CalledOp):
-    """`flop` and `bytes` on one device, in `pieces` ops of equal size that follow each other."""
+    """Work of `flop` and `bytes` on one device, in `pieces` consecutive ops of equal size."""
 
     kind: ClassVar[str] = "compute"
 
-    flop: Flop = field("arithmetic operations; a multiply-add is two", default=0.0, example="640 GFLOP")
+    flop: Flop = field("number of arithmetic operations; a multiply-add counts as two", default=0.0, example="640 GFLOP")
     bytes: Bytes = field("bytes moved between the device and its memory", default=0.0, example="2 GB")
-    dtype: Dtype = field("type it computes in", default="fp32")
-    mix: Mix = field("which units and efficiency: matmul, vector, reduce or random", default="matmul")
-    instructions: float = field("instructions a cpu executes, where arithmetic is not what it does most", default=0.0, minimum=0)
-    branches: float = field("of them, branches", default=0.0, minimum=0)
-    mispredicted: Ratio = field("part of the branches whose way a cpu guesses wrong", default=0.0, maximum=1.0)
-    threads: int = field("hardware threads of each core that work on it", default=1, minimum=1)
-    remote: Ratio = field("part of the traffic that goes to another socket's memory", default=0.0, maximum=1.0)
-    pieces: int = field("ops it is cut into: each pays the launch latency, all share the work", default=1, minimum=1)
+    dtype: Dtype = field("data type of the arithmetic", default="fp32")
+    mix: Mix = field("kind of arithmetic, which sets units and efficiency: matmul, vector, reduce or random", default="matmul")
+    instructions: float = field("number of CPU instructions, for work that is mostly not arithmetic", default=0.0, minimum=0)
+    branches: float = field("number of branches among the instructions", default=0.0, minimum=0)
+    mispredicted: Ratio = field("fraction of the branches that the CPU mispredicts", default=0.0, maximum=1.0)
+    threads: int = field("number of hardware threads used per core", default=1, minimum=1)
+    remote: Ratio = field("fraction of the traffic that goes to the memory of another socket", default=0.0, maximum=1.0)
+    pieces: int = field("number of ops that the work is cut into, each with its own launch latency", default=1, minimum=1)
 
     function: str = field(
-        "function of a library that it is, where those were measured on the cpu (`kernels`); `flop` counts its steps",
+        "library function in the cpu's `kernels`; `flop` counts its steps",
         default="",
         example="searchsorted",
     )
-    rows: float = field("of the function: inner loops it takes", default=1.0, minimum=1)
-    result: Bytes = field("part of the bytes that it writes", default=0.0)
+    rows: float = field("number of inner loops of `function`", default=1.0, minimum=1)
+    result: Bytes = field("bytes written, out of `bytes`", default=0.0)
 
     def lower(self, scope: Scope) -> Placed:
         work = Work(

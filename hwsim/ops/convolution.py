@@ -1,13 +1,13 @@
-"""A convolution of a batch of images, or a pass of its gradients.
+"""A convolution of a batch of images, or its gradients.
 
     convolution: {device: gpu, batch: 128, channels: [64, 128], size: [56, 56], kernel: 3, stride: 2, padding: 1}
     convolution: {device: gpu, batch: 128, channels: [64, 128], size: [56, 56], kernel: 3, padding: 1, pass: backward}
 
     flop = 2 x batch x pixels x channels out x channels in / groups x window        traffic = images, results and weights once
 
-`input` is the gradient of the images (and a transposed convolution), `weights` of the weights, `backward` both; each takes
-as many operations as `forward`. Runs on the queue `compute` of its device. A GPU's library takes the fastest way: an implicit
-product of matrices, transformed tiles, or the sum itself; a CPU the product.
+Pass `input` computes the gradient of the images (and a transposed convolution), `weights` the gradient of the weights, `backward`
+both. Each of the two gradients takes as many operations as `forward`. The op runs on the queue `compute` of its device. On a GPU,
+the library selects the fastest algorithm: implicit GEMM, Winograd, or direct convolution. On a CPU it is a GEMM.
 """
 
 from __future__ import annotations
@@ -27,35 +27,38 @@ from hwsim.units import BYTES
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Convolution(ComputeOp):
-    """`batch` images of `channels[0]` to `channels[1]`, with windows of `kernel`."""
+    """A convolution of `batch` images from `channels[0]` to `channels[1]` channels, with windows of `kernel`."""
 
     kind: ClassVar[str] = "convolution"
 
-    batch: int = field("images", minimum=1)
-    channels: tuple[int, int] = field("of the images and of the results", minimum=1, example="[64, 128]")
-    size: tuple[int, ...] = field("height and width of the images", one_or_many=True, minimum=1, example="[56, 56]")
-    kernel: tuple[int, ...] = field("height and width of the window", one_or_many=True, minimum=1, example="[3, 3]")
-    stride: int = field("pixels from one window to the next", default=1, minimum=1)
-    padding: tuple[int, ...] = field("pixels around the images", default=(0,), one_or_many=True, minimum=0)
+    batch: int = field("number of images", minimum=1)
+    channels: tuple[int, int] = field("number of input channels and of output channels", minimum=1, example="[64, 128]")
+    size: tuple[int, ...] = field("height and width of the images in pixels", one_or_many=True, minimum=1, example="[56, 56]")
+    kernel: tuple[int, ...] = field("height and width of the window in pixels", one_or_many=True, minimum=1, example="[3, 3]")
+    stride: int = field("distance between two windows in pixels", default=1, minimum=1)
+    padding: tuple[int, ...] = field("zero pixels added on each side (height, width)", default=(0,), one_or_many=True, minimum=0)
     result: tuple[int, ...] = field(
-        "height and width of the results (default: by kernel, stride and padding)", default=(), one_or_many=True, minimum=1
+        "height and width of the results (default: from `kernel`, `stride` and `padding`)",
+        default=(),
+        one_or_many=True,
+        minimum=1,
     )
-    groups: int = field("of channels that are apart", default=1, minimum=1)
-    dtype: Dtype = field("type of the elements", default="fp32")
+    groups: int = field("number of groups of channels that are convolved separately", default=1, minimum=1)
+    dtype: Dtype = field("data type of the elements", default="fp32")
     passes: Literal["forward", "input", "weights", "backward"] = field(
-        "the results, or the gradients of the images, of the weights, or of both", key="pass", default="forward"
+        "pass: forward, or the gradient of the images (`input`), of the weights, or of both", key="pass", default="forward"
     )
-    bias: bool = field("backward, the gradient of a bias is summed, too", default=False)
+    bias: bool = field("whether a gradient pass also sums the gradient of a bias", default=False)
 
     def shapes(self) -> tuple[Geometry, ...]:
-        """The geometry of each pass.
+        """Return the geometry of each pass.
 
         Raises:
-            CannotPlace: groups do not divide the channels, or the window does not fit.
+            CannotPlace: `groups` does not divide the channels, or the window is larger than the padded image.
         """
         into, out = self.channels
         if into % self.groups or out % self.groups:
-            raise CannotPlace(f"{self.groups} groups do not divide {into} channels in and {out} out")
+            raise CannotPlace(f"`groups: {self.groups}` does not divide the channels [{into}, {out}]")
         (high, wide), (up, left) = self._pair(self.kernel, "kernel"), self._pair(self.padding, "padding")
         sides = self._pair(self.size, "size")
         made = self._pair(self.result, "result") if self.result else (
@@ -63,7 +66,7 @@ class Convolution(ComputeOp):
             (sides[1] + 2 * left - wide) // self.stride + 1,
         )  # fmt: skip
         if min(made) < 1:
-            raise CannotPlace(f"a window of {high} x {wide} does not fit into {sides[0]} x {sides[1]} pixels", "add `padding`")
+            raise CannotPlace(f"a window of {high} x {wide} exceeds an image of {sides[0]} x {sides[1]} pixels", "add `padding`")
         kinds: tuple[Pass, ...] = ("input", "weights") if self.passes == "backward" else (self.passes,)
         return tuple(
             Geometry(
@@ -108,5 +111,5 @@ class Convolution(ComputeOp):
     @staticmethod
     def _pair(given: tuple[int, ...], key: str) -> tuple[int, int]:
         if len(given) not in (1, 2):
-            raise CannotPlace(f"`{key}` has one number or two, not {len(given)}")
+            raise CannotPlace(f"expected one or two numbers as `{key}`, got {len(given)}")
         return given[0], given[-1]

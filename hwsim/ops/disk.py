@@ -1,10 +1,10 @@
-"""Reads from a disk and writes to it, `times` of `bytes` each.
+"""Reads from a disk and writes to it: `times` accesses of `bytes` each.
 
     read: {from: disk, bytes: 110 kB, times: 64, access: random, depth: 8}
     write: {to: disk, bytes: 16 MB, times: 10}
 
-They run on the queues `read` and `write` of the disk. They draw what the disk needs for that access. Where the machine links the
-disk to the other device, they also draw the bytes from the links and from the memory there.
+The ops run on the queues `read` and `write` of the disk and use the bandwidth and the accesses per second of the disk. If the
+machine has a route between the disk and the other device, they also use its links and the memory of that device.
 """
 
 from __future__ import annotations
@@ -21,60 +21,61 @@ from hwsim.units import Bytes, Ratio
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read(Op):
-    """`times` x `bytes` from a disk."""
+    """A read of `times` x `bytes` from a disk."""
 
     kind: ClassVar[str] = "read"
 
-    source: str = field("the disk", key="from", example="disk")
-    target: str = field("whose memory it goes to (default: the program's host)", key="to", default="")
+    source: str = field("disk that is read", key="from", example="disk")
+    target: str = field("device whose memory receives the data (default: the program's host)", key="to", default="")
     bytes: Bytes = field("bytes of one read", example="110 kB")
-    times: int = field("how many reads", default=1, minimum=0)
-    access: Access = field("one after another on the disk, or anywhere", default="sequential")
-    depth: int = field("reads in flight at once", default=1, minimum=1)
+    times: int = field("number of reads", default=1, minimum=0)
+    access: Access = field("access pattern: sequential or random", default="sequential")
+    depth: int = field("queue depth: number of reads in flight", default=1, minimum=1)
     region: Bytes | None = field(
-        "the part of the disk it stays within, from its outer edge (default: all of it)", default=None, exclusive_minimum=0.0
+        "bytes accessed, from the outer edge of the disk (default: all of it)",
+        default=None,
+        exclusive_minimum=0.0,
     )
-    write_share: Ratio = field("part of the accesses that write instead", default=0.0, minimum=0.0, maximum=1.0)
+    write_share: Ratio = field("fraction of the accesses that are writes", default=0.0, minimum=0.0, maximum=1.0)
 
     def lower(self, scope: Scope) -> Placed:
         disk = scope.one(self.source)
-        to = scope.one(self.target) if self.target else scope.thread
-        asked = replace(self.asked(), of_service=scope.of_service)
-        cost = scope.machine.serve(disk, "read", asked, to)
-        return Placed(disk, self.queue or "read", cost, output=asked.bytes * (1 - self.write_share), home=to)
+        target = scope.one(self.target) if self.target else scope.thread
+        request = replace(self.asked(), of_service=scope.of_service)
+        cost = scope.machine.serve(disk, "read", request, target)
+        return Placed(disk, self.queue or "read", cost, output=request.bytes * (1 - self.write_share), home=target)
 
     def asked(self) -> Asked:
-        """Its accesses to the disk."""
+        """Return the accesses of the op to the disk."""
         return Asked(
-            size=self.bytes,
-            times=self.times,
-            access=self.access,
-            depth=self.depth,
-            region=self.region,
-            written=self.write_share,
+            size=self.bytes, times=self.times, access=self.access, depth=self.depth, region=self.region, written=self.write_share
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Write(Op):
-    """`times` x `bytes` to a disk."""
+    """A write of `times` x `bytes` to a disk."""
 
     kind: ClassVar[str] = "write"
 
-    target: str = field("the disk", key="to", example="disk")
-    source: str = field("whose memory it comes from (default: the program's host)", key="from", default="")
+    target: str = field("disk that is written", key="to", example="disk")
+    source: str = field("device whose memory holds the data (default: the program's host)", key="from", default="")
     bytes: Bytes = field("bytes of one write", example="16 MB")
-    times: int = field("how many writes", default=1, minimum=0)
-    access: Access = field("one after another on the disk, or anywhere", default="sequential")
-    depth: int = field("writes in flight at once", default=1, minimum=1)
+    times: int = field("number of writes", default=1, minimum=0)
+    access: Access = field("access pattern: sequential or random", default="sequential")
+    depth: int = field("queue depth: number of writes in flight", default=1, minimum=1)
     region: Bytes | None = field(
-        "the part of the disk it stays within, from its outer edge (default: all of it)", default=None, exclusive_minimum=0.0
+        "bytes accessed, from the outer edge of the disk (default: all of it)",
+        default=None,
+        exclusive_minimum=0.0,
     )
-    sync: bool = field("each is on the medium before the next starts, as with fsync: no cache, no queue", default=False)
+    sync: bool = field(
+        "whether each write reaches the medium before the next one starts, as with fsync: no cache, depth 1", default=False
+    )
 
     def lower(self, scope: Scope) -> Placed:
         disk = scope.one(self.target)
-        of = scope.one(self.source) if self.source else scope.thread
+        source = scope.one(self.source) if self.source else scope.thread
         request = Asked(
             size=self.bytes,
             times=self.times,
@@ -84,5 +85,5 @@ class Write(Op):
             sync=self.sync,
             of_service=scope.of_service,
         )
-        cost = scope.machine.serve(disk, "write", request, of)
+        cost = scope.machine.serve(disk, "write", request, source)
         return Placed(disk, self.queue or "write", cost)

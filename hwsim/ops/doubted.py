@@ -1,7 +1,8 @@
-"""The cost of an op some of whose numbers are unsure: each line says how far it follows each of them.
+"""Sensitivity of an op's cost to its uncertain inputs, for the 90 % interval.
 
-A number is moved by one standard deviation of its own and the op lowered again; the part of a line's seconds that hangs on the
-number is ln(seconds / seconds moved) / ln(number / number moved), so that nothing has to be known of the kind of op.
+The op is lowered again with each uncertain number moved by one standard deviation of its logarithm. The part of a derivation
+line's seconds that is proportional to the number is ln(seconds / moved seconds) / ln(number / moved number). This works for any
+kind of op.
 """
 
 from __future__ import annotations
@@ -23,17 +24,17 @@ from hwsim.spec import plan
 
 
 class Unfollowed(Exception):
-    """An op, a collective, whose lines follow no number of the machine: the whole run has to."""
+    """An error for a collective on an uncertain machine: sensitivities need runs of the whole program instead."""
 
 
 def doubted(op: Op, scope: Scope, lower: Callable[[Any, Scope], Placed] | None = None) -> Placed:
-    """The op as `lower` lowers it, or as it does itself, with the doubts of its numbers and of those of the machine.
+    """Lower an op (by `lower`, by default its own method) and add the uncertainty of its inputs and of the machine's numbers.
 
     Raises:
-        Unfollowed: a number of the machine is unsure.
+        Unfollowed: the op is a collective and a number of the machine is uncertain.
     """
     lower = lower or op.__class__.lower
-    placed = _of_op(op, lambda each: lower(each, scope))
+    placed = _lowered(op, lambda moved: lower(moved, scope))
     if scope.machine.unsure and isinstance(op, ExchangeOp):
         raise Unfollowed
     for number in scope.machine.unsure:
@@ -42,9 +43,9 @@ def doubted(op: Op, scope: Scope, lower: Callable[[Any, Scope], Placed] | None =
     return placed
 
 
-def _of_op(op: Op, lower: Callable[[Any], Placed]) -> Placed:
+def _lowered(op: Op, lower: Callable[[Any], Placed]) -> Placed:
     kind: type = type(op)
-    unsure: dict[str, Any] = {each.name: value for each in plan(kind) if isinstance(value := getattr(op, each.name), Unsure)}
+    unsure: dict[str, Any] = {key.name: value for key in plan(kind) if isinstance(value := getattr(op, key.name), Unsure)}
     if not unsure:
         return lower(op)
     sure: Op = replace(op, **dict[str, Any]({name: float(number) for name, number in unsure.items()}))
@@ -57,8 +58,8 @@ def _of_op(op: Op, lower: Callable[[Any], Placed]) -> Placed:
 
 
 def _with(placed: Placed, moved: Placed, doubt: Doubt, origin: Origin, step: float) -> Placed:
-    """The op with one more doubt on each of its lines but those whose own errors count it; moved: with the number a step less."""
-    if placed.time > 0 and placed.cost is None and moved.time != placed.time:  # of a time that draws on nothing
+    """Add an uncertainty to each derivation line whose errors do not include it; moved: the op with the number a step lower."""
+    if placed.time > 0 and placed.cost is None and moved.time != placed.time:  # a duration without resources
         term = Term("time", "time", (("time", precise(placed.time, "s"), WORKLOAD),), placed.time, kind="stated")
         placed = replace(placed, cost=Cost(Demand(floor=placed.time), why=(term,)), time=0.0)
     if placed.cost is None:
@@ -66,13 +67,13 @@ def _with(placed: Placed, moved: Placed, doubt: Doubt, origin: Origin, step: flo
     others = [Term("", "", (), moved.time)] if moved.cost is None else moved.cost.why
     lines = []
     for term, other in zip(placed.cost.why, chain(others, repeat(Term("", "", (), 0.0))), strict=False):
-        follows = abs(math.log(term.seconds / other.seconds)) / step if term.seconds > 0 and other.seconds > 0 else 1.0
-        is_new = follows > 1e-9 and (origin.spread or _errors(term) == _errors(other))
-        lines.append(replace(term, doubts=(*term.doubts, doubt._replace(seconds=follows * term.seconds))) if is_new else term)
+        slope = abs(math.log(term.seconds / other.seconds)) / step if term.seconds > 0 and other.seconds > 0 else 1.0
+        is_new = slope > 1e-9 and (origin.spread or _errors(term) == _errors(other))
+        lines.append(replace(term, doubts=(*term.doubts, doubt._replace(seconds=slope * term.seconds))) if is_new else term)
     return replace(placed, cost=replace(placed.cost, why=tuple(lines)))
 
 
 def _errors(line: Term) -> list[object]:
-    """The errors that a line has of its model, or else of its inputs."""
+    """Return the model errors of a line, or else the sources of its inputs."""
     sources = [source.plain for *_, source in line.inputs if isinstance(source, Origin)]
     return [doubt[:2] for doubt in line.doubts if doubt.case != "stated"] or list[object](sources)

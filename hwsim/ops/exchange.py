@@ -1,10 +1,10 @@
-"""The common part of all collectives: several devices exchange what each of them has.
+"""Common base of all collectives.
 
-Under `each`, one that every program issues is a single collective: each rank arrives in the queue `comm` of its device,
-all go on together once the last has come, and each leaves when its part is done.
+Under `each`, the calls of all programs form one collective. Each rank enters it in the queue `comm` of its device, the transfers
+start when the last rank has arrived, and each rank leaves when its own transfers have ended.
 
-`steps: steady` (the default) makes it one op per phase, which draws from every link at once what the algorithm sends
-over it; `steps: explicit` makes every send an op of its own.
+With `steps: steady` (the default), a collective is one op per phase of its algorithm, which uses every link at once for the bytes
+that the algorithm sends over it. With `steps: explicit`, every send is an op of its own.
 """
 
 from __future__ import annotations
@@ -31,10 +31,15 @@ AUTO: Final = "auto"
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One op of a collective: what it costs, which earlier parts it follows, which members start and leave with it.
+    """An op of a collective.
 
-    device: whose it is shown as.  after: places of earlier parts.  begins: members that must have arrived.
-    ends: members that leave no earlier than it ends.
+    Args:
+        name: name of the op in the results.
+        device: device under which the results show the op.
+        cost: demand of the op.
+        after: indices of the parts that must end before it.
+        begins: members that must have arrived before it starts.
+        ends: members that leave no earlier than its end.
     """
 
     name: str
@@ -47,7 +52,13 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Courses:
-    """A collective step by step: what its steps send, one course after another, each send in `pieces` pieces."""
+    """A collective as repeating steps.
+
+    Args:
+        name: name of the collective in the results.
+        courses: sequences of equal steps, one after another.
+        pieces: number of pieces of each send.
+    """
 
     name: str
     courses: tuple[Course, ...]
@@ -61,57 +72,51 @@ class Courses:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExchangeOp(Op):
-    """Keys of every collective."""
+    """A base of all collectives, with their common keys."""
 
     kind: ClassVar[str]
     doubts_of: ClassVar[Doubts] = ""
     does: ClassVar[Operation]
 
-    among: tuple[str, ...] = field(
-        "the devices that take part, or one of the workload's `groups`", one_or_many=True, example="gpu*"
-    )
-    bytes: Bytes = field("the whole array of one rank, as nccl-tests count it", example="160 MB")
+    among: tuple[str, ...] = field("members: devices, or one of the workload's `groups`", one_or_many=True, example="gpu*")
+    bytes: Bytes = field("message size as in nccl-tests: the whole array of one rank", example="160 MB")
     algorithm: Tree | None = field(
-        "auto, a name of the table, or a mapping with `kind:` and its keys (default: auto where the machine says what its "
-        "library takes, see `collectives`; else the rings that the links between GPUs allow, a ring among others, of an "
-        "alltoall pairwise, of gather and scatter direct)",
+        "auto, the name of an algorithm, or a mapping with `kind:` and its keys (default: auto if the machine states its library "
+        "in `collectives`; else pairwise for alltoall, direct for gather and scatter, the rings that the links allow among GPUs, "
+        "and one ring among other devices)",
         default=None,
         example="{kind: ring, both: true}",
     )
-    overlaps: str = field(
-        "an earlier op in pieces: the bytes are cut into as many, and each goes off after its piece", default=""
-    )
-    steps: Literal["steady", "explicit"] = field(
-        "one op for each phase of the algorithm, or one for every send", default="steady"
-    )
-    chunks: int = field("with `steps: explicit`, pieces that each send is cut into", default=1, minimum=1)
-    skew: tuple[float, ...] = field("the ranks' parts in proportion where they are not equal", default=(), minimum=0)
+    overlaps: str = field("earlier op in pieces: the bytes are cut into as many parts, each sent once its piece ends", default="")
+    steps: Literal["steady", "explicit"] = field("ops: one per phase (steady) or one per send (explicit)", default="steady")
+    chunks: int = field("number of pieces of each send, with `steps: explicit`", default=1, minimum=1)
+    skew: tuple[float, ...] = field("relative sizes of the ranks' parts (default: equal)", default=(), minimum=0)
 
     @property
     def operation(self) -> Operation:
-        """The operation it does."""
+        """Collective operation."""
         return self.does
 
     @property
     def weights(self) -> tuple[float, ...]:
-        """The ranks' parts in proportion, or of each pair of ranks; none where they are equal."""
+        """Relative sizes of the parts of the ranks or pairs of ranks; empty if they are equal."""
         return self.skew
 
     def lower(self, scope: Scope) -> Placed:
-        """The op that the program itself issues: an entry in the queue `comm` of its device, which waits for the others."""
-        return Placed(scope.own or self._stands_at(scope), self.queue or "comm", None)
+        """Return the op that each program issues: an entry in the queue `comm` of its device, which waits for the other ranks."""
+        return Placed(scope.own or self._issuer(scope), self.queue or "comm", None)
 
-    def _stands_at(self, scope: Scope) -> str:
-        """The device at which a program without one issues it: the first that takes part; its host if `among` names a group."""
+    def _issuer(self, scope: Scope) -> str:
+        """Return the issuing device of a program without $self: the first member, or the host if `among` names a group."""
         if not self.among:
-            raise CannotPlace("a collective needs at least one rank", "such as among: gpu*")
+            raise CannotPlace("`among` is empty: expected at least one device", "among: gpu*")
         try:
             return scope.machine.select(self.among, scope.node)[0]
         except UnknownName:
             return scope.host
 
     def ordered(self, members: Sequence[str]) -> Sequence[str]:
-        """The members in the order in which they count."""
+        """Return the members in rank order."""
         return members
 
     def parts(
@@ -122,13 +127,14 @@ class ExchangeOp(Op):
         mistakes: Mistakes,
         flows_by_key: dict[Hashable, Flows] | None = None,
     ) -> tuple[Part, ...]:
-        """The ops of the members together for one of `pieces` equal parts of the bytes.
+        """Return the ops of one of `pieces` equal parts of the bytes.
 
-        flows_by_key: flows on this machine so far; equal ones among equal members are looked up there.
+        Args:
+            flows_by_key: cache of the flows that were computed on this machine.
 
         Raises:
-            CannotPlace: the algorithm does not do that, or not among these devices.
-            NoRoute, UnknownName: as the machine says.
+            CannotPlace: the algorithm does not support the operation, or not among these devices.
+            NoRoute, UnknownName: the machine lacks a route or a device.
         """
         from hwsim.communication import timing
 
@@ -149,13 +155,13 @@ class ExchangeOp(Op):
             return ()
 
     def courses(self, machine: Machine, members: Sequence[str], pieces: int, mistakes: Mistakes) -> Courses | None:
-        """The sends of `steps: explicit` if the steps repeat; None if they do not (see `parts`).
+        """Return the sends of `steps: explicit` if the steps repeat, else None (then see `parts`).
 
-        Errors as of `parts`.
+        Raises the errors of `parts`.
         """
         from hwsim.communication import Task, timing
 
-        if self.steps != "explicit" or self.weights or isinstance(self, RootedOp):  # those fill and empty a pipeline
+        if self.steps != "explicit" or self.weights or isinstance(self, RootedOp):  # rooted collectives fill and drain a pipeline
             return None
         tree = self.algorithm or Tree(timing.usual(machine, self.operation, members))
         algorithm = None if tree.value == AUTO else chosen(tree, mistakes)
@@ -164,7 +170,7 @@ class ExchangeOp(Op):
         try:
             steps = timing.courses_of(Task(machine, self.operation, members, self.bytes / pieces), algorithm, self.chunks)
         except CannotCollect:
-            return None  # said by `parts`
+            return None  # reported by `parts`
         return None if steps is None else Courses(self.name or self.kind, steps, self.chunks)
 
     def _steady(
@@ -178,17 +184,17 @@ class ExchangeOp(Op):
     ) -> tuple[Part, ...]:
         from hwsim.communication import apart, timing
 
-        everybody = tuple(members)
-        key = algorithm, self.operation, everybody, size, self.weights
+        ranks = tuple(members)
+        key = algorithm, self.operation, ranks, size, self.weights
         flows = flows_by_key.get(key)
         if flows is None:
             flows = timing.timed(machine, algorithm, self.operation, members, size, weights=self.weights, columns=True)
             flows_by_key[key] = flows
         parts: list[Part] = []
         after: tuple[int, ...] = ()
-        for number, phase in enumerate(flows.phases, 1):
+        for index, phase in enumerate(flows.phases, 1):
             called = name if len(flows.phases) == 1 else f"{name}: {phase.name}"
-            begins, ends = () if after else everybody, everybody if number == len(flows.phases) else ()
+            begins, ends = () if after else ranks, ranks if index == len(flows.phases) else ()
             together = apart.flows_of(machine, phase.cost)
             for flow in together:
                 over = f" over {flow.over}" if flow.over else ""
@@ -204,28 +210,28 @@ class ExchangeOp(Op):
         ranks, task = frozenset(members), Task(machine, self.operation, members, size, self.weights)
         parts = []
         for send in timing.sent(task, algorithm, self.chunks):
-            ends = tuple(each for each in (send.source, send.target) if each in ranks)
+            ends = tuple(rank for rank in (send.source, send.target) if rank in ranks)
             parts.append(Part(f"{name}: step {send.step}", send.source, send.cost, send.after, ends, ends))
         return tuple(parts)
 
 
 def chosen(tree: Tree, mistakes: Mistakes) -> Algorithm | None:
-    """The algorithm that a name or a mapping with `kind` means; None once what is wrong is noted."""
+    """Return the algorithm of a name or of a mapping with `kind`; add mistakes and return None if there is none."""
     from hwsim import communication
 
     if isinstance(tree.value, str):
         algorithm = communication.ALGORITHMS.get(tree.value)
         if algorithm is None:
             mistakes.add(
-                tree.place, f"there is no algorithm '{tree.value}'", did_you_mean(tree.value, (AUTO, *communication.ALGORITHMS))
+                tree.place, f"unknown algorithm '{tree.value}'", did_you_mean(tree.value, (AUTO, *communication.ALGORITHMS))
             )
         return algorithm
     kind = tree.text("kind") if tree.is_mapping else None
     if kind is None:
-        mistakes.add(tree.place, "an algorithm is a name, or a mapping with `kind`", "such as ring, or {kind: ring, both: true}")
+        mistakes.add(tree.place, "expected an algorithm: a name, or a mapping with `kind`", "ring, or {kind: ring, both: true}")
         return None
     if kind not in communication.KINDS:
-        mistakes.add(tree.place, f"there is no kind of algorithm '{kind}'", did_you_mean(kind, communication.KINDS))
+        mistakes.add(tree.place, f"unknown kind of algorithm '{kind}'", did_you_mean(kind, communication.KINDS))
         return None
     cls: type[Algorithm] = communication.KINDS[kind]
     algorithm = decode(tree, cls, mistakes, ignore=("kind",))
@@ -237,16 +243,16 @@ def chosen(tree: Tree, mistakes: Mistakes) -> Algorithm | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RootedOp(ExchangeOp):
-    """A collective that one device begins, or ends with the result."""
+    """A base of collectives with a root: the device that sends the data or receives the result."""
 
-    root: str = field("that device (default: the first)", default="")
+    root: str = field("device that sends the data or receives the result (default: the first of `among`)", default="")
 
     def ordered(self, members: Sequence[str]) -> Sequence[str]:
         return rooted(members, self.root)
 
 
 def rooted(members: Sequence[str], root: str) -> tuple[str, ...]:
-    """The members, the root first.
+    """Return the members with the root first.
 
     >>> rooted(("gpu0", "gpu1", "gpu2"), "gpu1")
     ('gpu1', 'gpu0', 'gpu2')
@@ -254,12 +260,12 @@ def rooted(members: Sequence[str], root: str) -> tuple[str, ...]:
     ('node1.gpu1', 'node1.gpu0')
 
     Raises:
-        CannotPlace: it is none of them.
+        CannotPlace: the root is not a member, or is ambiguous.
     """
     if not root:
         return tuple(members)
     named = [member for member in members if member == root or member.endswith(f".{root}")]
     if len(named) != 1:
-        problem = "does not take part" if not named else "is the end of several members' names"
-        raise CannotPlace(f"the root '{root}' {problem}", f"one of {', '.join(members[:8])}")
-    return (named[0], *(each for each in members if each != named[0]))
+        problem = "does not take part" if not named else f"is ambiguous: it matches {len(named)} members"
+        raise CannotPlace(f"the root '{root}' {problem}", f"choose from {', '.join(members[:8])}")
+    return (named[0], *(member for member in members if member != named[0]))

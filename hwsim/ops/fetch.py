@@ -1,17 +1,17 @@
-"""Values brought to the program itself, which waits until it has them.
+"""Values fetched by the program itself, which waits until they have arrived.
 
     print: {reads: y}
     item: {reads: loss}
     asnumpy: {reads: y, writes: array}
 
-or just `print: y`. A value in a GPU's memory is copied to the program's host first, on the queue `d2h`; its size is the
-value's unless `bytes` says. Then the program goes on after `return` of its runtime. `item` is the same for a single number.
-The array of `asnumpy` lies in the host's memory; a value that lies there already is copied by one core, where the runtime's
-arrays are not numpy's own (`converts`):
+The short form is `print: y`. A value in a GPU's memory is first copied to the program's host on the queue `d2h`; the number of
+bytes is the size of the value unless `bytes` is stated. The program continues after the `return` time of its runtime. `item`
+fetches a single number. `asnumpy` creates an array in host memory; a value that is already in host memory is copied by one core
+if the runtime's arrays are not numpy arrays (`converts`):
 
     traffic = bytes read + bytes written
 
-None of them can stand in a compiled body: the program is not there when it runs, and there is no value when it is compiled.
+These ops are not allowed in a compiled body: the program does not run there, and values do not exist at compile time.
 """
 
 from __future__ import annotations
@@ -28,45 +28,45 @@ from hwsim.units import Bytes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchOp(Op):
-    """A value brought to the program itself, which waits until it has it."""
+    """A base of ops that fetch a value for the program, which waits for it."""
 
-    reads: tuple[str, ...] = field("the value", one_or_many=True)
-    bytes: Bytes | None = field("how much of it is brought (default: all)", default=None)
+    reads: tuple[str, ...] = field("value that is fetched", one_or_many=True)
+    bytes: Bytes | None = field("number of bytes fetched (default: the whole value)", default=None)
 
     def lower(self, scope: Scope) -> Placed:
-        """A copy to the host's memory where the value lies in a GPU's; elsewhere nothing but the wait (queue "")."""
+        """Return a copy to host memory if the value is in a GPU's memory; else only the wait (queue "")."""
         if len(self.reads) != 1:
-            raise CannotPlace(f"one value is read, not {len(self.reads)}", "write one statement for each")
+            raise CannotPlace(f"expected one value in `reads`, got {len(self.reads)}", "write one statement per value")
         home = scope.values.get(self.reads[0], Home(scope.host))
         size = home.bytes if self.bytes is None else self.bytes
         if not home.memory or not scope.host or scope.kind(home.memory) != "gpu":
             return Placed(scope.host, "", None, output=size)
         if self.bytes is None and not home.bytes:
-            hint = f"say so where it is written, writes: {{{self.reads[0]}: 4 MB}}, or here, bytes: 4 MB"
-            raise CannotPlace(f"the size of '{self.reads[0]}' is not given", hint)
+            hint = f"write writes: {{{self.reads[0]}: 4 MB}} in the op that creates it, or bytes: 4 MB here"
+            raise CannotPlace(f"the size of '{self.reads[0]}' is unknown", hint)
         cost = scope.machine.transfer(home.memory, scope.thread, size, Handling(waited=True))
         return Placed(home.memory, self.queue or "d2h", cost, output=size, home=scope.host)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Print(FetchOp):
-    """Wait for a value and show it."""
+    """A statement that waits for a value and prints it."""
 
     kind: ClassVar[str] = "print"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item(FetchOp):
-    """Wait for one number."""
+    """A statement that waits for one number."""
 
     kind: ClassVar[str] = "item"
 
-    bytes: Bytes | None = field("the number", default=8.0)
+    bytes: Bytes | None = field("size of the number", default=8.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asnumpy(FetchOp):
-    """Wait for a value and keep it as an array."""
+    """A statement that waits for a value and keeps it as a numpy array."""
 
     kind: ClassVar[str] = "asnumpy"
 

@@ -1,4 +1,4 @@
-"""Ops that are several kernels in a row on one device."""
+"""Ops that consist of several consecutive kernels on one device."""
 
 from __future__ import annotations
 
@@ -14,7 +14,13 @@ from hwsim.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A kernel of an op, `times` times. what: it is called so in the derivation."""
+    """A kernel of an op.
+
+    Args:
+        what: name of the kernel in the derivation.
+        work: work of one execution.
+        times: number of executions.
+    """
 
     what: str
     work: Work
@@ -22,23 +28,19 @@ class Step:
 
 
 def refuse_isa(op: ComputeOp, device: str, model: Cpu | Sockets | Gpu) -> None:
-    """Reject a class of instructions on a GPU.
-
-    Raises:
-        CannotPlace: the device is one.
-    """
+    """Raise CannotPlace if the op states an instruction set (`isa`) and the device is a GPU."""
     if isinstance(model, Gpu) and op.isa:
-        raise CannotPlace(f"'{device}' is a gpu: instructions are a cpu's", "leave out `isa`")
+        raise CannotPlace(f"'{device}' is a gpu: `isa` requires a cpu", "omit `isa`")
 
 
 def compute_in_turn(scope: Scope, op: ComputeOp, steps: Sequence[Step], output: float) -> Placed:
-    """Kernels one after another on a computing device's queue `compute`; a single one is as any other op."""
+    """Place consecutive kernels on the queue `compute` of the op's device; a single kernel costs the same as a plain op."""
     device, model = scope.computing(op.device)
     refuse_isa(op, device, model)
     costs = []
     for step in steps:
-        over = step.work.working_set if op.working_set is None else op.working_set
-        work = replace(step.work, cores=op.cores, isa=op.isa, working_set=over, start=scope.starts)
+        working_set = step.work.working_set if op.working_set is None else op.working_set
+        work = replace(step.work, cores=op.cores, isa=op.isa, working_set=working_set, start=scope.starts)
         costs.append(Turn(step.what, model.compute(device, work), step.times))
     if len(costs) == 1 and costs[0].times <= 1:
         return Placed(device, op.queue or "compute", costs[0].cost, output=output)

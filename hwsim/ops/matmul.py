@@ -1,15 +1,16 @@
-"""A matrix product C = A B: (m x k) by (k x n), `batch` times.
+"""A matrix product (GEMM) C = A B of an m x k by a k x n matrix, `batch` times.
 
     matmul: {device: gpu, m: 2000, n: 2000, k: 2000}
 
     flop = 2 m n k batch        traffic = (m k + k n + m n) batch x bytes per element
 
-Runs on the queue `compute` of its device. The traffic is the least there can be: every matrix
-crosses to memory once, as if blocking for caches were perfect.
+The op runs on the queue `compute` of its device. The traffic is the minimum: every matrix is transferred to or from memory once,
+as with perfect blocking for caches.
 
-Quantised layers of served models: `dtype: fp8` computes in fp8. Where the GPU knows what casting takes, A comes in 16 bits and
-is cast first, and C leaves in 16 bits. `scales: block` takes kernels with a scale for each block. `dtype: bf16, weights: int4`
-reads B in four bits and computes in bf16. `software: vllm` takes the kernels of that framework, where the part tells them apart.
+Quantized layers: `dtype: fp8` computes in fp8. If the GPU has a model of casts, A is read in 16 bits and cast first, and C is
+    written in
+16 bits. `scales: block` selects kernels with one scale per block. `dtype: bf16, weights: int4` reads B in four bits and computes
+in bf16. `software: vllm` selects the kernels of that framework, if the GPU distinguishes them.
 """
 
 from __future__ import annotations
@@ -22,26 +23,26 @@ from hwsim.records import dataclass
 from hwsim.spec import field
 from hwsim.units import BYTES
 
-CAST: Final = 2.0  # bytes of an element of A before it is cast, and of C
+CAST: Final = 2.0  # bytes per element of A before the cast, and of C
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Matmul(CalledOp):
-    """(m x k) by (k x n), `batch` times."""
+    """A product of an m x k by a k x n matrix, `batch` times."""
 
     kind: ClassVar[str] = "matmul"
 
-    m: int = field("rows of A and C", minimum=1)
-    n: int = field("columns of B and C", minimum=1)
-    k: int = field("columns of A, rows of B", minimum=1)
-    batch: int = field("independent products of this size", default=1, minimum=1)
-    dtype: Dtype = field("type of the elements", default="fp32")
-    transposed: bool = field("B is stored as n x k, as the weights of a linear layer (x @ w.T)", default=False)
-    weights: Dtype | None = field("type in which B is stored, where that is not the one it is computed in", default=None)
-    scales: Literal["tensor", "block"] = field("of narrow types: one for a tensor, or one for each block", default="tensor")
-    software: str = field("whose kernels, where a gpu tells them apart (`matmul: {fp8-vllm: ...}`)", default="", example="vllm")
+    m: int = field("number of rows of A and C", minimum=1)
+    n: int = field("number of columns of B and C", minimum=1)
+    k: int = field("number of columns of A and of rows of B", minimum=1)
+    batch: int = field("number of independent products of this size", default=1, minimum=1)
+    dtype: Dtype = field("data type of the elements and of the arithmetic", default="fp32")
+    transposed: bool = field("whether B is stored as n x k, like the weights of a linear layer (x @ w.T)", default=False)
+    weights: Dtype | None = field("data type in which B is stored (default: `dtype`)", default=None)
+    scales: Literal["tensor", "block"] = field("scales of narrow data types: one per tensor or per block", default="tensor")
+    software: str = field("framework of the kernels, if in the gpu's `matmul` ({fp8-vllm: ...})", default="", example="vllm")
     cast: bool | None = field(
-        "A comes in 16 bits and is cast to `dtype`, C leaves in 16 bits (default: where the gpu's `matmul` has a `cast`)",
+        "whether A is cast from 16 bits, C written in 16 bits (default: by the gpu's `matmul`)",
         default=None,
     )
 
@@ -91,7 +92,7 @@ class Matmul(CalledOp):
         return f"{self.dtype}-block" if self.scales == "block" else ""
 
     def _casts(self, scope: Scope) -> bool:
-        """Whether A is cast before the product."""
+        """Return whether A is cast before the product."""
         if self.cast is not None:
             return self.cast
         _, model = scope.computing(self.device)

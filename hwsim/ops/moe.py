@@ -1,11 +1,11 @@
-"""The feed-forward network of a mixture of experts on one device, its router left out.
+"""The feed-forward network of a mixture-of-experts layer on one device, without the router.
 
     moe: {device: gpu0, tokens: 1024, hidden: 7168, inner: 2048, experts: 256, top_k: 8, weights: fp8}
 
     flop = 2 x tokens x top_k x (gates + 1) x hidden x inner        traffic = weights of the experts that have a token
 
-Runs on the queue `compute` of its device. A GPU has kernels of its own for it (`experts:`). Tokens go to all experts alike, or
-fall off as a power law with exponent `skew`.
+The op runs on the queue `compute` of its device. A GPU has models of MoE kernels (`experts:`). The tokens per expert are equal,
+or follow a power law with exponent `skew`.
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ Weights = Literal["bf16", "fp8", "fp8-block", "nvfp4", "mxfp4-mxfp8"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moe(ComputeOp):
-    """Experts of a layer for `tokens`, each with `top_k` of the `experts` that the device has."""
+    """A layer in which each of `tokens` tokens is processed by `top_k` of the device's `experts`."""
 
     kind: ClassVar[str] = "moe"
 
-    tokens: int = field("that come in", minimum=1)
-    hidden: int = field("width of a token", minimum=1)
-    inner: int = field("width of an expert", minimum=1)
-    experts: int = field("that the device has", minimum=1)
-    top_k: int = field("experts that each token goes to", default=1, minimum=1)
-    gated: bool = field("an expert has a gate (SwiGLU): three matrices in place of two", default=True)
+    tokens: int = field("number of input tokens", minimum=1)
+    hidden: int = field("hidden size of the model", minimum=1)
+    inner: int = field("intermediate size of an expert", minimum=1)
+    experts: int = field("number of experts on this device", minimum=1)
+    top_k: int = field("number of experts per token", default=1, minimum=1)
+    gated: bool = field("whether an expert has a gate (SwiGLU): three matrices instead of two", default=True)
     weights: Weights = field("number format of the weights", default="bf16")
-    skew: float = field("exponent of the power law of tokens by expert; 0: all alike", default=0.0, minimum=0.0)
+    skew: float = field("exponent of the power law of tokens per expert; 0: equal numbers", default=0.0, minimum=0.0)
     kernel: str = field(
-        "whose kernel, a name of the gpu's `experts` before the format (default: flash, else another that it has)",
+        "library of the kernel in the gpu's `experts` (default: flash, else another)",
         default="",
         example="tensorrt",
     )
 
     def lower(self, scope: Scope) -> Placed:
         if self.top_k > self.experts:
-            message = f"a token cannot go to {self.top_k} of {self.experts} experts"
-            raise CannotPlace(message, "`top_k`: experts of a token that this device has")
+            message = f"`top_k: {self.top_k}` exceeds `experts: {self.experts}`"
+            raise CannotPlace(message, "`top_k` counts only experts on this device")
         refuse_unknown(scope, self.device, "experts", "kernel", self.kernel)
         computed, width = FORMATS[self.weights]
         call = experts_call(

@@ -1,4 +1,4 @@
-"""A norm of an array: statistics of each channel, row or group, and the array scaled by them.
+"""A normalization of an array: statistics per channel, row or group, by which the array is scaled.
 
     norm: {device: gpu, shape: [128, 64, 112, 112], of: batch}
     norm: {device: gpu, shape: [8192, 4096], of: rms, dtype: bf16, pass: backward}
@@ -7,9 +7,9 @@
 |---|---|---|
 | batch | reads twice (statistics, then the result), writes once | reads two arrays twice, writes one |
 | group | as batch | as batch |
-| layer, rms | reads once (a row is held), writes once | reads two arrays, and again for scale and shift; writes one |
+| layer, rms | reads once (a row stays on chip), writes once | reads two arrays, and again for scale and shift; writes one |
 
-`inference` uses learnt statistics: one pass over the array. Runs on the queue `compute` of its device.
+`inference` uses learnt statistics: one pass over the array. The op runs on the queue `compute` of its device.
 
 **Source**: Ioffe and Szegedy, arXiv:1502.03167, algorithms 1 and 2; Ba et al., arXiv:1607.06450.
 """
@@ -25,25 +25,27 @@ from hwsim.records import dataclass
 from hwsim.spec import field
 from hwsim.units import BYTES
 
-# arrays read and written: forward, backward
+# (arrays read, arrays written): forward, backward
 MOVED: Final = {"batch": ((2, 1), (4, 1)), "group": ((2, 1), (4, 1)), "layer": ((1, 1), (4, 1)), "rms": ((1, 1), (4, 1))}
 FLOP_EACH: Final = {"forward": 8.0, "backward": 12.0, "inference": 2.0}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Norm(ComputeOp):
-    """An array in, one out, and the statistics of its parts."""
+    """A normalization of one array."""
 
     kind: ClassVar[str] = "norm"
 
     shape: tuple[float, ...] = field("lengths of the array's axes", one_or_many=True, minimum=1, example="[128, 64, 112, 112]")
     of: Literal["batch", "layer", "rms", "group"] = field(
-        "whose statistics: a channel of the batch, a row, a group", default="batch"
+        "scope of the statistics: a channel of the batch, a row, or a group", default="batch"
     )
     passes: Literal["forward", "backward", "inference"] = field(
-        "with the statistics of this array, its gradient, or with learnt ones", key="pass", default="forward"
+        "pass: forward with statistics of this array, its gradient, or inference with learnt statistics",
+        key="pass",
+        default="forward",
     )
-    dtype: Dtype = field("type of the elements", default="fp32")
+    dtype: Dtype = field("data type of the elements", default="fp32")
 
     def lower(self, scope: Scope) -> Placed:
         count = math.prod(self.shape)

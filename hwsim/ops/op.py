@@ -212,13 +212,11 @@ class Op:
         example="{y: {shape: [1024, 512], dtype: fp32}}",
     )
     updates: Values = field(
-        "values changed in place, after their last writer and all readers; {y: 2 MB} states the size if no op created y",
+        "values changed in place, after earlier writers and readers; {y: 2 MB} states a size",
         default=(),
         one_or_many=True,
     )
-    after: tuple[str, ...] = field(
-        "ops that must end before this one starts (the latest of each name)", default=(), one_or_many=True
-    )
+    after: tuple[str, ...] = field("ops that must end before this op starts (latest of each name)", default=(), one_or_many=True)
     block: bool = field("whether the program waits for the op right after issuing it", default=False)
     weight: float = field(
         "share of a contended link or device relative to other ops: a weight of 100 nearly stops ops of weight 1",
@@ -254,9 +252,7 @@ class DeviceOp(Op):
 class ComputeOp(DeviceOp):
     """A base of ops that compute on a CPU or a GPU."""
 
-    cores: int | None = field(
-        "number of CPU cores used (default: all cores); an op on a GPU uses the whole GPU", default=None, minimum=1
-    )
+    cores: int | None = field("number of CPU cores used (default: all cores); on a GPU, omit it", default=None, minimum=1)
     isa: Literal["", "scalar", "sse", "avx", "avx2", "avx512", "neon", "sve", "vsx", "lasx"] = field(
         "CPU instruction set (default: the widest that the CPU has)", default="", example="avx2"
     )
@@ -273,13 +269,11 @@ class CalledOp(ComputeOp):
     into: Into = field("destination of the result of `function`: a new array, an existing one, or an operand", default="new")
     among_others: bool = field("whether calls of other functions precede that of `function`, as in most programs", default=False)
     new_pages: float | None = field(
-        "number of memory pages that `function` touches first; 0: none (default: all pages of a large new array)",
+        "number of new memory pages that `function` touches (default: those of a large new array)",
         default=None,
         minimum=0,
     )
-    new_bytes: Bytes | None = field(
-        "bytes in `new_pages`, if less than `function` writes (an average if calls differ)", default=None
-    )
+    new_bytes: Bytes | None = field("bytes in `new_pages`, if less than all written (an average if calls differ)", default=None)
     since: tuple[Bytes, ...] = field(
         "bytes accessed since the last use of each operand of `function` and of its result (default: `working_set`)",
         default=(),
@@ -349,9 +343,7 @@ def compute(
     """
     device, model = scope.computing(op.device)
     if isinstance(model, Gpu) and (op.isa or work.instructions or work.branches):
-        raise CannotPlace(
-            f"'{device}' is a gpu: `isa`, `instructions` and `branches` require a cpu", "omit `isa`, `instructions`, `branches`"
-        )
+        raise CannotPlace(f"'{device}' is a gpu: `isa`, `instructions`, `branches` require a cpu", "omit them")
     working_set = work.working_set if op.working_set is None else op.working_set
     cost = model.compute(device, replace(work, cores=op.cores, isa=op.isa, working_set=working_set, start=scope.starts))
     cost = saying(cost, said) if said else cost
@@ -360,8 +352,8 @@ def compute(
 
 def saying(cost: Cost, said: Mapping[str, str]) -> Cost:
     """Return the cost with the sources of its inputs replaced by `said` (name of an input -> its formula)."""
-    why = tuple(
-        replace(term, inputs=tuple([(name, value, said.get(name, source)) for name, value, source in term.inputs]))
+    why = [
+        replace(term, inputs=tuple((key, value, said.get(key, source)) for key, value, source in term.inputs))
         for term in cost.why
-    )
-    return replace(cost, why=why)
+    ]
+    return replace(cost, why=tuple(why))

@@ -1,15 +1,15 @@
-"""A recurrent network over sequences: LSTM, GRU, or plain.
+"""A recurrent network over sequences: LSTM, GRU, or plain RNN.
 
     rnn: {device: gpu, cell: lstm, tokens: 128, batch: 32, input: 512, hidden: 1024, layers: 2}
 
-    each layer    one product of all tokens: tokens batch x gates hidden over input
-                  a product of each token: batch x gates hidden over hidden, and the cell's functions of its results
+    each layer    one matmul for all tokens: (tokens batch) x (gates hidden) x input
+                  one matmul per token: batch x (gates hidden) x hidden, then the elementwise functions of the cell
 
-Backward, each product becomes two. The layers of a direction follow one another; `both` runs the sequence both ways, and gives
-the next layer both results. Runs on the queue `compute` of its device.
+In the backward pass, each matmul becomes two. The layers run one after another. With `both`, the network reads the sequence in
+both directions and passes both results to the next layer. The op runs on the queue `compute` of its device.
 
 **Source**: Hochreiter and Schmidhuber, Neural Computation 9(8), 1997 (LSTM); Cho et al., arXiv:1406.1078 (GRU); Appleyard et al.,
-arXiv:1604.01946 (one product for all tokens of the input).
+arXiv:1604.01946 (one matmul for all input tokens).
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ from hwsim.spec import field
 from hwsim.units import BYTES
 
 GATES: Final = {"lstm": 4, "gru": 3, "rnn": 1}
-FLOP_EACH: Final = 10.0  # of a gate's element: its function and the products with the state
+FLOP_EACH: Final = 10.0  # FLOP per gate element: activation function and products with the state
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rnn(ComputeOp):
-    """`tokens` steps of `batch` sequences."""
+    """A recurrent network that runs `tokens` steps of `batch` sequences."""
 
     kind: ClassVar[str] = "rnn"
 
-    cell: Literal["lstm", "gru", "rnn"] = field("what a step computes: four, three products or one", default="lstm")
-    tokens: int = field("steps of a sequence", minimum=1)
-    batch: int = field("sequences", default=1, minimum=1)
-    input: int = field("numbers of a token", minimum=1)
-    hidden: int = field("numbers of the state", minimum=1)
-    layers: int = field("on top of each other", default=1, minimum=1)
-    both: bool = field("the sequence is read both ways", default=False)
-    passes: Literal["forward", "backward"] = field("the states, or the gradients", key="pass", default="forward")
-    dtype: Dtype = field("type of the elements", default="fp32")
+    cell: Literal["lstm", "gru", "rnn"] = field("cell type: 4 (lstm), 3 (gru) or 1 (rnn) gates", default="lstm")
+    tokens: int = field("number of steps (tokens) of a sequence", minimum=1)
+    batch: int = field("number of sequences", default=1, minimum=1)
+    input: int = field("input size: numbers per token", minimum=1)
+    hidden: int = field("hidden size: numbers of the state", minimum=1)
+    layers: int = field("number of stacked layers", default=1, minimum=1)
+    both: bool = field("whether the network is bidirectional", default=False)
+    passes: Literal["forward", "backward"] = field("pass: the states (forward), or the gradients", key="pass", default="forward")
+    dtype: Dtype = field("data type of the elements", default="fp32")
 
     def lower(self, scope: Scope) -> Placed:
         steps: list[Step] = []
@@ -63,16 +63,16 @@ class Rnn(ComputeOp):
         yield Step("cell", cell, self.tokens)
         if self.passes == "forward":
             yield Step("input", self._product(rows, gates, width))
-            yield Step("recurrent", self._product(self.batch, gates, self.hidden, held=True), self.tokens)
+            yield Step("recurrent", self._product(self.batch, gates, self.hidden, reused=True), self.tokens)
             return
-        yield Step("recurrent", self._product(self.batch, self.hidden, gates, held=True), self.tokens)
+        yield Step("recurrent", self._product(self.batch, self.hidden, gates, reused=True), self.tokens)
         yield Step("input", self._product(rows, width, gates))
         yield Step("weights", self._product(gates, width + self.hidden, rows))
 
-    def _product(self, m: int, n: int, k: int, *, held: bool = False) -> Work:
-        """held: the second factor is the same each time, and may stay in a cache."""
+    def _product(self, m: int, n: int, k: int, *, reused: bool = False) -> Work:
+        """reused: whether the second factor is the same in every step, so that a cache may hold it."""
         size = BYTES[self.dtype]
         return Work(
             flop=2.0 * m * n * k, reads=(m * k + k * n) * size, writes=m * n * size, dtype=self.dtype, mix="matmul",
-            product=Product(m, n, k, element=size), working_set=(m * k + k * n + m * n) * size if held else None,
+            product=Product(m, n, k, element=size), working_set=(m * k + k * n + m * n) * size if reused else None,
         )  # fmt: skip

@@ -1,18 +1,18 @@
-"""Bytes from one device to another, over the links between them.
+"""Copies and messages from one device to another, over the links between them.
 
     copy: {from: gpu, to: cpu, bytes: 16 MB, reads: y}
-    copy: {from: cpu, to: gpu, bytes: 16 MB, memory: pageable}      # through a pinned buffer, by a core
-    copy: {from: cpu, to: gpu, bytes: 4 kB, by: cpu}                # a core stores every word, and does nothing else
+    copy: {from: cpu, to: gpu, bytes: 16 MB, memory: pageable}      # a core copies through a pinned buffer
+    copy: {from: cpu, to: gpu, bytes: 4 kB, by: cpu}                # a core stores every word
     send: {to: gpu1, bytes: 40 MB}
     send: {from: node0.cpu, to: node1.cpu, bytes: 64 B, messages: 1000, protocol: udp}
 
-A copy goes from memory to memory. Its default queue is `d2h` or `h2d` of the GPU between a GPU and another kind of device, `p2p`
-of the source between two GPUs, else `copy` of the source; `queue: compute` puts it in line with the kernels. It draws its bytes
-from every link direction on the route and from the memories at both ends. A copy of a part to itself is read and written by one
-memory, whose bandwidth is for both together: n bytes draw 2 n of it, as an elementwise op that reads n bytes and writes n does.
+A copy reads the memory of the source and writes the memory of the target. Its default queue is `d2h` or `h2d` of the GPU between
+a GPU and another kind of device, `p2p` of the source between two GPUs, else `copy` of the source. `queue: compute` orders it with
+the kernels. It uses bandwidth of every link direction on the route and of both memories. A copy within one device reads and
+writes the same memory: n bytes use 2 n of its bandwidth, as in an elementwise op that reads n bytes and writes n.
 
-A send starts at the program's own device by default, on the queue `send` of the source. It costs what a copy of that size costs,
-and what its messages take of the NICs on the route and of the cores at both ends.
+A send starts at $self by default, on the queue `send` of the source. It costs as much as a copy of that size, plus the time that
+its messages take on the NICs of the route and on the cores at both ends.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from hwsim.units import Bytes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Copy(Op):
-    """`bytes` from one device to another."""
+    """A copy of `bytes` from one device to another."""
 
     kind: ClassVar[str] = "copy"
 
     source: str = field("device whose memory is read", key="from", example="gpu")
     target: str = field("device whose memory is written", key="to", example="cpu")
-    bytes: Bytes = field("how much", example="16 MB")
+    bytes: Bytes = field("bytes copied", example="16 MB")
     memory: Literal["pinned", "pageable"] = field(
-        "host memory of a copy from or to a GPU; pageable goes through a buffer", default="pinned"
+        "host memory of a GPU copy; pageable: staged in a pinned buffer", default="pinned"
     )
-    by: Literal["dma", "cpu", "sm"] = field("who moves it: an engine, a core of the CPU, a kernel on the GPU", default="dma")
+    by: Literal["dma", "cpu", "sm"] = field("mover: a DMA engine, a CPU core, or a kernel on the GPU (sm)", default="dma")
 
     def lower(self, scope: Scope) -> Placed:
         source, target = scope.one(self.source), scope.one(self.target)
@@ -46,16 +46,16 @@ class Copy(Op):
         kinds = {scope.kind(source), scope.kind(target)}
         mover = {"cpu": "cpu", "sm": "gpu"}.get(self.by, "")
         if mover and mover not in kinds:
-            raise CannotPlace(f"`by: {self.by}` needs a {mover} at one end", f"from {source} to {target} there is none")
+            raise CannotPlace(f"`by: {self.by}` requires a {mover} at one end, got {source} and {target}")
         if self.memory == "pageable" and kinds <= {"gpu"}:
-            raise CannotPlace("`memory: pageable` is of the host, but both ends are GPUs", "leave it out")
+            raise CannotPlace("`memory: pageable` requires a host at one end, but both ends are GPUs", "omit `memory`")
         handling = Handling(pages=self.memory, by=self.by, waited=self.block, of_service=scope.of_service)
         cost = scope.machine.transfer(source, target, self.bytes, handling)
         return Placed(device, self.queue or queue, cost, output=self.bytes, home=target)
 
 
 def copy_queue(scope: Scope, source: str, target: str) -> tuple[str, str]:
-    """Device and queue a copy runs on unless its `queue` says otherwise."""
+    """Return the device and the default queue of a copy."""
     match scope.kind(source) == "gpu", scope.kind(target) == "gpu":
         case True, True:
             return source, "p2p"
@@ -69,21 +69,19 @@ def copy_queue(scope: Scope, source: str, target: str) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Send(Op):
-    """`bytes` to another device."""
+    """A transfer of `messages` x `bytes` to another device."""
 
     kind: ClassVar[str] = "send"
 
-    target: str = field("device it goes to", key="to", example="gpu1")
-    source: str = field("device it comes from (default: $self)", key="from", default="")
-    bytes: Bytes = field("how much, in each message", example="40 MB")
-    messages: int = field("how many, one after the other", default=1, minimum=1)
-    protocol: Literal["tcp", "udp", "rdma"] | None = field(
-        "what the network cards on the way speak (default: as they say)", default=None
-    )
+    target: str = field("device that receives the messages", key="to", example="gpu1")
+    source: str = field("device that sends the messages (default: $self)", key="from", default="")
+    bytes: Bytes = field("bytes of one message", example="40 MB")
+    messages: int = field("number of consecutive messages", default=1, minimum=1)
+    protocol: Literal["tcp", "udp", "rdma"] | None = field("protocol of the NICs on the route (default: their own)", default=None)
 
     def lower(self, scope: Scope) -> Placed:
         if not self.source and not scope.own:
-            raise CannotPlace("`send` needs `from` here", "only under `each` is there a $self to send from")
+            raise CannotPlace("`send` requires `from` outside `each`", "from: gpu0")
         source = scope.one(self.source) if self.source else scope.own
         target = scope.one(self.target)
         size = self.bytes * self.messages

@@ -35,7 +35,7 @@ REFUSED: Final[Mapping[str, tuple[Any, str]]] = {  # what a file cannot be witho
     "workload.jobs.*.program": (GONE, "none of them"),
     "workload.jobs.*.programs": (GONE, "none of them"),
     "workload.events.link": (GONE, "`part` or to a `link`"),
-    "op of several.among": ([], "at least one rank"),
+    "op of several.among": ([], "at least one device"),
     "workload.groups.*.of": ([], "none of the groups"),
     "topology torus.size": ([3], "members"),
     "topology tree.root": ([], "members"),
