@@ -208,7 +208,7 @@ def test_a_service_has_the_number_that_it_is_asked_for(desk: Desk, machine: str,
         assert found["wanted"]["value"] == run.services.answers[0].latency.at(0.99).value
         assert found["path"] == []
         assert sum(share for _, _, share in found["limits"]) == pytest.approx(1)
-        assert found["limits"][0][0] == "waits for wire:nic0->nic1"
+        assert found["limits"][0][0] == "waiting for wire nic0->nic1"
         told = asked(desk, "more", texts(machine, workload))
         assert told["says"] == [found["says"]]
         assert told["says"][0].startswith("A request of store above p99 takes")

@@ -269,7 +269,7 @@ def shows_a_service(reader: Reader) -> None:
     page = reader.page
     page.locator("#open-machine").select_option("web-server")
     page.locator("#open-workload").select_option("services/object-store")
-    reader.until("document.getElementById('interval').textContent.endsWith('time of an answer (p99)')")
+    reader.until("document.getElementById('interval').textContent.endsWith('latency (p99)')")
     assert reader.time().endswith((" ms", " s"))
     assert page.title().startswith(reader.time())
     name = page.inner_text("#interval")

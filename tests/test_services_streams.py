@@ -222,7 +222,7 @@ def test_the_mean_that_an_array_is_warned_of_is_that_of_one_access() -> None:
     run = hwsim.simulate(machine, {"hwsim": "workload/1", "services": {"s": service}, "requests": 20})
     assert [statement.seconds for statement in run.services.statements] == pytest.approx([ALONE, ALONE])
     (warning,) = [each.message for each in run.warnings if each.code == "accesses-in-the-mean"]
-    assert f"takes its mean, {1e3 * ALONE:.3g} ms," in warning
+    assert f"takes its average time ({1e3 * ALONE:.3g} ms)," in warning
 
 
 def test_a_larger_read_takes_longer_by_its_bytes_alone() -> None:

@@ -1,4 +1,4 @@
-"""`services:` as a door."""
+"""The family of workloads `services:`: schema, checks and planning."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hwsim.workload.file import Workload
 
 
 class Answers(Door):
-    """`services:`."""
+    """The family of `services:`."""
 
     quantities: Mapping[str, Dimension] = {  # see `hwsim.families.services.results`
         **{f"latency_{part}": TIME for part in STATISTICS},
@@ -27,7 +27,7 @@ class Answers(Door):
     exact = False
 
     def schema(self, out: dict[str, Any], definitions: dict[str, Any]) -> None:
-        """Services; a value of their ops may be a draw, so that their keys are not checked here."""
+        """Add services to the JSON Schema; keys of their ops are unchecked, because any value may be random."""
         from hwsim.workload.schema import put_schema
 
         services = {"type": "object", "additionalProperties": _service(definitions)}
@@ -35,33 +35,32 @@ class Answers(Door):
         put_schema(definitions["Job"]["properties"]["services"], services)
 
     def kept(self, tree: Tree) -> frozenset[str]:
-        """Names that only a request knows."""
+        """Return names of values that are kept per request with `as`."""
         from hwsim.families.services.workload.drawn import kept_of
 
         return kept_of(tree)
 
     def check(self, workload: Workload, mistakes: Mistakes) -> None:
-        """Note the mistakes of their requests."""
+        """Note the mistakes of all services."""
         from hwsim.families.services.workload.plan import check_services
 
         check_services(workload, mistakes)
 
     def wanted(self, workload: Workload) -> dict[str, Dimension]:
-        """Quantities of each service, and of its choices."""
+        """Return the quantities of each service and of its branches."""
         from hwsim.families.services.workload.plan import choices_of
 
-        names = (each for name, ways in choices_of(workload).items() for each in (name, *(f"{name}.{way}" for way in ways)))
+        names = (entry for name, ways in choices_of(workload).items() for entry in (name, *(f"{name}.{way}" for way in ways)))
         return of_each(names, self.quantities)
 
     def plan(self, workload: Workload, machine: Machine, mistakes: Mistakes, beside: Beside) -> Planned | None:
-        """All of them as one program."""
+        """Return all services as one program, or None if mistakes were noted."""
         from hwsim.families.services.workload.plan import plan
 
         return plan(workload, machine, mistakes, beside.capacities, beside.changes)
 
 
 def _service(definitions: dict[str, Any]) -> dict[str, Any]:
-    """A service; a value of its ops may be a draw, so that their keys are not checked here."""
     from hwsim.families.services.workload import schema
     from hwsim.workload.schema import embedded, put_schema
 

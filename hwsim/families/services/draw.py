@@ -1,4 +1,4 @@
-"""Services under load over time, and the ladder of their limits, as a figure."""
+"""Figure of services: latencies and requests in flight over time, and the throughput limits."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ RUNGS = 8
 
 
 def render(result: Result, suffix: str = ".png") -> Iterable[bytes]:
-    """The figure: of each service with a course its answers' times and the requests there, and at the foot the ladder.
+    """Yield the figure: latencies and requests in flight of each service over time, and the throughput limits below.
 
     Raises:
-        ValueError: the suffix is none of .png, .svg, .pdf, or the run has no services.
+        ValueError: the suffix is not .png, .svg or .pdf, or the run has no services.
     """
     if result.services is None:
         raise ValueError("no services in this run: it has no `services:`")
@@ -37,43 +37,39 @@ def render(result: Result, suffix: str = ".png") -> Iterable[bytes]:
 
 
 def _finding(rungs: Sequence[Rung]) -> str:
-    """The lowest limit."""
     if not rungs:
-        return "requests of services over time"
+        return "services over time"
     lowest = min(rungs, key=lambda rung: rung.limit_per_s)
-    return f"{lowest.called} is the first limit, at {_count(lowest.limit_per_s)} requests a second"
+    return f"{lowest.called} sets the throughput limit: {_count(lowest.limit_per_s)} requests/s"
 
 
 def _answered(answers: Answers) -> str:
-    """A service, and its goodput where answers may come too late or not at all."""
     if answers.good >= answers.served and not answers.refused and not answers.failed:
         return answers.name
-    return f"{answers.name}: {_count(answers.goodput)} good answers a second"
+    return f"{answers.name}: goodput {_count(answers.goodput)} requests/s"
 
 
 def _times(axes: Any, answers: Answers) -> None:
-    """Percentiles of the answers of each stretch of the run."""
-    times = [(each.p50_s, each.p99_s) if each.answers_per_s > 0 else (math.nan, math.nan) for each in answers.course]
+    times = [(part.p50_s, part.p99_s) if part.answers_per_s > 0 else (math.nan, math.nan) for part in answers.course]
     longest = max((p99 for _, p99 in times if not math.isnan(p99)), default=None)
     if longest is None:
         return
     scale, unit = time_scale(longest)
-    at = [stretch.until_s for stretch in answers.course]
-    axes.plot(at, [p50 / scale for p50, _ in times], color=COLOURS[0], label="half")  # no line where nothing is answered
-    axes.plot(at, [p99 / scale for _, p99 in times], color=COLOURS[5], linestyle="--", label="99 %")
-    axes.set_ylabel(f"until the answer ({unit})")
+    ends = [stretch.until_s for stretch in answers.course]
+    axes.plot(ends, [p50 / scale for p50, _ in times], color=COLOURS[0], label="p50")  # interrupted without responses
+    axes.plot(ends, [p99 / scale for _, p99 in times], color=COLOURS[5], linestyle="--", label="p99")
+    axes.set_ylabel(f"latency ({unit})")
     axes.set_ylim(bottom=0)
     open_axes(axes, "y")
     _legend(axes)
 
 
 def _there(axes: Any, answers: Answers) -> None:
-    """Requests there, and in the line."""
-    at = [stretch.until_s for stretch in answers.course]
-    axes.plot(at, [stretch.there for stretch in answers.course], color=COLOURS[2], label="in flight")
+    ends = [stretch.until_s for stretch in answers.course]
+    axes.plot(ends, [stretch.there for stretch in answers.course], color=COLOURS[2], label="in flight")
     if answers.workers is not None:
         axes.plot(
-            at, [stretch.waiting for stretch in answers.course], color=COLOURS[3], linestyle="--", label="in line for a worker"
+            ends, [stretch.waiting for stretch in answers.course], color=COLOURS[3], linestyle="--", label="queued for a worker"
         )
     axes.set_ylabel("requests")
     axes.set_ylim(bottom=0)
@@ -83,12 +79,12 @@ def _there(axes: Any, answers: Answers) -> None:
 
 
 def _legend(axes: Any) -> None:
-    """Above the axes, at the right: it covers nothing."""
+    """Place the legend above the axes, where it covers no data."""
     axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=2, borderaxespad=0.2, handlelength=1.2, columnspacing=0.8)
 
 
 def _ladder(axes: Any, rungs: Iterable[Rung]) -> None:
-    """Requests a second that each resource allows, the lowest first."""
+    """Draw the maximum rate of each resource, the lowest on top."""
     listed = sorted(rungs, key=lambda rung: rung.limit_per_s)
     axes.barh(
         range(len(listed)),
@@ -96,16 +92,16 @@ def _ladder(axes: Any, rungs: Iterable[Rung]) -> None:
         color=[COLOURS[5], *[COLOURS[4]] * len(listed)][: len(listed)],
         height=0.7,
     )
-    for at, rung in enumerate(listed):
+    for index, rung in enumerate(listed):
         axes.annotate(
-            _count(rung.limit_per_s), (rung.limit_per_s, at), (5, 0), textcoords="offset points", va="center", fontsize=12
+            _count(rung.limit_per_s), (rung.limit_per_s, index), (5, 0), textcoords="offset points", va="center", fontsize=12
         )
     axes.set_yticks(range(len(listed)), [rung.called for rung in listed])
     axes.set_ylim(max(len(listed), 1) - 0.5, -0.5)
     axes.set_xscale("log")
     axes.margins(x=0.12)
     decades(axes.xaxis, _count)
-    axes.set_xlabel("requests a second that it allows")
+    axes.set_xlabel("maximum rate (requests/s)")
 
 
 def _count(value: float) -> str:

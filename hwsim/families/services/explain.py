@@ -1,4 +1,4 @@
-"""Why requests of services take as long as they do: the waits of the slowest ones, and the service time of each statement."""
+"""Explanation of latencies: the waits of the slowest requests, and the service time of each statement."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from typing import Any
 
 from hwsim.families.services.results.answers import Answers, Services, Statement, Wait
+from hwsim.families.services.summary import cause_of
 from hwsim.formats import format_quantity, format_share
 from hwsim.results.cause import binding
 from hwsim.views.kit.lines import wrapped
 from hwsim.views.kit.table import Column, aligned
-from hwsim.views.summary.capacities import resource_of
 
 
 def lines(services: Services) -> Iterator[str]:
-    """The section of the explanation."""
+    """Yield the section on services of `hwsim explain`."""
     for answers in services.answers:
         if answers.latency is not None and answers.waits:
             yield from ("", *_waits(answers))
@@ -26,11 +26,11 @@ def lines(services: Services) -> Iterator[str]:
 
 
 def _waits(answers: Answers) -> Iterator[str]:
-    """A sentence on the slowest requests, and a table of what all and the slowest spend their time on."""
+    """Yield a sentence on the slowest requests, and a table of the latency of all and of the slowest by cause."""
     mean, above = ({wait.what: wait.seconds for wait in waits} for waits in (answers.waits, answers.waits_above))
     rows = sorted({*mean, *above}, key=lambda what: (-above.get(what, 0.0), what))
     total, longest = (math.fsum(times.values()) for times in (mean, above))
-    names = ["service" if row == "work" else f"waiting for {resource_of(row)}" for row in rows]
+    names = [cause_of(row) for row in rows]
     most = f", {format_share(above.get(rows[0], 0.0) / longest)} of it {names[0]}" if longest else ""
     text = f"{answers.name}: a request takes {_time(total)} on average; above p99 it takes {_time(longest)}{most}."
     yield from wrapped(text, 0)
@@ -59,7 +59,7 @@ def _time(seconds: float) -> str:
 
 
 def as_dict(services: Services) -> dict[str, Any]:
-    """The entry of the document; keys end in their unit."""
+    """Return the entry of the JSON document; keys end in their unit."""
     return {
         "waits": {
             answers.name: {"mean_s": _seconds(answers.waits), "above_p99_s": _seconds(answers.waits_above)}

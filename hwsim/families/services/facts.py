@@ -1,4 +1,4 @@
-"""What views, studies, plans and the explorer say of services."""
+"""Facts on services for views, studies, plans and the explorer."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ if TYPE_CHECKING:
 
 
 def found(result: Result) -> Services:
-    """The services of a run."""
+    """Return the services of a run."""
     services: Services = result.told["services"].found
     return services
 
 
 class OfServices(Facts):
-    """`services:`."""
+    """The facts of `services:`."""
 
-    undrawn = "the workload has no `services:`; an `infer` is drawn by --plot serving FILE"
+    undrawn = "the workload has no `services:`; for `infer`, use --plot serving FILE"
 
     def headline(self, result: Result) -> Iterator[Fact]:
-        """The largest load that the machine bears."""
+        """Yield the capacity, if the run has nothing but requests."""
         from hwsim.families.services import summary
 
         if result.only_requests:
             yield from summary.headline(found(result))
 
     def rows(self, result: Result) -> Iterator[Fact]:
-        """The rows of all services, and the range in which they lie."""
+        """Yield the rows of all services, and the percentiles at both ends of the interval."""
         from hwsim.families.services import summary
 
         if result.sure:
@@ -43,7 +43,7 @@ class OfServices(Facts):
             yield from summary.between(*(end.found for end in ends))
 
     def table(self, result: Result) -> Iterator[str]:
-        """Their latencies and limits."""
+        """Yield the tables of latencies and limits."""
         from hwsim.families.services import summary
 
         yield from summary.latencies(found(result))
@@ -51,7 +51,7 @@ class OfServices(Facts):
         yield from summary.table(found(result))
 
     def entries(self, result: Result, *, rows: bool) -> dict[str, Any]:  # noqa: ARG002
-        """All services, and the same at both ends of the interval of their work."""
+        """Return the entries of all services, also at both ends of the interval of the service time."""
         from hwsim.families.services.summary import as_dict
 
         ends, half = result.told_ends.get("services"), result.told["services"].half(result)
@@ -59,19 +59,19 @@ class OfServices(Facts):
         return as_dict(found(result), half) | more
 
     def explained(self, result: Result, place: Place) -> Iterable[str]:
-        """What answers wait for, and what each statement takes."""
+        """Return the waits of the slowest requests, and the service time of each statement."""
         from hwsim.families.services.explain import lines
 
         return lines(found(result)) if place == "first" else ()
 
     def explained_entries(self, result: Result) -> dict[str, Any]:
-        """The same."""
+        """Return the same for the JSON document."""
         from hwsim.families.services.explain import as_dict
 
         return as_dict(found(result))
 
     def measures(self, result: Result) -> Iterator[tuple[str, float]]:
-        """Times of answers, and answers a second, of the first service."""
+        """Yield latencies, throughput and goodput of the first service."""
         for answers in found(result).answers[:1]:
             if answers.latency is not None:
                 yield "latency_p50_s", answers.latency.at(0.5).value
@@ -80,7 +80,7 @@ class OfServices(Facts):
             yield "goodput_per_s", answers.goodput
 
     def work(self, result: Result) -> Iterator[tuple[str, float, float]]:
-        """Requests as they come, if all services keep up."""
+        """Yield the completed requests, if no service is overloaded."""
         from hwsim.results.work import COME
 
         asked = found(result).answers
@@ -88,22 +88,22 @@ class OfServices(Facts):
             yield COME, fsum(each.served for each in asked), fsum(each.per_s for each in asked)
 
     def states(self, result: Result) -> Iterator[State]:
-        """Of each service, and of its choices."""
+        """Return the state of each service and of its branches."""
         from hwsim.families.services.state import state_of
 
         return (state_of(found(result), answers) for answers in found(result).answers)
 
     def load(self, result: Result) -> Iterator[tuple[str, float | None, bool]]:
-        """The limits, the lowest first."""
+        """Return (name, utilization, whether it is a capacity) of each limit, the lowest first."""
         return ((rung.name, rung.utilisation, rung.kind == "capacity") for rung in found(result).ladder)
 
     def numbers(self, result: Result) -> dict[str, float]:
-        """Times of answers of the first service."""
+        """Return the latencies of the first service."""
         first = found(result).answers[:1]
-        return {name: value for each in first for name, value in each.values().items() if name.startswith("latency_")}
+        return {name: value for answers in first for name, value in answers.values().items() if name.startswith("latency_")}
 
     def page(self, result: Result, what: Shown) -> Any:
-        """The time of its slowest answers in place of that of the run, what they wait for, and what each statement takes."""
+        """Return the p99 latency instead of the run time, its causes, or the service time of each statement."""
         from hwsim.families.services import page
 
         shown = {"wanted": page.wanted, "says": page.sentence, "limits": page.waits, "derived": page.statements}

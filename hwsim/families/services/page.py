@@ -1,4 +1,4 @@
-"""Runs of services for the page: arrivals set their time, so the time of an answer takes its place."""
+"""Services in the explorer: the p99 latency replaces the run time, which the arrivals determine."""
 
 from __future__ import annotations
 
@@ -6,38 +6,32 @@ import math
 from typing import Any, Final
 
 from hwsim.families.services.results.answers import Services
+from hwsim.families.services.summary import cause_of
 from hwsim.formats import format_quantity, format_share
 from hwsim.views.explain.derivation import lines, seconds
 
-PART: Final = 0.99  # of the answers of a service
+PART: Final = 0.99  # percentile
 
 
 def wanted(services: Services) -> dict[str, Any] | None:
-    """Name, value and unit of the time of its slowest answers. A value of None: the service has no steady state."""
+    """Return name, value and unit of the p99 latency of the first service; the value is None without a steady state."""
     if not services.answers:
         return None
     service = services.answers[0]
     latency = None if service.latency is None else service.latency.at(PART).value
-    return {"name": f"{service.name}: time of an answer (p99)", "value": latency, "unit": "s"}
+    return {"name": f"{service.name}: latency (p99)", "value": latency, "unit": "s"}
 
 
 def waits(services: Services) -> list[list[Any]]:
-    """(cause, seconds, share) of the slowest answers of the first service, in the mean, the longest first."""
+    """Return (cause, seconds, share) of the average latency above p99 of the first service, the longest first."""
     longest = services.answers[0].waits_above if services.answers else ()
     total = math.fsum(wait.seconds for wait in longest)
     slowest = sorted(longest, key=lambda wait: (-wait.seconds, wait.what))
-    return [
-        [
-            "its own work" if wait.what == "work" else f"waits for {wait.what}",
-            wait.seconds,
-            wait.seconds / total if total else 0.0,
-        ]
-        for wait in slowest
-    ]
+    return [[cause_of(wait.what), wait.seconds, wait.seconds / total if total else 0.0] for wait in slowest]
 
 
 def sentence(services: Services) -> str:
-    """A sentence on the slowest answers of the first service: what they wait for."""
+    """Return a sentence on the causes of the latency above p99 of the first service."""
     rows = waits(services)
     if not rows:
         return ""
@@ -47,7 +41,7 @@ def sentence(services: Services) -> str:
 
 
 def statements(services: Services) -> list[dict[str, Any]]:
-    """Derivations of what each statement takes alone."""
+    """Return the derivation of the service time of each statement."""
     return [
         {
             "name": f"{statement.name} on {statement.device}, for {statement.service}",
@@ -61,7 +55,7 @@ def statements(services: Services) -> list[dict[str, Any]]:
             "alone": seconds(statement.seconds),
             "alone_s": statement.seconds,
             "longest_s": statement.seconds,
-            "because": ["the mean of what is drawn"] if statement.drawn else [],
+            "because": ["average of a random time"] if statement.drawn else [],
         }
         for statement in services.statements
     ]

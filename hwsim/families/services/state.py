@@ -1,4 +1,4 @@
-"""The steady state of a service, or of one of its choices, for studies and plans."""
+"""State of a service, or of one branch of its `choose`, for studies and plans."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ import math
 from typing import Final
 
 from hwsim.families.services.results.answers import Answers, Services
+from hwsim.families.services.summary import CAUSES
 from hwsim.formats import format_count, percent
 from hwsim.results.batches import PERCENTILES
 from hwsim.studies.states import State
 from hwsim.views.summary.capacities import resource_of
 
-MOST: Final = 100_000  # requests that are tried
+MOST: Final = 100_000  # maximum number of requests that a study simulates to resolve a percentile
 
 
 def state_of(services: Services, answers: Answers) -> State:
-    """How far its times are known, whether it keeps up, and what its longest answers wait for."""
+    """Return the sampling errors of the latencies, whether the queue grows, and the main cause of the tail latency."""
     settled = answers.latency
     knowns = {}
     if settled is not None:
@@ -35,12 +36,14 @@ def state_of(services: Services, answers: Answers) -> State:
     where = {}
     if total > 0:
         first = answers.waits_above[0]
-        cause = "in service" if first.what == "work" else f"queueing for {resource_of(first.what)}"
+        cause = f"in {CAUSES[first.what]}" if first.what in CAUSES else f"queueing for {resource_of(first.what)}"
         where[f"{answers.name}.latency_p99"] = (
             f"slower requests spend {percent(first.seconds / total, '.0f')} of their time {cause}"
         )
     job, dot, _ = answers.name.rpartition(".")
     counted = f"workload.jobs.{job}.requests" if dot else "workload.requests"
-    counted = "" if answers.closed or not answers.outside or not answers.steady else counted  # more dilute what happens
+    counted = (
+        "" if answers.closed or not answers.outside or not answers.steady else counted
+    )  # more requests would dilute an event
     needed = None if settled is None else settled.needed
     return State(answers.name, answers.outside, answers.there_mean, counted, knowns, grows, where, needed, MOST, excess=excess)

@@ -1,4 +1,4 @@
-"""Services under load: lines, latencies and limits of the summary, and entries of the JSON document."""
+"""Services in the summary: headline, latency table and throughput limits; and their entries of the JSON document."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from hwsim.doors import Fact
-from hwsim.families.services.results.answers import Answers, Held, Rung, Services, Wait
+from hwsim.families.services.results.answers import GIVEN_UP, RETRYING, Answers, Held, Rung, Services, Wait
 from hwsim.families.services.results.unsure import work_interval
 from hwsim.formats import counted, format_change, format_count, format_quantity, format_share, many, percent
 from hwsim.results.batches import PERCENTILES, Known
@@ -19,11 +19,12 @@ from hwsim.views.kit.lines import LABEL, titled
 from hwsim.views.kit.table import Column, aligned
 from hwsim.views.summary.capacities import resource_of
 
-RUNGS: Final = 8  # of the ladder, shown
-MUCH: Final = 100  # times the lowest limit: higher ones are counted alone
-WIDE: Final = 0.5  # half of an interval, as a part of the number: wider ones are printed as their ends
-EXACT: Final = 1e-6  # half of an interval, as a part of the number: a narrower one is of rounding alone
-LEAST: Final = 0.01  # of a time: shorter waits are not listed
+RUNGS: Final = 8  # maximum number of rows in the table of limits
+MUCH: Final = 100  # factor on the lowest limit; limits above are only counted
+WIDE: Final = 0.5  # relative half width above which an interval is printed as "wide"
+EXACT: Final = 1e-6  # relative half width below which an interval is only rounding
+LEAST: Final = 0.01  # share of the latency below which a wait is not listed
+CAUSES: Final = {"work": "service", RETRYING: "retry backoff", GIVEN_UP: "timed-out attempts"}  # not waits for a resource
 PLAIN: Final = (
     "name", "span_s", "came", "outside", "offered_per_s", "served", "refused", "failed", "wasted", "dropped", "timeouts",
     "asked_again", "growth_per_s", "there_mean", "there_most", "waiting_mean", "waiting_most", "closed", "workers", "left",
@@ -31,7 +32,7 @@ PLAIN: Final = (
 
 
 def headline(services: Services) -> Iterator[Fact]:
-    """The largest load that the machine bears; how many requests were simulated."""
+    """Yield the capacity: the maximum request rate, its bottleneck, and the load as a share of it."""
     if services.ladder and not services.never:
         first = services.ladder[0]
         load = "" if first.utilisation is None else f"; the load is {format_share(first.utilisation)} of it"
@@ -39,13 +40,13 @@ def headline(services: Services) -> Iterator[Fact]:
 
 
 def simulated(services: Services) -> str:
-    """Requests of all services, and the time they cover."""
+    """Return the number of simulated requests of all services and the simulated time, in words."""
     count = sum(entry.came for entry in services.answers)  # integers
     return f"{many(count, 'request')} in {_time(services.end_s)}"
 
 
 def lines(services: Services) -> Iterator[Fact]:
-    """The lines of the summary."""
+    """Yield the facts of the summary: counts by outcome, caches, requests simulated, deadlocks."""
     for entry in services.answers:
         for number, text in enumerate(_of(entry)):
             yield Fact(entry.name if number == 0 else "", text)
@@ -66,7 +67,7 @@ def _held(held: Held) -> str:
 
 
 def unsure(result: Result) -> Iterator[Fact]:
-    """How well the machine's numbers are known."""
+    """Yield the uncertainty of the service time due to machine parameters."""
     sure = work_interval(result)
     if sure.half >= EXACT:
         low, high = (format_change(end) for end in (math.expm1(-sure.half), math.expm1(sure.half)))
@@ -75,7 +76,7 @@ def unsure(result: Result) -> Iterator[Fact]:
 
 
 def between(fast: Services, slow: Services) -> Iterator[Fact]:
-    """Latencies with all work as fast, and as slow, as the ends of its interval."""
+    """Yield the percentiles with the shortest and the longest service time of its interval."""
     for first, second in zip(fast.answers, slow.answers, strict=True):
         if first.latency is None:
             yield Fact(TITLE, f"{first.name}: no steady state at either end")
@@ -91,7 +92,7 @@ def between(fast: Services, slow: Services) -> Iterator[Fact]:
 
 
 def _of(entry: Answers) -> Iterator[str]:
-    """What the table of latencies does not tell of a service."""
+    """Yield sentences on lost requests, goodput, overload and warm-up of a service."""
     lost = [
         (entry.refused, "rejected"), (entry.failed, "failed"), (entry.wasted, "completed after their caller gave up"),
         (entry.dropped, "dropped from the queue"), (entry.timeouts, "attempts timed out"), (entry.asked_again, "retries"),
@@ -104,7 +105,7 @@ def _of(entry: Answers) -> Iterator[str]:
         yield f"OVERLOADED: the queue grows by {_rate(entry.growth_per_s)} requests/s, so latency has no percentiles"
     elif entry.latency is not None and entry.latency.dropped:
         left = format_share(entry.latency.dropped / entry.served)
-        yield f"warm-up of {entry.latency.dropped:,} requests ({left}) left out"
+        yield f"warm-up: {entry.latency.dropped:,} requests ({left}) excluded"
     if entry.latency is not None and not entry.steady:
         yield "the load or the machine changes during the run, so percentiles have no confidence interval"
     if entry.closed and entry.outside and entry.growth_per_s <= 0:
@@ -112,7 +113,7 @@ def _of(entry: Answers) -> Iterator[str]:
 
 
 def latencies(services: Services) -> Iterator[str]:
-    """A row for each service: rate, mean and percentiles with their confidence intervals, requests in flight and queued."""
+    """Yield the latency table: rate, mean and percentiles with confidence intervals, requests in flight and queued."""
     entries = [entry for entry in services.answers if entry.came]
     if not entries:
         return
@@ -145,14 +146,14 @@ def latencies(services: Services) -> Iterator[str]:
 
 
 def _half(known: Known) -> str:
-    """The half width of a confidence interval; "wide" where it is over half of the number."""
+    """Return the half width of a confidence interval, or "wide" if it exceeds half of the value."""
     if not math.isfinite(known.half) or known.half > WIDE:
         return "wide"
     return f"±{percent(known.half if known.half >= EXACT else 0.0, '.2g')}"
 
 
 def slowest(services: Services) -> Iterator[str]:
-    """What requests above the 99th percentile spend their time on."""
+    """Yield the breakdown of the latency of requests above the 99th percentile."""
     entries = [entry for entry in services.answers if entry.waits_above]
     if entries:
         yield ""
@@ -163,19 +164,26 @@ def slowest(services: Services) -> Iterator[str]:
 def _waits(waits: tuple[Wait, ...]) -> str:
     total = math.fsum(wait.seconds for wait in waits)
     shown = [wait for wait in waits if wait.seconds >= LEAST * total]
-    parts = [
-        f"{_time(wait.seconds)} {'service' if wait.what == 'work' else f'waiting for {resource_of(wait.what)}'}" for wait in shown
-    ]
+    parts = [f"{_time(wait.seconds)} {cause_of(wait.what)}" for wait in shown]
     return f"{_time(total)} on average: {', '.join(parts)}"
 
 
+def cause_of(what: str) -> str:
+    """Return the label of a `Wait`: the resource waited for, or another part of the latency.
+
+    >>> cause_of("work"), cause_of("disk.media"), cause_of(RETRYING)
+    ('service', 'waiting for disk', 'retry backoff')
+    """
+    return CAUSES.get(what) or f"waiting for {resource_of(what)}"
+
+
 def called(rung: Rung) -> str:
-    """The name of a limit in tables."""
+    """Return the name of a limit in tables."""
     return {"workers": f"{rung.name} workers", "lock": f"lock {rung.name}"}.get(rung.kind, resource_of(rung.name))
 
 
 def table(services: Services) -> Iterator[str]:
-    """Limits by resource: what one request takes of each, the largest rate, and the load."""
+    """Yield the table of limits: service demand, maximum rate, load and utilization of each resource."""
     if not services.ladder or services.never:
         return
     most = MUCH * services.ladder[0].limit_per_s
@@ -195,7 +203,7 @@ def table(services: Services) -> Iterator[str]:
 
 
 def _repeats(rungs: list[Rung], number: int) -> bool:
-    """Whether a resource before it is taken just as much: another piece of the same way."""
+    """Whether the previous capacity has the same service demand, as two links of one route do."""
     rung = rungs[number]
     before = rungs[number - 1] if number else None
     return (
@@ -214,7 +222,7 @@ def _time(seconds: float) -> str:
 
 
 def as_dict(services: Services, half: float) -> dict[str, Any]:
-    """The entry of the document; keys end in their unit; half: of the interval of their work."""
+    """Return the entry of the JSON document; `half` is the relative half width of the interval of the service time."""
     return {
         "services": [_entry(answer) for answer in services.answers],
         "ladder": [
@@ -256,5 +264,5 @@ def _entry(entry: Answers) -> dict[str, Any]:
 
 
 def _ends(known: Known) -> dict[str, float | None]:
-    """A number and where it may be; no end where the run is too short to tell."""
+    """Return a value and its interval; None for an end that the run is too short to determine."""
     return {name: value if math.isfinite(value) else None for name, value in asdict(known).items()}

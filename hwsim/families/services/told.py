@@ -1,4 +1,4 @@
-"""What came of services."""
+"""Results of services for checks, warnings and expectations."""
 
 from __future__ import annotations
 
@@ -19,50 +19,50 @@ class Answered(Told):
     """The services of a run."""
 
     found: Services
-    said: tuple[Warning, ...] = ()  # what is probably not meant
+    said: tuple[Warning, ...] = ()  # warnings noted before the run ended
     has_ops = False
     server: Server = "program"
 
     @property
     def endless(self) -> bool:  # type: ignore[override]
-        """Whether requests wait for each other for ever, or ask on without an end."""
+        """Whether requests deadlock, or cause endless further requests."""
         return bool(self.found.stuck or self.found.never)
 
     def expected(self) -> Mapping[str, float]:
-        """Quantities of each service, and of its choices."""
+        """Return the quantities of each service and of its branches."""
         return expected_of(self.found)
 
     def warnings(self) -> Iterator[Warning]:
-        """What is probably not meant, and services that do not keep up."""
+        """Yield warnings: probable mistakes, deadlocks and overloaded services."""
         yield from self.said
         if self.found.stuck:
-            yield Warning("services-stuck", f"never answered: {self.found.stuck}")
+            yield Warning("services-stuck", f"requests never complete: {self.found.stuck}")
         for answers in self.found.answers:
             if answers.growth_per_s > 0:
                 yield overloaded(answers.name, answers.growth_per_s)
 
     def half(self, result: Result) -> float:
-        """Of the work of all statements."""
+        """Return the relative half width of the interval of the service time."""
         from hwsim.families.services.results.unsure import work_interval
 
         return work_interval(result).half
 
     def breaches(self) -> Iterator[str]:
-        """Requests that are nowhere, or there in the mean but for their rate times their time (Little), over the whole run."""
+        """Yield violations of conservation of requests and of Little's law over the whole run."""
         for answer in self.found.answers:
             gone = answer.served + answer.refused + answer.failed + answer.wasted + answer.dropped  # integers
             if answer.came != gone + answer.left:
-                yield f"{answer.name}: {answer.came:,} requests came, {gone:,} have gone and {answer.left:,} are there"
+                yield f"{answer.name}: {answer.came:,} requests arrived, {gone:,} left and {answer.left:,} are in flight"
             area, stayed = answer.there_mean * answer.span_s, answer.stay_s * gone
             if not (stayed <= area * (1 + ROUNDING) and (answer.left or area <= stayed * (1 + ROUNDING))):
-                yield f"{answer.name}: requests are there for {area} s together, and stay {stayed} s"
+                yield f"{answer.name}: the integral of requests in flight is {area} s, but their times in the system add up to {stayed} s"
             times = answer.latency
             if times is None:
                 continue
             if times.count + times.dropped != answer.served:
-                yield f"{answer.name}: {answer.served:,} answers, {times.count:,} with a time and {times.dropped:,} left out"
+                yield f"{answer.name}: {answer.served:,} responses, {times.count:,} with a latency and {times.dropped:,} left out"
             everyone = not times.dropped and answer.served == answer.came and answer.stay_s
             if everyone and not math.isclose(times.mean.value, answer.stay_s, rel_tol=ROUNDING):
-                yield f"{answer.name}: a response takes {times.mean.value} s on average, but its request stays {answer.stay_s} s"
+                yield f"{answer.name}: latency {times.mean.value} s on average, but time in the system {answer.stay_s} s"
             if times.most * (1 + ROUNDING) < times.mean.value:
-                yield f"{answer.name}: the longest answer takes {times.most} s, the mean {times.mean.value} s"
+                yield f"{answer.name}: maximum latency {times.most} s, average {times.mean.value} s"

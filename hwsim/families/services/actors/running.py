@@ -15,7 +15,7 @@ from hwsim.engine.fast import Choice, plays
 from hwsim.families.services.actors.arms import Arms
 from hwsim.families.services.actors.play import Play
 from hwsim.families.services.actors.stations import NEVER, Fifo, Member, Serves
-from hwsim.families.services.results.answers import Answers, Held, Rung, Services, Statement, answers_of
+from hwsim.families.services.results.answers import GIVEN_UP, RETRYING, Answers, Held, Rung, Services, Statement, answers_of
 from hwsim.families.services.results.notes import ServiceNotes
 from hwsim.families.services.told import Answered
 from hwsim.families.services.workload.ladder import Ladder, ladder, statements
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from hwsim.families.services.actors.compiled import CompiledPlay
 
 LARGE: Final = 500  # requests from which compiled code pays, if it is there
-RETRYING, GIVEN_UP = "the wait before a retry", "attempts that were given up"
 
 
 def played(program: Program, slower: float = 1.0, choice: Choice | None = None) -> Play | CompiledPlay:

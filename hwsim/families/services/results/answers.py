@@ -1,7 +1,7 @@
-"""Results of services: answers, refusals, percentiles with their intervals, waits, and limits.
+"""Results of services: responses, rejections, latency percentiles with intervals, waits, and throughput limits.
 
-Goodput counts answers in time: neither refused nor given up, and not after `within`. Requests in a line are there, too. Above p99
-are the requests whose answer took longest, one in a hundred.
+Goodput counts responses that are neither rejected nor timed out, with a latency of at most `within`. Requests in flight include
+queued ones. The waits above p99 are those of the slowest 1 % of the requests.
 """
 
 from __future__ import annotations
@@ -20,20 +20,22 @@ from hwsim.records import dataclass
 from hwsim.results.batches import PERCENTILES, STATISTICS, Batched, Settled
 from hwsim.ticks import FEMTO
 
-GROWING: Final = 0.05  # of those who come: more of them left over is no steady state
-MANY: Final = 200  # that come: of fewer nothing is said
-FEWEST: Final = 0.005  # of all answers, that are in bins above p99
+GROWING: Final = 0.05  # share of arrivals by which the queue may grow in a steady state
+MANY: Final = 200  # requests below which no growth of the queue is reported
+FEWEST: Final = 0.005  # smallest share of the responses in the bins above p99
+RETRYING, GIVEN_UP = "the wait before a retry", "attempts that were given up"  # waits in JSON
 
 
 class Rung(NamedTuple):
-    """A resource of the ladder of limits.
+    """A resource and the throughput limit that it sets.
 
     Args:
         kind: capacity, workers or lock.
-        per_request_s: seconds of all of it that a request takes, of the service with arrivals that takes most.
-        limit_per_s: requests a second of that service that it allows, the others in proportion.
-        utilisation: at the rates of the file; None where only the run tells.
-        used: part of it that was used in the run; None of workers and locks.
+        service: service with arrivals that needs most of the resource per request.
+        per_request_s: service demand: time of the entire resource that a request of this service takes (s).
+        limit_per_s: maximum rate of this service (1/s), with the rates of the others in proportion.
+        utilisation: utilization at the arrival rates of the file; None if only a run determines them.
+        used: utilization in the run; None for workers and locks.
     """
 
     name: str
@@ -46,19 +48,19 @@ class Rung(NamedTuple):
 
     @property
     def called(self) -> str:
-        """Its name in tables and titles."""
+        """Name in figures and titles."""
         return {"workers": f"workers of {self.name}", "lock": f"lock {self.name}"}.get(self.kind, self.name)
 
 
 class Wait(NamedTuple):
-    """A resource that requests waited for, and how long in the mean; "work" is the time that they take alone."""
+    """A resource, and the average time that requests waited for it (s); "work" is the service time without waiting."""
 
     what: str
     seconds: float
 
 
 class Stretch(NamedTuple):
-    """A part of the run: its end, answers a second, percentiles of those answers, requests there and in the line in the mean."""
+    """An interval of the run: its end, responses per second, their percentiles, average requests in flight and queued."""
 
     until_s: float
     answers_per_s: float
@@ -70,25 +72,36 @@ class Stretch(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """Answers of a service, or of one of its choices.
+    """The responses of a service, or of one branch of its `choose`.
 
     Args:
-        name: "web", or "store.small".
-        span_s: from the first request to the last answer, or to the last arrival in a run that never settles.
-        came: requests, from outside and from other services.
-        outside: those from outside. offered_per_s: their rate, from the first to the last.
-        served, refused, failed, wasted, dropped: answered; sent away at once; given up by what it asked; worked on to the end in
-            vain; thrown away at its turn because its caller had given up.
-        timeouts: attempts that a caller gave up.  asked_again: attempts that were not the first.
-        good: answers that were in time.
-        latency: None where the run has no steady state, or nothing was answered.
-        growth_per_s: requests by which those there grow a second; 0 in a steady state.
-        waits: means of all answers; waits_above: means of those above p99.
-        there_mean, there_most, waiting_mean, waiting_most: requests at once; of them, in the line for a worker.
-        closed: it is asked by clients that wait for their answers.  steady: requests come at one rate all the time, and nothing
-            happens to services and parts meanwhile.
-        stay_s: seconds that a request was there in the mean, of all that have left, whatever became of them.
-        course: stretches of the run.
+        name: name of the service ("web") or branch ("store.small").
+        span_s: time from the first request to the last response, or to the last arrival if the run never settles (s).
+        came: number of requests, from outside and from other services.
+        outside: number of requests from outside.
+        offered_per_s: arrival rate of requests from outside (1/s).
+        served: number of responses.
+        refused: requests rejected by a full queue.
+        failed: requests of which a call timed out, was rejected or failed.
+        wasted: requests completed after their caller timed out.
+        dropped: queued requests dropped because their caller had timed out.
+        timeouts: attempts that timed out.
+        asked_again: retries.
+        good: responses within the latency limit.
+        latency: latencies; None without a steady state or without responses.
+        growth_per_s: growth of the number of requests in flight (1/s); 0 in a steady state.
+        waits: average waits of all responses.
+        waits_above: average waits of the responses above p99.
+        there_mean: average number of requests in flight.
+        there_most: maximum number of requests in flight.
+        waiting_mean: average number of requests queued for a worker.
+        waiting_most: maximum number of requests queued for a worker.
+        closed: whether closed-loop clients send the requests.
+        course: intervals of the run.
+        workers: number of workers; None: unlimited.
+        left: requests still in flight at the end.
+        steady: whether the arrival rate is constant and no event occurs during the run.
+        stay_s: average time in the system, over all requests that left it (s).
     """
 
     name: str
@@ -121,28 +134,28 @@ class Answers:
 
     @property
     def is_warm_up(self) -> bool:
-        """Whether every answer is of the warm-up, so that none has a time."""
+        """Whether all responses belong to the warm-up, so that there are no latencies."""
         return self.served > 0 and self.latency is None and self.growth_per_s <= 0
 
     @property
     def keeps_up(self) -> bool:
-        """Whether arrivals, and not the machine, set its rate."""
+        """Whether the throughput equals the arrival rate, in an open loop."""
         return not self.closed and self.offered_per_s > 0 and self.growth_per_s <= 0
 
     @property
     def per_s(self) -> float:
-        """Answers a second, late ones included."""
+        """Throughput: responses per second, including late ones."""
         return self.served / self.span_s if self.span_s > 0 else 0.0
 
     @property
     def goodput(self) -> float:
-        """Answers in time, a second."""
+        """Goodput: responses per second within the latency limit."""
         return self.good / self.span_s if self.span_s > 0 else 0.0
 
     def values(self) -> Mapping[str, float]:
-        """Quantities for `expect:`, by name, in SI units."""
-        values = {"requests_per_s": self.per_s, "goodput": self.goodput, "refused": _part(self.refused, self.came)}
-        values |= {"failed": _part(self.failed, self.came), "wasted": _part(self.wasted, self.came)}
+        """Return the quantities for `expect:` by name, in SI units."""
+        values = {"requests_per_s": self.per_s, "goodput": self.goodput, "refused": _share(self.refused, self.came)}
+        values |= {"failed": _share(self.failed, self.came), "wasted": _share(self.wasted, self.came)}
         values |= {"there_mean": self.there_mean}
         settled = self.latency
         if self.growth_per_s > 0:
@@ -153,16 +166,18 @@ class Answers:
         return values
 
 
-def _part(some: int, of: int) -> float:
-    return some / of if of else 0.0
+def _share(count: int, total: int) -> float:
+    return count / total if total else 0.0
 
 
 class Statement(NamedTuple):
     """A statement of a service.
 
     Args:
-        seconds: it takes alone, in the mean; times: as often as a request of the service does it, in the mean.
-        cost: behind it.  drawn: it differs from request to request.
+        seconds: average service time without waiting (s).
+        times: average number of executions per request of the service.
+        drawn: whether its time is random.
+        cost: cost of its op.
     """
 
     service: str
@@ -175,10 +190,14 @@ class Statement(NamedTuple):
 
 
 class Held(NamedTuple):
-    """A cache of a service and its hit rate.
+    """A cache of a service, whose hit rate follows from its capacity.
 
     Args:
-        hit: part of the lookups that find it when it is full; full: lookups until then, since it was empty.
+        entries: capacity in items.
+        of: number of distinct items.
+        zipf: exponent of the popularity.
+        hit: hit rate when it is full.
+        full: lookups until it is full, from empty.
     """
 
     service: str
@@ -194,13 +213,14 @@ class Services:
     """All services of a run.
 
     Args:
-        answers: each service's, and after it its choices'.
-        ladder: limits, the lowest first.
-        alone: seconds that a request of each service takes if it never waits.
-        end_s: when the last request was over.
-        stuck: requests that wait for each other, in words; "" if none do.
-        never: services whose requests ask on without an end.
-        caches: those whose hit rate follows from what they hold.
+        answers: responses of each service, followed by those of its branches.
+        ladder: throughput limits, the lowest first.
+        alone: service time of a request of each service without waiting (s).
+        end_s: time at which the last request ended (s).
+        statements: statements of all services.
+        stuck: description of requests that wait for each other (deadlock); "" without a deadlock.
+        never: services whose requests cause endless further requests.
+        caches: caches whose hit rate follows from their capacity.
     """
 
     answers: tuple[Answers, ...]
@@ -214,7 +234,7 @@ class Services:
 
 
 def expected_of(services: Services) -> dict[str, float]:
-    """Quantities of all services for `expect:`: `web.latency_p99`."""
+    """Return the quantities of all services for `expect:`, such as `web.latency_p99`."""
     return {f"{answer.name}.{name}": value for answer in services.answers for name, value in answer.values().items()}
 
 
@@ -228,13 +248,14 @@ def answers_of(
     overloaded: bool,
     utilisation: float | None,
 ) -> list[Answers]:
-    """The answers of a service, and of each of its choices.
+    """Return the results of a service, and of each branch of its `choose`.
 
     Args:
-        resources: names of what was waited for, by number.
-        steady: as of `Answers`.
-        overloaded: whether more of them come than the limits allow.
-        utilisation: the busiest resource's.
+        resources: names of the causes of waits, by number.
+        closed: see `Answers`.
+        steady: see `Answers`.
+        overloaded: whether the arrival rate exceeds a limit.
+        utilisation: utilization of the busiest resource; None if unknown.
     """
     notes.flush()
     begin, end = max(notes.first, 0), max(notes.end, notes.last_came, 0)
@@ -277,14 +298,14 @@ def answers_of(
     return [
         total,
         *(
-            _of_choice(notes, total, f"{name}.{choice}", each)
-            for choice, each in zip(service.choices, notes.by_choice, strict=True)
+            _of_choice(notes, total, f"{name}.{choice}", batched)
+            for choice, batched in zip(service.choices, notes.by_choice, strict=True)
         ),
     ]
 
 
 def _settled(notes: ServiceNotes, batched: Batched, utilisation: float | None = None) -> Settled | None:
-    """Times of the answers after the warm-up; None if there is none."""
+    """Return the latencies after the warm-up, or None without responses."""
     if not batched.count:
         return None
     settled = batched.estimate(warm_up=0 if notes.since >= 0 else None, utilisation=utilisation)
@@ -302,7 +323,7 @@ def _of_choice(notes: ServiceNotes, total: Answers, name: str, batched: Batched)
 
 
 def _growth(notes: ServiceNotes) -> float:
-    """Requests by which those there grow a second, while requests come; 0 in what may be a steady state."""
+    """Return the growth of the requests in flight (1/s) while requests arrive; 0 if a steady state is possible."""
     windows = [window.there for window in notes.windows[:-1]]
     until = notes.last_came // notes.width
     windows = windows[:until]
@@ -322,26 +343,28 @@ def _growth(notes: ServiceNotes) -> float:
 
 
 def _waits(notes: ServiceNotes, resources: Sequence[str], above: float, most: float = math.inf) -> tuple[Wait, ...]:
-    """Mean waits of the answers whose bin lies above a number of seconds, the longest first.
+    """Return the average waits of the responses in the bins above a latency, the longest first.
 
-    most: seconds of the longest answer after the warm-up; longer ones are of the warm-up.
+    Args:
+        above: latency (s).
+        most: longest latency after the warm-up (s); longer ones belong to the warm-up.
     """
-    first, last = (int(np.array([each], np.float64).view(np.int64)[0]) >> BIN if each > 0 else -1 for each in (above, most))
-    bins = {at: each for at, each in notes.above.items() if at <= last}
-    everything = sum(bin_.count for bin_ in bins.values())  # integers
-    if sum(each.count for at, each in bins.items() if at > first) < FEWEST * everything:  # integers
-        first -= 1  # most of those above are in its bin
+    first, last = (int(np.array([end], np.float64).view(np.int64)[0]) >> BIN if end > 0 else -1 for end in (above, most))
+    bins = {number: bin_ for number, bin_ in notes.above.items() if number <= last}
+    total_count = sum(bin_.count for bin_ in bins.values())  # integers
+    if sum(bin_.count for number, bin_ in bins.items() if number > first) < FEWEST * total_count:  # integers
+        first -= 1  # the bin of p99 contains most of the slower responses
     count = 0
     waits: dict[int, int] = {}
-    for at, each in bins.items():
-        if at > first:
-            count += each.count
-            for resource, time in each.waits.items():
+    for number, bin_ in bins.items():
+        if number > first:
+            count += bin_.count
+            for resource, time in bin_.waits.items():
                 waits[resource] = waits.get(resource, 0) + time
     if not count:
         return ()
     total = sum(waits.values())  # integers
-    spent = math.fsum(each.spent for at, each in bins.items() if at > first)  # whatever the order of the bins
+    spent = math.fsum(bin_.spent for number, bin_ in bins.items() if number > first)  # exact in any order of the bins
     rows = [Wait(resources[resource], time / FEMTO / count) for resource, time in waits.items()]
     rows.append(Wait("work", max(0.0, spent / count - total / FEMTO / count)))
     return tuple(sorted(rows, key=lambda row: -row.seconds))

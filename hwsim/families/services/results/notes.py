@@ -1,4 +1,7 @@
-"""Notes of services while they are played, in whole fs. What is kept is bounded: bins, and windows that widen with the run."""
+"""Statistics collected while services are simulated, in whole fs.
+
+Memory is bounded: latencies are kept in bins, and the windows of the time course widen with the run.
+"""
 
 from __future__ import annotations
 
@@ -16,17 +19,17 @@ from hwsim.ticks import FEMTO, Column
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-FULL: Final = 4096  # answers that are noted together
-WINDOWS: Final = 256  # at most; half as many when they are full
-FIRST: Final = 10**9  # fs: width of the first windows
+FULL: Final = 4096  # responses counted together
+WINDOWS: Final = 256  # maximum number of windows; then pairs are merged
+FIRST: Final = 10**9  # width of the first windows (fs)
 HALF_BITS: Final = 31
 HALF: Final = (1 << HALF_BITS) - 1
-BIN: Final = 45  # bits of a double below its bin, as of `hwsim.results.bins`
+BIN: Final = 45  # low bits of a double that a bin ignores, as in `hwsim.results.bins`
 
 
 @dataclass(slots=True)
 class Window:
-    """A stretch of the run: answers that ended in it, and the integrals (fs) of requests there and in the line."""
+    """A window of the run: latencies of responses in it, and integrals of requests in flight and queued until its end (fs)."""
 
     answers: Bins = field(default_factory=lambda: Bins(few=0))
     there: int = 0
@@ -35,7 +38,7 @@ class Window:
 
 @dataclass(slots=True)
 class Above:
-    """Answers that took about as long: seconds of all, and fs that they waited, by what for."""
+    """A bin of responses with about the same latency: their total latency (s), and total waits by cause (fs)."""
 
     count: int = 0
     spent: float = 0.0
@@ -43,11 +46,24 @@ class Above:
 
 
 class ServiceNotes:
-    """Notes of one service.
+    """The statistics of one service.
 
-    within: fs after which an answer is late; below 0: none is. early: answers to requests that came before `since` (fs), which
-    have no part in its times.
-    came: requests from outside. entered: all. stay: fs of all that have left, together. area: the integral of the requests there.
+    Args:
+        choices: number of branches with names.
+        within: latency limit (fs); negative: none.
+        since: arrival time before which requests are excluded from latencies (fs).
+
+    Attributes:
+        came_count: requests from outside.
+        entered: all requests.
+        here: requests in flight.
+        most: maximum number of requests in flight.
+        line: requests queued for a worker.
+        line_most: maximum number of queued requests.
+        early: responses to requests that arrived before `since`.
+        stay: total time in the system of requests that have left (fs).
+        area: integral of the requests in flight (fs).
+        line_area: integral of the queued requests (fs).
     """
 
     __slots__ = (
@@ -70,17 +86,17 @@ class ServiceNotes:
         self.above: dict[int, Above] = {}
         self.windows: list[Window] = [Window()]
         self.width = self._edge = FIRST
-        self._noted: list[tuple[int, int, int, dict[int, int] | None]] = []  # answers: when, fs, of which choice, waits
-        self._columns: list[Ints] = []  # answers that come in columns
+        self._noted: list[tuple[int, int, int, dict[int, int] | None]] = []  # responses: (end, latency, branch, waits)
+        self._columns: list[Ints] = []  # responses in columns, not yet counted
 
     def came(self, now: int) -> int:
-        """A request from outside; its number."""
+        """Count a request from outside and return its index."""
         self.came_count += 1
         self.last_came = now
         return self.came_count - 1
 
     def enters(self, instant: int) -> None:
-        """A request is there."""
+        """Count a request that enters the service."""
         if instant >= self._edge:
             self._pass(instant)
         if self.first < 0:
@@ -93,7 +109,7 @@ class ServiceNotes:
             self.most = self.here
 
     def waits(self, instant: int, change: int) -> None:
-        """The line for a worker is longer, or shorter."""
+        """Change the length of the queue for a worker."""
         if instant >= self._edge:
             self._pass(instant)
         self.line_area += self.line * (instant - self.line_last)
@@ -103,7 +119,7 @@ class ServiceNotes:
             self.line_most = self.line
 
     def ends(self, instant: int, request: Any) -> None:
-        """A request has left."""
+        """Count a request that leaves the service."""
         if instant >= self._edge:
             self._pass(instant)
         self.area += self.here * (instant - self.last)
@@ -127,14 +143,14 @@ class ServiceNotes:
             self.flush()
 
     def timed_out(self) -> None:
-        """Its caller has given up an attempt."""
+        """Count an attempt that timed out."""
         self.timeouts += 1
 
     def flush(self) -> None:
-        """Count the answers that are noted."""
+        """Add the responses not yet counted to the statistics."""
         if self._noted:
             ends, times, choices, waits = zip(*self._noted, strict=True)
-            most = 1 + max((max(each) for each in waits if each), default=0)
+            most = 1 + max((max(wait) for wait in waits if wait), default=0)
             table = [[(wait or {}).get(resource, 0) for resource in range(most)] for wait in waits]
             self._columns = [np.array(column) for column in (ends, times, choices, table)]
             self._noted.clear()
@@ -143,7 +159,7 @@ class ServiceNotes:
             self._blocks(*columns)
 
     def answered(self, ends: Ints, times: Ints, choices: Ints, waits: Ints) -> None:
-        """Answers in columns: when they ended, fs that they took, what they are counted as, fs that they waited by what for."""
+        """Add responses in columns: end (fs), latency (fs), branch, waits by cause (fs)."""
         columns = [ends, times, choices, waits]
         if self._columns:
             columns = [np.concatenate(pair) for pair in zip(self._columns, columns, strict=True)]
@@ -152,7 +168,7 @@ class ServiceNotes:
         self._columns = [column[full:] for column in columns]
 
     def _blocks(self, ends: Ints, times: Ints, choices: Ints, waits: Ints) -> None:
-        """Count answers in columns, as many together as one by one."""
+        """Count responses in blocks of the same size as when they arrive one by one."""
         for begin in range(0, len(ends), FULL):
             part = slice(begin, begin + FULL)
             took = np.asarray(times[part], np.float64) / FEMTO
@@ -163,13 +179,13 @@ class ServiceNotes:
             self.good += len(ends) if self.within < 0 else int(np.count_nonzero(times <= self.within))
 
     def _wait(self, took: Floats, waits: Ints) -> None:
-        """Add the waits of answers, in columns."""
+        """Add the waits of responses, in columns."""
         place = took.view(np.int64) >> BIN
         least = int(place.min())
         place -= least
         counts = np.bincount(place)
         bins = np.flatnonzero(counts)
-        slower = [self.above.setdefault(at, Above()) for at in (bins + least).tolist()]
+        slower = [self.above.setdefault(number, Above()) for number in (bins + least).tolist()]
         before = np.array([above.spent for above in slower])
         spent = np.bincount(np.concatenate((bins, place)), np.concatenate((before, took)))[bins]  # one after another
         for above, count, seconds in zip(slower, counts[bins].tolist(), spent.tolist(), strict=True):
@@ -186,7 +202,7 @@ class ServiceNotes:
                     above.waits[resource] = above.waits.get(resource, 0) + (int(rest) << HALF_BITS) + int(part)
 
     def _count(self, took: Floats, ends: Column, times: Column, choices: Ints) -> NDArray[np.bool_]:
-        """Answers, by choice and by window; which of them are among the times."""
+        """Count responses by branch and window, and return which of them have a latency after the warm-up."""
         places = ends // self.width
         for place in dict.fromkeys(places.tolist()):
             self.windows[place].answers.extend(took[places == place])
@@ -198,20 +214,20 @@ class ServiceNotes:
         return counts
 
     def join_windows(self) -> None:
-        """Half as many windows, twice as wide."""
+        """Merge pairs of windows."""
         while len(self.windows) < WINDOWS:
             self.windows.append(Window())
-        self.windows = [_joined(*pair) for pair in zip(self.windows[::2], self.windows[1::2], strict=True)]
+        self.windows = [_merged(*pair) for pair in zip(self.windows[::2], self.windows[1::2], strict=True)]
         self.width *= 2
 
-    def open_windows(self, many: int) -> None:
-        """Open windows until there are `many`."""
-        while len(self.windows) < many:
+    def open_windows(self, count: int) -> None:
+        """Open windows until there are `count`."""
+        while len(self.windows) < count:
             self.windows.append(Window())
         self._edge = len(self.windows) * self.width
 
     def _pass(self, instant: int) -> None:
-        """Close the windows that end by now."""
+        """Close the windows that end before an instant."""
         while instant >= self._edge:
             edge = self._edge
             self.area += self.here * (edge - self.last)
@@ -223,6 +239,6 @@ class ServiceNotes:
             self.open_windows(len(self.windows) + 1)
 
 
-def _joined(one: Window, other: Window) -> Window:
-    one.answers.merge(other.answers)
-    return Window(one.answers, other.there, other.waiting)
+def _merged(first: Window, second: Window) -> Window:
+    first.answers.merge(second.answers)
+    return Window(first.answers, second.there, second.waiting)

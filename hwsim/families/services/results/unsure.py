@@ -1,4 +1,4 @@
-"""Intervals of the work of requests: the errors of the machine's numbers in the time that a request takes if it never waits."""
+"""Uncertainty of the service time: the errors of machine parameters in the time of a request without waiting."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hwsim.results.result import Result
 
 
 def work_interval(result: Result) -> Interval:
-    """The interval of the work of all statements together, as often as requests do them."""
+    """Return the interval of the service time of all statements, weighted by their executions per request."""
     return result.felt(lambda run: _of(run.told["services"].found))
 
 

@@ -1,4 +1,4 @@
-"""Warnings of services: requests that never come, answers that are never in time, accesses that all take their mean."""
+"""Warnings of services: services never called, timeouts below the service time, disk accesses without random times."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from hwsim.ticks import FEMTO
 def suspicions(
     program: Program, capacities: Mapping[str, Capacity], alone: Mapping[str, float], entered: Mapping[str, int]
 ) -> Iterator[Warning]:
-    """Warnings of services that were played.
+    """Yield warnings of simulated services.
 
     Args:
-        capacities: those of the machine, by name.
-        alone: seconds that a request of each service takes if it never waits.
-        entered: requests that came to each.
+        capacities: capacities of the machine, by name.
+        alone: service time of a request of each service without waiting (s).
+        entered: requests that arrived at each service.
     """
     targets = {step.service for service in program.services for step in service.steps if isinstance(step, Ask)}
     for number, service in enumerate(program.services):
         if service.arrivals is None and number not in targets:
-            yield Warning("never-asked", f"nothing asks the service '{service.name}', and it has no `arrivals`")
+            yield Warning("never-asked", f"no service calls '{service.name}', and it has no `arrivals`; it has no effect")
         elif service.arrivals is not None and not entered[service.name]:
-            yield Warning("never-asked", f"no request came to '{service.name}' before the end of the run")
+            yield Warning("never-asked", f"no request arrived at '{service.name}' before the end of the run")
     for service in program.services:
         late = {
             (step.service, step.timeout)
@@ -39,7 +39,8 @@ def suspicions(
             name = program.services[number].name
             takes, given = format_quantity(alone[name], "s"), format_quantity(timeout / FEMTO, "s")
             yield Warning(
-                "timeout-too-short", f"{service.name} gives up on {name} after {given}; unloaded it takes {takes} on average"
+                "timeout-too-short",
+                f"{service.name} times out calls of {name} after {given}, but {name} takes {takes} on average without load",
             )
     arms: dict[tuple[str, str], tuple[Each, str]] = {}  # by service and disk
     for number, served in enumerate(program.served):
@@ -47,10 +48,10 @@ def suspicions(
         if crowd is not None and is_arm(crowd.each) and program.accesses_of(number) is None:
             issued = program.stations[served.station].issued
             disk = capacities[crowd.capacity].device
-            why = "jobs draw from it, too" if issued else "not every statement there asks for one after another"
+            why = "jobs use it as well" if issued else "not all statements there make one access at a time"
             arms.setdefault((program.services[served.service].name, disk), (crowd.each, why))
     for (name, disk), (access, why) in sorted(arms.items(), key=lambda row: row[0]):
         single = access.member if isinstance(access, Members) else access
         mean = format_quantity(single(1)[0], "s")
-        text = f"an access to {disk} takes its mean, {mean}, each time, as {why}: percentiles are too short"
+        text = f"each access to {disk} takes its average time ({mean}), because {why}; percentiles are too low"
         yield Warning("accesses-in-the-mean", f"{name}: {text}")
