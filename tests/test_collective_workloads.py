@@ -33,7 +33,7 @@ def test_every_way_to_add_up_160_mb_takes_what_the_text_or_its_formula_says(algo
 
 
 def test_the_switch_of_the_text_adds_only_where_it_is_said_to() -> None:
-    with pytest.raises(hwsim.SpecError, match="switch 'psw' does not add"):
+    with pytest.raises(hwsim.SpecError, match="switch 'psw' does not support in-network reduction"):
         seconds(FOUR, "allreduce-160mb", algorithm="sharp")
     assert seconds(FOUR, "allreduce-160mb", algorithm="sharp", machine__psw__reduces=True) == pytest.approx(10e-3, rel=0.01)
 

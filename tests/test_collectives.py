@@ -140,7 +140,7 @@ def test_a_plan_that_adds_a_rank_twice_is_found() -> None:
     [
         (Send(0, 0, 0, 0), "cannot send"),
         (Send(0, 0, 5, 0), "cannot send"),
-        (Send(0, 0, 1, 3), "no chunks"),
+        (Send(0, 0, 1, 3), "expected 0 to"),
         (Send(0, 1, 0, 0), "does not have"),
     ],
 )
@@ -227,7 +227,7 @@ def test_pieces_overlap_in_a_chain() -> None:
 
 
 def test_no_pieces_are_refused() -> None:
-    with pytest.raises(CannotCollect, match="0 pieces"):
+    with pytest.raises(CannotCollect, match="at least 1 piece, got 0"):
         explicit(Ring().plan("all-reduce", Group(2)), 1.0, pieces=0)
 
 
@@ -268,8 +268,8 @@ def test_rounds_of_many_pieces_are_those_of_their_plan(operation: Operation, ran
 
 @pytest.mark.parametrize("algorithm", [DoubleTree(pieces=10**10), Hierarchical(pieces=10**10)])
 def test_more_sends_than_are_written_out_are_refused_first(algorithm: Algorithm) -> None:
-    with pytest.raises(CannotCollect, match="sends one by one are more than"):
+    with pytest.raises(CannotCollect, match="sends exceed the limit of"):
         algorithm.plan("all-reduce", Group(8, (4, 4)))
     assert algorithm.rounds("all-reduce", Group(8, (4, 4)))
-    with pytest.raises(CannotCollect, match="sends one by one are more than"):
+    with pytest.raises(CannotCollect, match="sends exceed the limit of"):
         explicit(Ring().plan("all-reduce", Group(4)), 1.0, pieces=10**10)

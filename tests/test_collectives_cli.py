@@ -55,7 +55,7 @@ def test_busbw_never_exceeds_what_a_rank_s_links_carry(operation: str) -> None:
 def test_all_algorithms_stand_side_by_side_and_those_that_cannot_are_named() -> None:
     found = hwsim("collectives", "dgx-a100", "--algorithm", "all", "--bytes", "1MiB,1GiB")
     assert "  pairwise is not available: " in found.stdout
-    assert "  nvls is not available: the machine's NCCL has no sums in the switch" in found.stdout
+    assert "  nvls is not available: the machine's NCCL has no NVLS constants" in found.stdout
     assert max(map(len, found.stdout.splitlines())) <= 100
 
 
@@ -93,7 +93,7 @@ def test_devices_and_settings_can_be_said() -> None:
         (("--op", "allreduce"), "there is no operation 'allreduce'; did you mean 'all-reduce'"),
         (("--algorithm", "rign"), "there is no algorithm 'rign'; did you mean 'ring'"),
         (("--algorithm", "parameter-server"), "of this kind there are ps-cpu, ps-gpu0, ps-sharded"),
-        (("--algorithm", "pairwise"), "pairwise does no all-reduce"),
+        (("--algorithm", "pairwise"), "pairwise does not support all-reduce"),
         (("--among", "gpu9"), "gpu9"),
         (("--among", "gpu0"), "fewer than two devices"),
         (("--bytes", "1s..2s"), "not bytes"),

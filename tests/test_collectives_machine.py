@@ -183,7 +183,7 @@ def test_a_switch_that_adds_halves_the_bytes() -> None:
 def test_only_a_switch_that_says_so_adds() -> None:
     plain = made(SWITCHED.replace(", reduces: true", "").format(gpus=4, rate=10.0, latency=0.0))
     for name in ("sharp", "nvls"):
-        with pytest.raises(CannotCollect, match="switch 'sw' does not add"):
+        with pytest.raises(CannotCollect, match="switch 'sw' does not support in-network reduction"):
             alone(plain, name, 160 * MB)
     across = made(CLUSTER.replace("fabric: {kind: switch}", "fabric: {kind: switch, reduces: true}"))
     assert alone(across, "sharp", 160 * MB) > 0
@@ -257,7 +257,7 @@ def test_one_rank_has_nothing_to_do(name: str) -> None:
 def test_what_cannot_be_is_said() -> None:
     machine = switched(4)
     gpus = machine.select("gpu*")
-    with pytest.raises(CannotCollect, match="does no all-to-all"):
+    with pytest.raises(CannotCollect, match="does not support all-to-all"):
         Task(machine, "all-to-all", gpus, 1.0).flows(Ring())
     with pytest.raises(CannotCollect, match="duplicate device"):
         Task(machine, "all-reduce", ("gpu0", "gpu0"), 1.0).flows(Ring())

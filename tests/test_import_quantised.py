@@ -59,7 +59,7 @@ def test_modules_left_out_say_what_is_narrow(
 ) -> None:
     path = checkpoint(tmp_path, config, quant_algo="NVFP4", group_size=16, exclude_modules=excluded)
     if of_ is None:
-        with pytest.raises(SpecError, match=r"hf_quant_config\.json.*'exclude_modules' leaves a part of the layers in 16 bit"):
+        with pytest.raises(SpecError, match=r"hf_quant_config\.json.*'exclude_modules' keeps parts of the layers in 16 bit"):
             load_transformer(path)
         return
     quantised = load_transformer(path).quantised
@@ -69,8 +69,8 @@ def test_modules_left_out_say_what_is_narrow(
 
 @pytest.mark.parametrize(
     ("keys", "said"),
-    [({"quant_algo": "MIXED_PRECISION"}, "one format of all narrow weights can be said"),
-     ({"quant_algo": "INT3"}, "'INT3' is no format that is known here")],
+    [({"quant_algo": "MIXED_PRECISION"}, "expected one format for all quantized weights"),
+     ({"quant_algo": "INT3"}, "unknown quantization format 'INT3'")],
 )  # fmt: skip
 def test_what_cannot_be_said_is_refused_with_its_key(keys: dict[str, Any], said: str, tmp_path: Path) -> None:
     with pytest.raises(SpecError, match=said) as caught:
@@ -82,7 +82,7 @@ def test_the_file_alone_is_no_model(tmp_path: Path) -> None:
     checkpoint(tmp_path, LLAMA, quant_algo="FP8")
     alone = str(tmp_path / "hf_quant_config.json")
     for command in (["import", "huggingface", alone], ["estimate", "dgx-h100", alone, "--infer", "decode"]):
-        assert "it goes with config.json" in hwsim(*command, code=2).output
+        assert "expected a config.json" in hwsim(*command, code=2).output
     (tmp_path / "hf_quant_config.json").write_text("{}")
     with pytest.raises(SpecError, match="'quantization' is missing"):
         load_transformer(str(tmp_path / "config.json"))

@@ -104,11 +104,12 @@ def test_an_indexer_bounds_what_is_looked_at_but_looks_at_all_itself() -> None:
 
 @pytest.mark.parametrize(
     ("keys", "said"),
-    [({"head": 64}, "has none"), ({"kv_heads": 4}, "has none"), ({"window": 64}, "goes with no window"),
-     ({"latent": replace(LATENT, query_rank=None, indexer=Indexer(heads=1, width=8, chosen=9))}, "reads the latent queries"),
-     ({"shared": 64}, "there are none"), ({"cache": "window"}, "no layer has a window"),
-     ({"runs": (Run(layers=9),)}, "have 9 layers"), ({"runs": RUNS, "experts": 8, "top_k": 9}, "to 9 of 8 experts"),
-     ({"vocab": 0}, "one of the two")],
+    [({"head": 64}, "`head` is not allowed"), ({"kv_heads": 4}, "`kv_heads` is not allowed"),
+     ({"window": 64}, "cannot be combined"),
+     ({"latent": replace(LATENT, query_rank=None, indexer=Indexer(heads=1, width=8, chosen=9))}, "requires latent queries"),
+     ({"shared": 64}, "requires `experts` above 1"), ({"cache": "window"}, "requires a layer with a window"),
+     ({"runs": (Run(layers=9),)}, "have 9 layers"), ({"runs": RUNS, "experts": 8, "top_k": 9}, "`top_k` 9 exceeds"),
+     ({"vocab": 0}, "expected either `vocab`")],
 )  # fmt: skip
 def test_what_cannot_be_is_refused(keys: dict[str, Any], said: str) -> None:
     assert any(said in message for _, message, _ in latent(**keys).problems())
@@ -178,7 +179,7 @@ def test_virtual_stages_have_the_layers_of_their_places() -> None:
 @pytest.mark.parametrize(
     ("plan", "said"),
     [({"ep": 3, "dp": 3, "global_batch": 3}, "ep 3 does not divide 8 experts"),
-     ({"tp": 16}, "tp 16 does not divide a width of 520"), ({"pp": 3}, "does not divide 8 layers")],
+     ({"tp": 16}, "tp 16 does not divide a shared-expert width of 520"), ({"pp": 3}, "does not divide 8 layers")],
 )  # fmt: skip
 def test_plans_that_do_not_fit_are_refused(plan: dict[str, Any], said: str) -> None:
     with pytest.raises(WrongPlan, match=said):
@@ -186,7 +187,7 @@ def test_plans_that_do_not_fit_are_refused(plan: dict[str, Any], said: str) -> N
 
 
 def test_a_group_that_divides_no_width_serves_nothing() -> None:
-    with pytest.raises(WrongPlan, match="tp 16 does not divide a width of 520"):
+    with pytest.raises(WrongPlan, match="tp 16 does not divide a shared-expert width of 520"):
         one_pass(small(**{**KINDS, "shared": 520}), Slice(1, 1, 64, 16, cache=True), gpus(16), Framework(steady=False))
 
 

@@ -76,11 +76,11 @@ def test_a_machine_of_equal_nodes_is_a_cluster() -> None:
 
 
 def test_unequal_machines_are_no_cluster() -> None:
-    with pytest.raises(NotAlike, match="no gpu"):
+    with pytest.raises(NotAlike, match="no GPU"):
         cluster_of(api.load_machine("hwsim: machine/1\nclass: ideal\nparts: {cpu: {kind: cpu, use: d2l-server-cpu}}\n"))
     parts = "hwsim: machine/1\nclass: ideal\nparts: {a: {kind: gpu, use: t4}, b: {kind: gpu, use: a10}}\n"
     two = parts + "links: [{between: [a, b], kind: pcie, gen: 3, lanes: 16}]\n"
-    with pytest.raises(NotAlike, match="not all of one kind"):
+    with pytest.raises(NotAlike, match="identical GPUs"):
         cluster_of(api.load_machine(two))
 
 
@@ -142,13 +142,13 @@ def test_a_model_that_cannot_be_is_refused() -> None:
         ({"tp": 4, "pp": 4}, 24, "dp", "tp 4 x pp 4 = 16 does not divide 24 GPUs"),
         ({"pp": 3}, 24, "pp", "pp 3 does not divide 8 layers"),
         ({"pp": 16}, 16, "pp", "pp 16 stages, but only 8 layers"),
-        ({"microbatch": 3}, 8, "global_batch", "a global batch of 64 is no multiple of dp 8 x microbatch 3 = 24"),
-        ({"pp": 2, "chunks": 2}, 8, "schedule", "2 chunks of a stage need `schedule: interleaved`, not 1f1b"),
-        ({"sequence_parallel": True}, 8, "sequence_parallel", "it needs tp > 1"),
+        ({"microbatch": 3}, 8, "global_batch", "a global batch of 64 is not a multiple of dp 8 x microbatch 3 = 24"),
+        ({"pp": 2, "chunks": 2}, 8, "schedule", "2 chunks per stage require `schedule: interleaved`, got 1f1b"),
+        ({"sequence_parallel": True}, 8, "sequence_parallel", "requires tensor parallelism (tp > 1)"),
         ({"ep": 2}, 8, "ep", "ep 2, but the model has no experts"),
         ({"shards": 3, "sharding": "zero-1"}, 8, "shards", "3 shards do not divide dp 8"),
         ({"cp": 3}, 24, "cp", "cp 3 does not divide sequences of 1024 tokens"),
-        ({"tp": 2, "order": ("pp", "dp")}, 8, "order", "`order` leaves out tp"),
+        ({"tp": 2, "order": ("pp", "dp")}, 8, "order", "`order` lacks tp"),
     ],
 )
 def test_a_plan_that_does_not_fit_gets_one_line(plan: dict[str, object], count: int, key: str, message: str) -> None:

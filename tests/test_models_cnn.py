@@ -194,7 +194,7 @@ def test_branches_are_put_together_and_blocks_widened_by_groups() -> None:
         ((Entry(conv=Conv(channels=4, kernel=(9,), padding=(0,))),), "does not fit"),
         ((Entry(conv=Conv(channels=4, kernel=(3,), groups=3)),), "groups do not divide"),
         ((Entry(conv=Conv(channels=4, kernel=(3, 3, 3))),), "one number or two"),
-        ((Entry(branches=Branches(of=((Entry(pool=Pool(kernel=2)),), ()))),), "different sizes"),
+        ((Entry(branches=Branches(of=((Entry(pool=Pool(kernel=2)),), ()))),), "different output sizes"),
         ((Entry(basic=Basic(channels=4, times=10**18)),), "at most 100,000 layers"),
     ],
 )
@@ -212,7 +212,7 @@ def test_layers_that_do_not_fit_together_are_told(layers: tuple[Entry, ...], wor
         ("kind: cnn\ninput: [3, 8, 8]\nlayers: [{convolution: {channels: 4, kernel: 9}}]\n", "unknown key 'convolution'"),
         ("kind: cnn\ninput: [3, 8, 8]\nlayers: [{conv: {channels: 4, kernel: 3}, linear: {units: 2}}]\n", "one key"),
         ("kind: cnn\ninput: [3, 8, 8]\nlayers: [{}]\n", "one key"),
-        ("kind: mlp\nunits: [4]\n", "needs an input and an output"),
+        ("kind: mlp\nunits: [4]\n", "`units`: expected at least an input and an output width"),
     ],
 )
 def test_mistakes_of_a_file_stand_at_their_place(text: str, words: str) -> None:
@@ -224,7 +224,7 @@ def test_mistakes_of_a_file_stand_at_their_place(text: str, words: str) -> None:
 def test_a_network_s_plan_says_which_key_it_cannot_have(key: str) -> None:
     plan = ParallelPlan(global_batch=8, cp=2) if key == "cp" else ParallelPlan(global_batch=8, ep=2)
     found = dict(problems(load_network("resnet-50"), plan, 8))
-    assert found[key] == "a network has no sequences and no experts to split: dp and pp"
+    assert found[key] == "a CNN or MLP has no sequences and no experts to split: use dp and pp"
 
 
 @pytest.mark.parametrize(("slower", "compute", "memory"), [(2.0, 4e-3, 1e-3), (0.5, 1e-3, 0.5e-3), (0.25, 0.5e-3, 0.25e-3)])

@@ -155,7 +155,7 @@ def test_gradients_are_added_up_once_a_micro_batch() -> None:
 
 def test_a_mistake_of_a_network_is_shown_at_its_key() -> None:
     text = "hwsim: model/1\nkind: mlp\nactivation: relu\nunits: [784]\n"
-    with pytest.raises(SpecError, match=r"m.yaml:4:\d+: needs an input and an output"):
+    with pytest.raises(SpecError, match=r"m.yaml:4:\d+: `units`: expected at least an input and an output width"):
         read_model(read_text(text, "m.yaml"))
 
 

@@ -148,7 +148,7 @@ def test_the_fullest_gpu_of_experts_is_waited_for_as_in_a_program() -> None:
     [
         ({"parallel": {"tp": 5}}, "tp 5 x pp 1 = 5 does not divide 8 GPUs"),
         ({"imbalance": 1.5}, "no effect where every GPU has all experts"),
-        ({"model": EXPERTS, "parallel": {"ep": 8}, "imbalance": 9}, "that may go to one of 8 GPUs are 8 x the mean"),
+        ({"model": EXPERTS, "parallel": {"ep": 8}, "imbalance": 9}, "one of 8 GPUs can receive at most 8 x the average tokens"),
         ({"parallel": "best"}, "`parallel` is a mapping or auto, not 'best'"),
     ],
 )

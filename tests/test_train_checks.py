@@ -55,7 +55,7 @@ def written(folder: Path, text: str, name: str = "train.yaml") -> Path:
         ("model: llama-3-8b\n  global_batch: 32\n  framework: megatron-cor", ["5:3: there is no framework 'megatron-cor'"]),
         ("model: llama-3-8b\n  global_batch: 32\n  parallel: {tq: 2}", ["5:14: unknown key 'tq'"]),
         ("model: resnet-50\n  global_batch: 32\n  sharding: zero-1", ["5:3: a network has no `sharding`"]),
-        ("model: resnet-50\n  global_batch: 32\n  framework: pytorch-ncg", ["5:3: no framework 'pytorch-ncg'"]),
+        ("model: resnet-50\n  global_batch: 32\n  framework: pytorch-ncg", ["5:3: unknown framework 'pytorch-ncg'"]),
     ],
 )
 def test_check_finds_what_is_wrong_in_a_training(tmp_path: Path, keys: str, said: list[str]) -> None:

@@ -135,12 +135,12 @@ def test_an_estimate_of_mixed_gpus_is_refused_with_what_to_do(tmp_path: Path) ->
     file = tmp_path / "both.yaml"
     file.write_text(BOTH)
     said = command.hwsim("estimate", file, "gpt2-xl", "--global-batch", "32", code=2)
-    assert "not all of one kind: h0.gpu0 is another than a0.gpu0" in said.output
+    assert "estimates require identical GPUs, but h0.gpu0 differs from a0.gpu0" in said.output
     assert "hwsim simulate" in said.output
 
 
 def test_a_plan_for_mixed_gpus_is_to_be_said(both: Machine) -> None:
-    with pytest.raises(SpecError, match="no plan can be found: the gpus are not all of one kind"):
+    with pytest.raises(SpecError, match="no plan can be found: estimates require identical GPUs"):
         trained(both, device=["h*.gpu*", "a*.gpu*"], parallel="auto")
 
 

@@ -33,7 +33,9 @@ def execute(plan: Plan, start: Sequence[Mapping[int, int]]) -> Buffers:
             if not (0 <= send.source < parties and 0 <= send.target < parties) or send.source == send.target:
                 raise WrongPlan(f"step {number}: {send.source} cannot send to {send.target}")
             if send.chunks < 1 or send.chunk < 0 or send.chunk + send.chunks > plan.chunks:
-                raise WrongPlan(f"step {number}: there are no chunks {send.chunk} to {send.chunk + send.chunks - 1}")
+                raise WrongPlan(
+                    f"step {number}: chunks {send.chunk} to {send.chunk + send.chunks - 1}: expected 0 to {plan.chunks - 1}"
+                )
             for chunk in range(send.chunk, send.chunk + send.chunks):
                 if chunk not in held[send.source]:
                     raise WrongPlan(f"step {number}: rank {send.source} does not have chunk {chunk}")
@@ -48,12 +50,12 @@ def _arrive(plan: Plan, number: int, held: Buffers, moved: Sequence[tuple[int, i
     for target, chunk, value, reduce in moved:
         if not reduce:
             if (target, chunk) in kept:
-                raise WrongPlan(f"step {number}: two sends put chunk {chunk} of rank {target}")
+                raise WrongPlan(f"step {number}: two sends overwrite chunk {chunk} of rank {target}")
             kept.add((target, chunk))
             held[target][chunk] = value
     for target, chunk, value, reduce in moved:
         if reduce and (target, chunk) in kept:
-            raise WrongPlan(f"step {number}: chunk {chunk} of rank {target} is replaced and added to at once")
+            raise WrongPlan(f"step {number}: chunk {chunk} of rank {target} is overwritten and reduced in the same step")
         if reduce:
             mine = held[target].get(chunk, 0)
             held[target][chunk] = mine | value if plan.operation == "barrier" else mine + value
@@ -105,7 +107,7 @@ def _in_words(plan: Plan, value: int | None) -> str:
     if value is None:
         return "nothing"
     if plan.operation not in SUMS:
-        return f"what belongs into chunk {value - 1}"
+        return f"the content of chunk {value - 1}"
     counts = [(value >> (_DIGIT * rank)) & ((1 << _DIGIT) - 1) for rank in range(plan.ranks)]
     missing = [str(rank) for rank, count in enumerate(counts) if count == 0]
     twice = [str(rank) for rank, count in enumerate(counts) if count > 1]

@@ -191,7 +191,7 @@ class Task:
 def check(algorithm: Algorithm, operation: Operation) -> None:
     """Raise CannotCollect unless the algorithm does the operation."""
     if operation not in algorithm.operations:
-        raise CannotCollect(f"{algorithm.kind} does no {operation}", f"it does {', '.join(algorithm.operations)}")
+        raise CannotCollect(f"{algorithm.kind} does not support {operation}", f"supported: {', '.join(algorithm.operations)}")
 
 
 def _merged(rounds: Sequence[Round], pieces: int) -> list[list[Round]]:

@@ -182,11 +182,11 @@ def _servers(machine: Machine, algorithm: ParameterServer, ranks: Sequence[str])
     servers = (machine.one(at[0], node),) if single else machine.select(at, node)
     if set(servers) & set(ranks):
         raise CannotCollect(
-            "the servers are devices of their own, and a worker is one of them",
-            "`on: workers` puts the servers on the first workers",
+            "`at` lists a worker as a parameter server, but `on: beside` requires separate devices",
+            "on: workers",
         )
     if algorithm.servers is not None and algorithm.servers > len(servers):
-        raise CannotCollect(f"{algorithm.servers} servers, but {len(servers)} devices for them", "name more in `at`")
+        raise CannotCollect(f"{algorithm.servers} servers, but only {len(servers)} devices in `at`", "list more devices in `at`")
     return servers[: algorithm.servers]
 
 
@@ -207,12 +207,16 @@ def _switch(machine: Machine, ranks: Sequence[str], algorithm: InNetwork) -> str
         name for name in reversed(passed[: 1 + len(passed) // 2]) if all(_only(machine, rank, name, between) for rank in ranks)
     ]
     if not shared:
-        raise CannotCollect("no switch lies between these devices", "an in-network collective needs one they are all linked to")
+        raise CannotCollect(
+            "no switch connects these devices", "an in-network collective requires a switch that all of them reach"
+        )
     measured = algorithm.by == "nvls" and _sums_measured(machine, ranks)
     adding = next((name for name in shared if measured or adds(machine, name)), None)
     if adding is None:
         switches = f"switch '{shared[0]}' does" if len(shared) == 1 else f"switches {', '.join(shared)} do"
-        raise CannotCollect(f"{switches} not add", "a switch that adds says `reduces: true`, as nvswitch-h100 and quantum-hdr do")
+        raise CannotCollect(
+            f"{switches} not support in-network reduction", "reduces: true, as nvswitch-h100 and quantum-hdr have"
+        )
     return adding
 
 

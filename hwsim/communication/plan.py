@@ -25,8 +25,8 @@ SUMS: Final[frozenset[Operation]] = frozenset({"all-reduce", "reduce-scatter", "
 def refuse_more(count: int) -> None:
     """Raise CannotCollect if a plan has more sends than are written out, before they are."""
     if count > MOST_SENDS:
-        message = f"{count:,} sends one by one are more than {MOST_SENDS:,}"
-        raise CannotCollect(message, "fewer pieces; or `steps: steady`, which makes one op of each phase")
+        message = f"{count:,} sends exceed the limit of {MOST_SENDS:,}"
+        raise CannotCollect(message, "use fewer pieces, or `steps: steady`, which simulates each phase as one op")
 
 
 class Send(NamedTuple):
@@ -100,7 +100,7 @@ def sizes_of(
     if pairs and len(weights) == pairs == chunks and least >= 0 and together > 0:
         return np.array(weights, np.float64) * (fraction_sum * size / together)
     if len(weights) != ranks or least < 0 or together <= 0:
-        raise CannotCollect(f"{len(weights)} weights for {ranks} ranks", "one for each, not all zero")
+        raise CannotCollect(f"{len(weights)} weights for {ranks} ranks", "give one weight per rank, not all of them zero")
     parts = [slice(rank * chunks // ranks, (rank + 1) * chunks // ranks) for rank in range(ranks)]
     before_by_length: dict[int, float] = {}  # by length what a part has, where all chunks are equal
     for part, weight in zip(parts, weights, strict=True):  # of an all-to-all: what each rank sends

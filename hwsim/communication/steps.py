@@ -35,7 +35,7 @@ class _Order:
 
     def __init__(self, pieces: int) -> None:
         if pieces < 1:
-            raise CannotCollect(f"{pieces} pieces", "at least one")
+            raise CannotCollect(f"expected at least 1 piece, got {pieces}")
         self.pieces = pieces
         self.count = 0
         self._last: dict[tuple[int, int], int] = {}  # the last send from a rank to another

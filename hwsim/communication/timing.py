@@ -235,7 +235,7 @@ def _fastest(task: Task, library: Library | None) -> Flows:
             continue
         tried.append((flows.alone(rates), name, flows))
     if not tried:
-        raise CannotCollect(f"no algorithm does {task.operation} among these devices")
+        raise CannotCollect(f"no algorithm supports {task.operation} among these devices")
     tried.sort(key=lambda row: row[0])
     (seconds, name, flows), *slower = tried
     after, second, _ = slower[0] if slower else (0.0, "", flows)
@@ -245,11 +245,11 @@ def _fastest(task: Task, library: Library | None) -> Flows:
 def _measured(task: Task, library: Nccl, algorithm: Algorithm) -> tuple[Flows, Estimate | Overheads]:
     """A named algorithm with measured numbers of NCCL, and these numbers: an estimate of it, or overheads on its links."""
     if isinstance(algorithm, InNetwork) and algorithm.by == "nvls" and library.nvls <= 0 and library.choice == "fastest":
-        raise CannotCollect("the machine's NCCL has no sums in the switch", "its `collectives` would say `nvls:`")
+        raise CannotCollect("the machine's NCCL has no NVLS constants", "set `nvls` in its `collectives`")
     placed = place(task.machine, algorithm, task.devices)
     group = placed.group
     if isinstance(algorithm, InNetwork) and algorithm.by == "sharp" and len(group.sizes) < 2 and library.choice == "fastest":
-        raise CannotCollect("sharp adds in the switches between nodes, and there is one node", "nvls adds in a node's own")
+        raise CannotCollect("sharp reduces in switches between nodes, but there is only one node", "use `nvls` within a node")
     task = task.among(placed.parties[: group.ranks])
     if group.ranks < 2:
         return task.flows(algorithm), PLAIN

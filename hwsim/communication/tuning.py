@@ -143,9 +143,9 @@ def candidates(hardware: Hardware, operation: Operation, group: Group, size: flo
         CannotCollect: an operation that NCCL has no algorithms for (it sends point to point), or one rank.
     """
     if operation not in OPERATIONS:
-        raise CannotCollect(f"NCCL does not choose an algorithm for {operation}", f"it does for {', '.join(OPERATIONS)}")
+        raise CannotCollect(f"NCCL has no algorithm choice for {operation}", f"supported: {', '.join(OPERATIONS)}")
     if group.ranks < 2:
-        raise CannotCollect("a choice among algorithms needs two ranks or more")
+        raise CannotCollect("choosing an algorithm requires at least 2 ranks, got 1")
     weighed = [candidate for candidate in _all(hardware, operation, group, size) if candidate.bandwidth > 0]
     return tuple(sorted(weighed, key=lambda candidate: candidate.seconds(size)))
 

@@ -1,10 +1,10 @@
-"""Models as numbers: parameters, layers of kernels and exchanges, memory, plans, and the time of a step in closed form.
+"""Closed-form models: parameters, kernels and exchanges of each layer, memory, parallel plans, and the time of a step.
 
     model = load_transformer("llama-3-70b")
     plan = ParallelPlan(tp=8, pp=4, global_batch=1024, sharding="zero-1")
     estimate(model, plan, cluster_of(machine), load_framework("megatron-core"))
 
-Everything here is pure: nothing is simulated, and no device is named before `Cluster`.
+The functions have no side effects and do not run the simulator. Devices are not named before `Cluster`.
 """
 
 from __future__ import annotations

@@ -179,11 +179,11 @@ def cluster_of(machine: Machine, devices: tuple[str, ...] | None = None) -> Clus
     models = {name: machine.device(name).model for name in names}
     gpus = [model for model in models.values() if isinstance(model, Gpu)]
     if not gpus or len(gpus) < len(names):
-        raise NotAlike("no gpu to train on" if not gpus else "not every device is a gpu")
+        raise NotAlike("the machine has no GPU" if not gpus else "expected only GPUs, got other devices as well")
     different = next((name for name, model in models.items() if model != gpus[0]), None)
     if different is not None:
-        hint = "`hwsim simulate` with a `train:` of a stated plan plays them, each with its own kernels"
-        raise NotAlike(f"the gpus are not all of one kind: {different} is another than {names[0]}", hint)
+        hint = "`hwsim simulate` with a `train:` workload and an explicit plan supports several GPU models"
+        raise NotAlike(f"estimates require identical GPUs, but {different} differs from {names[0]}", hint)
     nodes: dict[str, list[str]] = {}
     for name in names:
         nodes.setdefault(machine.device(name).node, []).append(name)
@@ -193,7 +193,7 @@ def cluster_of(machine: Machine, devices: tuple[str, ...] | None = None) -> Clus
         together.setdefault(joined.get(node, node), []).extend(those)
     held = list(together.values())
     if any(len(each) != len(held[0]) for each in held):
-        raise NotAlike("the nodes do not all have as many gpus")
+        raise NotAlike("estimates require the same number of GPUs in every node")
     first, far = held[0], held[-1]
     sizes = {len(first), *(2**n for n in range(1, len(first).bit_length()))} - {1}
     inside = {ranks: _bus(machine, first[:ranks]) for ranks in sorted(sizes)}

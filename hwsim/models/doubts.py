@@ -1,4 +1,4 @@
-"""Errors of the seconds of a model's kernels and exchanges: how well the GPU's constants for each kind of work are known."""
+"""Errors of kernel and exchange times of a model: how well the GPU's constants are known for each kind of work."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hwsim.devices import Gpu
 from hwsim.devices.gpu_doubts import called, case
 from hwsim.origins import Case, Doubt
 
-# kind of work -> regime of its errors, and the number of the GPU that tells how well it is known
+# kind of work -> (error regime, GPU key whose source determines the confidence)
 REGIMES: Final[Mapping[str, tuple[str, str]]] = {
     "convolution": ("conv/*", "matmul"),
     "matmul": ("product/big", "matmul"),
@@ -26,12 +26,12 @@ EIGHT_BITS: Final = frozenset({"fp8", "int8"})
 
 
 def doubts(seconds: Mapping[str, float], gpu: Gpu, dtype: str, links: Case | None = None) -> tuple[Doubt, ...]:
-    """An error for each kind of work on a GPU; a bubble is as unsure as all of them together, and has none of its own.
+    """Return an error for each kind of work on a GPU. A bubble has the error of all of them together, and none of its own.
 
     Args:
-        seconds: by kind of work.
-        dtype: number format of the products.
-        links: how well the library is known that moves exchanges over PCIe; None over links as trainings were measured on.
+        seconds: time by kind of work (s).
+        dtype: data type of the matmuls.
+        links: confidence in the library that runs exchanges over PCIe; None over the kinds of links in the measured trainings.
     """
     errors = []
     for kind, spent in seconds.items():
@@ -48,12 +48,12 @@ def doubts(seconds: Mapping[str, float], gpu: Gpu, dtype: str, links: Case | Non
 
 
 def of_steps(dtype: str, split: int, *, transformer: bool, eager: bool = False, experts: bool = False) -> str:
-    """The kind of step whose errors were measured: of networks of convolutions, or of transformers by what they are of.
+    """Return the kind of step whose errors were measured: of CNNs, or of transformers by their features.
 
     Args:
-        split: GPUs that hold one replica, by tensor and pipeline parallelism.
-        eager: by a framework as notebooks use it, not as a container's.
-        experts: of a transformer with experts, which versions of one framework run in very different ways.
+        split: GPUs of one replica (tensor x pipeline parallelism).
+        eager: eager mode, as in notebooks, instead of a vendor container.
+        experts: transformer with experts, whose speed differs widely between versions of one framework.
     """
     if not transformer:
         return "step/eager" if eager else "step/cnn"

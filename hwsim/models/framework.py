@@ -1,4 +1,4 @@
-"""Frameworks: how much they fuse, how their attention runs, what they overlap, what their host takes."""
+"""Frameworks: kernel fusion, attention kernels, overlap of communication, and host time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ENTRY: Final = frozenset({"hwsim", "kind", "name", "notes", "use", "let"})
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """Kernels of one kind as a framework runs them: norm, rotary, activation, residual, embedding, softmax, sampling."""
+    """How a framework runs the kernels of one op: norm, rotary, activation, residual, embedding, softmax or sampling."""
 
     kernels: int = field("number of kernels that run one after another; 0: fused into another kernel", default=1, minimum=0)
     moved: float = field("bytes moved, relative to one fused kernel", default=1.0, exclusive_minimum=0.0)
@@ -33,7 +33,7 @@ class Style:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Framework:
-    """The constants of a training framework; by default everything is fused that can be, and collectives are waited for."""
+    """The constants of a framework for transformers. By default, kernels are fused and collectives fully exposed."""
 
     kind: ClassVar[str] = "framework"
 
@@ -78,15 +78,18 @@ class Framework:
     sources: Mapping[str, Origin] = dataclasses.field(default_factory=dict, init=False, repr=False, compare=False)
 
     def gradient_bytes(self, dtype: str) -> float:
-        """Bytes of a gradient of weights that are stored as `dtype`: no framework rounds gradients of 32 bits to 16."""
+        """Return the bytes of a gradient of weights stored as `dtype`.
+
+        Gradients of 32-bit weights have at least 4 bytes, because no framework rounds them to 16 bits.
+        """
         return max(self.gradient, 4.0) if BYTES[dtype] == 4 else self.gradient
 
 
 def load_framework(name: str, relative_to: Path | None = None) -> Framework:
-    """The framework of the library called that, or of a file.
+    """Return the framework with this name in the library, or of a file.
 
     Raises:
-        SpecError: there is no such file, or it has mistakes.
+        SpecError: the file does not exist or contains mistakes.
     """
     mistakes = Mistakes()
     tree = resolve(read(find("framework", name, relative_to)), mistakes, kind="framework")
@@ -95,18 +98,18 @@ def load_framework(name: str, relative_to: Path | None = None) -> Framework:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Software:
-    """The constants of a framework that trains networks of convolutions: what it does not fuse, and the host's time.
+    """The constants of a framework that trains a CNN or MLP: missing fusion and host time.
 
     Args:
-        moved: bytes that norms, activations and the like move, over one kernel for each layer; fusing saves some.
-        dispatch: seconds of the host for each kernel; the GPU waits where that is longer than the kernels.
-        casting: dispatch in 16 bit over that in 32, where the framework converts numbers with kernels of their own.
-        number: seconds of the host for each number of an input: made ready and handed over while the GPU works on those before.
-        step: seconds of a step that neither overlaps: data handed over, the loss looked at.
-        waits: the same for a batch of inference.
-        gradient: bytes of a gradient that is sent.
-        array: seconds of the host for each array of gradients that is exchanged: buckets filled, norms and scales looked at.
-        eager: it is as notebooks use it: its steps are as unsure as theirs.
+        moved: bytes moved by norms, activations and similar layers, relative to one kernel per layer; fusion reduces it.
+        dispatch: host time per kernel (s); the GPU waits if it exceeds the kernel time.
+        casting: dispatch time in 16 bits relative to 32 bits, if the framework converts numbers in separate kernels.
+        number: host time per input number (s) to prepare and copy it, while the GPU works on earlier inputs.
+        step: time of a step that overlaps neither host nor GPU work (s): input copies, reading the loss.
+        waits: the same time for an inference batch (s).
+        gradient: bytes sent per gradient element.
+        array: host time per gradient array that is exchanged (s): filling buckets, checking norms and scales.
+        eager: eager mode, as in notebooks; the step has the uncertainty of eager steps.
     """
 
     moved: float = 1.0
@@ -121,11 +124,11 @@ class Software:
 
     @property
     def kernels(self) -> Framework:
-        """Its kernels: fitted with the libraries' convolutions, so that nothing else slows them."""
+        """Settings of the kernels. They were fitted together with the libraries' convolutions, so nothing else slows them."""
         return Framework(moved=self.moved, steady=False)
 
     def issuing(self, dtype: str, kernels: int, numbers: int) -> float:
-        """Seconds of the host while the GPU computes: each kernel issued, or each number of the inputs made ready."""
+        """Return the host time (s) while the GPU computes: issuing each kernel, or preparing each number of the inputs."""
         casting = self.casting if BYTES[dtype] < 4 else 1.0
         return max(self.dispatch * casting * kernels, self.number * numbers)
 
@@ -149,17 +152,18 @@ SOFTWARE: Final[Mapping[str, Software]] = {
 
 
 def framework_of(model: Model, name: str, relative_to: Path | None = None, place: Place | None = None) -> Framework | Software:
-    """The framework of that name for a model: a file of the library for a transformer, one of `SOFTWARE` for another network.
+    """Return the framework for a model: a library file for a transformer, an entry of `SOFTWARE` for a CNN or MLP.
 
     Args:
-        relative_to: the folder that paths start from; place: where the name stands, for the message.
+        relative_to: folder of relative paths.
+        place: place of the name, for error messages.
 
     Raises:
-        SpecError: there is none, or its file has mistakes.
+        SpecError: the framework does not exist, or its file contains mistakes.
     """
     if isinstance(model, Transformer):
         return load_framework(name, relative_to)
     if name not in SOFTWARE:
         hint = did_you_mean(name, SOFTWARE) or f"one of {', '.join(SOFTWARE)}"
-        raise SpecError.of(place, f"no framework '{name}' for networks of convolutions", hint)
+        raise SpecError.of(place, f"unknown framework '{name}' for a CNN or MLP", hint)
     return SOFTWARE[name]

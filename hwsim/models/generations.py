@@ -1,10 +1,10 @@
-"""Speed of kernels in a training on a generation of GPUs, over their speed alone in a benchmark.
+"""Kernel speed in a training, relative to the same kernel in a benchmark, by GPU generation.
 
-A GPU that trains is warm and at its power limit, and its products follow kernels that leave other bytes in its cache:
-they take `products` of the speed that the same shapes reach alone. Attention kernels are written for a generation; what
-they reach of the peak is far from it where they were written for the one before.
+During a training, a GPU is warm and runs at its power limit, and the cache holds data of the previous kernels. Matmuls reach
+`products` of their benchmark speed. Attention kernels are written for one generation, and reach a much lower share of the peak on
+the next one.
 
-The number formats of its matrix units tell a GPU's generation.
+The data types of the matrix units determine a GPU's generation if the file does not state it.
 
 **Source**: fitted to published training throughput, half of the rows of each source: see `calibrate/published/llm_training.py`.
 **Error**: see `docs/validation/models.md`.
@@ -24,10 +24,14 @@ Name = Literal["volta", "ampere", "hopper", "blackwell"]
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """Parts of what a kernel reaches alone: a product (`products`), fused attention (`flash`); backward over the same peak.
+    """Speeds of a generation in a training, relative to benchmarks.
 
-    plain: part of a product's speed alone that the batched products of plain attention reach.
-    power: watts of the card that the numbers hold for.
+    Args:
+        products: speed of matmuls, relative to a benchmark.
+        flash: share of the peak that fused attention reaches forward.
+        flash_backward: share of the same peak that fused attention reaches backward.
+        plain: speed of the batched matmuls of plain attention, relative to a benchmark.
+        power: power limit (W) at which the numbers apply.
     """
 
     products: float
@@ -49,11 +53,11 @@ LARGEST: Final[Mapping[Name, float]] = {
     "hopper": 989.4e12,
     "blackwell": 2.25e15,
 }  # FLOP/s in fp16
-THROTTLED: Final = 0.588  # speed goes with this power of what a card may draw
+THROTTLED: Final = 0.588  # exponent of speed as a power of the power limit
 
 
 def generation(gpu: Gpu) -> Name:
-    """The generation that a GPU states, else the one that its number formats tell.
+    """Return the generation that a GPU states, or else the one that its data types imply.
 
     >>> from hwsim.devices.roofline import LocalMemory
     >>> generation(Gpu(flop={"fp32": 1e12, "fp16": 1e14}, memory=LocalMemory(1e12)))
@@ -70,7 +74,7 @@ def generation(gpu: Gpu) -> Name:
 
 
 def throttle(gpu: Gpu, name: Name, exponent: float = THROTTLED) -> float:
-    """Part of the speed that a lower power limit leaves the largest chip of its generation; 1 for smaller chips."""
+    """Return the speed left by a lower power limit on the largest chip of a generation; 1 for smaller chips."""
     limit, full = gpu.rated or loaded_watts(gpu.power), GENERATIONS[name].power
     peak = gpu.flop.get("fp16", 0.0)
     if limit is None or limit >= full or peak < 0.95 * LARGEST[name]:

@@ -1,15 +1,14 @@
-"""Tables of seconds of a server's kernels: by the tokens that pass, and by the contexts that are looked at.
+"""Tables of a server's kernel times, by the number of tokens and by the context lengths.
 
-A server asks for the time of its kernels in every iteration, so that they are worked out for many sizes at once, as arrays, and
-looked up after that:
+A server needs kernel times in every iteration. So they are computed for many sizes at once, as arrays, and then looked up:
 
-    products     for every number of rows up to 256; beyond, 32 steps an octave, at the first and the last row of each
-    experts      at 8 numbers of rows an octave; other kernels at 4
-    answers      at 32 numbers of sequences and 8 contexts an octave
-    prompts      at 32 numbers of tokens an octave, after 8 numbers of cached ones
+    products     each number of rows up to 256; above, 32 steps per octave, at the first and the last row of each step
+    experts      8 numbers of rows per octave; other kernels 4
+    answers      32 numbers of sequences and 8 contexts per octave
+    prompts      32 numbers of tokens per octave, for 8 numbers of cached tokens per octave
 
-Between these it is straight. A product jumps from one tile to the next, which have powers of two of rows: a step ends where a
-tile may.
+Values between are interpolated linearly. The time of a matmul jumps at each tile, whose rows are powers of two, so steps end
+where a tile may end.
 """
 
 from __future__ import annotations
@@ -27,16 +26,24 @@ from hwsim.models.layer import Kernel
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
-FINE: Final = 5  # 2**5 points an octave
+FINE: Final = 5  # 2**5 points per octave
 COARSE: Final = 3
 SMOOTH: Final = 2
-BLOCKS: Final = (0, 16, 64, 256)  # numbers of rows that are worked out together
-SOME: Final = 97  # rows of the kernels that others are in proportion to
+BLOCKS: Final = (0, 16, 64, 256)  # limits of the blocks of row counts that are computed together
+SOME: Final = 97  # rows of the reference kernels, from which the others are scaled
 _NAME: Final = "gpu"
 
 
 class Taken(NamedTuple):
-    """Time of kernels on each GPU: seconds; seconds of its units and of its memory among them; operations, and bytes moved."""
+    """Kernel time on each GPU.
+
+    Args:
+        seconds: total time (s).
+        compute: time of the compute units (s).
+        memory: time of the memory (s).
+        flop: floating-point operations.
+        moved: bytes moved.
+    """
 
     seconds: float = 0.0
     compute: float = 0.0
@@ -45,25 +52,25 @@ class Taken(NamedTuple):
     moved: float = 0.0
 
     def plus(self, other: Taken, times: float = 1.0) -> Taken:
-        """The sum with another, `times` times."""
+        """Return the sum with `times` x `other`."""
         a, b, c, d, e = self
         p, q, r, s, t = other
         return Taken(a + times * p, b + times * q, c + times * r, d + times * s, e + times * t)
 
     def towards(self, other: Taken, part: float) -> Taken:
-        """This one less a part of it, and that part of another."""
+        """Return the linear interpolation towards `other` (`part` 0: this one, 1: the other)."""
         rest, (a, b, c, d, e), (p, q, r, s, t) = 1 - part, self, other
         return Taken(rest * a + part * p, rest * b + part * q, rest * c + part * r, rest * d + part * s, rest * e + part * t)
 
 
 NOTHING: Final = Taken()
-Counted = tuple[Kernel, float]  # a kernel, and times
+Counted = tuple[Kernel, float]  # kernel, number of executions
 
 
 class Table(dict[K, V]):
-    """Entries that are made at their first use.
+    """A table whose entries are computed on first use.
 
-    make: an entry; it may enter others next to it.
+    `make` computes an entry and may enter neighbouring ones.
     """
 
     def __init__(self, make: Callable[[K], V]) -> None:
@@ -76,13 +83,13 @@ class Table(dict[K, V]):
 
 
 class OneByOne:
-    """Kernels as the GPU's own model has them, each once."""
+    """The kernels according to the GPU model, each computed once."""
 
     def __init__(self, times: KernelTimes) -> None:
         self.times, self._works = times, Table(self._drawn)
 
     def taken(self, group: Iterable[Counted]) -> Taken:
-        """Time of some kernels."""
+        """Return the total time of a group of kernels."""
         total = NOTHING
         for kernel, times in group:
             work = self.times.asked(kernel)
@@ -94,7 +101,7 @@ class OneByOne:
         return total
 
     def _drawn(self, work: Work) -> tuple[float, float, float]:
-        """Seconds of a kernel in the GPU's own model, of them of its units, and of its memory."""
+        """Return (total, compute, memory) seconds of a kernel according to the GPU model."""
         demand = self.times.gpu.compute(_NAME, work).demand
         alone = self.times.known.setdefault(work, demand.alone(self.times.rates))
         amounts = dict(demand.amounts)
@@ -102,9 +109,9 @@ class OneByOne:
 
 
 class ByRows:
-    """Kernels by the number of tokens that pass them.
+    """Kernel times by the number of tokens.
 
-    make: the kernels for a number of tokens, the same ones in the same order for any.
+    `make` returns the kernels for a number of tokens; kernels and order do not depend on the number.
     """
 
     def __init__(self, alone: OneByOne, make: Callable[[int], Sequence[Counted]]) -> None:
@@ -123,7 +130,7 @@ class ByRows:
         self._products, self._others, self._sums = Table(self._fill), Table(self._of_others), Table(self._sum)
 
     def at(self, rows: int) -> Taken:
-        """Time of all of them."""
+        """Return the time of all kernels for a number of tokens."""
         return self._sums[rows]
 
     def _sum(self, rows: int) -> Taken:
@@ -143,7 +150,7 @@ class ByRows:
         return last if part >= 1 else self._products[low + 1].towards(last, part)
 
     def _fill(self, rows: int) -> Taken:
-        """All products; those at the numbers of rows that are worked out together with this one are entered, too."""
+        """Compute the time of all matmuls for all row counts of the same block at once."""
         if rows <= BLOCKS[-1]:
             above = next(at for at, last in enumerate(BLOCKS) if rows <= last)
             points = np.arange(BLOCKS[above - 1] + 1, BLOCKS[above] + 1, dtype=np.float64)
@@ -163,9 +170,9 @@ class ByRows:
 
 
 class ByContext:
-    """Attention of one token of each of many sequences, by their number and by the tokens that each looks at.
+    """Attention times of one token of each of many sequences, by the number of sequences and by the context length.
 
-    make: the kernels for a number of sequences and of tokens.
+    `make` returns the kernels for a number of sequences and of tokens.
     """
 
     def __init__(self, alone: OneByOne, make: Callable[[int, int], Sequence[Counted]], tokens: int = 1) -> None:
@@ -174,7 +181,7 @@ class ByContext:
         self._answers = Table(self._fill)
 
     def at(self, sequences: int, context: float) -> Taken:
-        """Time of all of them."""
+        """Return the time of all kernels."""
         step = 1 << max(0, sequences.bit_length() - 1 - FINE)
         low = sequences // step * step
         below = between(context, COARSE, lambda at: self._answers[low, at])
@@ -184,7 +191,7 @@ class ByContext:
 
     def _fill(self, place: tuple[int, int]) -> Taken:
         sequences, context = place
-        if any(call is None for _, call, _ in self.calls):  # not one fused kernel
+        if any(call is None for _, call, _ in self.calls):  # attention is not one fused kernel
             return self.alone.taken(self.make(sequences, context))
         low = 1 << max(4, context.bit_length() - 1)
         points: Any = np.arange(1, 33) if context <= 32 else np.concatenate([np.arange(8, 17), np.arange(18, 33, 2)]) * (low // 8)
@@ -200,9 +207,9 @@ class ByContext:
 
 
 class ByPrompt:
-    """Attention of the tokens of equal prompts, by their number, and by the cached ones of each.
+    """Attention times of the tokens of equal prompts, by their number and by the cached tokens of each.
 
-    make: the kernels for a number of prompts, tokens of each that are read, and tokens of each that are cached.
+    `make` returns the kernels for a number of prompts, tokens per prompt and cached tokens per prompt.
     """
 
     def __init__(self, alone: OneByOne, make: Callable[[int, int, int], Sequence[Counted]]) -> None:
@@ -210,7 +217,7 @@ class ByPrompt:
         self._prompts, self._sums = Table(self._fill), Table(self._sum)
 
     def at(self, alike: int, tokens: int, cached: int) -> Taken:
-        """Time of one of them."""
+        """Return the time of one of `alike` prompts."""
         return self._sums[alike, tokens, cached]
 
     def _sum(self, place: tuple[int, int, int]) -> Taken:
@@ -220,7 +227,7 @@ class ByPrompt:
     def _fill(self, place: tuple[int, int, int]) -> Taken:
         alike, tokens, cached = place
         made = self.make(alike, tokens, cached)
-        fixed = [call for call in made if call[0].work.attention is None and call[0].work.product is not None]  # of cached tokens
+        fixed = [call for call in made if call[0].work.attention is None and call[0].work.product is not None]  # cached tokens
         fused = [call for call in made if call[0].work.attention is not None]
         if tokens < 2 or len(fixed) + len(fused) < len(made):
             return NOTHING.plus(self.alone.taken(made), 1 / alike)
@@ -239,13 +246,13 @@ class ByPrompt:
 
 
 def _amounts(kernel: Kernel, call: Attended, points: Any) -> tuple[Any, Any]:
-    """Operations and bytes of calls."""
+    """Return FLOP and bytes of attention calls."""
     nothing = 0.0 * points
     return kernel.times * (call.flop + nothing), kernel.times * (call.outer + call.keys + nothing)
 
 
 def knot(value: float, fine: int = COARSE) -> tuple[int, int]:
-    """The last knot up to a number, and how far it is to the next: 2**fine of them an octave, at least 1 apart.
+    """Return the last knot up to a number, and the distance to the next: 2**fine knots per octave, at least 1 apart.
 
     >>> knot(5.5), knot(1000.0), knot(1024)
     ((5, 1), (960, 64), (1024, 128))
@@ -256,7 +263,7 @@ def knot(value: float, fine: int = COARSE) -> tuple[int, int]:
 
 
 def between(value: float, fine: int, at: Callable[[int], Taken]) -> Taken:
-    """The function at a number, interpolated between the nearest knots."""
+    """Return the function value, interpolated between the nearest knots."""
     low, step = knot(value, fine)
     part = (value - low) / step
     return at(low).towards(at(low + step), part) if part > 0 else at(low)

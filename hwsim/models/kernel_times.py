@@ -1,11 +1,11 @@
-"""Seconds of the kernels of a model on one GPU under one framework.
+"""Times of a model's kernels on one GPU under one framework (seconds).
 
-    KernelTimes(gpu, framework).choose(kernel)      # as the libraries run it: the kernels it becomes, with their seconds
+    KernelTimes(gpu, framework).choose(kernel)      # the kernels that the libraries run, with their seconds
     KernelTimes(gpu, framework).seconds(kernel)
 
-The GPU's own model gives the time of a kernel's work. Libraries and trainings change it: a convolution is computed in the
-fastest way (`hwsim.devices.convolving`), products run at the sustained clock, fused attention reaches a part of the peak, and
-kernels that a framework does not fuse move more bytes.
+The GPU model determines the time of a kernel's work. Libraries and trainings change it: convolutions use the fastest algorithm
+(`hwsim.devices.convolving`), matmuls run at the sustained clock, fused attention reaches a share of the peak, and kernels that
+a framework does not fuse move more bytes.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ if TYPE_CHECKING:
     from hwsim.devices.gpu_product import Floats
 
 _NAME: Final = "gpu"
-_MOST: Final = 1_000  # costs that are kept
+_MOST: Final = 1_000  # maximum cached costs
 
 
 @dataclass(slots=True)
 class KernelTimes:
-    """Times of kernels on a GPU under a framework, each worked out once.
+    """Times of kernels on a GPU under a framework, each computed once.
 
     Args:
-        constants: constants of the GPU's generation (default: by its number formats).
-        limited: part of the speed that its power limit leaves (default: by the limit).
-        known: seconds of the GPU's own model.
-        convolving: what libraries reach of convolutions.
+        constants: constants of the GPU generation (default: from its data types).
+        limited: relative speed at the power limit (default: from the limit).
+        known: seconds from the GPU model by work.
+        convolving: efficiencies of the libraries' convolutions.
     """
 
     gpu: Gpu
@@ -55,7 +55,7 @@ class KernelTimes:
     rates: Mapping[str, float] = field(default_factory=dict)
     _convolutions: dict[tuple[Convolution, Work], tuple[TimedKernel, ...]] = field(default_factory=dict)
     _costs: dict[Work, Cost] = field(default_factory=dict)
-    _once_each: dict[int, tuple[Kernel, float]] = field(default_factory=dict)  # by id of a kernel its seconds: layers share them
+    _once_each: dict[int, tuple[Kernel, float]] = field(default_factory=dict)  # kernel id -> seconds, as layers share kernels
 
     def __post_init__(self) -> None:
         name = generation(self.gpu)
@@ -64,14 +64,14 @@ class KernelTimes:
         self.rates = rates_of(self.gpu.capacities(_NAME))
 
     def alone(self, work: Work) -> float:
-        """Seconds of the GPU's own model."""
+        """Return the seconds from the GPU model."""
         seconds = self.known.get(work)
         if seconds is None:
             seconds = self.known[work] = self.cost(work).demand.alone(self.rates)
         return seconds
 
     def cost(self, work: Work) -> Cost:
-        """The cost by the GPU's own model, on a GPU called "gpu"."""
+        """Return the cost from the GPU model, for a GPU named "gpu"."""
         cost = self._costs.get(work)
         if cost is None:
             cost = self.gpu.compute(_NAME, work)
@@ -80,7 +80,7 @@ class KernelTimes:
         return cost
 
     def choose(self, kernel: Kernel) -> tuple[TimedKernel, ...]:
-        """The kernels that the libraries run for it once."""
+        """Return the kernels that the libraries launch for one execution of the kernel."""
         if isinstance(kernel.shape, Convolution):
             return self._fastest(kernel.shape, kernel.work)
         work = self.asked(kernel)
@@ -88,7 +88,7 @@ class KernelTimes:
         return (TimedKernel(work, seconds / alone if alone > 0 else 1.0, seconds),)
 
     def seconds(self, kernel: Kernel) -> float:
-        """Seconds of all times it runs."""
+        """Return the seconds of all executions of the kernel."""
         timed_once = self._once_each.get(id(kernel))
         if timed_once is None:
             if isinstance(kernel.shape, Convolution):
@@ -99,15 +99,15 @@ class KernelTimes:
         return kernel.times * timed_once[1]
 
     def by_rows(self, kernel: Kernel, rows: Floats) -> tuple[Floats, Floats, Floats] | None:
-        """Seconds of a product with each of these numbers of rows; among them of the units, and of memory.
+        """Return arrays of the total, compute and memory seconds of a matmul for each number of rows.
 
-        None: they can only be worked out one by one.
+        None: the times must be computed one by one.
         """
         alone = self.gpu.by_rows(self.asked(kernel), rows)
         return None if alone is None else self._slowed(kernel, *alone)
 
     def attending(self, kernel: Kernel, call: Attended) -> tuple[Floats, Floats, Floats]:
-        """As `by_rows`, of fused attention: of calls as the kernel's, whose numbers may be arrays."""
+        """Return the same arrays for calls of fused attention, whose sizes may be arrays."""
         work = self.asked(kernel)
         assert work.attention is not None
         return self._slowed(kernel, *self.gpu.attend(work, call))
@@ -130,7 +130,7 @@ class KernelTimes:
         return max(least * work.kernels, start + self.alone(work))
 
     def asked(self, kernel: Kernel) -> Work:
-        """The work as the framework does it: what it does not fuse takes more kernels and moves more bytes."""
+        """Return the work as the framework runs it: missing fusion adds kernels and bytes."""
         work = kernel.work
         if work.attention is not None and work.attention.library != self.framework.kernels:
             return dataclasses.replace(work, attention=dataclasses.replace(work.attention, library=self.framework.kernels))
@@ -167,7 +167,7 @@ class KernelTimes:
         )
 
     def slowdown(self, kernel: Kernel) -> float:
-        """Seconds of a product or of attention over those that the GPU's model says of its work."""
+        """Return the time of a matmul or of attention in a training, relative to the GPU model."""
         constants, limited = self.constants, self.limited
         if constants is None or limited is None or kernel.work.mix != "matmul":
             return 1.0
@@ -182,7 +182,6 @@ class KernelTimes:
         return 1.0 / (part * limited)
 
     def _fastest(self, shape: Convolution, work: Work) -> tuple[TimedKernel, ...]:
-        """The fastest way to compute a convolution."""
         key = shape, work
         kernels = self._convolutions.get(key)
         if kernels is None:

@@ -1,10 +1,10 @@
-"""The layers of a model, whatever its architecture: the kernels and exchanges of each pass, its parameters, what it keeps.
+"""Layers of a model of any architecture: kernels and exchanges of each pass, parameters, and bytes kept for backward.
 
-    layers = transformer_layers(model, part, ...)      # hwsim/models/architectures: one file of layers for each architecture
+    layers = transformer_layers(model, part, ...)      # hwsim/models/architectures: one module of layers for each architecture
     layers = layers_of(network, batch, dtype)
 
-A `Layer` is what one GPU does for one micro-batch. The closed forms sum layers, the op graph plays them, and serving takes
-their forward pass.
+A `Layer` is the work of one GPU for one micro-batch. The closed forms sum layers, the simulator turns them into an op graph, and
+serving uses their forward pass.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ Operation = Literal["all-reduce", "all-gather", "reduce-scatter", "all-to-all", 
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """A kernel of a layer, `times` times.
+    """A kernel of a layer that runs `times` times.
 
     Args:
-        kind: the kind of work, by which the seconds of a step are summed.
-        work: its operations and bytes; a convolution has them from the implicit matrix product.
-        shape: geometry of a convolution, which the library may compute in another way.
-        across: elements of a row that one block of threads walks along; 0 if it does not matter.
+        kind: kind of work; the seconds of a step are summed by kind.
+        work: FLOP and bytes; for a convolution, those of the implicit GEMM.
+        shape: geometry of a convolution, for which the library may choose another algorithm.
+        across: elements of a row that one thread block iterates over; 0 if irrelevant.
     """
 
     name: str
@@ -41,18 +41,18 @@ class Kernel:
 
     @property
     def flash(self) -> bool:
-        """Whether it is fused attention."""
+        """Whether the kernel is fused (flash) attention."""
         return self.work.attention is not None
 
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A collective among the GPUs of an axis, or a message between them, `times` times.
+    """A collective among the GPUs of a parallel axis, or a message between them, executed `times` times.
 
     Args:
-        size: bytes of one rank's whole array, as nccl-tests count; of a send, of the message.
-        exposed: part of its time that nothing hides.
-        received, sent: bytes of the first rank of an all-to-all over the mean; the others share the rest equally.
+        size: bytes of one rank's whole array, as in nccl-tests; for a send, bytes of the message.
+        exposed: exposed share of the time.
+        received, sent: bytes of the first rank of an all-to-all, relative to the average; the other ranks share the rest equally.
     """
 
     name: str
@@ -70,14 +70,16 @@ Item = Kernel | Exchange
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """A layer, `times` times, as one GPU computes it for one micro-batch.
+    """A layer as one GPU computes it for one micro-batch, `times` times.
 
     Args:
-        forward, backward: kernels and exchanges in their order; recompute: those that backward repeats before it begins.
-        parameters: that this GPU has of it, before any sharding; each has a gradient.
-        tensors: arrays that the parameters come in.
-        kept_bytes: that the backward pass needs of the forward pass.
-        output_bytes: bytes of its result, which the next layer takes.
+        forward: kernels and exchanges of the forward pass, in order.
+        recompute: kernels and exchanges that backward repeats before it starts.
+        backward: kernels and exchanges of the backward pass, in order.
+        parameters: parameters on this GPU before any sharding over replicas; each has a gradient.
+        tensors: number of parameter tensors.
+        kept_bytes: bytes of the forward pass that backward needs.
+        output_bytes: bytes of the result, which is the input of the next layer.
     """
 
     name: str
@@ -92,10 +94,10 @@ class Layer:
 
 
 def kernels(items: Iterable[Item]) -> tuple[Kernel, ...]:
-    """The kernels among them."""
+    """Return the kernels in a sequence of items."""
     return tuple(item for item in items if isinstance(item, Kernel))
 
 
 def exchanges(items: Iterable[Item]) -> tuple[Exchange, ...]:
-    """The exchanges among them."""
+    """Return the exchanges in a sequence of items."""
     return tuple(item for item in items if isinstance(item, Exchange))

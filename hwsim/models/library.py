@@ -1,4 +1,4 @@
-"""Files of models: by path, or by a name of `workloads/models`."""
+"""Model files, found by path or by name in `workloads/models`."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ _SCHEMA: Final[Mapping[str, Any]] = {
 
 
 def load_model(name: str, relative_to: Path | None = None) -> Model:
-    """The model of the library called that, of a file, or of the content of one.
+    """Return the model with this name in the library, of a file, or of a file's content.
 
     Raises:
-        SpecError: there is no such file, or it has mistakes.
+        SpecError: the file does not exist or contains mistakes.
     """
     return read_model(read(name) if "\n" in name else model_file(find("model", name, relative_to)))
 
 
 def model_file(path: Path) -> Tree:
-    """The content of the file of a model; a config of Hugging Face (.json) is turned into one.
+    """Return the content of a model file. A Hugging Face config (.json) is converted.
 
     Raises:
-        SpecError: there is no such file, or a config says what no model can.
+        SpecError: the file does not exist, or the config is not supported.
     """
     if path.suffix != ".json":
         return read(path)
@@ -51,43 +51,43 @@ def load_transformer(name: str, relative_to: Path | None = None) -> Transformer:
     >>> round(load_transformer("llama-3-70b").parameters / 1e9, 2)
     70.55
     """
-    return _only(Transformer, load_model(name, relative_to), name, "no transformer")
+    return _only(Transformer, load_model(name, relative_to), name, "a transformer, got a CNN or MLP")
 
 
 def load_network(name: str, relative_to: Path | None = None) -> Network:
-    """As `load_model`, of a network of convolutions or a perceptron.
+    """Return the CNN or MLP with this name; as `load_model`.
 
     >>> load_network("resnet-50").parameters
     25557032
     """
-    return _only(Network, load_model(name, relative_to), name, "a transformer")
+    return _only(Network, load_model(name, relative_to), name, "a CNN or MLP, got a transformer")
 
 
 def _only(architecture: type[M], model: Model, name: str, wrong: str) -> M:
     if not isinstance(model, architecture):
-        raise SpecError.of(None, f"the model {name} is {wrong}")
+        raise SpecError.of(None, f"model {name}: expected {wrong}")
     return model
 
 
 def read_model(tree: Tree) -> Model:
-    """The model that a file (or the `model:` of a workload) writes.
+    """Return the model of a file, or of the `model:` mapping of a workload.
 
     Raises:
-        SpecError: all its mistakes.
+        SpecError: all mistakes of the mapping.
     """
     mistakes = Mistakes()
     resolved = resolve(tree, mistakes, kind="model")
     kind = resolved.text("kind") or Transformer.kind
     if kind not in ARCHITECTURES:
-        mistakes.add(resolved.key_place("kind"), f"there is no kind of model '{kind}'", did_you_mean(kind, ARCHITECTURES))
+        mistakes.add(resolved.key_place("kind"), f"unknown model kind '{kind}'", did_you_mean(kind, ARCHITECTURES))
     architecture = ARCHITECTURES.get(kind, Transformer)
     return decode_all(resolved, architecture, mistakes, ignore=_ENTRY, sourced=True)
 
 
 def written_model(tree: Tree, mistakes: Mistakes) -> Model | None:
-    """The model that the `model:` of a workload names, or whose dimensions stand there; None once mistakes are noted."""
+    """Return the model that the `model:` of a workload names or defines; None if mistakes were added."""
     if not tree.is_mapping and not isinstance(tree.value, str):
-        mistakes.add(tree.place, f"a model is a name or its dimensions, not {tree.what()}", "such as llama-3-8b")
+        mistakes.add(tree.place, f"`model`: expected a name or a mapping of dimensions, got {tree.what()}", "model: llama-3-8b")
         return None
     try:
         if tree.is_mapping:
@@ -105,10 +105,10 @@ def written_model(tree: Tree, mistakes: Mistakes) -> Model | None:
 
 
 def model_of(tree: Tree) -> Model:
-    """The model that a file names or writes out.
+    """Return the model that a tree names or defines.
 
     Raises:
-        SpecError: its mistakes.
+        SpecError: all mistakes of the model.
     """
     mistakes = Mistakes()
     model = written_model(tree, mistakes)
@@ -118,7 +118,7 @@ def model_of(tree: Tree) -> Model:
 
 
 def model_schema() -> dict[str, Any]:
-    """The JSON Schema of a model file, of any architecture."""
+    """Return the JSON Schema of model files, for all architectures."""
     schemas: list[dict[str, Any]] = []
     definitions: dict[str, Any] = {}
     version = ""
@@ -133,7 +133,7 @@ def model_schema() -> dict[str, Any]:
 
 
 def described(model: Model) -> Iterator[str]:
-    """Lines on a model: parameters, FLOP, bytes."""
+    """Yield lines that summarize a model: parameters, FLOP, bytes."""
     if not isinstance(model, Transformer):
         yield f"parameters: {model.parameters:,}; in 32 bit {4 * model.parameters / 1e6:.4g} MB"
         flop = model.forward_flop / 1e9

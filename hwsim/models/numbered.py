@@ -1,6 +1,6 @@
-"""Amounts that exchanges draw, by number of the capacity: a fold leaves few capacities, and only those are named.
+"""Amounts drawn by exchanges, indexed by capacity number. Folding leaves few capacities, and only these get names.
 
-Amounts from one capacity are added in the order in which the exchanges are given, as floats are.
+Amounts from one capacity are added in the order of the exchanges, so that floating-point sums are reproducible.
 """
 
 from __future__ import annotations
@@ -25,7 +25,13 @@ _DIGITS: Final = str.maketrans("", "", "0123456789")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rows:
-    """Amounts drawn from capacities, and the bytes behind them; numbers: of the capacities, one may come several times."""
+    """Amounts drawn from capacities.
+
+    Args:
+        numbers: capacity number of each row; a number may occur several times.
+        amounts: amount of each row.
+        moved: bytes behind each amount.
+    """
 
     numbers: Ints
     amounts: Floats
@@ -33,7 +39,7 @@ class Rows:
 
     @classmethod
     def joined(cls, several: Sequence[Rows]) -> Rows:
-        """Some rows after others."""
+        """Return the concatenation of several sets of rows."""
         return cls(
             np.concatenate([np.empty(0, np.int64), *(rows.numbers for rows in several)]),
             np.concatenate([np.empty(0), *(rows.amounts for rows in several)]),
@@ -41,7 +47,7 @@ class Rows:
         )
 
     def summed(self) -> Rows:
-        """One row for each capacity, ascending."""
+        """Return one row per capacity, in ascending order."""
         numbers, at = np.unique(self.numbers, return_inverse=True)
         sums = [np.bincount(at.ravel(), column, len(numbers)).astype(np.float64) for column in (self.amounts, self.moved)]
         return Rows(numbers, *sums)
@@ -49,9 +55,12 @@ class Rows:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Numbered:
-    """A cost that draws its amounts by number.
+    """A cost whose amounts are indexed by capacity number.
 
-    rows: a row for each capacity, ascending. rest: the cost without amounts. holds: by row the part of it that is held.
+    Args:
+        rows: one row per capacity, in ascending order.
+        rest: the cost without amounts.
+        holds: share of each row's capacity that is reserved while the cost runs.
     """
 
     rows: Rows
@@ -59,7 +68,7 @@ class Numbered:
     holds: Floats | None = None
 
     def named(self, machine: Machine, kept: Flags | None = None) -> Cost:
-        """The cost by name.  kept: by row whether it stays; all of them if not given."""
+        """Return the cost with capacity names; `kept` flags the rows that remain (default: all)."""
         rows = self.rows
         columns = [column if kept is None else column[kept] for column in (rows.numbers, rows.amounts, rows.moved)]
         numbers, amounts, moved = (column.tolist() for column in columns)
@@ -70,7 +79,12 @@ class Numbered:
 
 
 class Kind(NamedTuple):
-    """The features that capacities have in common.  family: name without digits; is_device: whether they are of devices."""
+    """The features that capacities of one kind share.
+
+    Args:
+        family: name without digits.
+        is_device: whether the capacities belong to devices.
+    """
 
     family: str
     rate: float
@@ -79,9 +93,9 @@ class Kind(NamedTuple):
 
 
 class Capacities:
-    """Kinds of capacities by number, each known as soon as it was seen by name or next to one of its kind.
+    """The kinds of capacities by number. A kind becomes known when a capacity is looked up by name, or matched with a known one.
 
-    kinds: by place, in the order in which they were first seen.
+    `kinds`: all kinds, in the order of their first use.
     """
 
     def __init__(self, machine: Machine) -> None:
@@ -92,10 +106,10 @@ class Capacities:
         self._numbers: dict[str, int] = {}
 
     def number(self, name: str) -> int:
-        """The number of a capacity, whose kind is known from then on.
+        """Return the number of a capacity and record its kind.
 
         Raises:
-            UnknownName: nothing has a capacity of that name.
+            UnknownName: the capacity does not exist.
         """
         number = self._numbers.get(name)
         if number is None:
@@ -112,33 +126,33 @@ class Capacities:
         return self._place[kind]
 
     def of(self, numbers: Ints) -> Ints:
-        """By number the place of its kind, -1 where it was not seen."""
+        """Return the index of each capacity's kind; -1 if unknown."""
         found: Ints = self._of[numbers]
         return found
 
     def alike(self, numbers: Ints, known: Ints) -> None:
-        """Let capacities be of the kinds of known ones."""
+        """Assign the kinds of known capacities to others."""
         self._of[numbers] = self._of[known]
 
     def drawn(self, draws: Draws) -> None:
-        """Let all that transfers draw from be known."""
+        """Record the kinds of all capacities that transfers draw from."""
         kinds = np.array([self._kind(name) for cost in draws.costs for name, _ in cost.demand.amounts], np.int32)
         self._of[draws.capacity] = kinds[draws.rows()]
 
     def rates(self, numbers: Ints) -> Floats:
-        """By number its amount per second."""
+        """Return the rate (amount per second) of each capacity."""
         return np.array([kind.rate for kind in self.kinds], np.float64)[self._of[numbers]]
 
     def carry_bytes(self, numbers: Ints) -> Flags:
-        """By number whether its amounts are bytes, as the amounts of links are."""
+        """Return whether each capacity is measured in bytes, as links are."""
         return np.array([kind.unit == "B" for kind in self.kinds], np.bool_)[self._of[numbers]]
 
     def are_of_devices(self, numbers: Ints) -> Flags:
-        """By number whether it is a device's."""
+        """Return whether each capacity belongs to a device."""
         return np.array([kind.is_device for kind in self.kinds], np.bool_)[self._of[numbers]]
 
     def rows(self, costs: Iterable[Cost]) -> Rows:
-        """The rows of costs, one after another; messages are counted, and move nothing."""
+        """Return the rows of several costs in order. Messages are counted, but move no bytes."""
         numbers: list[int] = []
         amounts: list[float] = []
         moved: list[float] = []
@@ -152,7 +166,7 @@ class Capacities:
         return Rows(np.array(numbers, np.int64), np.array(amounts, np.float64), np.array(moved, np.float64))
 
     def numbered(self, cost: Cost) -> Numbered:
-        """A cost by number."""
+        """Return a cost indexed by capacity number."""
         drawn = self.rows([cost])
         held = np.array([self.number(name) for name, _ in cost.demand.holds], np.int64)
         nothing = np.zeros(len(held))
@@ -165,9 +179,9 @@ class Capacities:
 
 
 class Hidden:
-    """Capacities that another represents, as far as they are known: no op draws from them.
+    """The known capacities that another capacity represents. No op draws from them.
 
-    flags: by number.
+    `flags`: by capacity number.
     """
 
     def __init__(self, machine: Machine, flags: Flags) -> None:
@@ -186,7 +200,7 @@ class Hidden:
 
 
 def in_digits(amounts: Floats) -> Ints:
-    """Places of the amounts among those that differ in digits that do not depend on the order of a sum."""
+    """Return an index for each amount that is equal for amounts that differ only by the rounding of a sum."""
     different, at = np.unique(amounts, return_inverse=True)
     texts: dict[str, int] = {}
     places = np.array([texts.setdefault(f"{amount:.12e}", len(texts)) for amount in different.tolist()], np.int64)
@@ -195,5 +209,5 @@ def in_digits(amounts: Floats) -> Ints:
 
 
 def largest(values: Floats) -> float:
-    """The largest; 0 of none."""
+    """Return the maximum; 0 for an empty array."""
     return float(values.max(initial=0.0))

@@ -1,10 +1,10 @@
-"""Parallel plans of a training: tensor, pipeline, data, expert and context parallel, and the batch of a step.
+"""Parallel plans of a training: tensor, pipeline, data, expert and context parallelism, and the batch of a step.
 
-    plan = ParallelPlan(tensor=8, pipeline=8, microbatch=1, global_batch=1536)
-    laid = lay(model, plan, gpus=1024)      # every mistake at once, or the numbers that follow
+    plan = ParallelPlan(tp=8, pp=8, microbatch=1, global_batch=1536)
+    laid = lay(model, plan, gpus=1024)      # raises all mistakes at once, or returns the derived numbers
 
-GPUs are numbered in the order of the machine; `order` says which group lies on neighbours: tensor, then context, then expert,
-then pipeline, then data, unless said otherwise.
+GPUs are numbered in machine order. `order` defines which groups consist of neighbouring GPUs; by default tensor, context, expert,
+pipeline, data.
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ Dtype = Literal["fp32", "tf32", "bf16", "fp16", "fp8"]
 
 
 class WrongPlan(ValueError):
-    """The plan does not fit the model or the machine; `mistakes`: a line each, with the key it is about."""
+    """The plan does not fit the model or the machine.
+
+    `mistakes`: (key, message) of each problem.
+    """
 
     def __init__(self, mistakes: tuple[tuple[str, str], ...]) -> None:
         super().__init__("; ".join(message for _, message in mistakes))
@@ -35,7 +38,7 @@ class WrongPlan(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
-    """GPUs of each kind of parallelism, and their order."""
+    """GPUs of each kind of parallelism, and the rank order of the groups."""
 
     tp: int = field("tensor parallelism: GPUs that split every matrix", default=1, minimum=1)
     pp: int = field("pipeline parallelism: stages of consecutive layers", default=1, minimum=1)
@@ -48,7 +51,7 @@ class Sizes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParallelPlan(Sizes):
-    """A parallel plan."""
+    """A parallel plan of a training."""
 
     imbalance: float = field("tokens of the most loaded expert-parallel GPU, relative to the average", default=1.0, minimum=1.0)
     sequence_parallel: bool = field("norms and residuals are split over the tensor-parallel group", default=False)
@@ -68,34 +71,34 @@ class ParallelPlan(Sizes):
 
     @property
     def stored(self) -> Dtype:
-        """Number format of weights and activations in memory: bf16 if products are computed in fp8."""
+        """Data type of weights and activations in memory: bf16 if matmuls run in fp8."""
         return "bf16" if self.dtype == "fp8" else self.dtype
 
     @property
     def fullest(self) -> float:
-        """Tokens for the experts of the fullest GPU over the mean; 1 where every GPU has all experts."""
+        """Expert tokens of the most loaded GPU, relative to the average; 1 without expert parallelism."""
         return self.imbalance if self.ep > 1 else 1.0
 
     @property
     def level(self) -> int:
-        """ZeRO's stage: 0 to 3."""
+        """ZeRO stage, 0 to 3."""
         return {"none": 0, "zero-0": 0, "zero-1": 1, "zero-2": 2, "zero-3": 3, "fsdp": 3}[self.sharding]
 
     @property
     def gathers(self) -> bool:
-        """Whether weights are gathered for every micro-batch; stages of a pipeline gather theirs once a step, and keep them."""
+        """Whether weights are gathered for every micro-batch. Pipeline stages gather weights once per step and keep them."""
         return self.level == 3 and self.pp == 1
 
 
 @dataclass(frozen=True, slots=True)
 class Laid:
-    """A plan with the numbers that follow from a number of GPUs.
+    """A parallel plan with the numbers that follow from a GPU count.
 
     Args:
         dp: data-parallel replicas.
-        microbatches: micro-batches of each replica in a step.
-        sequence: tokens of an example; 1 for a network that reads none.
-        layers: blocks of the longest stage of a transformer; 0 of another network.
+        microbatches: micro-batches per replica and step.
+        sequence: tokens per example; 1 for a CNN or MLP.
+        layers: blocks of the longest stage of a transformer; 0 for a CNN or MLP.
     """
 
     model: Model
@@ -108,34 +111,37 @@ class Laid:
 
     @property
     def transformer(self) -> Transformer:
-        """The model, where it is a transformer."""
+        """The model, which must be a transformer."""
         if not isinstance(self.model, Transformer):
-            raise TypeError("the plan is not of a transformer")
+            raise TypeError("the plan's model is not a transformer")
         return self.model
 
     @property
     def routed(self) -> bool:
-        """Whether a router sends its tokens to experts."""
+        """Whether the model has a router that sends tokens to experts."""
         return isinstance(self.model, Transformer) and any(kind.experts > 1 for kind in self.model.kinds)
 
     @property
     def network(self) -> Network:
-        """The model, where it is a network of convolutions or a perceptron."""
+        """The model, which must be a CNN or MLP."""
         if isinstance(self.model, Transformer):
-            raise TypeError("the plan is of a transformer")
+            raise TypeError("the plan's model is a transformer")
         return self.model
 
     def stride(self, axis: Axis) -> int:
-        """Distance between neighbours of a group in the order of the GPUs."""
+        """Return the distance between neighbours of a group in rank order."""
         return self.strides[axis]
 
     @property
     def strides(self) -> dict[Axis, int]:
-        """By axis the distance of neighbours."""
+        """Distance between neighbours of a group in rank order, by axis."""
         return strides_of(self.plan.order, tp=self.plan.tp, cp=self.plan.cp, pp=self.plan.pp, ep=self.plan.ep, dp=self.dp)
 
     def sharing(self, copies: int, stage: int) -> tuple[tuple[int, ...], ...]:
-        """Places of the GPUs that exchange gradients or weights of a stage: each `copies` that follow, once for each part."""
+        """Return the groups of ranks that exchange gradients or weights of a stage.
+
+        Each group consists of `copies` consecutive replicas. There is one group for each tensor-parallel part.
+        """
         plan, strides = self.plan, self.strides
         splits = [part * strides["cp"] for part in range(plan.cp)]
         copied = [copy % plan.ep * strides["ep"] + copy // plan.ep * strides["dp"] for copy in range(self.dp)]
@@ -147,47 +153,47 @@ class Laid:
         )
 
     def layers_of(self, stage: int) -> int:
-        """Layers of a stage."""
+        """Return the number of layers of a stage."""
         return sum(self.parts_of(stage))  # integers
 
     def parts_of(self, stage: int) -> tuple[int, ...]:
-        """Layers of each virtual stage of a stage."""
+        """Return the number of layers of each virtual stage of a stage."""
         return parts_of(self.transformer, self.plan, stage)
 
     def kinds_of(self, stage: int) -> dict[int, int]:
-        """Layers of each kind of a stage."""
+        """Return the number of layers of a stage by layer kind."""
         return kinds_of(self.transformer, self.plan, stage)
 
     @property
     def shards(self) -> int:
-        """Copies that share a set of optimizer states, gradients or weights."""
+        """Replicas that share one set of optimizer states, gradients or weights."""
         return min(self.dp, self.plan.shards or self.dp)
 
     @property
     def sharers(self) -> int:
-        """GPUs that share such a set: those that split a sequence share theirs as well."""
+        """GPUs that share one such set. GPUs that split a sequence (cp) share the set as well."""
         return self.shards * self.plan.cp
 
     @property
     def summing(self) -> int:
-        """GPUs whose gradients are added up."""
+        """GPUs whose gradients are summed."""
         return self.dp * self.plan.cp
 
     @property
     def tokens(self) -> int:
-        """Tokens of a step, or examples of a network that reads no tokens."""
+        """Tokens of a step, or examples for a CNN or MLP."""
         return self.plan.global_batch * self.sequence
 
     @property
     def unit(self) -> str:
-        """Which of the two: tokens, examples."""
+        """Unit of `tokens`: tokens or examples."""
         return "tokens" if isinstance(self.model, Transformer) else "examples"
 
 
 def strides_of(order: Sequence[Axis], *, tp: int, cp: int, pp: int, ep: int, dp: int) -> dict[Axis, int]:
-    """By axis the distance of neighbours in the order of the GPUs.
+    """Return the distance between neighbours of a group in rank order, by axis.
 
-    Replicas that split the experts (ep) are a part of the data-parallel ones (dp), next to them unless the order names ep.
+    Replicas that split the experts (ep) are a subset of the data-parallel replicas. They are neighbours unless `order` places ep.
 
     >>> strides_of(("tp", "pp", "dp"), tp=2, cp=1, pp=4, ep=2, dp=4)
     {'tp': 1, 'cp': 0, 'pp': 2, 'ep': 8, 'dp': 16}
@@ -202,10 +208,10 @@ def strides_of(order: Sequence[Axis], *, tp: int, cp: int, pp: int, ep: int, dp:
 
 
 def lay(model: Model, plan: ParallelPlan, gpus: int) -> Laid:
-    """The plan on `gpus` GPUs.
+    """Return the plan on `gpus` GPUs with all derived numbers.
 
     Raises:
-        WrongPlan: all that does not fit.
+        WrongPlan: all mistakes of the plan.
     """
     mistakes = tuple(problems(model, plan, gpus))
     if mistakes:
@@ -225,9 +231,10 @@ def lay(model: Model, plan: ParallelPlan, gpus: int) -> Laid:
 
 
 def parts_of(model: Transformer, plan: ParallelPlan, stage: int) -> tuple[int, ...]:
-    """Layers of each virtual stage of a stage, those that follow each other on its GPUs.
+    """Return the number of layers of each virtual stage of a stage, in the order in which its GPUs run them.
 
-    The embedding and the output count as a layer each if layers do not divide, and the first virtual stages have one more.
+    If the layers do not divide evenly, the embedding and the output count as one layer each, and the first virtual stages get one
+    layer more.
 
     >>> model = Transformer(layers=126, hidden=128, heads=1, vocab=1)
     >>> [parts_of(model, ParallelPlan(pp=16, chunks=8, global_batch=1), stage) for stage in (0, 1, 15)]
@@ -244,7 +251,7 @@ def parts_of(model: Transformer, plan: ParallelPlan, stage: int) -> tuple[int, .
 
 
 def runs_of(model: Transformer, plan: ParallelPlan, stage: int) -> tuple[tuple[tuple[int, int], ...], ...]:
-    """(kind, how many follow each other) of the layers of each virtual stage of a stage.
+    """Return the (kind, count) pairs of consecutive equal layers, for each virtual stage of a stage.
 
     >>> from hwsim.models.architectures.layer_parts import Run
     >>> runs = (Run(layers=1, experts=1), Run(layers=3))
@@ -263,7 +270,7 @@ def runs_of(model: Transformer, plan: ParallelPlan, stage: int) -> tuple[tuple[t
 
 
 def kinds_of(model: Transformer, plan: ParallelPlan, stage: int) -> dict[int, int]:
-    """Layers of each kind of a stage."""
+    """Return the number of layers of a stage by layer kind."""
     counts: dict[int, int] = {}
     for run in runs_of(model, plan, stage):
         for kind, many in run:
@@ -272,12 +279,12 @@ def kinds_of(model: Transformer, plan: ParallelPlan, stage: int) -> dict[int, in
 
 
 def stages_told_apart(model: Transformer, plan: ParallelPlan) -> tuple[int, ...]:
-    """Stages that may be the longest or the fullest: of equal layers the first, the second and the last, else all."""
+    """Return the stages that may be the slowest or need most memory: with equal layers the first, second and last, else all."""
     return tuple(range(plan.pp)) if model.runs else tuple(sorted({0, min(1, plan.pp - 1), plan.pp - 1}))
 
 
 def groups(microbatches: int, stages: int) -> tuple[int, ...]:
-    """Micro-batches of each group that, interleaved, passes a virtual stage before the next one begins.
+    """Return the micro-batches per group of an interleaved schedule; a group passes a virtual stage before the next one starts.
 
     >>> groups(8, 4), groups(11, 4), groups(3, 4)
     ((4, 4), (6, 5), (3,))
@@ -288,12 +295,12 @@ def groups(microbatches: int, stages: int) -> tuple[int, ...]:
 
 
 def replicas(plan: ParallelPlan, gpus: int) -> int:
-    """Data-parallel replicas: as the plan says, or all GPUs that are left."""
+    """Return the number of data-parallel replicas: the plan's `dp`, or as many as the remaining GPUs allow."""
     return max(1, gpus // (plan.tp * plan.pp * plan.cp)) if plan.dp == "rest" else plan.dp
 
 
 def problems(model: Model, plan: ParallelPlan, gpus: int) -> Iterator[tuple[str, str]]:
-    """(key, message) of every constraint that the plan breaks."""
+    """Yield (key, message) of every constraint that the plan breaks."""
     tp, pp, cp, dp = plan.tp, plan.pp, plan.cp, replicas(plan, gpus)
     axes = " x ".join(f"{name} {size}" for name, size in (("tp", tp), ("pp", pp), ("cp", cp)) if size > 1 or name != "cp")
     if plan.dp == "rest":
@@ -302,22 +309,22 @@ def problems(model: Model, plan: ParallelPlan, gpus: int) -> Iterator[tuple[str,
     elif tp * pp * cp * dp != gpus:
         yield "dp", f"{axes} x dp {dp} = {tp * pp * cp * dp} GPUs, but there are {gpus}"
     if isinstance(plan.dp, int) and plan.dp < 1:
-        yield "dp", f"dp {plan.dp} is no number of replicas"
+        yield "dp", f"dp {plan.dp}: expected at least 1 replica"
         return
     yield from _of_transformer(model, plan, dp) if isinstance(model, Transformer) else _of_network(model, plan)
     examples = dp * plan.microbatch
     if plan.global_batch % examples:
         yield (
             "global_batch",
-            f"a global batch of {plan.global_batch} is no multiple of dp {dp} x microbatch {plan.microbatch} = {examples}",
+            f"a global batch of {plan.global_batch} is not a multiple of dp {dp} x microbatch {plan.microbatch} = {examples}",
         )
     if plan.shards is not None and dp % plan.shards:
         yield "shards", f"{plan.shards} shards do not divide dp {dp}"
     if len(set(plan.order)) < len(plan.order):
-        yield "order", "an axis stands twice in `order`"
+        yield "order", "`order` lists an axis twice"
     missing = [axis for axis, size in (("tp", tp), ("cp", cp), ("pp", pp), ("dp", dp)) if size > 1 and axis not in plan.order]
     if missing:
-        yield "order", f"`order` leaves out {', '.join(missing)}"
+        yield "order", f"`order` lacks {', '.join(missing)}"
 
 
 def _of_transformer(model: Transformer, plan: ParallelPlan, dp: int) -> Iterator[tuple[str, str]]:
@@ -329,58 +336,59 @@ def _of_transformer(model: Transformer, plan: ParallelPlan, dp: int) -> Iterator
     if pp > model.layers:
         yield "pp", f"pp {pp} stages, but only {model.layers} layers"
     elif model.layers % pp and not plan.uneven:
-        yield "pp", f"pp {pp} does not divide {model.layers} layers: with `uneven` stages differ by one"
+        yield "pp", f"pp {pp} does not divide {model.layers} layers; `uneven: true` allows stages that differ by one layer"
     elif pp * plan.chunks > model.layers + 2:
-        yield "chunks", f"pp {pp} x {plan.chunks} chunks are more than {model.layers} layers, the embedding and the output"
+        yield "chunks", f"pp {pp} x {plan.chunks} chunks exceed {model.layers} layers plus embedding and output"
     elif model.layers % (pp * plan.chunks) and not plan.uneven:
         yield (
             "chunks",
-            f"{plan.chunks} chunks do not divide the {model.layers // pp} layers of a stage: with `uneven` these differ",
+            f"{plan.chunks} chunks do not divide the {model.layers // pp} layers of a stage; `uneven: true` allows it",
         )
     if plan.chunks > 1 and plan.schedule != "interleaved":
-        yield "schedule", f"{plan.chunks} chunks of a stage need `schedule: interleaved`, not {plan.schedule}"
+        yield "schedule", f"{plan.chunks} chunks per stage require `schedule: interleaved`, got {plan.schedule}"
     if (plan.sequence or model.sequence) % cp:
         yield "cp", f"cp {cp} does not divide sequences of {plan.sequence or model.sequence} tokens"
     if plan.sequence_parallel and tp == 1:
-        yield "sequence_parallel", "sequence parallel splits what tensor parallel leaves whole: it needs tp > 1"
+        yield "sequence_parallel", "sequence parallelism requires tensor parallelism (tp > 1)"
     experts = sorted({kind.experts for kind in model.kinds if kind.experts > 1})
     if plan.ep > 1 and not experts:
         yield "ep", f"ep {plan.ep}, but the model has no experts"
     elif any(count % plan.ep for count in experts):
         yield "ep", f"ep {plan.ep} does not divide {next(count for count in experts if count % plan.ep)} experts"
     elif plan.ep > 1 and dp % plan.ep:
-        yield "ep", f"ep {plan.ep} does not divide dp {dp}: replicas split the experts among them"
+        yield "ep", f"ep {plan.ep} does not divide dp {dp}, whose replicas share the experts"
     elif plan.ep > 1:
         most = min(plan.ep * min(1.0, kind.experts / plan.ep / kind.top_k) for kind in model.kinds if kind.experts > 1)
         if plan.imbalance > most:
-            message = (
-                f"an imbalance of {plan.imbalance:g}, but all tokens that may go to one of {plan.ep} GPUs are {most:g} x the mean"
-            )
+            message = f"imbalance {plan.imbalance:g}: one of {plan.ep} GPUs can receive at most {most:g} x the average tokens"
             yield "imbalance", message
 
 
 def uneven_widths(model: Transformer, tp: int) -> Iterator[tuple[str, str]]:
-    """(key, message) of widths that the GPUs of a tensor-parallel group do not divide, the first of each kind of layer."""
+    """Yield (key, message) of layer widths that are not divisible by `tp`; the first one of each layer kind."""
     for kind in model.kinds:
         if kind.latent is None and kind.of_kv_heads % tp and tp % kind.of_kv_heads:
-            yield "tp", f"tp {tp} neither divides {kind.of_kv_heads} heads of keys and values nor is a multiple of them"
+            yield "tp", f"tp {tp} neither divides {kind.of_kv_heads} KV heads nor is a multiple of them"
         elif kind.of_ffn % tp:
             yield "tp", f"tp {tp} does not divide a feed-forward width of {kind.of_ffn}"
         elif kind.shared % tp:
-            yield "tp", f"tp {tp} does not divide a width of {kind.shared} beside the experts"
+            yield "tp", f"tp {tp} does not divide a shared-expert width of {kind.shared}"
 
 
 def _of_network(model: Network, plan: ParallelPlan) -> Iterator[tuple[str, str]]:
     count = len(blocks(model.chain())) if plan.pp > 1 else plan.pp
     if plan.pp > count:
-        yield "pp", f"pp {plan.pp} stages, but the network has only {count} blocks to cut between"
+        yield "pp", f"pp {plan.pp} stages, but the network has only {count} blocks"
     if plan.tp > 1:
-        yield "tp", f"tp {plan.tp}: no closed form of split channels; `hwsim simulate` with a `train:` plays them"
+        yield (
+            "tp",
+            f"tp {plan.tp}: estimates do not support tensor parallelism of a CNN or MLP; use `hwsim simulate` with `train:`",
+        )
     if plan.cp > 1 or plan.ep > 1:
-        yield "cp" if plan.cp > 1 else "ep", "a network has no sequences and no experts to split: dp and pp"
+        yield "cp" if plan.cp > 1 else "ep", "a CNN or MLP has no sequences and no experts to split: use dp and pp"
     if plan.chunks > 1 or plan.schedule == "interleaved":
-        yield "schedule", "stages of a network are not interleaved: 1f1b or gpipe"
+        yield "schedule", "a CNN or MLP does not support the interleaved schedule: use 1f1b or gpipe"
     if plan.level > 0:
-        yield "sharding", f"the replicas of a network share no state: sharding none, not {plan.sharding}"
+        yield "sharding", f"a CNN or MLP does not support sharding: expected none, got {plan.sharding}"
     if plan.recompute != "none" or plan.sequence_parallel or plan.sequence is not None:
-        yield "recompute", "a network of convolutions or a perceptron has no sequences and recomputes nothing"
+        yield "recompute", "a CNN or MLP does not support recompute, sequence parallelism or a sequence length"

@@ -1,4 +1,4 @@
-"""A parallel plan in words, the same wherever one is named."""
+"""Text form of a parallel plan, the same in all outputs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ LONGEST: Final = " (the maximum of the model)"
 
 
 def plan_text(laid: Laid, *, short: bool = False) -> str:
-    """A plan in a line; short: what a table of plans has room for.
+    """Return a plan in one line; `short` omits what a table of plans has no space for.
 
     >>> from hwsim.models import ParallelPlan, lay, load_transformer
     >>> laid = lay(load_transformer("gpt2"), ParallelPlan(tp=2, pp=2, global_batch=8, sharding="zero-1"), 8)
@@ -39,7 +39,7 @@ def plan_text(laid: Laid, *, short: bool = False) -> str:
 
 
 def assumed(laid: Laid) -> str:
-    """What a plan does not say and that its time hangs on, to follow its text: the length of its sequences."""
+    """Return the assumed sequence length as a suffix of the plan's text, if the plan does not state it."""
     if laid.plan.sequence is not None or laid.unit != "tokens":
         return ""
     return f", sequences of {laid.sequence:,} tokens{LONGEST}"

@@ -126,7 +126,7 @@ class Search:
         candidates, refused = self.candidates(cluster.gpus, cluster.per_node)
         if not candidates:
             lay(self.model, self.plan, cluster.gpus)  # says why, if the plan itself is wrong
-            raise WrongPlan((("plan", f"no plan lays it over {cluster.gpus} GPUs"),))
+            raise WrongPlan((("plan", f"no legal plan for {cluster.gpus} GPUs"),))
         times = times or times_of(cluster, self.framework)
         size = cluster.gpu.memory.size
         room = float("inf") if size is None else (1.0 - margin) * size

@@ -1,5 +1,7 @@
-"""Sends between two GPUs, many at once: one of those over equal routes is timed, and the others draw alike from capacities of
-other names."""
+"""Point-to-point sends of many GPU pairs at once.
+
+One send of all sends over equivalent routes is timed. The others draw the same amounts from the capacities of their own routes.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +17,19 @@ from hwsim.models.numbered import Names
 
 
 class _Timed(NamedTuple):
-    """A send that was timed.  alike: what its key holds by id; drawn: capacities on its route, in the order of their names."""
+    """A timed send.
+
+    Args:
+        alike: objects whose id is part of its key.
+        drawn: capacities on its route, ordered by name.
+    """
 
     alike: tuple[Cost, Nccl]
     drawn: tuple[str, ...]
     costs: tuple[Cost, ...]
 
     def over(self, drawn: Sequence[str]) -> tuple[Cost, ...]:
-        """The same over a route with these capacities."""
+        """Return the costs over a route with other capacities."""
         renamed = dict(zip(self.drawn, drawn, strict=True))
         costs = []
         for cost in self.costs:
@@ -35,14 +42,14 @@ class _Timed(NamedTuple):
 
 
 class Sends:
-    """Costs of the phases of sends on a machine."""
+    """The costs of the phases of sends on a machine."""
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
         self._timed: dict[tuple[object, ...], _Timed] = {}
 
     def of(self, pairs: Sequence[Names], size: float) -> Iterator[tuple[Cost, ...]]:
-        """The costs of each pair's phases, without what kernels hold.
+        """Yield the costs of each pair's phases, without the compute units that kernels hold.
 
         Raises:
             CannotCollect, NoRoute: the machine does not link the devices.
@@ -60,7 +67,7 @@ class Sends:
             if not isinstance(library, Nccl):
                 yield self._alone(pair, size)
                 continue
-            # names decide which of equally slow links is named, so that their order is part of what is equal
+            # the order of names decides which of equally slow links is reported, so it is part of the key
             order = tuple(sorted(range(len(names)), key=names.__getitem__))
             key = id(route), id(library), self._is_across(*pair), order
             if key in self._timed:
@@ -76,7 +83,6 @@ class Sends:
         return tuple(phase.cost for phase in timed(self._machine, None, "send", pair, size).phases)
 
     def _is_across(self, a: str, b: str) -> bool:
-        """Whether the library sees two nodes."""
         if self._machine.node_of(a) == self._machine.node_of(b):
             return False
         switch = leads_out(self._machine, a)

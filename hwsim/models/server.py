@@ -1,6 +1,6 @@
-"""Servers: the order in which requests are read and answered, the memory of the cache, and the time of the host.
+"""Settings of inference servers: scheduling of prefill and decode, memory of the KV cache, and host times.
 
-The section `server:` of a framework's file; what it leaves out is as of a plain server (`PLAIN`).
+They are the section `server:` of a framework's file. Omitted keys have the values of `PLAIN`, a plain server.
 
     keys = framework.server.over(PLAIN).on(size, generation)
 """
@@ -24,7 +24,7 @@ First = Literal["prompts", "answers"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Steps:
-    """Numbers at equal distances."""
+    """A range of numbers with a constant distance."""
 
     first: int = field("first size of the range", key="from", minimum=1)
     to: int = field("last size of the range, included", minimum=1)
@@ -33,7 +33,7 @@ class Steps:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Graphs:
-    """CUDA graphs of a server: iterations are padded to their sizes."""
+    """The CUDA graphs of a server. Iterations are padded to the captured batch sizes."""
 
     sizes: tuple[int | Steps, ...] | None = field(
         "batch sizes (tokens) that are captured as CUDA graphs; an empty list: no graphs, no padding", default=None, minimum=1,
@@ -49,7 +49,7 @@ class Graphs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Promise:
-    """Part of the tokens still to be written for which room is kept, where requests join by a ratio."""
+    """The share of outstanding output tokens for which `admit: ratio` reserves KV cache."""
 
     first: Ratio | None = field("initial share of the outstanding output tokens that is reserved", default=None, maximum=1.0)
     least: Ratio | None = field("lowest share, reached after `steps` iterations", default=None, maximum=1.0)
@@ -59,7 +59,7 @@ class Promise:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Room:
-    """The part of a GPU's memory that holds keys and values."""
+    """The part of a GPU's memory that holds the KV cache."""
 
     of: Literal["all", "free"] | None = field("base of `part`: the whole GPU memory, weights included; or the memory free "
                                               "beside weights and reserves", default=None)  # fmt: skip
@@ -74,7 +74,7 @@ class Room:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostTimes:
-    """Time of the host, beyond the kernels."""
+    """Time of the host, in addition to the kernels."""
 
     step: Seconds | None = field("host time of an iteration", default=None)
     each: Seconds | None = field("host time of an iteration for each of its sequences", default=None)
@@ -84,7 +84,7 @@ class HostTimes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnSize:
-    """Differences on GPUs with this much memory or more."""
+    """Settings that differ on GPUs with at least this much memory."""
 
     memory: Bytes = field("minimum memory of the GPU", exclusive_minimum=0.0)
     without: tuple[str, ...] = field("GPU generations that are excluded", default=(), one_or_many=True)
@@ -96,7 +96,7 @@ class OnSize:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerKeys:
-    """A server that puts requests together into iterations; None: not said here."""
+    """The settings of a server with continuous batching. None: the key is omitted in this file."""
 
     prompts: Prompts | None = field("scheduling of prefill: beside: in the same iterations as decode; before: in separate "
                                     "iterations, ahead of decode; alone: only while no request decodes",
@@ -130,12 +130,12 @@ class ServerKeys:
                                              "earlier one", default=None, example="[{memory: 70 GiB, budget: 8192}]")  # fmt: skip
 
     def over(self, other: ServerKeys) -> ServerKeys:
-        """These, and what they leave out of another."""
+        """Return these settings, with omitted ones taken from `other`."""
         merged: ServerKeys = _over(self, other)
         return merged
 
     def on(self, size: float | None, generation: str | None) -> ServerKeys:
-        """These on GPUs of `size` bytes: what is said of them by size is put in.
+        """Return the settings for GPUs with `size` bytes of memory, after applying the matching entries of `sizes`.
 
         >>> keys = ServerKeys(budget=2048, sizes=(OnSize(memory=70e9, budget=8192),))
         >>> keys.on(85e9, "hopper").budget, keys.on(24e9, "ada").budget
@@ -151,7 +151,6 @@ class ServerKeys:
 
 
 def _over(upper: Any, lower: Any) -> Any:
-    """A record, with what it leaves out of another of its kind."""
     merged = {}
     for entry in dataclasses.fields(upper):
         mine, theirs = getattr(upper, entry.name), getattr(lower, entry.name)
@@ -186,7 +185,7 @@ PLAIN: Final = ServerKeys(
 
 
 def sizes_of(graphs: Graphs, sequences: int) -> tuple[int, ...]:
-    """The batches for which there are graphs, in ascending order.
+    """Return the captured batch sizes in ascending order, up to the limits `largest` and `each` x `sequences`.
 
     >>> sizes_of(Graphs(sizes=(1, 2, Steps(first=4, to=12, by=4)), largest=10, each=1.0), 256)
     (1, 2, 4, 8)
@@ -200,7 +199,7 @@ def _spread(each: int | Steps) -> Iterable[int]:
 
 
 def padded(tokens: int, sizes: Sequence[int]) -> int:
-    """Tokens that an iteration has once it is padded to the next graph; itself beyond the largest.
+    """Return the next captured batch size, or `tokens` itself above the largest.
 
     >>> padded(3, (1, 2, 4)), padded(5, (1, 2, 4))
     (4, 5)

@@ -131,7 +131,7 @@ def space(
     ]
     inner = list(product(axes["microbatch"], range(len(shardings)), recomputed, sharded))
     if len(groups) * len(inner) > MOST:
-        raise WrongPlan((("plan", f"{len(groups) * len(inner):,} plans are too many: give tp, pp, cp or ep"),))
+        raise WrongPlan((("plan", f"{len(groups) * len(inner):,} plans exceed the limit of {MOST:,}: fix tp, pp, cp or ep"),))
     outer = np.repeat(np.array(groups, np.int64).reshape(-1, 5), len(inner), axis=0).T
     tp, pp, chunks, cp, ep = outer
     microbatch, sharding, recompute, sequence_parallel = np.tile(np.array(inner, np.int64), (len(groups), 1)).T
@@ -145,7 +145,7 @@ def space(
     legals = replace(made, **{name: getattr(made, name)[legal] for name in columns})
     if not len(legals):
         lay(model, plan, gpus)  # says why, if the plan itself is wrong
-        raise WrongPlan((("plan", f"no plan lays it over {gpus} GPUs"),))
+        raise WrongPlan((("plan", f"no legal plan for {gpus} GPUs"),))
     return legals
 
 

@@ -68,7 +68,7 @@ class Hierarchical(Algorithm):
 def _uneven(operation: Operation, group: Group) -> Plan:
     """Shard j at rank j of every node, j below the smallest node's size; the node's ranks send to it and receive from it."""
     if operation != "all-reduce":
-        raise CannotCollect(f"{operation} over nodes of unequal size", "only all-reduce, or an algorithm without nodes")
+        raise CannotCollect(f"hierarchical {operation} does not support nodes of unequal size", "use `ring`")
     k, g = len(group.sizes), min(group.sizes)
     nodes = [range(start, start + size) for start, size in zip(group.starts, group.sizes, strict=True)]
     sends: list[Send] = []

@@ -32,7 +32,7 @@ class OwnKernel(Algorithm):
     def problems(self) -> Iterator[Problem]:
         known = names("own")
         if self.of not in known:
-            yield "of", f"'{self.of}' has no all-reduce of its own in the library", did_you_mean(self.of, known)
+            yield "of", f"no custom all-reduce '{self.of}' in machines/parts/own", did_you_mean(self.of, known)
 
     def plan(self, operation: Operation, group: Group) -> Plan:
         return Direct().plan(operation, group)

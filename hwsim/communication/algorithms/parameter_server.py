@@ -46,9 +46,7 @@ class ParameterServer(Algorithm):
         """
         servers = group.ranks if self.servers is None else self.servers
         if self.on == "workers" and servers > group.ranks:
-            raise CannotCollect(
-                f"{servers} servers on {group.ranks} workers", "the other value of `on` puts them on devices of their own"
-            )
+            raise CannotCollect(f"{servers} servers exceed {group.ranks} workers", "`on: beside` uses separate devices")
         return servers
 
     def plan(self, operation: Operation, group: Group) -> Plan:

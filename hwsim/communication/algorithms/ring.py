@@ -56,9 +56,9 @@ class Ring(Algorithm):
         orders = self.orders or (tuple(range(group.ranks)),)
         widths = self.widths or (1.0,) * len(orders)
         if len(widths) != len(orders) or min(widths) <= 0:
-            raise CannotCollect(f"{len(orders)} rings with {len(widths)} widths", "each ring needs a width above zero")
+            raise CannotCollect(f"{len(orders)} rings, but {len(widths)} widths", "give each ring one width above 0")
         if any(sorted(order) != list(range(group.ranks)) for order in orders):
-            raise CannotCollect(f"a ring among {group.ranks} ranks visits each of them once")
+            raise CannotCollect(f"`orders`: each ring must contain ranks 0 to {group.ranks - 1} exactly once")
         rings = [(order, width / math.fsum(widths)) for order, width in zip(orders, widths, strict=True)]
         if self.both:
             rings = [(directed, share / 2) for order, share in rings for directed in (order, order[::-1])]

@@ -41,9 +41,9 @@ class Torus(Algorithm):
         n = group.ranks
         rows = self.rows or max(index for index in range(1, math.isqrt(n) + 1) if n % index == 0)
         if n % rows:
-            raise CannotCollect(f"{n} ranks are not {rows} rows of equal length")
+            raise CannotCollect(f"{n} ranks cannot form {rows} rows of equal length")
         if self.both and rows * rows != n:
-            raise CannotCollect(f"{n} ranks are no square of {rows} rows", "both ways at once need as many rows as columns")
+            raise CannotCollect(f"`both` requires a square torus, got {rows} x {n // rows} ranks")
         return rows, n // rows
 
     def plan(self, operation: Operation, group: Group) -> Plan:

@@ -27,7 +27,7 @@ class Levels:
         """The nodes of a group, all of one size."""
         sizes = group.sizes
         if len(set(sizes)) > 1:
-            raise CannotCollect(f"nodes of {min(sizes)} to {max(sizes)} ranks", "this needs as many ranks in every node")
+            raise CannotCollect(f"expected the same number of ranks in every node, got {min(sizes)} to {max(sizes)}")
         return cls(tuple(tuple(range(start, start + size)) for start, size in zip(group.starts, sizes, strict=True)))
 
     @property

@@ -57,7 +57,7 @@ class Written(Algorithm):
         try:
             prove(self._plan())
         except WrongPlan as error:
-            yield "steps", str(error), f"after the last step an {self.operation} must be complete on every rank"
+            yield "steps", str(error), f"after the last step, {self.operation} must be complete on every rank"
 
     def plan(self, operation: Operation, group: Group) -> Plan:
         """The plan as written.
@@ -67,8 +67,7 @@ class Written(Algorithm):
         """
         if (operation, group.ranks) != (self.operation, self.ranks):
             raise CannotCollect(
-                f"a plan for {self.operation} among {self.ranks} ranks cannot do {operation} among {group.ranks}",
-                "write one for them",
+                f"expected a plan for {operation} among {group.ranks} ranks, got one for {self.operation} among {self.ranks}"
             )
         return self._plan()
 

@@ -101,7 +101,7 @@ class Entry:
 
     def __post_init__(self) -> None:
         if len(self.given) != 1:
-            raise ValueError(f"a layer is one key, not {' and '.join(self.given) or 'none'}")
+            raise ValueError(f"expected exactly one key per layer, got {' and '.join(self.given) or 'none'}")
 
     @property
     def given(self) -> tuple[str, ...]:

@@ -113,7 +113,7 @@ class Patches:
     def problems(self) -> Iterator[Problem]:
         """(key, message, hint) of what cannot be."""
         if self.side > self.image:
-            yield "patches", f"squares of {self.side} pixels do not fit into an image of {self.image}", None
+            yield "patches", f"patches of {self.side} pixels exceed an image of {self.image} pixels", None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

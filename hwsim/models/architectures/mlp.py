@@ -40,7 +40,7 @@ class Mlp(Network):
 
     def problems(self) -> Iterator[Problem]:
         if len(self.units) < 2:
-            yield "units", "needs an input and an output", "such as [784, 256, 10]"
+            yield "units", "`units`: expected at least an input and an output width", "units: [784, 256, 10]"
 
     @property
     def input(self) -> Shape:

@@ -126,7 +126,7 @@ def stages(units: Sequence[Unit], count: int, seconds: Callable[[Unit], float]) 
     """
     cut = blocks(units)
     if count > len(cut):
-        raise CannotSplit(f"{count} stages, but the network has only {len(cut)} blocks to cut between")
+        raise CannotSplit(f"{count} stages, but the network has only {len(cut)} blocks")
     sums = list(accumulate((math.fsum(map(seconds, each)) for each in cut), initial=0.0))
 
     best: list[tuple[float, tuple[int, ...]]] = [(end, (0,)) for end in sums]  # by blocks: the longest stage, where each begins

@@ -53,39 +53,45 @@ class Transformer(Dimensions):
         if self.patches is not None:
             yield from self.patches.problems()
             if self.sequence != self.patches.tokens:
-                message = f"an image is {self.patches.tokens} squares and tokens before them, not {self.sequence}"
+                message = (
+                    f"`sequence`: expected {self.patches.tokens} (patches and extra tokens of an image), got {self.sequence}"
+                )
                 yield "sequence", message, f"sequence: {self.patches.tokens}"
         if (self.vocab == 0) != (self.patches is not None):
-            yield "vocab", "a model reads words (`vocab`) or squares of images (`patches`), one of the two", None
+            yield "vocab", "expected either `vocab` (text) or `patches` (images), and `vocab: 0` with patches", None
         if self.runs:
             yield from self._problems_of_runs()
         else:
             yield from self.problems_of_layers()
         if self.cache == "window" and not any(kind.window is not None for kind in self.kinds):
-            yield "cache", "no layer has a window", "leave it out"
+            yield "cache", "`cache: window` requires a layer with a window", "window: 4096"
 
     def problems_of_layers(self) -> Iterator[Problem]:
         """(key, message, hint) of what cannot be in equal layers."""
         if self.latent is not None:
             yield from self._problems_of_latent(self.latent)
         elif self.head is None and self.hidden % self.heads:
-            yield "heads", f"{self.heads} heads do not divide a hidden width of {self.hidden}", "say `head:`, or other numbers"
+            yield (
+                "heads",
+                f"{self.heads} heads do not divide a hidden size of {self.hidden}",
+                "`head: 128` sets the head width explicitly",
+            )
         if self.heads % self.of_kv_heads:
-            yield "kv_heads", f"{self.of_kv_heads} heads of keys and values do not divide {self.heads} heads", None
+            yield "kv_heads", f"{self.of_kv_heads} KV heads do not divide {self.heads} attention heads", None
         if self.top_k > self.experts:
-            yield "top_k", f"a token cannot go to {self.top_k} of {self.experts} experts", None
+            yield "top_k", f"`top_k` {self.top_k} exceeds the number of experts ({self.experts})", None
         if self.shared and self.experts == 1:
-            yield "shared", "is beside experts, and there are none", "say it as `ffn`"
+            yield "shared", "`shared` (the shared expert) requires `experts` above 1", "`ffn` sets the width of a dense layer"
         if self.shared_gate and not self.shared:
-            yield "shared_gate", "is of what is beside the experts, and there is nothing", "shared: 1408"
+            yield "shared_gate", "`shared_gate` requires a shared expert", "shared: 1408"
         if self.window is not None and not self.causal:
-            yield "window", "is of tokens before the one that looks; here each sees those after it, too", "causal: true"
+            yield "window", "`window` requires causal attention", "causal: true"
 
     def _problems_of_runs(self) -> Iterator[Problem]:
         """Mistakes of all kinds of layers, each once."""
         many = sum(run.layers for run in self.runs)  # integers
         if many > self.layers:
-            yield "runs", f"have {many} layers, and the model {self.layers}", None
+            yield "runs", f"`runs` have {many} layers, but the model has only {self.layers}", None
             return
         problems = dict[Problem, None]()
         for kind in self.kinds:
@@ -95,11 +101,15 @@ class Transformer(Dimensions):
     def _problems_of_latent(self, latent: Latent) -> Iterator[Problem]:
         for key in ("kv_heads", "head"):
             if getattr(self, key) is not None:
-                yield key, "latent attention has none: its heads are `plain` + `rotary` wide", "leave it out"
+                yield (
+                    key,
+                    f"`{key}` is not allowed with latent attention, whose heads are `plain` + `rotary` wide",
+                    f"remove `{key}`",
+                )
         if self.window is not None or self.shared_values or self.qk_norm != "none" or self.sinks:
-            yield "latent", "goes with no window, no sinks, no norms of queries and keys, and has its values apart", None
+            yield "latent", "`latent` cannot be combined with `window`, `sinks`, `qk_norm` or `shared_values`", None
         if latent.indexer is not None and latent.query_rank is None:
-            yield "latent", "an indexer reads the latent queries", "query_rank: 1536"
+            yield "latent", "`latent.indexer` requires latent queries (`query_rank`)", "query_rank: 1536"
 
     # ---- kinds of layers ----
 

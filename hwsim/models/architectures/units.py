@@ -73,7 +73,7 @@ class Walk:
                     for turn in range(branches.times):
                         shape = self.branches(branches, shape, f"{name}.{turn}")
                 case None:
-                    raise WrongNetwork("a layer is one key")
+                    raise WrongNetwork("expected exactly one key per layer, got none")
         return shape
 
     def add(self, name: str, kind: Kind, into: Shape, out: Shape | None = None, **more: int) -> Shape:
@@ -152,7 +152,7 @@ class Walk:
             if shape != into:
                 around = Conv(channels=shape[0], kernel=(1,), stride=stride, activation="none")
                 if self.conv(around, into, f"{prefix}.around") != shape:
-                    raise WrongNetwork(f"{prefix}: the two ways have different shapes")
+                    raise WrongNetwork(f"{prefix}: shape mismatch between the residual branch and its shortcut")
             shape = self.add(f"{prefix}.add", "add", shape, sources=2)
             shape = self.activate(None, shape, prefix)
         return shape
@@ -168,7 +168,7 @@ class Walk:
         """Branches of one input, put together by channels."""
         ends = [self.entries(entries, shape, f"{name}.{at}.") for at, entries in enumerate(branches.of)]
         if len({end[1:] for end in ends}) != 1:
-            raise WrongNetwork(f"{name}: branches end at different sizes: {', '.join(f'{h} x {w}' for _, h, w in ends)}")
+            raise WrongNetwork(f"{name}: branches have different output sizes: {', '.join(f'{h} x {w}' for _, h, w in ends)}")
         out = sum(end[0] for end in ends), ends[0][1], ends[0][2]  # integers
         return self.add(f"{name}.concat", "concat", out, sources=len(ends))
 
@@ -191,7 +191,7 @@ def _body(block: Basic | Bottleneck, stride: int) -> tuple[Conv, ...]:
 
 def _pair(given: tuple[int, ...], name: str) -> tuple[int, int]:
     if len(given) not in (1, 2):
-        raise WrongNetwork(f"{name}: one number or two, not {len(given)}")
+        raise WrongNetwork(f"{name}: expected one number or two (height, width), got {len(given)}")
     return given[0], given[-1]
 
 

@@ -64,9 +64,9 @@ class Config:
         if isinstance(value, float) and value.is_integer():
             value = int(value)
         if isinstance(value, bool) or not isinstance(value, int):
-            self.mistakes.add(tree.place, f"'{name}' is a whole number, not {tree.what()}")
+            self.mistakes.add(tree.place, f"'{name}': expected a whole number, got {tree.what()}")
         elif not minimum <= value <= LARGEST:
-            self.mistakes.add(tree.place, f"'{name}' is a number from {minimum} to {LARGEST:,}, not {value}")
+            self.mistakes.add(tree.place, f"'{name}': expected {minimum} to {LARGEST:,}, got {value}")
         else:
             return Told(value, name, tree.place)
         return Told(1 if default in (NOT_GIVEN, None) else default, name, tree.place)
@@ -77,7 +77,7 @@ class Config:
         if tree is None:
             return self._left_out(names, default)
         if not isinstance(tree.value, bool):
-            self.mistakes.add(tree.place, f"'{name}' is true or false, not {tree.what()}")
+            self.mistakes.add(tree.place, f"'{name}': expected true or false, got {tree.what()}")
             return Told(False, name, tree.place)
         return Told(tree.value, name, tree.place)
 
@@ -86,13 +86,13 @@ class Config:
         _, tree = self.find(name)
         if tree is None:
             return None
-        words = "texts" if kind is str else "whole numbers"
+        words = "strings" if kind is str else "whole numbers"
         if not tree.is_list or any(not isinstance(element.value, kind) for element in tree.elements()):
-            self.mistakes.add(tree.place, f"'{name}' is a list of {words}, not {tree.what()}")
+            self.mistakes.add(tree.place, f"'{name}': expected a list of {words}, got {tree.what()}")
             return None
         values = tuple(element.value for element in tree.elements())
         if length is not None and len(values) != length:
-            self.mistakes.add(tree.place, f"'{name}' has {len(values)} entries, and the model {length} layers")
+            self.mistakes.add(tree.place, f"'{name}' has {len(values)} entries, but the model has {length} layers")
             return None
         return Told(values, name, tree.place)
 
@@ -101,9 +101,7 @@ class Config:
         listed = self.listed(name, str)
         strange = next((each for each in listed.value if each not in allowed), None) if listed is not None else None
         if strange is not None:
-            self.refuse(
-                name, f"'{strange}' is no kind of layer that a model of {self.family} can say", f"all {' or '.join(allowed)}"
-            )
+            self.refuse(name, f"unsupported layer type '{strange}' for {self.family}", f"all layers {' or '.join(allowed)}")
 
     def _left_out(self, names: Sequence[str], default: Any) -> Told:
         for name in names:
@@ -111,7 +109,7 @@ class Config:
                 return Told(self.defaults[name], f"left out: {name} of {self.family}", self.tree.place)
         if default is NOT_GIVEN:
             also = f" (or {', '.join(names[1:])})" if len(names) > 1 else ""
-            self.mistakes.add(self.tree.place, f"'{names[0]}'{also} is missing: a config of {self.family} has it")
+            self.mistakes.add(self.tree.place, f"'{names[0]}'{also} is missing, but required for {self.family}")
             return Told(1, names[0], self.tree.place)
         return Told(default, f"left out: {names[0]}", self.tree.place)
 

@@ -154,11 +154,11 @@ def gemma4(config: Config) -> Keys:
     """Gemma 4: layers that see all have heads of their own, and keys that are the values; experts add to a dense network."""
     if config.count("hidden_size_per_layer_input", default=0, minimum=0).value:
         config.refuse(
-            "hidden_size_per_layer_input", "inputs of each layer, of tables of their own, cannot be said", "0: without them"
+            "hidden_size_per_layer_input", "per-layer input embeddings are not supported", "hidden_size_per_layer_input: 0"
         )
     if config.count("num_kv_shared_layers", default=0, minimum=0).value:
-        config.refuse("num_kv_shared_layers", "layers that take the keys and values of others cannot be said")
-    config.refuse_unless("use_double_wide_mlp", (False, None), "it is of layers that take the keys of others")
+        config.refuse("num_kv_shared_layers", "layers that share keys and values are not supported")
+    config.refuse_unless("use_double_wide_mlp", (False, None), "layers that share keys and values are not supported")
     config.find("vocab_size_per_layer_input")
     keys = plain(config)
     layers, kv, head = told(keys, "layers").value, keys["kv_heads"], keys["head"]
@@ -195,11 +195,11 @@ def _layer_by_layer(config: Config, kinds: list[Each], layers: int) -> list[Each
     for number, entry in stated.items() if stated is not None else ():
         values = entry.plain()
         if not number.isdigit() or int(number) >= layers or not isinstance(values, dict):
-            config.mistakes.add(entry.place, f"'{number}' is no layer of {layers}")
+            config.mistakes.add(entry.place, f"expected a layer from 0 to {layers - 1}, got '{number}'")
             continue
         for key, value in values.items():
             if key not in names or not isinstance(value, int):
-                config.mistakes.add(entry.key_place(key), f"'{key}' of a layer is not known", "head_dim, num_key_value_heads")
+                config.mistakes.add(entry.key_place(key), f"unsupported layer key '{key}'", "head_dim, num_key_value_heads")
             else:
                 changed[int(number)][names[key]] = value
     return changed
@@ -209,7 +209,7 @@ def gpt2(config: Config) -> Keys:
     """GPT-2."""
     keys = stack(config, gated=False, norm="layernorm", positions="learned")
     keys["bias"] = fixed(True, config)
-    config.refuse_unless("add_cross_attention", (False, None), "a decoder that looks at an encoder cannot be said")
+    config.refuse_unless("add_cross_attention", (False, None), "cross-attention to an encoder is not supported")
     return keys
 
 
@@ -230,7 +230,7 @@ def gptj(config: Config) -> Keys:
 def phi(config: Config) -> Keys:
     """Phi-1, 1.5 and 2."""
     keys = stack(config, gated=False, norm="layernorm")
-    config.refuse_unless("qk_layernorm", (False, None), "norms of queries and keys with biases cannot be said")
+    config.refuse_unless("qk_layernorm", (False, None), "query and key norms with biases are not supported")
     keys |= {"norms": fixed(1, config), "bias": fixed([*ATTENTION, "ffn", "norm", "output"], config)}
     return keys
 
@@ -239,11 +239,11 @@ def opt(config: Config) -> Keys:
     """OPT."""
     keys = stack(config, gated=False, norm="layernorm", positions="learned")
     config.refuse_unless(
-        "word_embed_proj_dim", (told(keys, "hidden").value, None), "an embedding of another width cannot be said"
+        "word_embed_proj_dim", (told(keys, "hidden").value, None), "an embedding width other than hidden_size is not supported"
     )
-    config.refuse_unless("do_layer_norm_before", (True, None), "norms after each half cannot be said")
-    config.refuse_unless("_remove_final_layer_norm", (False, None), "a model of this family has one")
-    config.refuse_unless("layer_norm_elementwise_affine", (True, None), "norms without parameters cannot be said")
+    config.refuse_unless("do_layer_norm_before", (True, None), "post-norm layers are not supported")
+    config.refuse_unless("_remove_final_layer_norm", (False, None), "a model without the final norm is not supported")
+    config.refuse_unless("layer_norm_elementwise_affine", (True, None), "norms without parameters are not supported")
     bias = config.flag("enable_bias", default=True)
     keys["bias"] = Told(bias.value or ["norm"], bias.origin)
     keys["places"] = Told(told(keys, "sequence").value + 2, "max_position_embeddings and 2", told(keys, "sequence").place)

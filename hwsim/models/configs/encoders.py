@@ -8,7 +8,7 @@ from hwsim.models.configs.decoders import Keys, fixed, stack
 
 def bert(config: Config) -> Keys:
     """BERT, RoBERTa, without the head of a task."""
-    config.refuse_unless("is_decoder", (False, None), "a decoder that looks at an encoder cannot be said")
+    config.refuse_unless("is_decoder", (False, None), "a decoder is not supported")
     keys = stack(config, gated=False, norm="layernorm", positions="learned")
     keys |= {
         "tied": None,

@@ -54,7 +54,7 @@ def minimax_m2(config: Config) -> Keys:
     keys = stack(config)
     _chosen(config, keys, ("num_local_experts",), ("num_experts_per_tok",))
     if config.flag("use_qk_norm", default=True).value:
-        config.refuse_unless("qk_norm_type", ("per_layer", None), "norms of each head are none of this family's")
+        config.refuse_unless("qk_norm_type", ("per_layer", None), "norms per head are not supported for this family")
         keys["qk_norm"] = Told("whole", "use_qk_norm")
     return keys
 
@@ -75,7 +75,7 @@ def qwen3_moe(config: Config) -> Keys:
 
 
 def _sparse(config: Config, keys: Keys, shared: Told | None) -> Keys:
-    config.refuse_unless("use_sliding_window", (False, None), "windows of this family cannot be said")
+    config.refuse_unless("use_sliding_window", (False, None), "sliding windows are not supported for this family")
     config.find("sliding_window", "max_window_layers", "layer_types")
     _chosen(config, keys, ("num_experts", "num_local_experts"), ("num_experts_per_tok",))
     step = config.count("decoder_sparse_step", default=1).value

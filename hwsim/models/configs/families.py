@@ -64,13 +64,13 @@ FAMILIES: Final[Mapping[str, Family]] = {
     "starcoder2": Family(decoders.starcoder2, TIED),
     "vit": Family(encoders.vit),
 }
-PAIR: Final = "a decoder that attends to an encoder"
-STATES: Final = "state-space layers (Mamba) in place of attention"
-DELTA: Final = "linear attention (gated DeltaNet: a state of each head in place of keys and values) in most of its layers"
+PAIR: Final = "a decoder with cross-attention to an encoder"
+STATES: Final = "state-space layers (Mamba) instead of attention"
+DELTA: Final = "linear attention (gated DeltaNet, a state per head instead of keys and values) in most layers"
 OUTSIDE: Final[Mapping[str, str]] = {  # known, with the part that a model/1 has no layer for
     "bart": PAIR,
     "falcon_mamba": STATES,
-    "gemma3n": "inputs of each layer and layers that take the keys of others",
+    "gemma3n": "per-layer input embeddings and layers that share keys and values",
     "jamba": STATES,
     "kimi_linear": DELTA.replace("gated DeltaNet", "Kimi Delta Attention"),
     "mamba": STATES,

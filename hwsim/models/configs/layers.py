@@ -43,7 +43,7 @@ def windows(config: Config, layers: int, window: str, types: Sequence[str]) -> t
     named: Sequence[str] = types if listed is None else listed.value
     strange = next((each for each in named if each not in (*WINDOWED, "full_attention")), None)
     if strange is not None:
-        config.refuse("layer_types", f"'{strange}' is no kind of attention that a model can say: full or sliding")
+        config.refuse("layer_types", f"unsupported attention type '{strange}': expected full or sliding attention")
         return [{}] * layers, "layer_types"
     if not width.value:
         return [{}] * layers, window

@@ -33,7 +33,7 @@ def joined(config: Tree, beside: Tree) -> Tree:
     written = beside.get("quantization")
     if written is None or not written.is_mapping:
         mistakes = Mistakes()
-        mistakes.add(beside.place, f"'quantization' is missing: {BESIDE} of NVIDIA ModelOpt has it", None)
+        mistakes.add(beside.place, f"'quantization' is missing in {BESIDE} (NVIDIA ModelOpt)", None)
         raise SpecError(mistakes)
     stated = config.get("quantization_config")
     if stated is not None and stated.text("quant_method") is not None:
@@ -49,8 +49,8 @@ def refuse_alone(tree: Tree) -> None:
     """
     if tree.is_mapping and tree.get("quantization") is not None and tree.get("model_type") is None and tree.get("hwsim") is None:
         mistakes = Mistakes()
-        mistakes.add(tree.place, f"this is {BESIDE}: it has formats of weights, and no shape of a model",
-                     "it goes with config.json: give that, with this file beside it")  # fmt: skip
+        mistakes.add(tree.place, f"expected a config.json, got {BESIDE}, which states weight formats but no model shape",
+                     "give the config.json of the same folder")  # fmt: skip
         raise SpecError(mistakes)
 
 
@@ -60,7 +60,7 @@ def quantised(config: Config) -> tuple[Told | None, tuple[str, ...]]:
     if tree is None:
         return None, ()
     if not tree.is_mapping:
-        config.mistakes.add(tree.place, f"'quantization_config' is a mapping, not {tree.what()}")
+        config.mistakes.add(tree.place, f"'quantization_config': expected a mapping, got {tree.what()}")
         return None, ()
     name = _method(tree)
     if name is None:
@@ -73,9 +73,7 @@ def quantised(config: Config) -> tuple[Told | None, tuple[str, ...]]:
     made = _of(config, tree, name)
     if made is None:
         if len(config.mistakes) == before:
-            config.mistakes.add(
-                method.place, f"'{name}' is no way to quantise that is known here", f"one of {', '.join(METHODS)}"
-            )
+            config.mistakes.add(method.place, f"unknown quantization method '{name}'", f"one of {', '.join(METHODS)}")
         return None, ()
     notes = _kept(config, tree, made)
     notes += _cached(tree, made)
@@ -106,8 +104,8 @@ def _kept(config: Config, tree: Tree, made: dict[str, Any]) -> tuple[str, ...]:
     layers = config.count("num_hidden_layers", "n_layer", "n_layers", "num_layers", default=1).value
     part = narrow_part(names, layers, experts=experts, mlp_is_shared=config.family.startswith("gemma4"))
     if part.of is None:
-        config.mistakes.add(tree.key_place(key), f"'{key}' leaves a part of the layers in 16 bits that a model cannot say: "
-                            "all linear maps are narrow, or the experts", None)  # fmt: skip
+        config.mistakes.add(tree.key_place(key), f"'{key}' keeps parts of the layers in 16 bits: "
+                            "supported are quantized experts, or all linear layers quantized", None)  # fmt: skip
     elif part.of == "experts":
         made["of"] = "experts"
     return part.notes
@@ -123,7 +121,7 @@ def _cached(tree: Tree, made: dict[str, Any]) -> tuple[str, ...]:
     if word.upper().startswith("FP8") or (kind == "float" and bits == 8):
         made["cache"] = "fp8"
         return ()
-    return (f"keys and values in {word} in the file: not heeded, they are in the format that is computed in",)
+    return (f"KV cache in {word}: ignored, the compute data type is used instead",)
 
 
 def _of(config: Config, tree: Tree, method: str) -> dict[str, Any] | None:
@@ -165,9 +163,11 @@ def _modelopt(config: Config, tree: Tree, group: int | None) -> dict[str, Any] |
         case "W4A16_MXFP4" | "W4A8_MXFP4_FP8" | "MXFP4":
             return {"format": "mxfp4", "group": 32}
         case "MIXED_PRECISION":
-            config.mistakes.add(tree.key_place("quant_algo"), "'MIXED_PRECISION': one format of all narrow weights can be said")
+            config.mistakes.add(
+                tree.key_place("quant_algo"), "'MIXED_PRECISION' is not supported: expected one format for all quantized weights"
+            )
         case _:
-            config.mistakes.add(tree.key_place("quant_algo"), f"'{algorithm}' is no format that is known here",
+            config.mistakes.add(tree.key_place("quant_algo"), f"unknown quantization format '{algorithm}'",
                                 "FP8, FP8_PB_WO, NVFP4, W4A16_AWQ or MXFP4")  # fmt: skip
     return None
 
@@ -176,7 +176,7 @@ def _compressed(config: Config, tree: Tree) -> dict[str, Any] | None:
     groups = tree.get("config_groups")
     weights = [entry.get("weights") for _, entry in groups.items()] if groups is not None else []
     if len(weights) != 1 or weights[0] is None:
-        config.mistakes.add(tree.key_place("config_groups"), f"one format of all weights can be said, not {len(weights)}")
+        config.mistakes.add(tree.key_place("config_groups"), f"expected one weight format, got {len(weights)}")
         return None
     only = weights[0]
     bits, kind, group = _number(only, "num_bits"), only.text("type"), _number(only, "group_size")
@@ -189,7 +189,7 @@ def _compressed(config: Config, tree: Tree) -> dict[str, Any] | None:
 
 def _integers(config: Config, tree: Tree, bits: int, group: int | None) -> dict[str, Any] | None:
     if bits not in (4, 8):
-        config.mistakes.add(tree.place, f"weights of {bits} bits cannot be said: 4 or 8")
+        config.mistakes.add(tree.place, f"integer weights: expected 4 or 8 bits, got {bits}")
         return None
     return {"format": f"int{bits}", **({"group": group} if group and group > 0 else {})}
 
@@ -238,7 +238,7 @@ def narrow_part(excluded: Sequence[str], layers: int, *, experts: bool, mlp_is_s
     notes = []
     if "unknown" in layers_of:
         strange = [name for name in excluded if _part(name, mlp_is_shared=mlp_is_shared) == "unknown"]
-        notes.append(f"modules in 16 bits that are not heeded: {_some(strange)}")
+        notes.append(f"unknown 16-bit modules, ignored: {_some(strange)}")
     in_full = layers_of.pop("layer", set())
     if len(in_full) > max(3, layers // 8) or layers_of.keys() & {"experts", "ffn"}:
         return Narrow(None, ())
@@ -248,12 +248,14 @@ def narrow_part(excluded: Sequence[str], layers: int, *, experts: bool, mlp_is_s
     if attention or shared:
         partly = any(name.rstrip("*").endswith(("_proj", "_mqa")) for name in excluded if "attn" in name)
         if not (attention and shared) or partly:
-            notes.append("assumed: all linear maps but those of experts in 16 bits; the file leaves only some of them so")
+            notes.append(
+                "assumed: all linear layers except the experts in 16 bits; the checkpoint keeps only some of them in 16 bits"
+            )
         return Narrow("experts", tuple(notes))
     if in_full and not experts:
-        notes.append(f"layers in 16 bits in the file, narrow here: {', '.join(map(str, sorted(in_full)))}")
+        notes.append(f"16-bit layers of the checkpoint, modelled as quantized: {', '.join(map(str, sorted(in_full)))}")
     elif any(layers_of.get(part) for part in ("attention", "shared")):
-        notes.append("assumed: all layers alike; in the file attention of fewer than half of them is in 16 bits")
+        notes.append("assumed: attention quantized in all layers; the checkpoint keeps it in 16 bits in fewer than half of them")
     return Narrow("linear", tuple(notes))
 
 

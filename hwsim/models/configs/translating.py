@@ -86,12 +86,12 @@ def translated(tree: Tree, name: str) -> Translated:
         at = inner.get("model_type")
         place = tree.place if at is None else at.place
         if family in OUTSIDE:
-            mistakes.add(place, f"a model of '{family}' has {OUTSIDE[family]}: model/1 has no such layers")
+            mistakes.add(place, f"'{family}' is not supported: it has {OUTSIDE[family]}")
         elif at is None:
-            mistakes.add(place, "'model_type' is missing: a config of Hugging Face names its family", "such as llama")
+            mistakes.add(place, "'model_type' (the model family) is missing", '"model_type": "llama"')
         else:
             near = did_you_mean(family, FAMILIES)
-            mistakes.add(place, f"'{family}' is no family that is known here", near or f"one of {', '.join(sorted(FAMILIES))}")
+            mistakes.add(place, f"unknown model family '{family}'", near or f"one of {', '.join(sorted(FAMILIES))}")
     mistakes.raise_if_any()
     reader = FAMILIES[family]
     both = inner if outer is None else _over(outer, inner)
@@ -127,13 +127,13 @@ def _over(outer: Tree, inner: Tree) -> Tree:
 def _language(tree: Tree, mistakes: Mistakes) -> tuple[Tree, Tree | None, tuple[str, ...]]:
     """(the config of the language model, the one around it, what is left out)."""
     if not tree.is_mapping:
-        mistakes.add(tree.place, f"a config is a mapping, not {tree.what()}")
+        mistakes.add(tree.place, f"config: expected a mapping, got {tree.what()}")
         return tree, None, ()
     inner = tree.get("text_config")
     if inner is None:
         return tree, None, ()
     if not inner.is_mapping:
-        mistakes.add(inner.place, f"'text_config' is a mapping, not {inner.what()}")
+        mistakes.add(inner.place, f"'text_config': expected a mapping, got {inner.what()}")
         return tree, None, ()
     if inner.get("model_type") is None:
         outer = tree.get("model_type")
@@ -141,15 +141,15 @@ def _language(tree: Tree, mistakes: Mistakes) -> tuple[Tree, Tree | None, tuple[
             inner = inner.put("model_type", outer)
     of_words = ("text_config", "quantization_config")
     towers = [key for key, value in tree.items() if key.endswith("_config") and key not in of_words and value.is_mapping]
-    missing = f": {', '.join(towers)} left out" if towers else ""
-    return inner, tree, (f"of `text_config`, the language model alone{missing}",)
+    missing = f"; {', '.join(towers)} omitted" if towers else ""
+    return inner, tree, (f"language model only (`text_config`){missing}",)
 
 
 def _left_out(config: Config) -> list[str]:
     notes = []
     predicted = config.count("num_nextn_predict_layers", "mtp_num_hidden_layers", default=0, minimum=0).value
     if predicted:
-        notes.append(f"left out: layers that predict further tokens ({predicted}, num_nextn_predict_layers)")
+        notes.append(f"omitted: {predicted} layers of multi-token prediction (num_nextn_predict_layers)")
     return notes
 
 

@@ -29,9 +29,9 @@ def remarks(made: Translated) -> Iterator[str]:
     for note in made.notes:
         yield from _comment(note)
     if made.unknown:
-        yield from _comment(f"not known here, and not heeded: {', '.join(made.unknown)}")
+        yield from _comment(f"unknown keys, ignored: {', '.join(made.unknown)}")
     if made.idle:
-        yield from _comment(f"not used, for no shape depends on it: {', '.join(made.idle)}")
+        yield from _comment(f"keys without effect on shapes, ignored: {', '.join(made.idle)}")
 
 
 def _comment(text: str) -> list[str]:
