@@ -1,6 +1,6 @@
-"""Links: peak bandwidth, packet headers and latency of each kind. A new kind is a file and a line.
+"""Kinds of links: peak bandwidth, packet headers and latency of each.
 
-The class of a kind says all else, see `hwsim.links.kind`.
+To add a kind, write a module with a subclass of `hwsim.links.kind.LinkKind` and add a line to `KINDS`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A link described by its two numbers, whatever it is made of."""
+"""A link of any technology, described by its bandwidth and latency."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from hwsim.units import BytesPerSecond, Metres
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Direct(LinkKind):
-    """Bandwidth and latency as given. A network, but where it joins a network card to its own host."""
+    """A link with a stated bandwidth and latency. It counts as a network link unless it connects a NIC to its own host."""
 
     kind, called, short, colour = "direct", "direct", "DIR", "sky"
     joins, network, budget = "anything", True, "ports"
     examples = ({"bandwidth": "10 GB/s", "length": "100 m"},)
-    bandwidth: BytesPerSecond = field("each direction", exclusive_minimum=0.0)
-    length: Metres = field("of the cable, in glass fibre", default=0.0)
+    bandwidth: BytesPerSecond = field("bandwidth in each direction", exclusive_minimum=0.0)
+    length: Metres = field("length of the cable (glass fibre), for the propagation delay", default=0.0)
 
     def peak(self) -> float:
         return self.bandwidth

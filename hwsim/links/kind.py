@@ -1,8 +1,8 @@
-"""Base of every kind of link, and the bytes that its packets take on the wire.
+"""Base class of all kinds of links, and the number of bytes that packets take on the wire.
 
-    wire = message + packets x header,  packets = message / payload rounded up
+    bytes on the wire = message + packets x header,  packets = ceil(message / payload)
 
-**Range**: one message alone. Acknowledgements, retransmissions and flow control are part of `efficiency`.
+**Range**: a single message. Acknowledgements, retransmissions and flow control are part of `efficiency`.
 """
 
 from __future__ import annotations
@@ -19,25 +19,31 @@ from hwsim.spec.mistakes import Problem
 from hwsim.units import Ratio, Seconds
 
 Input = tuple[str, float, str, Cited]  # (name, value in SI, unit, source)
-Keys = Mapping[str, object]  # keys of a link as a file writes them
+Keys = Mapping[str, object]  # keys and values of a link in a file
 Joins = Literal["host", "gpus", "sockets", "lan", "fabric", "anything"]
 Colour = Literal["blue", "orange", "green", "purple", "sky", "red", "yellow", "black"]
 Protocol = Literal["tcp", "udp", "rdma"]
 
 LIGHT: Final = 299_792_458.0  # m/s in vacuum
-IN_FIBRE: Final = 2 / 3 * LIGHT  # m/s in glass (ITU-T G.652: a group index of 1.468 at 1550 nm)
+IN_FIBRE: Final = 2 / 3 * LIGHT  # m/s in glass (ITU-T G.652: group index 1.468 at 1550 nm)
 
 
 @dataclass(frozen=True, slots=True)
 class Framing:
-    """Packets of at most `payload` bytes of a message with `header` bytes around them, none shorter than `least` on the wire."""
+    """A division of messages into packets.
+
+    Args:
+        payload: maximum message bytes per packet.
+        header: header and trailer bytes per packet.
+        least: minimum bytes of a packet on the wire.
+    """
 
     payload: float
     header: float
     least: float = 0.0
 
     def wire(self, message: float) -> float:
-        """Bytes on the wire of a message.
+        """Return the bytes that a message takes on the wire.
 
         >>> Framing(1448, 90).wire(2896), Framing(1448, 90, least=84).wire(1)
         (3076.0, 91.0)
@@ -48,17 +54,17 @@ class Framing:
         return float(max(message + packets * self.header, packets * self.least))
 
     def share(self) -> float:
-        """Payload as a share of the wire bytes of a long message."""
+        """Return the share of payload in the bytes on the wire of a long message."""
         return self.payload / (self.payload + self.header)
 
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """One part of a link's latency.
+    """A part of a link's latency.
 
     Args:
-        formula: in the names of the inputs.
-        inputs: numbers of the formula with their sources.
+        formula: expression in the names of the inputs.
+        inputs: values of these names, with units and sources.
         seconds: result of the formula.
     """
 
@@ -69,17 +75,22 @@ class Wait:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkKind:
-    """Keys of every kind of link. The defaults are the ideal: no latency, both directions at once, all of the peak.
+    """A base of all kinds of links, with their common keys. The defaults describe an ideal link.
 
-    A kind defines `peak`, and overrides the rest where its law differs. A kind with its own law of latency overrides `waits`;
-    routes, closed forms, transfers and derivations use it alone.
+    A kind defines `peak` and overrides the other methods where it differs. A kind with another latency formula overrides `waits`,
+    from which routes, estimates, transfers and derivations take the latency.
 
     Class attributes:
-        kind, called, short: name in files, in text, in the topology matrix.
-        joins: what it usually joins. network: leads out of a computer.
-        budget: key of a device that says how many of it the device has. trains: key of a device that says its generation.
-        colour: in figures.
-        examples: values of its keys.
+        kind: name in files.
+        called: name in text.
+        short: name in the topology matrix.
+        joins: devices that it usually connects.
+        network: whether it leaves the node.
+        budget: key of a device that states how many such links (or lanes) the device has.
+        trains: key of a device that states its generation of this link.
+        colour: colour in figures.
+        medium: source of the propagation speed, for derivations.
+        examples: example values of its keys.
     """
 
     kind: ClassVar[str]
@@ -90,13 +101,13 @@ class LinkKind:
     budget: ClassVar[str] = ""
     trains: ClassVar[str] = ""
     colour: ClassVar[Colour] = "black"
-    medium: ClassVar[str] = "of the signal: two thirds of light in glass"
+    medium: ClassVar[str] = "of the signal: 2/3 of the speed of light, in glass"
     examples: ClassVar[tuple[Keys, ...]]
 
-    latency: Seconds = field("time of zero bytes", default=0.0)
+    latency: Seconds = field("time that a message of zero bytes takes", default=0.0)
     duplex: Literal["full", "half"] = field("half: both directions share the bandwidth", default="full")
     two_way: float = field(
-        "what both directions at once carry, in multiples of one: 2 if they do not disturb each other",
+        "total bandwidth of both directions at once over that of one: 2 if they do not slow each other",
         default=2.0,
         minimum=1.0,
         maximum=2.0,
@@ -105,47 +116,47 @@ class LinkKind:
     sources: Mapping[str, Origin] = dataclasses.field(default_factory=dict, init=False, repr=False)
 
     def problems(self) -> Iterator[Problem]:
-        """Values that contradict each other."""
+        """Yield (key, message, hint) for each pair of contradicting values."""
         if self.duplex == "half" and self.two_way < 2:
-            yield "two_way", "a half-duplex link carries one direction at a time", "leave out `two_way` or `duplex: half`"
+            yield "two_way", "`two_way` has no effect on a half-duplex link", "omit `two_way` or `duplex: half`"
 
     def peak(self) -> float:
-        """Bytes per second on the wire in each direction."""
+        """Return the peak bandwidth of each direction (bytes/s on the wire)."""
         raise NotImplementedError
 
     def carried(self) -> float:
-        """Bytes per second in each direction that are reached; where there is a `framing`, wire bytes."""
+        """Return the achievable bandwidth of each direction (bytes/s; on the wire if there is a `framing`, else of payload)."""
         return self.peak()
 
     def formula(self) -> Cited:
-        """Derivation of `carried`, in words."""
-        return "bandwidth as given"
+        """Return the derivation of `carried` in words."""
+        return "stated bandwidth"
 
     def origin(self, count: int = 1) -> Cited:
-        """Source of the bandwidth of `count` parallel links: the file's number, or the standard's and the file's lanes."""
+        """Return the source of the bandwidth of `count` parallel links: the stated number, or the standard and the lanes."""
         stated = self.sources.get("bandwidth") or self.sources.get("rate")
         if stated is not None and self.carried() == self.peak():
-            return stated + (f", {count} side by side" if count > 1 else "")
+            return stated + (f", {count} in parallel" if count > 1 else "")
         return self.formula() + (f", {count} times" if count > 1 else "")
 
     def label(self) -> str:
-        """The kind with its generation, width or rate."""
+        """Return the name of the kind with its generation, width or rate."""
         return self.called
 
     def fetched(self) -> Ratio:
-        """Share of `carried` that a device reaches which reads the memory at the other end."""
+        """Return the fraction of `carried` that a device reaches when it reads memory at the other end."""
         return 1.0
 
     def distance(self) -> float:
-        """Metres of cable; 0 if not given."""
+        """Return the length of the cable (m); 0 if unknown."""
         return 0.0
 
     def speed(self) -> float:
-        """Metres per second of a signal in the medium."""
+        """Return the propagation speed of the signal (m/s)."""
         return IN_FIBRE
 
     def waits(self) -> tuple[Wait, ...]:
-        """Parts of the time of zero bytes, none of them zero: the latency, then the propagation delay."""
+        """Return the nonzero parts of the latency: the stated latency, then the propagation delay."""
         waits = []
         if self.latency > 0:
             waits.append(Wait("latency", (("latency", self.latency, "s", self._source("latency")),), self.latency))
@@ -157,40 +168,38 @@ class LinkKind:
 
     @final
     def delay(self) -> float:
-        """Seconds of zero bytes from one end to the other: the sum of `waits`."""
+        """Return the latency from one end to the other (s): the sum of `waits`."""
         return math.fsum(wait.seconds for wait in self.waits())
 
     def _source(self, key: str) -> Origin:
         return self.sources.get(key, IDEAL) if self.sources else GIVEN
 
-    def framing(self, protocol: Protocol | None = None) -> Framing | None:  # noqa: ARG002 (links that frame use it)
-        """Packets of a protocol, if the link counts them message by message; else None."""
+    def framing(self, protocol: Protocol | None = None) -> Framing | None:  # noqa: ARG002 (overridden by links with packets)
+        """Return the packets of a protocol, if the link counts packets per message; else None."""
         return None
 
     def generation(self) -> int:
-        """The generation that sets its rate; 0 if none does."""
+        """Return the generation that sets the rate; 0 if there is none."""
         return 0
 
     def at(self, generation: int) -> LinkKind:
-        """The same at another generation, where one sets the rate."""
+        """Return a copy at another generation, for kinds whose rate depends on one."""
         raise NotImplementedError
 
     def uses(self) -> int:
-        """Number of its `budget` that it takes of the device at either end."""
+        """Return how many of `budget` the link uses on the device at each end."""
         return 1
 
     def reached(self, formula: str, efficiency: Ratio) -> Cited:
-        """A formula with an efficiency below one."""
+        """Return a derivation with an efficiency below one appended."""
         if efficiency >= 1:
             return formula
         source = self.sources.get("efficiency")
-        return f"{formula}, {efficiency:.4g} of it reached" + ("" if source is None else " (" + source + ")")
+        return f"{formula}, efficiency {efficiency:.4g}" + ("" if source is None else " (" + source + ")")
 
 
 def void_keys(bandwidth: float | None, stated: Mapping[str, bool]) -> Iterator[Problem]:
-    """Keys that have no effect because a bandwidth is stated, too."""
+    """Yield (key, message, hint) for each key that has no effect because `bandwidth` is stated."""
     for key, is_stated in stated.items():
         if bandwidth is not None and is_stated:
-            name = "the generation" if key == "gen" else key
-            hint = "leave out one of them" if key == "gen" else "a bandwidth is what is carried"
-            yield key, f"{name} has no effect beside a bandwidth", hint
+            yield key, f"`{key}` has no effect if `bandwidth` is stated", f"omit `{key}` or `bandwidth`"

@@ -1,12 +1,13 @@
-"""Between the sockets of an Intel server: QuickPath (2008 to 2016), then Ultra Path Interconnect.
+"""Links between the sockets of an Intel server: QuickPath (QPI, 2008 to 2016) and Ultra Path Interconnect (UPI).
 
-    20 lanes a direction, 16 of them for data:  carried = links x transfers/s x 2 bytes x efficiency
+    20 lanes per direction, 16 of them for data:  bandwidth = links x transfers/s x 2 bytes x efficiency
 
 **Source**: Intel, "An Introduction to the Intel QuickPath Interconnect", 2009: 2 bytes of data per transfer and direction, flits
 of 80 bits with 64 of data. Defaults of QPI: Xeon E5 v3 and v4 (datasheet: 9.6 GT/s, 2 links per socket). Intel Xeon Scalable
 processor datasheet, 2017. 20 lanes, hence 2 bytes of data per transfer and direction after protocol bits, as in QPI. Defaults
 of UPI: first generation (10.4 GT/s, 2 links); Sapphire Rapids has up to 4 at 16 GT/s.
-**Error**: without `efficiency` what the wires carry; headers and snoops take more: a line of 64 bytes goes in 9 flits, 8/9.
+**Error**: without `efficiency`, the bandwidth is the peak. Headers and snoops lower it: a cache line of 64 bytes takes 9 flits
+(8/9).
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from hwsim.records import dataclass
 from hwsim.spec.fields import field
 from hwsim.units import Ratio, TransfersPerSecond
 
-DATA: Final = 2  # bytes per transfer and direction
+DATA: Final = 2  # data bytes per transfer and direction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Qpi(LinkKind):
-    """A transfer rate, and the number of parallel links.
+    """A bundle of parallel QPI links.
 
     >>> Qpi(links=1).peak() / 1e9
     19.2
@@ -33,8 +34,8 @@ class Qpi(LinkKind):
     kind, called, short, joins, colour = "qpi", "QPI", "QPI", "sockets", "red"
     examples = ({"rate": "9.6 GT/s", "links": 2, "efficiency": "90 %"},)
     rate: TransfersPerSecond = field("transfers per second of one link", default=9.6e9, exclusive_minimum=0.0)
-    links: int = field("links side by side", default=2, minimum=1)
-    efficiency: Ratio = field("part of what the wires carry that is reached", default=1.0, exclusive_minimum=0.0)
+    links: int = field("number of parallel links", default=2, minimum=1)
+    efficiency: Ratio = field("fraction of the peak bandwidth that is reached", default=1.0, exclusive_minimum=0.0)
 
     def peak(self) -> float:
         return self.links * self.rate * DATA
@@ -49,7 +50,7 @@ class Qpi(LinkKind):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Upi(Qpi):
-    """A transfer rate, and the number of parallel links.
+    """A bundle of parallel UPI links.
 
     >>> Upi(links=1).peak() / 1e9
     20.8

@@ -1,10 +1,10 @@
-"""xGMI (Infinity Fabric): between AMD GPUs, and between EPYC sockets.
+"""xGMI (Infinity Fabric): links between AMD GPUs and between EPYC sockets.
 
-    carried = links x lanes x transfers/s / 8 bit x efficiency
+    bandwidth = links x lanes x transfers/s / 8 bit x efficiency
 
-**Source**: AMD: 16 lanes a link and direction; EPYC 7002 and 7003 at 16 to 18 GT/s. MI200 at 25 GT/s (50 GB/s a link and
+**Source**: AMD: 16 lanes per link and direction; EPYC 7002 and 7003 at 16 to 18 GT/s. MI200 at 25 GT/s (50 GB/s per link and
 direction: AMD Instinct MI250 datasheet), MI300X at 32 GT/s (64 GB/s: AMD CDNA 3 white paper, 2023). Default: MI300X.
-**Error**: without `efficiency` what the wires carry; CRC and headers take a part, and one DMA engine does not fill a link.
+**Error**: without `efficiency`, the bandwidth is the peak. CRC and headers lower it, and one DMA engine does not saturate a link.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from hwsim.units import BytesPerSecond, Ratio, TransfersPerSecond
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Xgmi(LinkKind):
-    """A transfer rate, lanes and the number of parallel links."""
+    """A bundle of parallel xGMI links."""
 
     kind, called, short, joins, colour = "xgmi", "xGMI", "XGMI", "gpus", "red"
     budget = "xgmi_links"
     examples = ({"rate": "16 GT/s", "lanes": 16, "links": 2, "efficiency": "90 %"}, {"bandwidth": "30 GB/s"})
-    rate: TransfersPerSecond = field("transfers per second of a lane", default=32e9, exclusive_minimum=0.0)
-    lanes: int = field("lanes of a link", default=16, minimum=1)
-    links: int = field("links side by side", default=1, minimum=1)
+    rate: TransfersPerSecond = field("transfers per second of one lane", default=32e9, exclusive_minimum=0.0)
+    lanes: int = field("number of lanes of a link", default=16, minimum=1)
+    links: int = field("number of parallel links", default=1, minimum=1)
     bandwidth: BytesPerSecond | None = field(
-        "of one link in each direction, instead of what rate and lanes give", default=None, exclusive_minimum=0.0
+        "bandwidth of one link in each direction (default: from `rate` and `lanes`)", default=None, exclusive_minimum=0.0
     )
-    efficiency: Ratio = field("part of what the wires carry that is reached", default=1.0, exclusive_minimum=0.0)
+    efficiency: Ratio = field("fraction of the peak bandwidth that is reached", default=1.0, exclusive_minimum=0.0)
 
     def problems(self) -> Iterator[Problem]:
         yield from void_keys(self.bandwidth, {"efficiency": self.efficiency < 1})
@@ -48,9 +48,8 @@ class Xgmi(LinkKind):
         return self.peak() * self.efficiency
 
     def formula(self) -> Cited:
-        which = (
-            "of a given bandwidth" if self.bandwidth is not None else f"of {self.lanes} lanes at {self.rate / 1e9:g} GT/s (AMD)"
-        )
+        rate = f"{self.lanes} lanes at {self.rate / 1e9:g} GT/s (AMD)"
+        which = f"of {'a stated bandwidth' if self.bandwidth is not None else rate}"
         return self.reached(f"{self.links} xGMI links {which}", self.efficiency)
 
     def uses(self) -> int:
