@@ -323,10 +323,10 @@ def test_a_branch_guessed_wrong_takes_about_what_the_table_of_latencies_says() -
     ("ask", "message"),
     [
         (lambda cpu: cpu.compute(NAME, Work(flop=1, isa="avx512")), "no avx512 instructions"),
-        (lambda cpu: cpu.compute(NAME, Work(instructions=1)), "how many instructions"),
-        (lambda cpu: cpu.compute(NAME, Work(branches=1, mispredicted=0.5)), "guessed wrong"),
+        (lambda cpu: cpu.compute(NAME, Work(instructions=1)), "no rate of instructions per cycle"),
+        (lambda cpu: cpu.compute(NAME, Work(branches=1, mispredicted=0.5)), "branch misprediction penalty"),
         (lambda cpu: cpu.access(NAME, Accesses(count=1, cores=9)), "4 cores, not 9"),
-        (lambda cpu: cpu.increment(NAME, 1, 2, shared=True), "what an increment takes"),
+        (lambda cpu: cpu.increment(NAME, 1, 2, shared=True), "has no time for an increment"),
     ],
 )
 def test_what_a_cpu_does_not_say_is_asked_for(ask: Callable[[Cpu], Cost], message: str) -> None:

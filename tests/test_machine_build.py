@@ -97,7 +97,7 @@ def test_every_capacity_has_one_owner_and_every_link_one_capacity() -> None:
         ("parts: {cpu: {kind: cpuu}}", "m.yaml:2:21: there is no kind of part 'cpuu'"),
         ("parts: {cpu: {cores: 4}}", "'kind' is missing"),
         (f"parts: {{cpu: {{{CPU}, count: 0}}}}", "count"),
-        (f"parts: {{cpu: {{{CPU}, clock: 2 GHz}}}}", "the clock has no effect without FLOP per cycle"),
+        (f"parts: {{cpu: {{{CPU}, clock: 2 GHz}}}}", "`clock` has no effect without `per_cycle`"),
         (
             "parts: {gpu: {kind: gpu, flop: {fp23: 1 GFLOP/s}, memory: {bandwidth: 1 GB/s}}}",
             "m.yaml:2:33: unknown number format 'fp23'",

@@ -108,7 +108,7 @@ def test_an_op_says_which_part_of_the_disk_it_uses_and_how_much_of_it_writes() -
     ops += "  - read: {from: disk, bytes: 4 KiB, times: 1000, access: random, depth: 8, write_share: %s}\n"
     reads, both = (api.simulate(machine, ops % share).makespan_s for share in ("0 %", "50 %"))
     assert both > 1.8 * reads
-    with pytest.raises(CannotCompute, match="without a size"):
+    with pytest.raises(CannotCompute, match="requires the size"):
         Hdd(rpm=7200, seek=Seek(1000, 1e-3, 8e-3, 16e-3), outer=1e8).serve(NAME, "read", Asked(size=1, region=1e6))
 
 

@@ -94,12 +94,12 @@ def test_a_volume_without_a_price_or_size_is_named() -> None:
 @pytest.mark.parametrize(("old", "new", "says"), [
     ("iops: {over: 3000 1/s,", "iops: {over: 3000 GB,", "3000 GB"),
     ("each: 0.04 USD/month,", "each: 0.04 USD,", "price per time"),
-    ("of: 1 MiB/s", "of: 0 MiB/s", "a price of nothing"),
+    ("of: 1 MiB/s", "of: 0 MiB/s", "expected more than 0, got 0"),
     ("iops: {over: 3000 1/s, each: 0.005 USD/month}", "iops: [{over: 9 1/s, each: 1 USD/h}, {over: 9 1/s, each: 1 USD/h}]",
-     "start one after the other"),
-    ("{capacity: 0.08 USD/GiB/month,", "{capacity: 0.08 USD/GiB/month, value: 1 USD/h,", "one of value and capacity"),
+     "in increasing order of `over`"),
+    ("{capacity: 0.08 USD/GiB/month,", "{capacity: 0.08 USD/GiB/month, value: 1 USD/h,", "either `value` or `capacity`"),
     ("{capacity: 0.08 USD/GiB/month,", "{capacity: 5 USD/month,", "5 USD/month"),
-    ("{capacity: 0.08 USD/GiB/month,", "{capacity: 0.08 USD/GiB,", "goes with a rent"),
+    ("{capacity: 0.08 USD/GiB/month,", "{capacity: 0.08 USD/GiB,", "applies to a rental"),
 ])  # fmt: skip
 def test_a_wrong_price_of_a_volume_says_where(old: str, new: str, says: str) -> None:
     assert old in DISKS

@@ -140,12 +140,13 @@ class Seek:
     def problems(self) -> Iterator[Problem]:
         """(key, message, hint) of what cannot be."""
         three, five = (self.track, self.average, self.full), (self.a, self.b, self.c, self.e, self.bend)
-        if any(each is not None for each in three) and any(each is not None for each in five):
-            yield "a", "the seek curve is given twice", "either track, average and full, or a, b, c, e and bend"
-        elif not all(each is not None for each in three) and not all(each is not None for each in five):
-            yield "cylinders", "the seek curve is not whole", "either track, average and full, or a, b, c, e and bend"
+        expected = "expected `track`, `average` and `full`, or `a`, `b`, `c`, `e` and `bend`"
+        if any(key is not None for key in three) and any(key is not None for key in five):
+            yield "a", f"{expected}, got keys of both", None
+        elif None in three and None in five:
+            yield "cylinders", f"{expected}, got neither in full", "track: 1 ms, average: 8 ms, full: 16 ms"
         elif not (self.track or 0.0) <= (self.average or 0.0) <= (self.full or 0.0):
-            yield "average", "a seek over more tracks cannot take less", "track <= average <= full"
+            yield "average", "a longer seek takes less time: expected `track` <= `average` <= `full`", None
 
     def curve(self) -> Curve:
         """The curve through what is given."""

@@ -97,21 +97,21 @@ class Caches:
     def problems(self) -> Iterator[Problem]:
         """(key, message, hint) of what cannot be."""
         if not self.levels:
-            yield "caches.levels", "no level is given", "such as {L1: {size: 32 KiB, cycles: 4}}"
+            yield "caches.levels", "no cache level is defined", "such as {L1: {size: 32 KiB, cycles: 4}}"
         before: Level | None = None
         for name, level in self.levels.items():
             key = f"caches.levels.{name}"
             if level.latency is not None and level.cycles is not None:
-                yield key, "its latency is given twice, in seconds and in cycles", None
+                yield key, "two latencies: expected `latency` or `cycles`, got both", None
             if level.bandwidth is not None and level.per_cycle is not None:
-                yield key, "its bandwidth is given twice, in B/s and in bytes per cycle", None
+                yield key, "two bandwidths: expected `bandwidth` or `per_cycle`, got both", None
             if level.none <= level.full:
-                yield f"{key}.none", "it serves all and nothing at once", "`none` is larger than `full`"
+                yield f"{key}.none", f"expected more than `full` ({level.full:g}), got {level.none:g}", None
             if before is not None and level.size < before.size and not level.victim:
-                yield key, "it is smaller than the level before it", "list the levels from the core outwards"
+                yield key, "the cache is smaller than the previous level", "list the levels from the core outwards"
             waits = ((before.cycles, level.cycles), (before.latency, level.latency)) if before is not None else ()
             if any(near is not None and far is not None and far < near for near, far in waits):
-                yield key, "it answers sooner than the level before it", "list the levels from the core outwards"
+                yield key, "the latency is lower than that of the previous level", "list the levels from the core outwards"
             before = level
 
     def sizes(self, used: int) -> tuple[float, ...]:

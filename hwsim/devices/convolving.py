@@ -83,5 +83,5 @@ def matrix_units(gpu: Gpu, dtype: str) -> bool:
         CannotCompute: nothing does.
     """
     if not gpu.flop:
-        raise CannotCompute("a gpu without peaks")
+        raise CannotCompute("the GPU has no peak", "add `flop: {fp32: 15.7 TFLOP/s}`")
     return units_of(gpu, dtype) not in ("kepler", "vector", "vector-turing")

@@ -124,9 +124,9 @@ class Core:
         """(key, message, hint) of what cannot be."""
         for name, entry in self.isa.items():
             if name not in ISAS:
-                yield f"core.isa.{name}", f"unknown class of instructions '{name}'", did_you_mean(name, ISAS)
+                yield f"core.isa.{name}", f"unknown instruction class '{name}'", did_you_mean(name, ISAS)
             if clock is None and entry.clock is None:
-                yield f"core.isa.{name}", f"{name} has no clock, nor has the cpu", "add `clock: 2.4 GHz`"
+                yield f"core.isa.{name}", f"neither {name} nor the CPU has a clock", "add `clock: 2.4 GHz`"
             for dtype in entry.formats:
                 if dtype not in BYTES:
                     yield f"core.isa.{name}.formats", f"unknown number format '{dtype}'", did_you_mean(dtype, BYTES)
@@ -134,9 +134,9 @@ class Core:
             for few, many in pairwise(steps):
                 if many.cores < few.cores or (few.cores < cores and (few.cores + 1) * many.clock < few.cores * few.clock):
                     at = f"core.isa.{name}.boost"
-                    yield at, f"{few.cores + 1} busy cores would do less than {few.cores}", "list the fewest busy cores first"
+                    yield at, f"{few.cores + 1} busy cores are slower in total than {few.cores}", "list the fewest cores first"
         if self.smt > self.threads:
-            yield "core.smt", f"{self.threads} threads cannot do {self.smt:g} times the work of one", None
+            yield "core.smt", f"expected at most the number of `threads`, {self.threads}, got {self.smt:g}", None
 
     def rate(self, threads: int) -> float | None:
         """Instructions per cycle of `threads` threads of a core; None if unknown."""

@@ -46,9 +46,7 @@ def access_cost(cpu: CpuKeys, name: str, accesses: Accesses, used: int) -> Cost:
     busy = max(term.seconds for term in terms)
     floor, reached = reach(cpu, name, traffic, used, accesses.remote)
     if accesses.remote > 0 and not followed and cpu.numa is not None and cpu.numa.remote_latency <= 0:
-        raise CannotCompute(
-            f"{name} does not say how much longer another socket's memory takes", "add it as `numa: {remote_latency: 60 ns}`"
-        )
+        raise CannotCompute(f"{name} has no extra latency for remote memory", "add `numa: {remote_latency: 60 ns}`")
     waits = [] if followed else _waiting(cpu, name, accesses, footprint, lines, traffic.read / line, used)
     core = Draw(f"{name}.cores", busy * used, float(cpu.cores), accesses.count, "1", issue)
     cost = assemble(
@@ -168,7 +166,7 @@ def increment_cost(cpu: CpuKeys, name: str, times: float, used: int, *, shared: 
     """See `Cpu.increment`."""
     clock = cpu.clock_of("scalar", used)
     if cpu.core is None or clock <= 0:
-        raise CannotCompute(f"{name} does not say what an increment takes", "add `clock: 3 GHz` and `core: {rmw: 20}`")
+        raise CannotCompute(f"{name} has no time for an increment", "add `clock: 3 GHz` and `core: {rmw: 20}`")
     cycles, key = (cpu.core.rmw, "core.rmw") if atomic else (cpu.core.store, "core.store")
     alone_s = times * cycles / clock
     inputs: tuple[Input, ...] = (

@@ -46,8 +46,8 @@ def measured_cost(
         cost = _doubted(otherwise(), call.function if call else "no function")
         if cost.requests is not None and flop > 0 and not _takes_time(cpu, cost):
             raise CannotCompute(
-                f"'{name}' does not say what an access takes",
-                "hwsim calibrate measure --suite memory finds it out; or add `latency` to its levels of cache and its memory",
+                f"'{name}' has no memory latency",
+                "measure it with `hwsim calibrate measure --suite memory`, or add `latency` to its cache levels and its memory",
             )
         return replace(cost, why=(*cost.why, line))
     return _cost(cpu, kernels, name, call, flop, unit, kernels.time(call))

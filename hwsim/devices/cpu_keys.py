@@ -65,24 +65,28 @@ class CpuKeys(Device):
         yield from unknown_dtypes("per_cycle", self.per_cycle)
         classes = self.core.isa if self.core else {}
         if self.per_cycle and self.clock is None:
-            yield "per_cycle", "FLOP per cycle need a clock", "add `clock: 2.3 GHz`"
+            yield "per_cycle", "`per_cycle` requires a clock", "add `clock: 2.3 GHz`"
         if self.clock is not None and not (self.per_cycle or self.core or self.caches):
-            yield "clock", "the clock has no effect without FLOP per cycle", "add `per_cycle: {fp32: 32}` or leave it out"
+            yield (
+                "clock",
+                "`clock` has no effect without `per_cycle`, `core` or `caches`",
+                "add `per_cycle: {fp32: 32}` or remove it",
+            )
         if not (self.flop or self.per_cycle or classes):
-            yield "flop", "a cpu needs at least one peak", "such as {fp32: 500 GFLOP/s}"
+            yield "flop", "a CPU requires at least one peak", "add `flop: {fp32: 500 GFLOP/s}`"
         for dtype in self.flop:
             if dtype in self.per_cycle:
-                yield f"flop.{dtype}", f"the {dtype} peak is given twice, in `flop` and in `per_cycle`", None
+                yield f"flop.{dtype}", f"the {dtype} peak is specified twice, in `flop` and in `per_cycle`", None
         if self.core:
             yield from self.core.problems(self.cores, self.clock)
         if self.caches:
             yield from self.caches.problems()
             if self.clock is None and any(level.cycles or level.per_cycle for level in self.caches.levels.values()):
-                yield "caches", "cycles need a clock", "add `clock: 2.3 GHz`"
+                yield "caches", "cache levels in cycles require a clock", "add `clock: 2.3 GHz`"
         if self.numa and self.numa.domains > self.cores:
             yield (
                 "numa.domains",
-                f"{self.cores} cores cannot be in {self.numa.domains} domains",
+                f"expected at most one domain per core, {self.cores}, got {self.numa.domains}",
                 f"numa: {{domains: {self.cores}}}, or more cores",
             )
         if self.kernels:
@@ -153,7 +157,7 @@ class CpuKeys(Device):
         if isa and isa not in classes:
             names = ", ".join(classes) or "none"
             raise CannotCompute(
-                f"{where} has no {isa} instructions", f"it has: {names}; add them as `core: {{isa: {{{isa}: ...}}}}`"
+                f"{where} has no {isa} instructions", f"available: {names}; add them as `core: {{isa: {{{isa}: ...}}}}`"
             )
         derived: dict[str, tuple[float, str]] = {}
         for name, entry in classes.items():

@@ -165,9 +165,7 @@ def _wrong_guesses(cpu: CpuKeys, name: str, work: Work, used: int) -> tuple[floa
     if work.branches * work.mispredicted <= 0:
         return 0.0, (), ""
     if cpu.core is None or cpu.core.mispredict <= 0:
-        raise CannotCompute(
-            f"{name} does not say what a branch guessed wrong costs", "add it as `core: {mispredict: 16}`, in cycles"
-        )
+        raise CannotCompute(f"{name} has no branch misprediction penalty", "add `core: {mispredict: 16}`, in cycles")
     clock = _clock(cpu, name, work.isa, used)
     inputs = (
         ("branches", precise(work.branches, "1"), WORKLOAD),
@@ -186,7 +184,7 @@ def _instructions(cpu: CpuKeys, name: str, work: Work, used: int) -> list[Term]:
         return []
     rate = cpu.core.rate(work.threads) if cpu.core else None
     if rate is None:
-        raise CannotCompute(f"{name} does not say how many instructions it does in a cycle", "add it as `core: {ipc: 2}`")
+        raise CannotCompute(f"{name} has no rate of instructions per cycle", "add `core: {ipc: 2}`")
     clock = _clock(cpu, name, work.isa, used)
     lost, penalty, wrong = _wrong_guesses(cpu, name, work, used)
     inputs: tuple[Input, ...] = (
@@ -206,7 +204,7 @@ def _clock(cpu: CpuKeys, name: str, isa: str, used: int) -> float:
     """
     clock = cpu.clock_of(isa or "scalar", used)
     if clock <= 0:
-        raise CannotCompute(f"{name} has no clock", "add one as `clock: 2.4 GHz`")
+        raise CannotCompute(f"{name} has no clock", "add `clock: 2.4 GHz`")
     return clock
 
 
@@ -283,8 +281,8 @@ def reach(cpu: CpuKeys, name: str, traffic: Traffic, used: int, remote: float) -
         CannotCompute: part of it goes to another socket's memory, whose speed is not given.
     """
     if remote > 0 and (cpu.numa is None or (cpu.numa.remote_latency <= 0 and cpu.numa.remote_bandwidth is None)):
-        message = f"{name} does not say what another socket's memory takes"
-        raise CannotCompute(message, "add it as `numa: {remote_latency: 60 ns, remote_bandwidth: 62 GB/s}`")
+        message = f"{name} has no latency or bandwidth of remote memory"
+        raise CannotCompute(message, "add `numa: {remote_latency: 60 ns, remote_bandwidth: 62 GB/s}`")
     if traffic.bytes <= 0:
         return 0.0, ()
     core_rate = cpu.core_rate()

@@ -47,7 +47,7 @@ class Disk(Storage):
 
     def problems(self) -> Iterator[Problem]:
         if self.write_iops is not None and self.iops is None:
-            yield "write_iops", "accesses per second are given for writing only", "add `iops:` for reading"
+            yield "write_iops", "`write_iops` requires `iops`, which is missing", "add `iops: 100 IOPS`"
 
     def capacities(self, name: str) -> tuple[Capacity, ...]:
         media = Capacity.of(name, "media")

@@ -79,17 +79,17 @@ class Dram:
     def problems(self) -> Iterator[Problem]:
         """(key, message, hint) of what cannot be."""
         if self.tRC < self.tRAS:
-            yield "tRC", "an activation's whole cycle is no shorter than its active part tRAS", "tRC is about tRAS + tRP"
+            yield "tRC", f"expected at least tRAS, {self.tRAS * 1e9:g} ns, got {self.tRC * 1e9:g} ns", "tRC is about tRAS + tRP"
         if self.access > self.row:
-            yield "access", "an access is no larger than a row", None
+            yield "access", f"expected at most the size of a row, {self.row:g} B, got {self.access:g} B", None
         if self.refresh >= 1:
-            yield "tRFC", "it would be refreshing all the time", "tRFC is far shorter than tREFI"
+            yield "tRFC", "refresh would take all of the time", "tRFC is far shorter than tREFI"
         for key, span in {"rate": self.tBL, **{key: getattr(self, key) for key in _BETWEEN}}.items() if self.tRFC else ():
             if span >= self.tREFI:
                 long, between = format_quantity(span, "s"), format_quantity(self.tREFI, "s")
-                yield key, f"{long} is no shorter than tREFI, {between}: no access would end between two refreshes", None
+                yield key, f"expected less than tREFI, {between}, got {long}: no access would end between two refreshes", None
         if self.banks % self.bank_groups:
-            yield "bank_groups", f"{self.banks} banks do not divide into {self.bank_groups} groups", None
+            yield "bank_groups", f"expected a divisor of the {self.banks} banks, got {self.bank_groups}", None
 
     # ---- bandwidth ----
 

@@ -153,8 +153,10 @@ class Endurance:
 
     def problems(self) -> Iterator[Problem]:
         """(key, message, hint) of what cannot be."""
-        if sum(each is not None for each in (self.written, self.per_day, self.cycles)) != 1:
-            yield "written", "the endurance is given once", "one of `written: 1.2 PB`, `per_day: 1`, `cycles: 3000`"
+        count = sum(limit is not None for limit in (self.written, self.per_day, self.cycles))  # integers
+        if count != 1:
+            hint = "keep one, such as `written: 1.2 PB`, `per_day: 1` or `cycles: 3000`"
+            yield "written", f"expected one of `written`, `per_day` and `cycles`, got {count}", hint
 
     def bytes(self, size: float | None, amplification: float = 1.0) -> float | None:
         """Bytes the host may write in all; None where the size is needed and not known.

@@ -137,12 +137,12 @@ class Gpu(Device):
 
     def problems(self) -> Iterator[Problem]:
         if not self.flop:
-            yield "flop", "a gpu needs at least one peak", "such as {fp32: 15.7 TFLOP/s}"
+            yield "flop", "a GPU requires at least one peak", "add `flop: {fp32: 15.7 TFLOP/s}`"
         yield from unknown_dtypes("flop", self.flop)
         yield from unknown_dtypes("vector", self.vector)
         yield from unknown_dtypes("matmul", {key: 0.0 for key in self.matmul if format_of(key) is None})
         if self.matmul and self.sms is None:
-            yield "matmul", "tiles need the number of multiprocessors", "such as sms: 80"
+            yield "matmul", "`matmul` requires the number of SMs", "add `sms: 80`"
         if isinstance(self.attention, Attention):
             yield from under("attention", self.attention.problems())
         for dtype, tiling in self.matmul.items():

@@ -160,7 +160,7 @@ class Blocks:
         """(key, message, hint) of what cannot be."""
         for size in self.share:
             if not size.isdigit() or int(size) < 1:
-                yield f"share.{size}", "is not a head size", "such as 128"
+                yield f"share.{size}", f"expected a head size, got '{size}'", "such as 128"
 
     def law(self, head: float, rates: Rates) -> float:
         """Share of the peak by the law of head sizes."""

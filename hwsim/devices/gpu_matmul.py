@@ -95,9 +95,9 @@ class Alignment:
     def problems(self) -> Iterator[Problem]:
         """(key, message, hint) of what cannot be."""
         if self.best < self.least:
-            yield "best", "is less than `least`", None
+            yield "best", f"expected at least `least`, {self.least:g} B, got {self.best:g} B", None
         if self.below > self.between:
-            yield "below", "worse aligned would be faster than better aligned", None
+            yield "below", f"expected at most `between`, {self.between:g}, got {self.below:g}", None
 
     def keeps(self, n: int, k: int, width: float) -> float:
         """Part of the speed, for elements of `width` bytes.
@@ -156,7 +156,7 @@ class Tiling:
         """(key, message, hint) of what cannot be."""
         longer = max(self.smallest, self.rows or 0)
         if self.largest < self.smallest * longer:
-            yield "largest", f"a tile of {longer} x {self.smallest} is larger", None
+            yield "largest", f"expected at least the smallest tile, {longer} x {self.smallest}, got {self.largest}", None
         yield from under("alignment", self.alignment.problems())
 
     def arriving(self, product: Product) -> float:

@@ -62,7 +62,7 @@ class Sustained:
     def problems(self) -> Iterator[Problem]:
         """(key, message, hint): a copy cannot beat its reads or its writes alone."""
         if self.copy > 2 * min(self.read, self.write):
-            yield "copy", "a copy would be faster than what it reads or writes alone", None
+            yield "copy", f"expected at most twice `read` and twice `write`, got {self.copy:g}", None
 
     def bytes_at_peak(self, reads: float, writes: float) -> float:
         """Bytes at the full bandwidth that take as long as these.
@@ -224,14 +224,14 @@ def memory_problems(parts: Hierarchy) -> Iterator[Problem]:
     if second is not None:
         yield from under("l2.sustained", second.sustained.problems())
         if second.bandwidth is not None and second.bandwidth * second.sustained.copy < memory * parts.sustained.copy:
-            yield "l2.bandwidth", "the cache is slower than the memory behind it", None
+            yield "l2.bandwidth", "the L2 cache is slower than the memory", None
         if second.together is not None and second.together.near < second.together.far:
-            yield "l2.together.near", "what is near is slower than what is far", None
+            yield "l2.together.near", "near lines arrive more slowly than far lines: expected at least `far`", None
         ordered = [second.latency, second.far or second.latency, second.miss]
         if second.miss and ordered != sorted(ordered):
-            yield "l2.miss", "a read that memory serves is faster than one the cache serves", None
+            yield "l2.miss", "memory is faster than the L2 cache: expected `latency` <= `far` <= `miss`", None
     if first is not None and first.bandwidth is not None:
         if parts.sms is None:
-            yield "l1.bandwidth", "the bandwidth of one multiprocessor needs their number", "such as sms: 80"
+            yield "l1.bandwidth", "the L1 bandwidth of one SM requires the number of SMs", "add `sms: 80`"
         elif first.bandwidth * parts.sms < (second.bandwidth if second is not None and second.bandwidth else memory):
-            yield "l1.bandwidth", "the cache is slower than what is behind it", None
+            yield "l1.bandwidth", "the L1 caches of all SMs are slower than the next level", None

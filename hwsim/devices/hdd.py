@@ -69,11 +69,11 @@ class Hdd(Storage):
     def problems(self) -> Iterator[Problem]:
         yield from under("seek", self.seek.problems())
         if self.outer is None and self.platter is None:
-            yield "rpm", "a hard disk needs a rate", "add `outer: 250 MB/s`, or a `platter:`"
+            yield "rpm", "a hard disk requires a transfer rate", "add `outer: 250 MB/s`, or a `platter:`"
         if self.inner is not None and self.inner > self.rate(0.0):
-            yield "inner", "an inner track holds less than an outer one", "swap `outer` and `inner`"
+            yield "inner", "the innermost track is faster than the outermost one", "swap `outer` and `inner`"
         if self.write_cache and not self.cache:
-            yield "write_cache", "there is no cache to write to", "add `cache: 256 MiB`"
+            yield "write_cache", "a write cache requires a cache", "add `cache: 256 MiB`"
 
     @property
     def turn(self) -> float:
@@ -123,7 +123,7 @@ class Hdd(Storage):
         """Part of its bytes that the op covers."""
         if self.holds is None:
             if accesses.region is not None:
-                raise CannotCompute("a region of a disk without a size", "add `size: 4 TB` to the disk")
+                raise CannotCompute("a region requires the size of the disk", "add `size: 4 TB` to the disk")
             return 0.0 if accesses.access == "sequential" else 1.0
         over = (
             accesses.region if accesses.region is not None else accesses.bytes if accesses.access == "sequential" else self.holds

@@ -190,13 +190,13 @@ class Kernels:
         before = 0.0
         for name, tier in self.levels.items():
             if tier.beyond <= before:
-                yield f"levels.{name}.beyond", "a level begins where the one before it is full, later than that one", None
+                yield f"levels.{name}.beyond", f"expected more than the previous level's {before:g} B, got {tier.beyond:g}", None
             before = tier.beyond
         for key, rows in self.corrections.points.items():
             if any(len(row) not in CORRECTED or min(row) < 0 or row[-1] == 0 for row in rows):
                 yield (
                     f"corrections.points.{key}",
-                    "a correction is elements, inner loops and a ratio; m, n, k, batch and a ratio",
+                    "expected lists of elements, inner loops and ratio, or of m, n, k, batch and ratio",
                     None,
                 )
 

@@ -65,7 +65,7 @@ class Memory(Device):
             CannotCompute: it does not say what DRAM it is made of.
         """
         if self.dram is None:
-            raise CannotCompute(f"{name} does not say what DRAM it is", "add `use: ddr4-3200`")
+            raise CannotCompute(f"{name} has no DRAM timings", "add `use: ddr4-3200`")
         dram = self.dram
         moved_bytes = math.ceil(accesses.size / dram.access) * dram.access  # of one access: the DRAM moves whole bursts
         if accesses.scattered:

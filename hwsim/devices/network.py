@@ -82,7 +82,7 @@ class Switch(Device):
 
     def problems(self) -> Iterator[Problem]:
         if self.bandwidth is not None and self.oversubscription is not None:
-            yield "oversubscription", "the backplane is given twice", "leave out `bandwidth` or `oversubscription`"
+            yield "oversubscription", "two backplanes: expected `bandwidth` or `oversubscription`, got both", None
 
     def capacities(self, name: str) -> tuple[Capacity, ...]:
         """The backplane, where its bandwidth is stated; one that follows from the links is the machine's to work out."""

@@ -181,7 +181,7 @@ def read_price(tree: Tree, mistakes: Mistakes, *, date: str = "", provider: str 
     if keys is None:
         return Price()
     if not (keys.purchase or keys.on_demand or keys.reserved):
-        mistakes.add(tree.place, "a price without a number", "such as {purchase: 30000 USD} or {on_demand: 98.32 USD/h}")
+        mistakes.add(tree.place, "the price has no amount", "such as {purchase: 30000 USD} or {on_demand: 98.32 USD/h}")
     origin = tree.text("source") or source
     return Price(**{
         way: _offers(given, way, mistakes, date, provider, origin)
@@ -193,7 +193,7 @@ def read_price(tree: Tree, mistakes: Mistakes, *, date: str = "", provider: str 
 def _offers(tree: Tree, way: Way, mistakes: Mistakes, date: str, provider: str, source: str) -> tuple[Offer, ...]:
     found = [_offer(element, way, mistakes, date, provider, source) for element in tree.elements()]
     if tree.is_list and not found:
-        mistakes.add(tree.place, "an empty list of prices", "leave the key out: a part without a price is named")
+        mistakes.add(tree.place, "the list of prices is empty", "remove the key: the answer names parts without a price")
     return tuple(each for each in found if each is not None)
 
 
@@ -206,7 +206,7 @@ def _offer(tree: Tree, way: Way, mistakes: Mistakes, date: str, provider: str, s
     unit = _UNITS[way]
     first = written.value or written.capacity
     if first is None or (written.value is not None and written.capacity is not None):
-        mistakes.add(given.place, "a price says one of value and capacity", "98.32 USD/h, or {capacity: 0.08 USD/GB/month}")
+        mistakes.add(given.place, "expected either `value` or `capacity`", "98.32 USD/h, or {capacity: 0.08 USD/GB/month}")
         return None
     value, per_byte = _money(first, unit if written.value is not None else unit[1:], mistakes)
     per_byte = per_byte or written.value is None
@@ -221,18 +221,18 @@ def _offer(tree: Tree, way: Way, mistakes: Mistakes, date: str, provider: str, s
         if end is None or number is None or value is None:
             continue
         if (name == "low" and number > value) or (name == "high" and number < value):
-            text = f"the {name} end, {end.what()}, is on the wrong side of {first.what()}"
+            text = f"expected at {'most' if name == 'low' else 'least'} the value {first.what()}, got {end.what()}"
             mistakes.add(end.place, text, "low <= value <= high")
     day = date if written.date is None else str(written.date)
     if day and not is_date(day):
         mistakes.add(given.key_place("date"), f"'{day[:40]}' is not a date", A_DATE)
     if written.term is not None and way != "reserved":
-        text = f"'term' goes with a reserved rent, not with {way}"
+        text = f"`term` applies to a `reserved` price, not to `{way}`"
         mistakes.add(given.key_place("term"), text, "reserved: {value: ..., term: 1 year}")
     if way == "reserved" and written.term is None:
-        mistakes.add(tree.place, "a reserved rent without its term", "such as {value: 39.33 USD/h, term: 14 day}")
+        mistakes.add(tree.place, "the reservation has no `term`", "such as {value: 39.33 USD/h, term: 14 day}")
     if written.billed is not None and way == "purchase":
-        mistakes.add(given.key_place("billed"), "'billed' goes with a rent, not with a purchase", None)
+        mistakes.add(given.key_place("billed"), "`billed` applies to a rental, not to a purchase", None)
     if value is None or len(mistakes) > before:
         return None
     mark = written.mark or ("estimate" if (written.source or source) == "guess" else "")
@@ -259,7 +259,7 @@ def _tiers(name: str, tree: Tree | None, dimension: Dimension, way: Way, mistake
     if tree is None:
         return ()
     if way == "purchase":
-        mistakes.add(tree.place, f"'{name}' goes with a rent, not with a purchase", "on_demand: {capacity: 0.08 USD/GB/month}")
+        mistakes.add(tree.place, f"`{name}` applies to a rental, not to a purchase", "on_demand: {capacity: 0.08 USD/GB/month}")
         return ()
     out = []
     for entry in tree.elements():
@@ -269,19 +269,19 @@ def _tiers(name: str, tree: Tree | None, dimension: Dimension, way: Way, mistake
         over = number_of_price(written.over, dimension, mistakes)
         of = (1.0 if name == "iops" else 1e6) if written.of is None else number_of_price(written.of, dimension, mistakes)
         if of == 0:
-            mistakes.add(entry.key_place("of"), "a price of nothing", "1 MB/s")
+            mistakes.add(entry.key_place("of"), "expected more than 0, got 0", "of: 1 MB/s")
         if over is not None and of:
             out.append(Tier(over, written.each / of))
     for before, after in pairwise(out):
         if not before.over < after.over:
-            mistakes.add(tree.place, f"tiers of {name} start one after the other", "from the lowest `over` to the highest")
+            mistakes.add(tree.place, f"expected the tiers of `{name}` in increasing order of `over`", None)
     return tuple(out)
 
 
 def number_of_price(tree: Tree, dimension: Dimension, mistakes: Mistakes) -> float | None:
     """A number in SI units that is not negative; None once its mistake is noted."""
     if isinstance(tree.value, bool) or not isinstance(tree.value, str | int | float | Quantity):
-        mistakes.add(tree.place, f"{tree.what()} is not {dimension.name}", f"such as '{dimension.example}'")
+        mistakes.add(tree.place, f"expected {dimension.name}, got {tree.what()}", f"such as '{dimension.example}'")
         return None
     try:
         value = parse_as(tree.value, dimension)
@@ -310,10 +310,10 @@ def _money(tree: Tree, accepted: tuple[Dimension, ...], mistakes: Mistakes) -> t
             return None, False
         return value, at > 0
     if first is None:
-        mistakes.add(tree.place, f"{tree.what()} is not {accepted[0].name}", f"such as '{accepted[0].example}'")
+        mistakes.add(tree.place, f"expected {accepted[0].name}, got {tree.what()}", f"such as '{accepted[0].example}'")
     else:
         hint = first.hint if first.hint is None or "USD/s" not in first.hint else f"such as '{accepted[0].example}'"
         if hint is None and "price per time" in first.message and accepted[0] is MONEY:
-            hint = "a rent goes under on_demand or reserved"
+            hint = "write a rental price under `on_demand` or `reserved`"
         mistakes.add(tree.place, first.message, hint)
     return None, False

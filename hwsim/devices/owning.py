@@ -24,7 +24,7 @@ class PowerCurve:
     def problems(self) -> Iterator[Problem]:
         """Contradictions between its keys."""
         if self.idle is not None and self.idle > self.loaded:
-            yield "idle", f"idle at {self.idle:g} W, more than the {self.loaded:g} W when loaded", "are the two exchanged?"
+            yield "idle", f"expected at most `loaded`, {self.loaded:g} W, got {self.idle:g} W", "are the two exchanged?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class GpuPowerCurve(PowerCurve):
     def problems(self) -> Iterator[Problem]:
         yield from PowerCurve.problems(self)
         if self.memory is not None and not (self.idle or 0.0) <= self.memory <= self.loaded:
-            yield "memory", f"{self.memory:g} W is not between idle and loaded, {self.loaded:g} W", None
+            yield "memory", f"expected a power between `idle` and `loaded`, {self.loaded:g} W, got {self.memory:g} W", None
 
 
 def loaded_watts(power: float | PowerCurve | None) -> float | None:

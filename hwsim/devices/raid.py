@@ -63,15 +63,15 @@ class Raid(Storage):
         if len(given) != 1:
             yield (
                 "members",
-                f"{len(given)} kinds of member where one is needed",
-                "one of hdd, ssd, disk, volume: hdd: {use: hdd-7200rpm}",
+                f"expected one kind of member disk, got {len(given)}",
+                "one of `hdd`, `ssd`, `disk` and `volume`, such as `hdd: {use: hdd-7200rpm}`",
             )
         for key, member in given:
             yield from under(key, member.problems())
         if self.members < _LEAST[self.level]:
-            yield "members", f"RAID {self.level} needs {_LEAST[self.level]} disks, not {self.members}", None
+            yield "members", f"RAID {self.level} requires at least {_LEAST[self.level]} disks, got {self.members}", None
         elif self.level == 10 and self.members % 2:
-            yield "members", "RAID 10 needs an even number of disks", None
+            yield "members", f"RAID 10 requires an even number of disks, got {self.members}", None
 
     def capacities(self, name: str) -> tuple[Capacity, ...]:
         return tuple(self.member.capacities(name))

@@ -81,9 +81,9 @@ class LocalMemory:
         for key, message, _ in dram.problems() if dram else ():
             raise ValueError(f"dram.{key}: {message}")
         if dram is not None and self.max_channels is not None and dram.channels > self.max_channels:
-            raise ValueError(f"{dram.channels} channels of memory, but the device has {self.max_channels}")
+            raise ValueError(f"expected at most the device's {self.max_channels} memory channels, got {dram.channels}")
         if self.dimms is not None and self.channels is not None and self.dimms < self.channels:
-            raise ValueError(f"{self.channels} channels hold memory, but there are only {self.dimms} DIMMs")
+            raise ValueError(f"expected at least a DIMM for each of {self.channels} channels, got {self.dimms}")
 
 
 def installed(dram: Dram | None, channels: int | None, bandwidth: float) -> tuple[Dram | None, float]:
@@ -94,9 +94,9 @@ def installed(dram: Dram | None, channels: int | None, bandwidth: float) -> tupl
     """
     if dram is None:
         if channels is not None:
-            raise ValueError("channels of what? add `use: ddr4-3200` or `dram:`")
+            raise ValueError("`channels` requires a DRAM: add `use: ddr4-3200` or `dram:`")
         if bandwidth <= 0:
-            raise ValueError("a memory needs a `bandwidth`, or a `dram` to have it from (`use: ddr4-3200`)")
+            raise ValueError("a memory requires a `bandwidth`, or a `dram` to derive it from (`use: ddr4-3200`)")
         return None, bandwidth
     dram = dram if channels is None else replace(dram, channels=channels)
     return dram, bandwidth if bandwidth > 0 else dram.stream()
@@ -122,7 +122,7 @@ def peak_of(peaks: Mapping[str, float], dtype: str, where: str) -> tuple[str, fl
         used = WIDER.get(used)
     if used is None:
         names = ", ".join(each for each in BYTES if each in peaks) or "none"
-        raise CannotCompute(f"{where} has no peak for {dtype}", f"it has peaks for: {names}; add one as `flop: {{{dtype}: ...}}`")
+        raise CannotCompute(f"{where} has no peak for {dtype}", f"available: {names}; add one as `flop: {{{dtype}: ...}}`")
     return used, peaks[used]
 
 

@@ -92,11 +92,11 @@ class Ssd(Storage):
     def problems(self) -> Iterator[Problem]:
         if self.flash is None:
             if self.read is None:
-                yield "read", "an ssd needs a bandwidth", "add `read: 3 GB/s`, or the `flash:` it is made of"
+                yield "read", "an SSD requires a read bandwidth", "add `read: 3 GB/s`, or its `flash:`"
             if self.latency is None:
-                yield "latency", "an ssd needs the time of one read", "add `latency: 100 us`, or the `flash:` it is made of"
+                yield "latency", "an SSD requires a read latency", "add `latency: 100 us`, or its `flash:`"
         if self.cache is not None and self.cache.write < self.write_bandwidth:
-            yield "cache.write", "the cache is slower than what lies behind it", "leave the cache out"
+            yield "cache.write", "the write cache is slower than the drive behind it", "remove the cache"
         if self.endurance is not None:
             yield from under("endurance", self.endurance.problems())
 

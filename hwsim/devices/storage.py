@@ -51,9 +51,9 @@ class Asked:
 
     def __post_init__(self) -> None:
         if self.depth < 1:
-            raise CannotCompute(f"{self.depth:g} accesses at once are none", "write a depth of 1 or more")
+            raise CannotCompute(f"expected a depth of at least 1, got {self.depth:g}", "depth: 1")
         if self.region is not None and self.region <= 0:
-            raise CannotCompute("a region without a byte", "leave `region` out for the whole disk")
+            raise CannotCompute(f"expected a region larger than 0, got {self.region:g}", "remove `region` to use the whole disk")
 
     @property
     def bytes(self) -> float:

@@ -52,11 +52,11 @@ class Volume(Storage):
 
     def problems(self) -> Iterator[Problem]:
         if self.iops_per_gib and self.size is None:
-            yield "iops_per_gib", "accesses for each GiB need a size", "add `size: 500 GiB`"
+            yield "iops_per_gib", "`iops_per_gib` requires a size", "add `size: 500 GiB`"
         if self.credits and self.burst_iops is None:
-            yield "credits", "credits need a rate to be spent at", "add `burst_iops: 3 kIOPS`"
+            yield "credits", "`credits` requires a burst rate", "add `burst_iops: 3 kIOPS`"
         if self.byte_credits and self.burst_bandwidth is None:
-            yield "byte_credits", "credits need a rate to be spent at", "add `burst_bandwidth: 250 MiB/s`"
+            yield "byte_credits", "`byte_credits` requires a burst bandwidth", "add `burst_bandwidth: 250 MiB/s`"
 
     @property
     def base(self) -> float:
