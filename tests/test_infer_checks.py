@@ -109,8 +109,8 @@ def test_copies_are_the_gpus_in_order() -> None:
     assert planned(device="gpu*", parallel={"tp": 2}).copies == pairs
     assert planned(device="gpu*", parallel={"tp": 2, "dp": 4}).copies == pairs
     assert planned(device="gpu*", parallel={"tp": 2, "dp": 3}).copies == pairs[:3]
-    assert "tp 2 x dp 5 = 10 GPUs, but there are 8" in refused(device="gpu*", parallel={"tp": 2, "dp": 5})
-    assert "3 GPUs do not make groups of 2" in refused(device="gpu0..2", parallel={"tp": 2})
+    assert "5 replicas of 2 GPUs need 10 GPUs, got 8" in refused(device="gpu*", parallel={"tp": 2, "dp": 5})
+    assert "3 GPUs cannot be divided into replicas of 2" in refused(device="gpu0..2", parallel={"tp": 2})
 
 
 def test_a_host_works_for_every_batch_of_a_pipeline() -> None:
@@ -178,7 +178,7 @@ def test_a_distribution_beyond_the_model_is_refused_where_it_stands(tmp_path: Pa
         encoding="utf-8",
     )
     found = mistake_of(path)
-    assert found.message == "9,000 + 10 tokens, the least that is drawn, are more than the 8,192 that the model reads"
+    assert found.message == "at least 9,000 + 10 tokens exceed the model's `sequence`: expected at most 8,192"
     assert found.place.line == 5
     assert found.hint is not None
     command.hwsim("check", path, code=2)
@@ -191,9 +191,9 @@ def test_answers_beyond_the_model_are_refused() -> None:
 
 def test_what_is_drawn_too_long_only_now_and_then_is_cut_and_counted() -> None:
     run = simulated(infer=service(requests=40, prompt={"uniform": [4000, 12000]}))
-    [said] = [warning for warning in run.warnings if "were cut" in warning.text]
-    assert said.text.endswith("of 40 requests were cut to the 8,192 tokens that the model reads")
-    assert "were cut to the 8,192 tokens" in " ".join(summary(run).split())
+    [said] = [warning for warning in run.warnings if "were truncated" in warning.text]
+    assert said.text.endswith("of 40 requests were truncated to 8,192 tokens, the model's `sequence`")
+    assert "were truncated to 8,192 tokens" in " ".join(summary(run).split())
     assert max(row.prompt_tokens + row.output_tokens for row in run.serving[0].rows) == 8192
 
 
@@ -204,7 +204,7 @@ def test_a_line_of_a_trace_beyond_the_model_is_a_mistake_with_its_number(tmp_pat
     path.write_text("hwsim: workload/1\ninfer: {model: llama-3-8b, arrivals: {trace: asked.csv}}\n", encoding="utf-8")
     found = mistake_of(path)
     assert found.message == (
-        "line 3 of the trace 'asked.csv' has 8,190 + 10 tokens, more than the 8,192 that the model reads; 1 more lines have, too"
+        "line 3 of the trace 'asked.csv' has 8,190 + 10 tokens, but the model reads at most 8,192; 1 more lines are too long"
     )
 
 
@@ -224,7 +224,7 @@ def test_chunks_of_a_static_batch_are_a_mistake_where_they_stand(tmp_path: Path)
         encoding="utf-8",
     )
     found = mistake_of(path)
-    assert found.message == "a static batch writes a token of each answer at a time: `speculate` is of continuous batching"
+    assert found.message == "`speculate` needs continuous batching: a static batch writes one token of each answer at a time"
     assert (found.place.line, found.place.column) == (5, 3)
 
 

@@ -104,7 +104,7 @@ def test_slow_links_are_felt() -> None:
 
 
 @pytest.mark.parametrize(("split", "message"), [
-    ({"prefill": {"device": "gpu0..1"}, "decode": {"device": "gpu1..2"}}, "reads prompts and writes answers"),
+    ({"prefill": {"device": "gpu0..1"}, "decode": {"device": "gpu1..2"}}, "gpu1 is used for prefill and for decode"),
     ({"prefill": {"device": "gpu0"}, "decode": {"device": "gpu9"}}, "gpu9"),
 ])  # fmt: skip
 def test_what_cannot_be_is_refused(split: dict[str, Any], message: str) -> None:

@@ -199,10 +199,10 @@ def test_weights_are_read_at_a_rate() -> None:
 
 
 @pytest.mark.parametrize(("keys", "text"), [
-    ({"most": 2, "least": 3}, "at most"),
-    ({"most": 9}, "the GPUs hold 8"),
-    ({"limit": 4}, "fewer than the target"),
-    ({"window": "10 ms"}, "a look comes only after"),
+    ({"most": 2, "least": 3}, "`most` is 2: expected at least 3"),
+    ({"most": 9}, "first <= most <= 8"),
+    ({"limit": 4}, "`limit` is 4 requests: expected at least 8"),
+    ({"window": "10 ms"}, "`every` is longer than `window`"),
 ])  # fmt: skip
 def test_what_cannot_be_is_refused(keys: dict[str, Any], text: str) -> None:
     with pytest.raises(SpecError, match=text):

@@ -203,7 +203,7 @@ def test_no_request_is_lost_through_outages(way: Any, keys: dict[str, Any]) -> N
 
 @pytest.mark.parametrize(("key", "value"), [("scale", {"start": "1 s", "least": 1, "target": 8}), ("offload", {"host": "1 GB"})])
 def test_what_stages_are_not_modelled_with_is_refused(key: str, value: dict[str, Any]) -> None:
-    with pytest.raises(hwsim.SpecError, match=f"stages of a pipeline are not modelled with `{key}`"):
+    with pytest.raises(hwsim.SpecError, match=f"pipeline parallelism is not modelled with `{key}`"):
         served("auto", device="gpu0..1", parallel={"pp": 2}, **{key: value})
 
 

@@ -240,7 +240,7 @@ def test_values_of_exabytes_are_added_up() -> None:
 
 def test_a_request_too_late_is_refused() -> None:
     infer = {"model": SMALL, "device": "gpu0", "requests": 3, "arrivals": {"every": "10000 day"}, "prompt": 10, "output": 3}
-    with pytest.raises(SpecError, match=r"the last request comes after 1\.728e"):
+    with pytest.raises(SpecError, match=r"the last request arrives after 1\.728e"):
         api.simulate("dgx-h100", workload(infer=infer))
 
 

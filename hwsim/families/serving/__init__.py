@@ -1,1 +1,1 @@
-"""`infer:` models that answer requests."""
+"""`infer:` models that serve requests."""

@@ -1,11 +1,11 @@
-"""Services: requests that come, wait, are put together into iterations and answered.
+"""The simulation of services: requests arrive, queue, run in batches iteration by iteration, and complete.
 
     services = [Service(plan, machine) for plan in plans]
     graph, actors = Serving(services).enter(graph, clocked=False)
     timeline = engine.simulate(graph, actors=actors)
     services[0].statistics()
 
-A replica of a model is one state machine (`copy`), which decides as its server does. Where a service has its devices and links to
-itself, it is played without a clock, and its ops are a graph (`alone`); where it shares them, its copies are SimPy processes
-that run with the engine (`clocked`). Both come to the same, to the femtosecond.
+Each replica of a model is one state machine (`copy`), which schedules requests like the real server. If a service has its devices
+and links to itself, it is simulated without a clock, and its ops become a graph (`alone`). If it shares them with other jobs, its
+replicas are SimPy processes on the engine's clock (`clocked`). Both give the same times, to the femtosecond.
 """

@@ -1,14 +1,15 @@
-"""Times of iterations whose requests have adapters (LoRA).
+"""Times of iterations with LoRA adapters.
 
-Beside the linear maps run two kernels, to the inner side and back; maps that read the same (queries, keys and values; gate and
-up) share them. They read the matrices of each adapter that the iteration's requests have among them, and the tokens:
+Each linear layer needs two more kernels, which shrink its input to the rank and expand it to the output. Layers with the same
+input (queries, keys and values; gate and up) share them. The kernels read the tokens, and the matrices of every distinct
+adapter:
 
-    distinct adapters = sum over adapters of 1 - (1 - share)**requests        in the mean
+    distinct adapters = sum over adapters of 1 - (1 - share)**requests        (expected value)
 
-**Error**: not measured; the kernels are taken to reach what the GPU's memory and units let them, which small ones of a real
-server do not. One that is loaded from the host takes the time of its bytes at the full rate of the links, before the iteration
-that it is for and in its host's time; a real server copies it matrix by matrix. Prompts of two adapters share blocks of the
-cache, which a real server does not let them.
+**Error**: not measured. The kernels are assumed to reach the bandwidth and FLOP rate of the GPU, which small kernels of a real
+server do not. The load of an adapter from the host takes the time of its bytes at the full rate of the links, and counts as host
+time before its iteration; a real server copies it matrix by matrix. Prompts of two adapters share KV-cache blocks, which a real
+server does not allow.
 **Source**: Hu et al., "LoRA", ICLR 2022; Chen et al., "Punica", MLSys 2024 (the two kernels); vllm 0.19.0, lora/layers.
 """
 
@@ -27,7 +28,7 @@ from hwsim.models.kernel_times import KernelTimes
 
 
 class Adapted(Pace):
-    """Times of iterations with the kernels of adapters."""
+    """Times of iterations that include the kernels of adapters."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -37,7 +38,7 @@ class Adapted(Pace):
         self._added: dict[tuple[int, int], tuple[int, Taken]] = {}
 
     def adds(self, requests: int, tokens: int) -> tuple[int, Taken]:
-        """(fs, what is drawn) of the kernels of adapters."""
+        """Return (fs, amounts drawn from a GPU) of the kernels of adapters."""
         added = self._added.get((requests, tokens))
         if added is None:
             seconds, flops, moved = self._kernels(requests, tokens)
@@ -46,24 +47,24 @@ class Adapted(Pace):
         return added
 
     def _kernels(self, requests: int, tokens: int) -> tuple[float, float, float]:
-        """(seconds, operations, bytes) of the kernels of all layers."""
+        """Return (seconds, FLOP, bytes) of the adapter kernels of all layers."""
         adapters = self.plan.adapters
         assert adapters is not None
-        width, many = adapters.width, adapters.distinct(requests)
+        width, distinct = adapters.width, adapters.distinct(requests)
         seconds, flops, moved = [], [], []
-        for into, out, parts, times in adapters.maps:
+        for into, out, parts, layer_count in adapters.maps:
             inner = adapters.rank * parts
-            shrink = 2.0 * tokens * inner * into, many * inner * into + tokens * into, tokens * inner
-            expand = 2.0 * tokens * adapters.rank * out, many * adapters.rank * out + tokens * (inner + out), tokens * out
+            shrink = 2.0 * tokens * inner * into, distinct * inner * into + tokens * into, tokens * inner
+            expand = 2.0 * tokens * adapters.rank * out, distinct * adapters.rank * out + tokens * (inner + out), tokens * out
             for flop, reads, writes in (shrink, expand):
                 work = Work(flop=flop, reads=reads * width, writes=writes * width, dtype=self.plan.dtype, mix="matmul")
-                seconds.append(times * max(self._times.framework.launch, self._times.alone(work)))
-                flops.append(times * flop)
-                moved.append(times * work.traffic)
+                seconds.append(layer_count * max(self._times.framework.launch, self._times.alone(work)))
+                flops.append(layer_count * flop)
+                moved.append(layer_count * work.traffic)
         return math.fsum(seconds), math.fsum(flops), math.fsum(moved)
 
     def taken(self, run: Run) -> Taken:
-        """Seconds and amounts that the kernels of an iteration draw from a GPU."""
+        """Return the time of an iteration's kernels and the amounts that they draw from a GPU."""
         return super().taken(run).plus(self.adds(*self._asked(run))[1])
 
     def _asked(self, run: Run) -> tuple[int, int]:
@@ -71,21 +72,20 @@ class Adapted(Pace):
         return run.answers + len(run.parts), run.answers * verified + run.tokens
 
     def line(self, answers: int, low: int, step: int) -> Line:
-        """The line from a knot on."""
+        """Return the line of decode times from a knot, including adapter kernels."""
         line = super().line(answers, low, step)
         more, _ = self.adds(answers, answers * self.plan.settings.verified)
         line = self._lines[answers, low] = line._replace(start=line.start + more)
         return line
 
     def set(self, run: Run) -> None:
-        """Give a run its times; one that loads adapters for answers that begin is of one iteration."""
+        """Set the times of a run. A run that loads adapters for new decodes has one iteration."""
         super().set(run)
         if run.fetched and not run.parts and self.plan.adapters is not None:
             late = run.fetched * self.plan.adapters.load
             run.host, run.first, run.most, run.count = run.host + late, run.first + late, 1, 1
 
     def _of_parts(self, run: Run, more: int, line: Line | None) -> None:
-        """Time of an iteration with prompts."""
         super()._of_parts(run, more, line)
         run.kernels += self.adds(*self._asked(run))[0]
         if run.fetched and self.plan.adapters is not None:
@@ -93,4 +93,4 @@ class Adapted(Pace):
 
 
 class AdaptedGuessed(Adapted, Guessed):
-    """Those of iterations that verify guesses."""
+    """Times of iterations with adapters and speculative decoding."""

@@ -1,4 +1,4 @@
-"""Copies that come and go on the clock of a run: looks at the load, and requests that wait for a copy."""
+"""Autoscaling on the clock of a run: scaling decisions, and requests that wait for a replica."""
 
 from __future__ import annotations
 
@@ -16,12 +16,14 @@ if TYPE_CHECKING:
 
 @dataclass
 class Balancer:
-    """An autoscaler, and the line of requests before it.
+    """A process that applies an autoscaler, and sends waiting requests to replicas.
 
     Args:
-        stands: sends a request that waited to a copy: its number, the request, its arrival, for what it waited.
-        is_live: whether requests are there or come. api: fs until a request that is sent stands in the line of its copy.
-        starting: label of the start of a copy that requests wait for.
+        scaled: the autoscaler.
+        stands: function that queues a request at a replica: (driver, replica, request, arrival, causes of its wait).
+        is_live: function that tells whether requests are in flight or still arrive.
+        api: time until a request reaches the queue of its replica (fs).
+        starting: label of the op in which requests wait for a replica to start.
     """
 
     scaled: Scaled
@@ -29,10 +31,10 @@ class Balancer:
     is_live: Callable[[], bool]
     api: int
     starting: int = -1
-    _start: tuple[int, int] = (-1, -1)  # op of the start of a copy that requests wait for, and when it is ready
+    _start: tuple[int, int] = (-1, -1)  # (op of the replica start that requests wait for, time it is ready)
 
     def comes(self, driver: Host, sequence: Sequence, instant: int) -> int:
-        """The number of the copy of a request that comes; -1: it waits for one."""
+        """Return the replica of a new request; -1 if the request waits for one."""
         number = self.scaled.asks(sequence, instant)
         if number < 0:
             self._awaits_start(driver, sequence.after[0])
@@ -40,7 +42,7 @@ class Balancer:
         return number
 
     def scales(self, driver: Host) -> Waits:
-        """Look at the load as long as requests come or are there."""
+        """Make scaling decisions as long as requests arrive or are in flight."""
         while self.is_live():
             instant = int(driver.env.now)
             yield driver.env.timeout(self.scaled.next(instant) - instant)
@@ -48,7 +50,7 @@ class Balancer:
             self.releases(driver)
 
     def releases(self, driver: Host) -> None:
-        """Requests that wait for a copy go to those that have room."""
+        """Send waiting requests to replicas with capacity."""
         while (free := self.scaled.released(int(driver.env.now), self.api)) is not None:
             sequence, number, arrival, late = free
             if self._start[1] == int(driver.env.now):
@@ -56,7 +58,7 @@ class Balancer:
             self.stands(driver, number, sequence, arrival, late)
 
     def _awaits_start(self, driver: Host, after: int) -> None:
-        """Note the start of the first copy where none is ready, as what the run waits for."""
+        """Issue an op for the start of the first replica if none is ready, so that the run waits for it."""
         instant, ready = int(driver.env.now), self.scaled.first(int(driver.env.now))
         if ready > max(instant, self._start[1]):
             _, op = driver.issue([IssuedOp(self.starting, -1, time=ready - instant)], (after,) if after >= 0 else ())

@@ -1,4 +1,4 @@
-"""The requests of a copy of a model: how they begin to answer, stop, and lose their blocks, and what a router sees of them."""
+"""The requests of a replica: the transitions between queue, prefill, decode and preemption, and the state that routers see."""
 
 from __future__ import annotations
 
@@ -22,7 +22,13 @@ from hwsim.records import dataclass
 
 
 class Load(NamedTuple):
-    """Pieces of a prompt that a request waits for; counts: blocks of them from each tier."""
+    """A load of KV-cache blocks from the tiers below GPU memory.
+
+    Args:
+        sequence: request that waits for the blocks.
+        pieces: (key, blocks) of its prompt.
+        counts: number of blocks from each tier.
+    """
 
     sequence: Sequence
     pieces: tuple[tuple[Key, int], ...]
@@ -31,17 +37,24 @@ class Load(NamedTuple):
 
 @dataclass(slots=True)
 class Batch(Replica):
-    """The requests of a copy, and the blocks and places for adapters that they hold.
+    """The requests of a replica, with their KV-cache blocks and adapter slots.
 
-    Requests whose prompts are in part below the GPUs wait for the pieces with room for all of their prompt, while others go on.
-    Then they stand in a line of their own and join before those that wait for a place. Who plays the copy says how long a load
-    takes.
+    If part of a prompt is in a tier below the GPUs, its request reserves blocks for the entire prompt and waits for the load,
+    while other requests continue. It then joins a queue of its own, which is served before the queue of new requests. The caller
+    decides how long a load takes.
 
     Args:
-        lower: tiers below its GPUs. slots: for adapters.
-        loads: loads that the last decision began, for who plays it. loading: requests that wait for one.
-        loaded: requests whose pieces have come, in the order in which they came.
-        count: steps of decoding so far; context: tokens of all answers under way, their prompts included.
+        loads: loads started by the last decision, for the caller.
+        loading: requests that wait for a load.
+        loaded: requests whose load has ended, in this order.
+        partial: requests in prefill.
+        lower: tiers below GPU memory.
+        slots: adapter slots.
+        pool: KV-cache blocks.
+        cache: prefix cache.
+        answers: number of requests in decode.
+        count: decode iterations so far.
+        context: tokens of all requests in decode, including their prompts.
     """
 
     loads: list[Load] = field(default_factory=list)
@@ -60,7 +73,7 @@ class Batch(Replica):
     _order: list[tuple[Sequence, int]] = field(default_factory=list)
     _places: int = 0
     _promises: Promises = field(init=False)
-    _hold: int = 0  # the iteration at which a request that a ratio refused is looked at again, unless one ends before
+    _hold: int = 0  # iteration at which a request refused by `admit: ratio` is tried again
 
     def __post_init__(self) -> None:
         Replica.__post_init__(self)
@@ -72,43 +85,43 @@ class Batch(Replica):
 
     @property
     def requests(self) -> int:
-        """Requests that wait or are worked on."""
+        """Number of requests, queued or running."""
         return self.in_line + len(self.loading) + len(self.partial) + self.answers
 
     @property
     def in_line(self) -> int:
-        """Requests that wait."""
+        """Number of queued requests."""
         return len(self.waiting) + len(self.loaded) + (0 if self.slots is None else len(self.slots.held))
 
     @property
     def head(self) -> Sequence | None:
-        """The first to be seen of those that wait."""
+        """Queued request that is scheduled next; None without one."""
         if not self.loaded:
             return self.waiting[0] if self.waiting else None
-        return min((line[0] for line in (self.loaded, self.waiting) if line), key=lambda each: each.at)
+        return min((line[0] for line in (self.loaded, self.waiting) if line), key=lambda sequence: sequence.at)
 
     def first_at(self, instant: int) -> Sequence | None:
-        """Return the first of a line that stands in it from this instant on."""
+        """Return the head of a queue if it was queued at this instant."""
         loaded = self.loaded[0] if self.loaded else None
         return loaded if loaded is not None and loaded.at == instant else Replica.first_at(self, instant)
 
     @property
     def room(self) -> float:
-        """Part of the blocks that is free."""
+        """Share of KV-cache blocks that are free."""
         return self.pool.free / self.pool.blocks
 
     def cached(self, sequence: Sequence) -> int:
-        """Tokens of its prompt that need not be read here."""
+        """Return the prompt tokens found in the prefix cache and in lower tiers."""
         found = self.cache.found(sequence)
         return (found.blocks + sum(count for _, count in found.below)) * self.settings.block  # integers
 
     @property
     def is_idle(self) -> bool:
-        """Nothing is worked on."""
+        """Whether no request is running."""
         return not (self.answers or self.partial)
 
     def forgets(self) -> None:
-        """It is started anew: nothing is in its cache."""
+        """Clear all caches, as after a restart."""
         self.pool.clears()
         if self.slots is not None:
             self.slots.forgets()
@@ -116,24 +129,24 @@ class Batch(Replica):
             self.lower.forgets()
 
     def add(self, sequence: Sequence) -> None:
-        """A request stands in the line."""
+        """Queue a request."""
         if self._groups is not None:
             self._groups.add(sequence)
         Replica.add(self, sequence)
 
-    # ------------------------------------------------------------ requests whose pieces come back from its tiers
+    # ------------------------------------------------------------ requests that load blocks from lower tiers
 
     def first_line(self, door: int) -> deque[Sequence]:
-        """The line whose head is next: requests whose pieces were brought back have waited already."""
+        """Return the queue whose head is next: loaded requests are served before new ones."""
         return self.loaded if self.loaded and self.loaded[0].at <= door else self.waiting
 
     def after(self, door: int) -> Iterable[int]:
-        """Instants of requests of both lines that came after one, the last of each line first."""
+        """Yield the queueing times later than `door` of both queues, the latest of each queue first."""
         for line in (self.waiting, self.loaded):
-            yield from (each.at for each in takewhile(lambda one: one.at > door, reversed(line)))
+            yield from (sequence.at for sequence in takewhile(lambda sequence: sequence.at > door, reversed(line)))
 
     def _asks(self, sequence: Sequence, reused: Found, blocks: int, instant: int) -> None:
-        """A request waits for pieces of its prompt; blocks: of all of it, which it has from now on."""
+        """Start to load the lower-tier part of a prompt, and allocate `blocks` for the entire prompt."""
         assert self.lower is not None
         counts = self.lower.brings(reused.below)
         self.cache.begins(sequence, reused)
@@ -143,7 +156,7 @@ class Batch(Replica):
         self.log.holds(instant, sequence.number, [count * self.settings.block for count in counts])
 
     def comes(self, load: Load, instant: int) -> None:
-        """Pieces of a prompt have come: its request is seen again at this instant."""
+        """End a load: its request is queued again at this instant."""
         sequence = load.sequence
         self.cache.loaded(sequence, load.pieces)
         sequence.read = sequence.cached = self.cache.spared(
@@ -154,10 +167,10 @@ class Batch(Replica):
         self.loaded.append(sequence)
         self.log.frees(instant, sequence.number, LOADING)
 
-    # ------------------------------------------------------------ requests that answer, stop, and lose their blocks
+    # ------------------------------------------------------------ decode, completion and preemption
 
     def _starts(self, sequence: Sequence) -> None:
-        """A sequence begins to answer, or goes on with it."""
+        """Start, or resume, the decode of a request."""
         if self._groups is not None:
             self._groups.writes(sequence, 1)
         sequence.joined = self.count
@@ -168,11 +181,11 @@ class Batch(Replica):
         self.growth.add(sequence.read)
 
     def _steps(self, sequence: Sequence) -> int:
-        """Steps of decoding until its answer is written."""
+        """Return the decode iterations until the output is complete."""
         return sequence.output - sequence.written
 
     def _stops(self, sequence: Sequence) -> int:
-        """A sequence answers no more; its tokens in the cache."""
+        """End the decode of a request; return its tokens in the KV cache."""
         if self._groups is not None:
             self._groups.writes(sequence, -1)
         steps = self.count - sequence.joined
@@ -185,7 +198,7 @@ class Batch(Replica):
         return length
 
     def _gives(self, sequence: Sequence) -> None:
-        """Give its place for an adapter and its blocks back."""
+        """Release the adapter slot and the blocks of a request."""
         if self.slots is not None:
             self.slots.gives(sequence)
         self._frees(sequence)
@@ -197,14 +210,14 @@ class Batch(Replica):
         self.cache.gives(sequence)
 
     def _last(self) -> Sequence:
-        """The request that joined last."""
+        """Return the running request that joined last."""
         order = self._order
         while order[-1][0].put_off != order[-1][1] or order[-1][0].is_over:
             order.pop()
         return order[-1][0]
 
     def _puts_off(self, sequence: Sequence, instant: int) -> None:
-        """A request loses its blocks and waits at the head of the line."""
+        """Preempt a request: free its blocks and put it at the head of the queue."""
         if sequence in self.partial:
             self.partial.remove(sequence)
             length = sequence.read
@@ -220,7 +233,7 @@ class Batch(Replica):
         self.put_off += 1
         sequence.put_off += 1
         sequence.read = sequence.hit = 0
-        sequence.kept = begun  # its own piece begins there
+        sequence.kept = begun  # its own blocks begin there
         sequence.to_read = sequence.prompt + sequence.written
         self.waiting.appendleft(sequence)
         self.log.puts_off(instant, sequence.number, length)

@@ -1,8 +1,9 @@
-"""Blocks that answers under way will want: for many iterations at once.
+"""The KV-cache blocks that running requests need in the next k iterations, computed at once.
 
-A sequence of a length that is a multiple of the block wants a block for its next token. Of sequences counted by (length mod
-block), those at 0 want one now, those at `block` - 1 one later, and so on: k iterations want k // block of each and the first
-k mod block counts. Where layers keep a window of tokens only, a sequence wants fewer, and its length decides.
+A sequence needs a new block for its next token if its length is a multiple of the block size. Sequences are counted by
+(length mod block): count 0 needs a block now, count block - 1 one iteration later, and so on. So k iterations need k // block
+blocks per sequence, and the sum of the first k mod block counts. Layers with a sliding window keep fewer tokens; then the length
+of each sequence determines its blocks.
 """
 
 from __future__ import annotations
@@ -25,7 +26,13 @@ Held: TypeAlias = tuple[tuple[float, int], ...]
 
 @dataclass(slots=True)
 class Even:
-    """Sequences of a model that keeps all tokens."""
+    """The block needs of sequences whose model keeps all tokens.
+
+    Args:
+        block: tokens of a block.
+        counts: number of sequences by length mod block, rotated as they grow.
+        many: number of sequences.
+    """
 
     block: int
     counts: list[int] = field(init=False)
@@ -35,7 +42,7 @@ class Even:
         self.counts = [0] * self.block
 
     def need(self, tokens: int) -> int:
-        """Blocks of a sequence.
+        """Return the blocks of a sequence.
 
         >>> Even(16).need(0), Even(16).need(1), Even(16).need(33)
         (0, 1, 3)
@@ -43,17 +50,17 @@ class Even:
         return -(-tokens // self.block)
 
     def add(self, tokens: int) -> None:
-        """A sequence begins to answer."""
+        """Add a sequence of this length."""
         self.many += 1
         self.counts[tokens % self.block] += 1
 
     def remove(self, tokens: int) -> None:
-        """A sequence stops."""
+        """Remove a sequence of this length."""
         self.many -= 1
         self.counts[tokens % self.block] -= 1
 
     def wanted(self, iterations: int) -> int:
-        """Blocks that all want for a number of iterations from now.
+        """Return the new blocks that all sequences need in the next iterations.
 
         >>> even = Even(4)
         >>> even.add(4), even.add(7)
@@ -68,7 +75,7 @@ class Even:
         return turns * self.many + (counts[0] + sum(counts[block - rest + 1 :]) if rest else 0)  # integers
 
     def later(self, iterations: int) -> list[int]:
-        """Blocks that all want in each iteration after the first.
+        """Return the new blocks of all sequences in each iteration after the first.
 
         >>> even = Even(4)
         >>> even.add(4), even.add(7)
@@ -81,23 +88,30 @@ class Even:
         return (self.counts[::-1] * (iterations // self.block + 1))[: iterations - 1]
 
     def grow(self, iterations: int) -> None:
-        """All grow by a number of tokens."""
+        """Grow all sequences by one token per iteration."""
         if shift := iterations % self.block:
             self.counts = self.counts[-shift:] + self.counts[:-shift]
 
 
 @dataclass(slots=True)
 class Windowed:
-    """Sequences of a model some of whose layers keep the last tokens only; held: (part, most tokens) of each kind of layer."""
+    """The block needs of sequences whose model has layers with a sliding window.
+
+    Args:
+        block: tokens of a block.
+        held: (share of a token's bytes, maximum tokens kept) of each kind of layer.
+        bases: number of sequences by length minus `grown`.
+        grown: iterations so far.
+    """
 
     block: int
     held: Held
-    bases: dict[int, int] = field(default_factory=dict)  # sequences by their length less `grown`
+    bases: dict[int, int] = field(default_factory=dict)
     grown: int = 0
     _table: NDArray[np.int64] = field(default_factory=lambda: np.zeros(1, np.int64))
 
     def need(self, tokens: int) -> int:
-        """Blocks of a sequence.
+        """Return the blocks of a sequence.
 
         >>> Windowed(16, ((0.5, 32), (0.5, 0))).need(320)
         11
@@ -105,63 +119,63 @@ class Windowed:
         return int(self.needs(tokens)[tokens])
 
     def needs(self, tokens: int) -> NDArray[np.int64]:
-        """Blocks of a sequence by its length, up to this one or beyond."""
+        """Return a table of blocks by length, at least up to `tokens`."""
         table = self._table
         if len(table) <= tokens:
-            more = np.arange(len(table), 2 * tokens + 1)
+            lengths = np.arange(len(table), 2 * tokens + 1)
             if len(self.held) <= 2:  # a sum of two numbers is rounded once, as of `parts_held`
-                parts = [share * (np.minimum(most, more) if most else more) for share, most in self.held]
+                parts = [share * (np.minimum(most, lengths) if most else lengths) for share, most in self.held]
                 held = np.sum(parts, axis=0)
             else:
-                held = np.array([parts_held(length, self.held) for length in more.tolist()])
+                held = np.array([parts_held(length, self.held) for length in lengths.tolist()])
             self._table = table = np.concatenate([table, np.ceil(held / self.block).astype(np.int64)])
         return table
 
     def add(self, tokens: int) -> None:
-        """A sequence begins to answer."""
+        """Add a sequence of this length."""
         base = tokens - self.grown
         self.bases[base] = self.bases.get(base, 0) + 1
 
     def remove(self, tokens: int) -> None:
-        """A sequence stops."""
+        """Remove a sequence of this length."""
         base = tokens - self.grown
         self.bases[base] -= 1
         if not self.bases[base]:
             del self.bases[base]
 
     def wanted(self, iterations: int) -> int:
-        """Blocks that all want for a number of iterations from now."""
+        """Return the new blocks that all sequences need in the next iterations."""
         now, counts = self._now()
         needs = self.needs(int(now.max(initial=0)) + iterations)
         return int(((needs[now + iterations] - needs[now]) * counts).sum())  # count
 
     def later(self, iterations: int) -> list[int]:
-        """Blocks that all want in each iteration after the first."""
+        """Return the new blocks of all sequences in each iteration after the first."""
         now, counts = self._now()
         needs = self.needs(int(now.max(initial=0)) + iterations)
         every = needs[np.add.outer(np.arange(1, iterations + 1), now)] @ counts
         return list(np.diff(every).tolist())
 
     def _now(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Lengths of sequences, and how many have each."""
-        many = len(self.bases)
-        return np.fromiter(self.bases, np.int64, many) + self.grown, np.fromiter(self.bases.values(), np.int64, many)
+        """Return (lengths, number of sequences of each)."""
+        count = len(self.bases)
+        return np.fromiter(self.bases, np.int64, count) + self.grown, np.fromiter(self.bases.values(), np.int64, count)
 
     def grow(self, iterations: int) -> None:
-        """All grow by a number of tokens."""
+        """Grow all sequences by one token per iteration."""
         self.grown += iterations
 
 
-Growth: TypeAlias = "Even | Windowed | Leaps"  # blocks that answers want
+Growth: TypeAlias = "Even | Windowed | Leaps"
 
 
 def growth(block: int, held: Held) -> Growth:
-    """Counters for a model."""
+    """Return the block counter of a model."""
     return Windowed(block, held) if held else Even(block)
 
 
 def most_within(wanted: Callable[[int], int], free: int, most: int) -> int:
-    """The largest number of iterations, up to `most`, that want no more than `free` blocks.
+    """Return the largest number of iterations, up to `most`, that need no more than `free` blocks.
 
     >>> most_within(lambda count: 3 * count, 10, 100)
     3

@@ -1,18 +1,18 @@
-"""One copy of a model as its server runs it: what waits, what is read in part, what is answered, and the blocks they hold.
+"""The scheduler of one replica with continuous batching: queue, chunked prefill, decode, preemption and KV-cache blocks.
 
-    run = copy.next(now)                what the next iteration does, and how many in a row do the same
-    copy.done(run, end)                 they have ended
+    run = copy.next(now)                schedule the next iteration, and the number of equal iterations after it
+    copy.done(run, end)                 record that these iterations have ended
 
-No time passes here, and nothing is random. `next` decides as the server does at the end of an iteration; who plays it says how
-long it takes. Iterations that only write answers are equal until one ends, blocks run out, or a request is seen that may join.
-A run of them is one decision (see `alone`), or each is a decision (see `clocked`); both come to the same.
+The scheduler has no clock and is not random. `next` makes the decisions of the server between two iterations; the caller decides
+how long an iteration takes. Iterations without prefill are equal until a request completes, blocks run out, or a visible request
+may join. Such a run can be one decision (see `alone`) or one decision per iteration (see `clocked`), with the same result.
 
-A request that comes at `at` is seen by the decisions after that instant, one iteration later where the server schedules ahead.
-An instant later is a femtosecond, so for a request that comes just as an iteration ends the order of the two makes no
-difference. An idle copy sees what comes at that instant.
+A decision sees the requests queued before its instant. If the server schedules ahead, a request joins one iteration later. Time
+is counted in whole femtoseconds, so the order of an arrival and the end of an iteration at the same instant does not matter. An
+idle replica also sees requests queued at that very instant.
 
-An answer that wants a block when none is free takes the blocks of the request that joined last, answering or half read. That
-request waits at the head of the line. It reads its prompt and its tokens again, but for what the cache still has of them.
+If a request in decode needs a block and none is free, the running request that joined last is preempted: it loses its blocks and
+returns to the head of the queue. It later recomputes its prompt and output tokens, except those still in the prefix cache.
 
 **Source**: vllm 0.19.0, v1/core/sched/scheduler.py; sglang 0.5.9, srt/managers/schedule_policy.py and schedule_batch.py;
 TensorRT-LLM, tensorrt_llm/_torch/pyexecutor/scheduler.py; Yu et al., "Orca", OSDI 2022; Agrawal et al., OSDI 2024 (chunks).
@@ -32,16 +32,17 @@ from hwsim.families.serving.actors.run import Run, Sequence
 from hwsim.families.serving.results.accounting import ADAPTER, Refusal
 from hwsim.records import dataclass
 
-AGAIN: Final = 16  # iterations after which a request that a ratio refused is looked at again
+AGAIN: Final = 16  # iterations between attempts of a request refused by `admit: ratio`
 
 
 @dataclass(slots=True)
 class Copy(Batch):
-    """A copy, and what its server decides.
+    """A replica with continuous batching.
 
     Args:
-        seen: until when requests had come that the latest iteration could be decided upon; door: that may join it.
-        is_open: a request that comes now may join as soon as it is seen; the one that waits is not refused.
+        seen: latest queueing time (fs) that the last decision could see.
+        door: latest queueing time (fs) of a request that may join the running iteration.
+        is_open: a request that arrives now may join at the next decision, because no earlier one was refused.
     """
 
     seen: int = -1
@@ -50,10 +51,10 @@ class Copy(Batch):
     _closed: bool = False
     _refusal: Refusal = ""
 
-    # ------------------------------------------------------------ what the next iteration does
+    # ------------------------------------------------------------ scheduling of the next iteration
 
     def next(self, instant: int) -> Run | None:
-        """The next iterations; None if there is nothing to do."""
+        """Schedule the next iterations; None if no request can run."""
         settings, before, idle = self.settings, self.put_off, not (self.answers or self.partial)
         if idle and not (self.waiting or self.loaded):
             return None
@@ -76,7 +77,7 @@ class Copy(Batch):
             if not answers:
                 return self._nothing(instant, before)
             run = Run(self.iterations, instant, seen, parts, answers, self.context + answers, answers)
-            run.most = self._most() if mixes or self.put_off == before else 1  # who made room may join again
+            run.most = self._most() if mixes or self.put_off == before else 1  # a preempted request may join again
             if self.slots is not None and self.slots.is_due:
                 run.most = 1
             line = self.first_line(self.door) if self.loaded else self.waiting
@@ -96,15 +97,15 @@ class Copy(Batch):
             self.pool.take(self.growth.wanted(1))
         return run
 
-    def cut(self, run: Run, at: int) -> None:
-        """Let a run end before the iteration that a request can join which comes at this instant."""
-        if at <= self.door and self._closed:
-            at = min((each.at for each in (*self.waiting, *self.loaded) if each.at > self.door), default=run.end)
-        if run.count > 1 and (self.is_open or (self.loaded and self.loaded[-1].at >= at)):
-            run.count = min(run.count, run.sees(at, self.settings.ahead, self.settings.look))
+    def cut(self, run: Run, instant: int) -> None:
+        """Shorten a run to end before the iteration that a request queued at this instant can join."""
+        if instant <= self.door and self._closed:
+            instant = min((sequence.at for sequence in (*self.waiting, *self.loaded) if sequence.at > self.door), default=run.end)
+        if run.count > 1 and (self.is_open or (self.loaded and self.loaded[-1].at >= instant)):
+            run.count = min(run.count, run.sees(instant, self.settings.ahead, self.settings.look))
 
     def _nothing(self, instant: int, before: int) -> Run | None:
-        """Another decision, if the last requests under way were put off; else no request has come yet."""
+        """Decide again if the last running requests were preempted; otherwise nothing can run yet."""
         if self.put_off > before:
             return self.next(instant)
         if self.loading:
@@ -114,14 +115,14 @@ class Copy(Batch):
         return None
 
     def _undecided(self) -> int:
-        """Iterations until an answer ends, prompts that wait are looked at, or a ratio is."""
+        """Return the iterations until a request completes or a refused one is tried again."""
         most = self._ends[0][0] - self.count
         if self._closed and self._groups is not None:
             most = min(most, self._groups.turn(self.iterations))
         return min(most, self._hold - self.iterations) if self._hold > self.iterations else most
 
     def _most(self) -> int:
-        """Iterations until a decision is due, or blocks run out."""
+        """Return the iterations until a decision is due or blocks run out."""
         most, free = self._ends[0][0] - self.count, self.pool.free
         if self._closed or self._hold > self.iterations:
             most = self._undecided()
@@ -130,16 +131,16 @@ class Copy(Batch):
         return most
 
     def _makes_room(self, instant: int) -> int:
-        """Blocks that the answers want now; the last that joined make room for them."""
+        """Return the new blocks that decode needs now, after preemption of the last requests if blocks run out."""
         while (wanted := self.growth.wanted(1)) > self.pool.free:
             self._puts_off(self._last(), instant)
         return wanted
 
     def _parts(self, instant: int, wanted: int) -> list[tuple[Sequence, int]]:
-        """Parts of prompts that are read: of those under way, then of those that join. Their blocks are taken."""
+        """Return the prefill chunks of the iteration, of running requests and then of new ones, and allocate their blocks."""
         settings, pool, need = self.settings, self.pool, self.growth.need
         left = settings.budget - (self.answers * settings.verified if settings.prompts == "beside" else 0)
-        longest = left // settings.groups  # a prompt is read by one group of GPUs
+        longest = left // settings.groups  # one group of GPUs computes the prefill of a prompt
         parts: list[tuple[Sequence, int]] = []
         for sequence in list(self.partial):
             tokens = min(left, longest, sequence.to_read - sequence.read)
@@ -191,7 +192,7 @@ class Copy(Batch):
             tokens = min(left, longest, rest)
             if not settings.chunked and tokens < rest and not reused.below:
                 if parts or (settings.prompts == "beside" and self.answers):
-                    if self.lower is not None:  # a piece that leaves for a tier can be brought back: it is looked at each time
+                    if self.lower is not None:  # a block evicted to a tier can be loaded again, so retry at once
                         self._hold = self.iterations + 1
                     return self._refuse("")
                 tokens = rest
@@ -225,7 +226,7 @@ class Copy(Batch):
             self.log.refuses(self.number, why)
 
     def _fits(self, sequence: Sequence, blocks: int, rest: int, wanted: int, promised: int) -> bool:
-        """Whether a request joins, as far as the cache goes."""
+        """Whether the KV cache has room for one more request."""
         settings, free = self.settings, self.pool.free - wanted
         if self.is_idle:
             return blocks <= free
@@ -233,10 +234,10 @@ class Copy(Batch):
             return False
         return self._promises.allow(sequence, rest, free, self.pool.blocks, self.count, promised)
 
-    # ------------------------------------------------------------ iterations that have ended
+    # ------------------------------------------------------------ completed iterations
 
     def done(self, run: Run, end: int) -> list[Sequence]:
-        """Note that the iterations of a run have ended; the requests that are answered, in order."""
+        """Record that the iterations of a run have ended; return the completed requests, in order."""
         count, answers, parts, log, settings, growth = run.count, run.answers, run.parts, self.log, self.settings, self.growth
         pool, later, begin, first, until = self.pool, list[int](), run.begin, 0, None
         self.iterations += count
@@ -279,7 +280,7 @@ class Copy(Batch):
                 length = self._stops(sequence)
                 self._promises.counts(sequence, -1)
                 if self.settings.prefixes and (len(sequence.ids) - 1) * sequence.span >= sequence.prompt:
-                    self.cache.shares(sequence, length)  # the next turn of a conversation has its answer, too
+                    self.cache.shares(sequence, length)  # the prompt of the next turn contains this answer
                 self._gives(sequence)
                 over.append(sequence)
         if over:
@@ -294,9 +295,9 @@ class Copy(Batch):
         return over
 
     def _came(self, run: Run, end: int) -> tuple[int, int]:
-        """Note a run up to the iteration from which on a request waits for a place; the beginning and number of what is left.
+        """Record a run up to the iteration in which a request first waits for a batch slot; return (start, index) of the rest.
 
-        A request waits for the iteration under way, and then for those after it; for a place, once it is seen and there is none.
+        A new request first waits for the running iteration, and then, once it is seen and all slots are taken, for a batch slot.
         """
         settings = self.settings
         if self.answers + len(self.partial) < settings.sequences and settings.prompts != "alone":
@@ -313,7 +314,7 @@ class Copy(Batch):
         return begin, number
 
     def catches_up(self, run: Run, instant: int) -> None:
-        """Take the blocks of those iterations of a run that have ended, so that its cache is as it is at that instant."""
+        """Allocate the blocks of the iterations of a run that have ended, so that the cache shows its state at this instant."""
         ended = min(run.count, run.after(instant)) - 1
         if ended > 0 and not run.parts:
             wanted = self.growth.wanted(ended) - run.taken
@@ -321,7 +322,7 @@ class Copy(Batch):
             run.taken += wanted
 
     def _reads(self, sequence: Sequence, tokens: int, end: int, over: list[Sequence]) -> None:
-        """A part of a prompt is read."""
+        """Record a prefill chunk."""
         sequence.read += tokens
         if sequence.ids and self.settings.prefixes:
             self.cache.shares(sequence)

@@ -1,11 +1,11 @@
-"""Ops of an iteration: its kernels on the GPUs of a replica, and its all-reduces on the links between them.
+"""The ops of an iteration: kernels on the GPUs of a replica, and collectives on the links between them.
 
-An iteration's kernels run one after another. Some are bound by the units, some by memory, some by their starts. Their sum is
-a floor, the time they take alone; meanwhile they draw from each GPU its units and its memory. A cost is one second of such an
-iteration, and an op is a number of seconds. Parts are rounded to five bits, so that there are few costs.
+The kernels of an iteration run one after another, each bound by compute, memory bandwidth or launch latency. Their total is the
+minimum time of the op (its floor), during which it draws compute and memory bandwidth from each GPU. One cost stands for one
+second of such kernels, and the size of an op is its number of seconds. Shares are rounded to five bits, so that few costs exist.
 
-The collectives of all layers that are alike are one op, as long as all of them, on the links that the machine's library uses. Its
-cost is worked out for 16 numbers of tokens an octave; between them its bytes are in proportion.
+All equal collectives of the layers are one op with their total time, on the links that the machine's library uses. Its cost is
+computed for 16 token counts per octave; in between, bytes are scaled in proportion to tokens.
 """
 
 from __future__ import annotations
@@ -38,27 +38,27 @@ from hwsim.records import dataclass
 from hwsim.ticks import FEMTO
 from hwsim.units import BYTES
 
-BITS: Final = 5
-LONGEST: Final = 10**15  # fs of one op: as seconds it is rounded to no other femtosecond
-MOST_PIECES: Final = 1000  # ops of a run: beyond 17 minutes they are longer, and what rounding leaves is a time of its own
-NAMED: Final = {"compute": "units", "memory": "memory"}
+BITS: Final = 5  # mantissa bits of shares and token counts
+LONGEST: Final = 10**15  # fs: longest op whose time in seconds is exact to the femtosecond
+MOST_PIECES: Final = 1000  # ops of a run; a run above 17 minutes has longer ops, and its rounding error becomes an own time
+NAMED: Final = {"compute": "compute", "memory": "memory bandwidth"}
 KERNELS: Final = "of the time of the iteration's kernels"
 BOUND: Final = {"compute": "kernels (units)", "memory": "kernels (memory)", "start": "kernels (starts)"}
 
 
-Registry: TypeAlias = "Host | Issued"  # labels, queues and costs are made known to it
-Phase: TypeAlias = tuple[Cost, int, float]  # (cost, fs of its latency, seconds of its body)
-Piece: TypeAlias = tuple[int, int, int, float, int, int]  # an op, as of `IssuedOp`
-Exchanged: TypeAlias = tuple[IssuedOp, float, int]  # (all such phases, body of their cost, fs of the flow of all)
+Registry: TypeAlias = "Host | Issued"  # registry of labels, queues and costs
+Phase: TypeAlias = tuple[Cost, int, float]  # (cost, latency in fs, body in seconds)
+Piece: TypeAlias = tuple[int, int, int, float, int, int]  # fields of an `IssuedOp`
+Exchanged: TypeAlias = tuple[IssuedOp, float, int]  # (op of all equal phases, body of its cost in s, transfer time of all in fs)
 
 
 class Priced(dict[tuple[str, str, tuple[str, ...], float], tuple[Phase, ...]]):
-    """The phases of the collectives of a machine, by framework, operation, devices and bytes."""
+    """A cache of the phases of a machine's collectives, by (framework, operation, devices, bytes)."""
 
 
 @dataclass(slots=True)
 class Exchanges:
-    """The phases of the exchanges of one copy: what its collectives cost on the links between its GPUs."""
+    """The cost of a replica's collectives on the links between its GPUs."""
 
     plan: ServicePlan
     machine: Machine
@@ -72,18 +72,18 @@ class Exchanges:
         self._known = self.machine.kept(Priced)
 
     def seconds(self, rows: int) -> int:
-        """fs of all exchanges of an iteration of `rows` tokens."""
+        """Return the time of all collectives of an iteration of `rows` tokens (fs)."""
         return sum(op.time + ticks.femtoseconds(body * op.size) for op, (_, _, body) in self.of(rows))  # integers
 
     @property
     def case(self) -> Case:
-        """The case of the exchanges that were made: the case of the least sure exchange."""
+        """Case of the most uncertain collective so far, which sets the width of its interval."""
         costs = [phase[0] for phases in self._phases.values() for _, phase in phases]
         cases = [doubt.case for cost in costs for term in cost.why for doubt in term.doubts if doubt.case in CASES]
         return max(cases, key=CASES.index, default="known")
 
     def of(self, rows: int) -> list[tuple[IssuedOp, Phase]]:
-        """For each phase an op of all such phases of the layers, and the (cost, fs of its latency, seconds of its body)."""
+        """Return (op, phase) of each phase of an iteration of `rows` tokens; the op stands for that phase in all layers."""
         ops = self._sizes.get(rows)
         if ops is not None:
             return ops
@@ -93,7 +93,7 @@ class Exchanges:
         priced = grid(rows)
         phases = self._phases.get(priced)
         if phases is None:
-            width = max(2.0, BYTES[self.plan.dtype])  # of what passes between GPUs: 8 bits are of products alone
+            width = max(2.0, BYTES[self.plan.dtype])  # bytes per value: 8-bit formats are used in matmuls only
             phases = self._phases[priced] = tuple(
                 (send.times, phase)
                 for send in sends(model, priced, tp=parallel.tp, groups=parallel.groups, pp=parallel.pp, width=width)
@@ -105,7 +105,7 @@ class Exchanges:
         return ops
 
     def _priced(self, sent: Sent) -> tuple[Phase, ...]:
-        """(cost, fs of its latency, seconds of its body) of each phase of one collective."""
+        """Return the phases of one collective."""
         software = self.plan.software
         framework = software.all_reduce if isinstance(software, Framework) and sent.operation == "all-reduce" else ""
         gpus, stages = self.gpus, self.plan.stages
@@ -114,23 +114,23 @@ class Exchanges:
         cached = self._known.get(key)
         if cached is None:
             if sent.operation == "send":  # from each stage to the next
-                among = [gpus[index : index + width + 1 : width] for index in range(0, len(gpus) - width, width)]
+                groups = [gpus[index : index + width + 1 : width] for index in range(0, len(gpus) - width, width)]
             else:
-                among = [gpus[at : at + sent.ranks] for at in range(0, len(gpus), width)]
-            own, rates = timing.own_kernel(framework), self.machine.rates()
-            every = [timing.timed(self.machine, own, sent.operation, each, sent.size).phases for each in among]
+                groups = [gpus[index : index + sent.ranks] for index in range(0, len(gpus), width)]
+            kernel, rates = timing.own_kernel(framework), self.machine.rates()
+            phases_of_groups = [timing.timed(self.machine, kernel, sent.operation, group, sent.size).phases for group in groups]
             cached = self._known[key] = tuple(
                 _of_stages([phase.cost for phase in alike], stages, rates)
-                for alike in zip_longest(*every, fillvalue=every[0][-1])
+                for alike in zip_longest(*phases_of_groups, fillvalue=phases_of_groups[0][-1])
             )
         return cached
 
 
 def _of_stages(costs: Sequence[Cost], stages: int, rates: Mapping[str, float]) -> Phase:
-    """One of a number of equal phases, of which each stage has as many: it draws a part of what the phase of each stage does.
+    """Return the average of the phases of all pipeline stages, as one phase that draws a share of each stage's amounts.
 
-    A stage works for one batch at a time, so as many batches as there are stages have room; a send is of all stages but one.
-    The latency is own time of the op.
+    A stage works on one batch at a time, so as many batches as stages can be in flight. Sends occur in all stages except one.
+    The latency is a fixed time of the op.
     """
     first, part, demands = costs[0], 1.0 / len(costs), [cost.demand for cost in costs]
     latency, body = part * math.fsum(of.latency for of in demands), part * math.fsum(of.body(rates) for of in demands)
@@ -155,7 +155,17 @@ def _summed(pairs: Iterable[tuple[str, float]]) -> tuple[tuple[str, float], ...]
 
 @dataclass(slots=True)
 class Costs:
-    """The ops of the iterations of one copy, or of one of the batches that a copy works on at once."""
+    """The ops of the iterations of one replica, or of one of its batches in flight (pipeline parallelism).
+
+    Args:
+        plan: plan of the service.
+        pace: times of iterations.
+        exchanges: costs of collectives.
+        known: registry of labels, queues and costs.
+        gpus: GPUs of the replica.
+        batch: index of the batch in the replica.
+        queue: queue of the ops.
+    """
 
     plan: ServicePlan
     pace: Pace
@@ -168,10 +178,10 @@ class Costs:
     _costs: dict[tuple[float, ...], int] = field(default_factory=dict)
     _drawn: dict[tuple[int, ...], int] = field(default_factory=dict)
     _phases: dict[int, int] = field(default_factory=dict)
-    _exchanged: dict[int, list[Exchanged]] = field(default_factory=dict)  # by the tokens that pass
+    _exchanged: dict[int, list[Exchanged]] = field(default_factory=dict)  # by number of tokens
     _stages: int = 1
     _answers: bool = True
-    _hosted: int = -1  # the cost at whose clock the host's time goes, if its speed changes
+    _hosted: int = -1  # cost whose clock scales host time, if the speed of the host changes
 
     def __post_init__(self) -> None:
         first, name = self.gpus[0], self.plan.name
@@ -190,7 +200,7 @@ class Costs:
         return self._label(name) if label is None else label
 
     def exchanged(self, rows: int) -> list[Exchanged]:
-        """The exchanges of an iteration, by the tokens that they pass."""
+        """Return the collectives of an iteration that exchanges `rows` tokens."""
         made = self._exchanged[rows] = list[Exchanged]()
         for each, (phase, _, body) in self.exchanges.of(rows):
             op = each._replace(label=self._label("all-reduce"), queue=self.queue, cost=self._phase(phase))
@@ -198,14 +208,14 @@ class Costs:
         return made
 
     def ops(self, run: Run, under_way: int = 0) -> list[Piece]:
-        """The chain of the iterations of a run: host and kernels of all of them, then their exchanges.
+        """Return the chain of ops of a run: host time and kernels of all its iterations, then their collectives.
 
-        Where GPUs change their speed, a batch passes the stages one after another, each at the speed of its own GPUs. Other
-        batches of the copy that are under way are in the stages after it and go on with it, so that with as many as there
-        are stages all of them go at the speed of the slowest.
+        If GPUs change speed, a batch passes the pipeline stages one after another, each at the speed of its own GPUs. Other
+        batches in flight are in the next stages. So with as many batches as stages, all run at the speed of the slowest stage.
 
         Args:
-            under_way: batches of the copy that are worked on, this one among them; 0: as many as there are stages.
+            run: the iterations.
+            under_way: number of batches in flight in the replica, including this one; 0: as many as stages.
         """
         chain, count, kernels, stages = list[Piece](), run.count, run.computed, self._stages
         if 0 < under_way < stages and not self.known.changing.isdisjoint(f"{gpu}.compute" for gpu in self.gpus):
@@ -229,7 +239,7 @@ class Costs:
         return chain
 
     def chain(self, label: int, cost: int, kernels: int, host: int) -> list[Piece]:
-        """The chain of iterations that take these fs of kernels and host, all together, but for their exchanges."""
+        """Return a chain of ops with these total times of kernels and host (fs)."""
         if kernels <= LONGEST:
             return [(label, self.queue, cost, kernels / FEMTO, host, self._hosted)]
         if kernels > MOST_PIECES * LONGEST:
@@ -254,12 +264,12 @@ class Costs:
         return self._phases[id(cost)]
 
     def _kernels(self, run: Run, stage: int = 0, many: int = 0) -> int:
-        """The cost of a second of the run's kernels, in `many` stages from one on; 0: in all."""
+        """Return the cost of one second of the run's kernels, on `many` stages from `stage` on; 0: on all stages."""
         answers, parts = run.answers, run.parts
         drawn: tuple[int, ...]
-        if not parts:  # as at the knot before its contexts: all iterations of a run draw alike
+        if not parts:  # amounts at the knot below: the same for all iterations of a run
             drawn = stage, many, answers, run.low if run.low >= 0 else knot(run.context // answers)[0]
-        else:  # iterations of about as many tokens draw alike
+        else:  # one cost for iterations with similar token counts
             before = parts[0][0].read if len(parts) == 1 else sum([sequence.read for sequence, _ in parts])  # integers
             drawn = stage, many, grid(run.tokens), grid(1 + before), len(parts)
             if answers:
@@ -270,16 +280,15 @@ class Costs:
         return cost
 
     def _cost(self, taken: Taken, stage: int, many: int) -> int:
-        """The cost of a second of such kernels."""
         seconds, stages = taken.seconds, self._stages
         parts = [rounded(part / seconds) for part in (taken.compute, taken.memory, taken.flop, taken.moved)]
         if (key := (stage, many, *parts)) not in self._costs:
-            gpus = tuple(gpu for at, gpu in enumerate(self.gpus) if (at * stages // len(self.gpus) - stage) % stages < many)
+            gpus = tuple(gpu for rank, gpu in enumerate(self.gpus) if (rank * stages // len(self.gpus) - stage) % stages < many)
             self._costs[key] = self.known.cost(a_second(gpus, self.plan.gpu.memory.bandwidth, self._doubt, many, *parts))
         return self._costs[key]
 
     def _doubt(self, bound: str) -> Doubt:
-        """The error of passes: of prompts if the units bind, else of tokens."""
+        """Return the error of kernels: of prefill if bound by compute, else of decode."""
         phase = "prefill" if bound == BOUND["compute"] else "decode"
         phase = phase if isinstance(self.plan.model, Transformer) else "cnn"
         number = "matmul" if phase == "prefill" else "sustained.read"
@@ -297,13 +306,15 @@ def a_second(
     flop: float,
     moved: float,
 ) -> Cost:
-    """A second of kernels, one after another: all of it goes at the speed of the slowest of these GPUs.
+    """Return the cost of one second of kernels, at the speed of the slowest of these GPUs.
 
     Args:
-        doubt: error of what binds.
-        stages: of a pipeline, whose GPUs these are and which the second goes through: a GPU works in one of them.
-        compute, memory: parts of the units and of the memory of each GPU.
-        flop, moved: operations and bytes.
+        gpus: GPUs that run the kernels.
+        bandwidth: memory bandwidth of a GPU (bytes/s), the weight of its share of contended memory.
+        doubt: function of the bound that returns its error.
+        stages: number of pipeline stages that these GPUs belong to; each GPU works in one of them.
+        compute, memory: shares of the compute and of the memory bandwidth of a GPU in use.
+        flop, moved: FLOP and bytes.
     """
     parts = {"compute": min(compute, 1.0), "memory": min(memory, 1.0)}
     amounts = [(f"{gpu}.{kind}", part / stages) for gpu in gpus for kind, part in parts.items() if part > 0]
@@ -316,7 +327,7 @@ def a_second(
         why=(
             Term(
                 label=bound,
-                formula="kernels one after another; units, memory",
+                formula="kernels one after another; compute, memory",
                 inputs=tuple((NAMED[kind], precise(part, "%"), KERNELS) for kind, part in parts.items()),
                 seconds=1.0,
                 kind="kernels",
@@ -327,7 +338,7 @@ def a_second(
 
 
 def grid(rows: int) -> int:
-    """The number of tokens whose all-reduce represents one of `rows` tokens: at most a sixteenth more.
+    """Return the number of tokens, at most 1/16 more, whose collective stands for one of `rows` tokens.
 
     >>> grid(3), grid(16), grid(33), grid(1000)
     (3, 16, 34, 1024)
@@ -339,7 +350,7 @@ def grid(rows: int) -> int:
 
 
 def rounded(value: float) -> float:
-    """To five bits.
+    """Return a value rounded to five bits.
 
     >>> rounded(1.0), rounded(0.7), rounded(0.0)
     (1.0, 0.6875, 0.0)
@@ -351,7 +362,7 @@ def rounded(value: float) -> float:
 
 
 def _repeated(op: IssuedOp, body: float, flowing: int, count: int) -> Iterator[Piece]:
-    """An op of `count` like this one, to the femtosecond, in pieces; flowing: fs of the flow of all."""
+    """Yield ops that together equal `count` ops like this one; `flowing` is their total transfer time (fs)."""
     pieces = min(-(-flowing // LONGEST), MOST_PIECES)
     for number in range(pieces):
         size, rest = _of(flowing // pieces + (number < flowing % pieces), body)
@@ -359,7 +370,7 @@ def _repeated(op: IssuedOp, body: float, flowing: int, count: int) -> Iterator[P
 
 
 def _of(part: int, body: float) -> tuple[float, int]:
-    """The size of an op that flows for these fs, rounded down, and the fs that are left; body: s of a size of 1."""
+    """Return (size, rest in fs) of an op with a transfer time of `part` fs; `body` is the time of size 1 (s)."""
     size = part / FEMTO / body if body > 0 else 0.0
     while (rest := part - ticks.femtoseconds(body * size)) < 0:
         size = min((part + rest) / FEMTO / body, math.nextafter(size, 0.0))

@@ -1,10 +1,10 @@
-"""Prompts of data-parallel attention that wait for each other, so that no group of GPUs reads while the others look on.
+"""Attention data parallelism with balanced prefill: prompts wait until all groups of GPUs can start a prefill together.
 
-They are read once every group has one, or once a group writes no answer; else at the next turn of a clock that counts
-iterations since they were last read so.
+Prefill starts once every group has a queued prompt, or once a group has no request in decode. Otherwise it starts after a
+timeout, counted in iterations since the last such prefill.
 
 **Source**: TensorRT-LLM@000439672005, tensorrt_llm/_torch/pyexecutor/py_executor.py (`attention_dp_config`: enable_balance,
-timeout_iters; batching_wait_iters 0). **Range**: a request belongs to the group with the fewest.
+timeout_iters; batching_wait_iters 0). **Range**: a new request is assigned to the group with the fewest requests.
 """
 
 from __future__ import annotations
@@ -22,11 +22,12 @@ NEVER: Final = 1 << 60
 
 @dataclass(slots=True)
 class Groups:
-    """The requests of each group.
+    """The groups of GPUs of a replica and their requests.
 
     Args:
-        count: groups; most: iterations that prompts wait at most; 0: they do not.
-        since: the iteration at which prompts were last read, by all groups or for want of answers.
+        count: number of groups.
+        most: timeout of a queued prompt in iterations; 0: prompts do not wait.
+        since: iteration of the last balanced prefill.
     """
 
     count: int
@@ -39,30 +40,30 @@ class Groups:
         self._members, self._writing = [0] * self.count, [0] * self.count
 
     def add(self, sequence: Sequence) -> None:
-        """A request comes."""
+        """Assign a new request to the group with the fewest requests."""
         sequence.group = self._members.index(min(self._members))
         self._members[sequence.group] += 1
 
     def remove(self, sequence: Sequence) -> None:
-        """A request is answered."""
+        """Remove a completed request."""
         self._members[sequence.group] -= 1
 
     def writes(self, sequence: Sequence, sign: int) -> None:
-        """A request begins to write its answer (1), or ends (-1)."""
+        """Count a request that starts (sign 1) or ends (sign -1) decode."""
         self._writing[sequence.group] += sign
 
     def opens(self, waiting: Iterable[Sequence], door: int, iteration: int) -> bool:
-        """Whether prompts that wait are read in this iteration; the first to wait has been seen."""
-        wait = [False] * self.count
-        for sequence in takewhile(lambda each: each.at <= door, waiting):
-            wait[sequence.group] = True
-            if all(wait):
+        """Whether queued prompts start prefill in this iteration; the head of the queue has been seen."""
+        has_prompt = [False] * self.count
+        for sequence in takewhile(lambda sequence: sequence.at <= door, waiting):
+            has_prompt[sequence.group] = True
+            if all(has_prompt):
                 break
-        if all(wait) or not all(self._writing):
+        if all(has_prompt) or not all(self._writing):
             self.since = iteration
             return True
         return iteration > self.since and (iteration - self.since) % self.most == 0
 
     def turn(self, iteration: int) -> int:
-        """Iterations from this one to the next turn of the clock."""
+        """Return the iterations until the next timeout."""
         return self.most - (iteration - self.since) % self.most

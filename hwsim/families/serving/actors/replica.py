@@ -1,4 +1,4 @@
-"""The parts that every copy of a model has, whatever its rules: its line, its books, and what a router sees of it."""
+"""The common state of replicas, with any batching: queue, log, and the properties that routers use."""
 
 from __future__ import annotations
 
@@ -13,16 +13,23 @@ from hwsim.records import dataclass
 
 
 class DoesNotFit(ValueError):
-    """A request that an empty cache has no room for."""
+    """A request is larger than an empty KV cache."""
 
 
 @dataclass(slots=True)
 class Replica:
-    """A copy.
+    """A replica of a model.
 
     Args:
-        blocks: size of its KV cache in blocks, None without bound; held: parts of a token's bytes that layers with a window keep.
-        iterations: that have ended; put_off: times a request lost its blocks.
+        number: index of the replica.
+        settings: settings of its server.
+        blocks: capacity of its KV cache in blocks; None: unlimited.
+        log: log of the service.
+        held: (share of a token's bytes, maximum tokens kept) of each kind of layer; empty: all tokens are kept.
+        waiting: queue of requests.
+        growth: counter of the blocks that decode needs.
+        iterations: number of completed iterations.
+        put_off: number of preemptions.
     """
 
     number: int
@@ -40,22 +47,22 @@ class Replica:
 
     @property
     def in_line(self) -> int:
-        """Requests that wait."""
+        """Number of queued requests."""
         return len(self.waiting)
 
     @property
     def head(self) -> Sequence | None:
-        """The first to be seen of those that wait."""
+        """Queued request that is scheduled next; None without one."""
         return self.waiting[0] if self.waiting else None
 
     def first_at(self, instant: int) -> Sequence | None:
-        """Return the first of those that wait if it stands in the line from this instant on."""
+        """Return the head of the queue if it was queued at this instant."""
         head = self.waiting[0] if self.waiting else None
         return head if head is not None and head.at == instant else None
 
     def forgets(self) -> None:
-        """It is started anew: nothing is in its cache."""
+        """Clear all caches, as after a restart."""
 
     def add(self, sequence: Sequence) -> None:
-        """A request stands in the line."""
+        """Queue a request."""
         self.waiting.append(sequence)

@@ -1,12 +1,12 @@
-"""Routers choose the copy that a request goes to.
+"""Routers, which choose the replica for each request.
 
-    least         the copy with the fewest requests, waiting or worked on
-    waiting       4 x waiting + worked on, the least: vLLM's balance of data-parallel engines
-    round robin   one after another
-    scores        the highest sum of weights: tokens of the prompt that are cached, requests that wait, room of the cache
+    least         the replica with the fewest requests, queued or running
+    waiting       the replica with the smallest 4 x queued + running, as vLLM balances data-parallel engines
+    round robin   each replica in turn
+    scores        the replica with the highest weighted sum of cached prompt tokens, queue depth and free KV cache
 
-The first of equal copies is taken. A router knows the state of every copy at that instant, caches included: what real ones know
-is some tens of milliseconds old.
+Ties go to the replica with the lowest index. **Range**: a router knows the exact state of every replica, including its cache; the
+state that a real router knows is some tens of milliseconds old.
 
 **Source**: vllm 0.19.0, v1/engine/core_client.py (`DPLBAsyncMPClient`); llm-d's default weights by
 inference-sim/inference-sim: docs/guide/routing.md at f90a1e3a.
@@ -26,47 +26,47 @@ if TYPE_CHECKING:
     from hwsim.families.serving.actors.copy import Copy
     from hwsim.families.serving.actors.static import Static
 
-WAITS: Final = {"least": 1, "waiting": 4}  # times that a request that waits counts, of one that is worked on
+WAITS: Final = {"least": 1, "waiting": 4}  # weight of a queued request; a running one counts 1
 
 
-Router: TypeAlias = "Least | InTurn | Scores"  # looks: at the caches of all copies
+Router: TypeAlias = "Least | InTurn | Scores"  # `looks`: needs the state of all caches
 
 
 @dataclass(slots=True)
 class Least:
-    """The copy with the fewest requests; one that waits counts as some that are worked on."""
+    """A router to the replica with the fewest requests, where a queued request counts as `waits` running ones."""
 
     waits: int = 1
     looks: bool = False
 
     def choose(self, copies: Many[Copy | Static], _sequence: Sequence) -> int:
-        """The number of the copy that a request goes to."""
+        """Return the index of the replica for a request."""
         counts = [copy.requests + (self.waits - 1) * copy.in_line for copy in copies]
         return counts.index(min(counts))
 
 
 @dataclass(slots=True)
 class InTurn:
-    """One copy after another."""
+    """A router to each replica in turn."""
 
     last: int = -1
     looks: bool = False
 
     def choose(self, copies: Many[Copy | Static], _sequence: Sequence) -> int:
-        """The number of the copy that a request goes to."""
+        """Return the index of the replica for a request."""
         self.last = (self.last + 1) % len(copies)
         return self.last
 
 
 @dataclass(slots=True)
 class Scores:
-    """The copy with the highest score."""
+    """A router to the replica with the highest score."""
 
     weights: ScoreKeys = field(default_factory=ScoreKeys)
     looks: bool = True
 
     def choose(self, copies: Many[Copy | Static], sequence: Sequence) -> int:
-        """The number of the copy that a request goes to."""
+        """Return the index of the replica for a request."""
         if len(copies) == 1:
             return 0
         weights = self.weights
@@ -83,7 +83,7 @@ class Scores:
 
 
 def router_of(keys: ScoreKeys | Routing) -> Router:
-    """The router that a file names."""
+    """Return the router of a file."""
     if isinstance(keys, ScoreKeys):
         return Scores(keys)
     return InTurn() if keys == "round robin" else Least(WAITS[keys])

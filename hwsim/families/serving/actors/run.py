@@ -1,4 +1,4 @@
-"""Requests in service, and runs of iterations that do the same to them."""
+"""Requests in a replica, and runs of equal iterations."""
 
 from __future__ import annotations
 
@@ -13,16 +13,28 @@ from hwsim.records import dataclass
 
 @dataclass(slots=True, eq=False)
 class Sequence:
-    """A request in service.
+    """A request in a replica (a sequence, in vLLM's terms).
 
     Args:
-        number: its place among the requests; at: when it stands in the line, fs.
-        ids: names of the pieces of its prompt, each of `span` tokens, that others may have in common with it.
-        to_read: tokens that the cache has to hold before it writes the next one; read: tokens that it held then.
-        written: tokens of its answer, up to `joined`; joined: steps of decoding of its copy when it began to answer.
-        hit: blocks that were there when it joined; kept: blocks that it shares; own: blocks that it does not.
-        put_off: times it lost its blocks; group: of data-parallel attention. listed: (size of a block, the pieces of its prompt).
-        after: (op, its end in fs) of the answer that it waited for, or of its arrival; (-1, 0) if neither is written.
+        number: number of the request.
+        prompt, output: prompt and output tokens.
+        at: time at which it was queued (fs).
+        ids: ids of the pieces of its prompt, which equal prompts have in common.
+        span: tokens of a piece.
+        to_read: tokens that must be in the KV cache before the next output token.
+        read: tokens in the KV cache at the end of prefill.
+        written: output tokens at `joined`.
+        joined: decode iterations of the replica when this request started decode.
+        hit: prefix-cache blocks found when it joined.
+        kept: blocks that it shares with others.
+        own: blocks that it does not share.
+        cached: prompt tokens found in the prefix cache.
+        keys: keys of its cached pieces.
+        put_off: number of preemptions.
+        group: group of data-parallel attention.
+        is_over: the request is complete.
+        listed: (block size, pieces of the prompt), computed once.
+        after: (op, end in fs) of the answer that it followed, or of its arrival; (-1, 0) if no op was issued.
     """
 
     number: int
@@ -48,24 +60,24 @@ class Sequence:
 
     @property
     def blocks(self) -> int:
-        """Blocks of the cache that it has, as far as its prompt goes."""
+        """Number of KV-cache blocks of its prompt."""
         return self.hit + self.kept + self.own
 
     @classmethod
     def of(cls, number: int, request: Request, at: int) -> Sequence:
-        """A request that stands in the line from `at` on."""
+        """Return a request that is queued at `at` (fs)."""
         return cls(number, request.prompt, request.output, at, request.ids, request.span, request.prompt)
 
     def pieces(self, block: int, tokens: int = 0) -> list[tuple[Key, int]]:
-        """(key, whole blocks) of the pieces of its prompt, or of this many tokens; a piece that they cut short is another.
+        """Return (key, whole blocks) of the pieces in its prompt, or in this many tokens; a shortened piece has another key.
 
         >>> Sequence(0, 40, 1, 0, ids=(7, 8, 9), span=16).pieces(8)
         [((7, 2), 2), ((8, 2), 2), ((9, 1), 1)]
         """
         span, tokens = self.span, tokens or self.prompt
-        whole, each = min(tokens // span, len(self.ids)) if span % block == 0 else 0, span // block
-        made = [((piece, each), each) for piece in self.ids[:whole]]
-        before = whole * each
+        whole, blocks_per_piece = min(tokens // span, len(self.ids)) if span % block == 0 else 0, span // block
+        made = [((piece, blocks_per_piece), blocks_per_piece) for piece in self.ids[:whole]]
+        before = whole * blocks_per_piece
         for number, piece in enumerate(self.ids[whole:], whole + 1):
             blocks = min(number * span, tokens) // block
             if blocks > before:
@@ -78,19 +90,27 @@ class Sequence:
 
 @dataclass(slots=True, eq=False)
 class Run:
-    """Iterations that do the same, one after another.
+    """A run of equal iterations, one after another; times in fs.
 
     Args:
-        index: iterations of the copy before; begin: of the first, fs; seen: until when requests had come that it could have.
-        parts: prompts and the tokens of them that are read (of one iteration only).
-        answers: sequences that each write a token an iteration; context: tokens that they look at, all together, in the first.
-        part: tokens beyond `context`, in parts of the mean that an iteration writes; none where it writes one.
-        ended: sequences that write a token in the first.
-        most: iterations that are alike; count: iterations that it has.
-        first: fs of the first, of its host, kernels and network; slope: more of the kernels for each after it.
-        fetched: adapters that are loaded before it. taken: blocks of the cache that its answers have so far.
-        answered: fs that its answers would take without the prompts. low: the knot before its mean context; -1: not known.
-        padded: tokens of each group that the exchanges of an iteration pass.
+        index: number of iterations of the replica before the run.
+        begin: start of the first iteration.
+        seen: latest queueing time of requests that the decision could see.
+        parts: (request, tokens) of the prefill chunks; a run with prefill has one iteration.
+        answers: number of sequences in decode.
+        context: tokens in the KV cache of all sequences in decode, in the first iteration.
+        ended: number of sequences that output a token in the first iteration.
+        most: maximum number of equal iterations.
+        count: number of iterations.
+        first: duration of the first iteration: host, kernels and network.
+        host, kernels, network: parts of this duration.
+        slope: growth of the kernel time from one iteration to the next.
+        answered: time of the decode alone, without the prefill.
+        taken: KV-cache blocks allocated so far to the decode of this run.
+        part: tokens beyond `context`, as a multiple of 1 / denominator of the mean tokens of an iteration (speculation).
+        fetched: number of adapters loaded before the first iteration.
+        low: knot below the mean context; -1: not known.
+        padded: tokens of each group in the collectives of an iteration.
     """
 
     index: int
@@ -116,22 +136,22 @@ class Run:
 
     @property
     def tokens(self) -> int:
-        """Tokens of prompts that are read."""
+        """Prompt tokens in prefill."""
         parts = self.parts
         return parts[0][1] if len(parts) == 1 else sum([tokens for _, tokens in parts])  # integers
 
     @property
     def rows(self) -> int:
-        """Tokens of each iteration."""
+        """Tokens of an iteration."""
         return self.answers + self.tokens
 
     @property
     def read(self) -> tuple[tuple[int, int], ...]:
-        """(tokens read now, tokens read before) of each prompt."""
+        """(tokens of the chunk, tokens computed before) of each prompt in prefill."""
         return tuple([(tokens, sequence.read) for sequence, tokens in self.parts])
 
     def spent(self, first: int, last: int, begin: int, end: int) -> Spent:
-        """Time of some of its iterations by its use; what others on its devices and links took is known at their end."""
+        """Return the time of iterations `first` to `last` by use; contention is the rest of `end` - `begin`."""
         count = last - first
         network, host, kernels = count * self.network, count * self.host, count * self.kernels
         if self.slope:
@@ -144,21 +164,21 @@ class Run:
 
     @property
     def computed(self) -> int:
-        """fs of the kernels of all its iterations."""
+        """Kernel time of all iterations (fs)."""
         return self.count * self.kernels + self.slope * (self.count * (self.count - 1) // 2)
 
     def start(self, number: int) -> int:
-        """When the iteration begins that many after the first."""
+        """Return the start of an iteration (fs), counted from 0."""
         return self.begin + number * self.first + self.slope * (number * (number - 1) // 2)
 
     @property
     def end(self) -> int:
-        """When the last of its iterations ends."""
+        """End of the last iteration (fs)."""
         count = self.count
         return self.begin + count * self.first + self.slope * (count * (count - 1) // 2)
 
     def after(self, instant: int) -> int:
-        """The first of its iterations that begins after an instant.
+        """Return the index of the first iteration that begins after an instant.
 
         >>> run = Run(0, 100, 100, [], 1, 1, first=10, slope=2)
         >>> [run.start(number) for number in range(4)], [run.after(at) for at in (99, 100, 109, 110, 121, 122)]
@@ -178,19 +198,19 @@ class Run:
             number += 1
         return number
 
-    def sees(self, at: int, ahead: int, look: int) -> int:
-        """The first of its iterations, but the first one, that a request can join that comes at this instant."""
-        number = max(1, self.after(at) + ahead)
+    def sees(self, instant: int, ahead: int, look: int) -> int:
+        """Return the index of the first iteration, from 1, that a request queued at this instant can join."""
+        number = max(1, self.after(instant) + ahead)
         return number + -(self.index + number) % look
 
     def until(self, first: int, begin: int, instant: int) -> tuple[int, Spent]:
-        """The end of its iteration under way just before an instant, and what all went to from the first one on, at `begin`."""
+        """Return (end, use of the time since `begin`) of the iteration that runs just before an instant."""
         number = self.after(instant - 1)
         end = self.start(number)
         return end, self.spent(first, number, begin, end)
 
     def looked(self, ahead: int, look: int, door: int) -> int:
-        """Until when requests had come at its last look for them, one in `look` iterations; `door` if there was none."""
+        """Return the latest queueing time visible at the last look for requests, every `look` iterations; `door` without one."""
         number = (self.index + self.count - 1) // look * look - self.index
         if number <= 0:
             return door

@@ -1,1 +1,1 @@
-"""`infer:` models that serve requests: their schema, what they are on a machine, and the requests that come."""
+"""`infer:` models that serve requests: the schema of their keys, their plan on a machine, and their requests."""

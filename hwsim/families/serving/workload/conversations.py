@@ -1,11 +1,11 @@
-"""Prompts that begin alike: system prompts, and conversations of several turns whose context grows.
+"""Prompts with common beginnings: shared system prompts, and multi-turn conversations with a growing context.
 
-shared: {tokens: 800, groups: 12, skew: 1}      prompts of a group begin with the same 800 tokens, which `prompt` comes after
-shared: {distinct: 44}                          there are 44 prompts; requests repeat them
+shared: {tokens: 800, groups: 12, skew: 1}      prompts of a group begin with the same 800 tokens, followed by `prompt` own ones
+shared: {distinct: 44}                          44 distinct prompts, which requests repeat
 sessions: {turns: {uniform: [2, 8]}, think: {exponential: 20 s}}
 
-The prompt of a turn is everything before it, question and answer alike, and then `prompt` new tokens. The next turn comes when
-the answer is read and thought about. What arrives, or what a client begins, is then a conversation.
+The prompt of a turn is the whole conversation so far, questions and answers, followed by `prompt` new tokens. The next turn
+arrives after the answer and a think time. With `sessions`, the arrival process starts conversations instead of single requests.
 """
 
 from __future__ import annotations
@@ -24,46 +24,50 @@ from hwsim.workload.load.draws import Constant, Draws, Uniform
 from hwsim.workload.load.keys import CountDraw, TimeDraw, distribution_of
 from hwsim.workload.load.numbers import falling, stream
 
-PIECE: Final = 16  # tokens of a piece that prompts may have in common
-TURNS: Final = 1 << 20  # of a conversation, at most
-_GROUP, _PROMPT, _SESSION = (kind << 60 for kind in (1, 2, 3))  # bits that keep the pieces of each kind apart
-_LONGEST: Final = 1 << 28  # pieces of a prompt, fewer than this
+PIECE: Final = 16  # tokens: granularity at which prompts are compared
+TURNS: Final = 1 << 20  # maximum turns of a conversation
+_GROUP, _PROMPT, _SESSION = (kind << 60 for kind in (1, 2, 3))  # high bits, so that ids of different kinds never collide
+_LONGEST: Final = 1 << 28  # upper bound of the pieces of a prompt
 
 
 @dataclass(frozen=True, slots=True)
 class SharedKeys:
-    """The beginnings that prompts have in common: system prompts, or whole prompts that come again."""
+    """Tokens that prompts have in common: shared system prompts, or entire prompts that are repeated."""
 
     tokens: int | CountDraw = field(
-        "of the beginning of each group, before the tokens of `prompt`", default=0, minimum=0, example="800"
-    )
-    groups: int = field("so many beginnings; a request has one of them at random", default=1, minimum=1, maximum=10_000_000)
+        "number of shared tokens at the beginning of each prompt of a group; the tokens of `prompt` follow them",
+        default=0, minimum=0, example="800",
+    )  # fmt: skip
+    groups: int = field("number of groups, each with its own shared tokens; every request belongs to a random group", default=1,
+                        minimum=1, maximum=10_000_000)  # fmt: skip
     skew: float = field(
-        "of the groups: the share of the n-th falls as n to the power of -skew; 0: all alike", default=0.0, minimum=0.0
-    )
-    distinct: int | None = field("only so many prompts; requests repeat them at random", default=None, minimum=1, example="44")
+        "skew of popularity: the n-th group has a share of requests proportional to n^-skew (Zipf); 0: equal shares",
+        default=0.0, minimum=0.0,
+    )  # fmt: skip
+    distinct: int | None = field("number of distinct prompts, which requests repeat at random (default: all prompts differ)",
+                                 default=None, minimum=1, example="44")  # fmt: skip
     place: Place = place_field()
 
     def problems(self) -> Iterator[Problem]:
-        """(key, message, hint) of what cannot be."""
+        """Yield (key, message, hint) for each invalid setting."""
         if isinstance(self.tokens, CountDraw):
             yield from (("tokens", message, hint) for _, message, hint in self.tokens.problems())
         elif not self.tokens and self.distinct is None:
-            yield "", "nothing is shared", "tokens: 800, groups: 12; or distinct: 44"
+            yield "", "no tokens are shared: expected `tokens` or `distinct`", "tokens: 800, groups: 12"
 
 
 @dataclass(frozen=True, slots=True)
 class SessionKeys:
-    """Conversations: several requests one after another, each with all that was said before."""
+    """Multi-turn conversations: the prompt of each request contains all earlier turns and their answers."""
 
-    turns: int | CountDraw = field("requests of a conversation", minimum=1, example="{uniform: [2, 8]}")
+    turns: int | CountDraw = field("number of requests (turns) in a conversation", minimum=1, example="{uniform: [2, 8]}")
     think: Seconds | TimeDraw | None = field(
-        "from an answer to the next turn (default: none)", default=None, example="{exponential: 20 s}"
+        "think time from the end of an answer to the next turn (default: 0)", default=None, example="{exponential: 20 s}"
     )
     place: Place = place_field()
 
     def problems(self) -> Iterator[Problem]:
-        """(key, message, hint) of what cannot be."""
+        """Yield (key, message, hint) for each invalid setting."""
         for key, value in (("turns", self.turns), ("think", self.think)):
             if isinstance(value, CountDraw | TimeDraw):
                 yield from ((key, message, hint) for _, message, hint in value.problems())
@@ -71,7 +75,15 @@ class SessionKeys:
 
 @dataclass(slots=True)
 class Beginnings:
-    """The beginning of each prompt: tokens that come before its own, and the ids of pieces that others have, too."""
+    """Shared beginnings of prompts: their lengths, and ids of pieces by which equal beginnings are recognized.
+
+    Args:
+        keys: keys of the file.
+        lengths: shared tokens of each group.
+        shares: cumulative share of requests of the groups.
+        group: random numbers that choose the group of a request.
+        prompt: random numbers that choose the prompt of a request; None: all prompts differ.
+    """
 
     keys: SharedKeys
     lengths: tuple[int, ...]
@@ -82,26 +94,26 @@ class Beginnings:
 
     @classmethod
     def of(cls, keys: SharedKeys, seed: int) -> Beginnings:
-        """As the keys have it."""
-        drawn = Draws(stream(seed, "shared", "tokens"), distribution_of(keys.tokens)).many(0, keys.groups)
-        lengths = tuple(max(0, round(tokens)) for tokens in drawn.tolist())
+        """Return the beginnings that the keys describe."""
+        lengths_drawn = Draws(stream(seed, "shared", "tokens"), distribution_of(keys.tokens)).many(0, keys.groups)
+        lengths = tuple(max(0, round(tokens)) for tokens in lengths_drawn.tolist())
         shares = tuple(np.cumsum(falling(keys.groups, keys.skew)).tolist())  # count
         prompt = None if keys.distinct is None else Draws(stream(seed, "shared", "prompt"), Uniform(0.0, float(keys.distinct)))
         return cls(keys, lengths, shares, Draws(stream(seed, "shared", "group"), Uniform(0.0, 1.0)), prompt)
 
     def source(self, number: int) -> int:
-        """The request whose prompt this one repeats: itself, unless there are only some prompts."""
+        """Return the number of the request whose prompt this request repeats; its own number without `distinct`."""
         return number if self.prompt is None else min(int(self.prompt.at(number)), (self.keys.distinct or 1) - 1)
 
     def early(self, number: int) -> int:
-        """Tokens before its own of a request."""
+        """Return the shared tokens at the beginning of a request's prompt."""
         return self.lengths[self._group(number)]
 
     def _group(self, number: int) -> int:
         return min(bisect_right(self.shares, self.group.at(self.source(number))), self.keys.groups - 1)
 
     def at(self, number: int, tokens: int) -> tuple[int, tuple[int, ...]]:
-        """(tokens before its own, ids) of a request whose own prompt has these tokens."""
+        """Return (shared tokens, ids of pieces) of a request with `tokens` own prompt tokens."""
         group = self._group(number)
         early, ids = self.lengths[group], self._starts.get(group)
         if ids is None:
@@ -113,12 +125,18 @@ class Beginnings:
 
 
 def turns_of(keys: SessionKeys, seed: int, session: int) -> int:
-    """Requests of a conversation."""
+    """Return the number of turns of a conversation."""
     return min(TURNS, max(1, round(Draws(stream(seed, "turns"), distribution_of(keys.turns)).at(session))))
 
 
 def pieces(session: int, early: int, start: tuple[int, ...], tokens: int) -> tuple[int, ...]:
-    """Ids of the whole pieces of the first tokens of a conversation that begins with a shared one.
+    """Return the ids of the whole pieces in the first `tokens` of a conversation.
+
+    Args:
+        session: number of the conversation.
+        early: shared tokens at its beginning.
+        start: ids of the pieces of the shared tokens.
+        tokens: number of tokens.
 
     >>> pieces(0, 32, (7, 8), 70)[:2], len(pieces(0, 32, (7, 8), 70))
     ((7, 8), 4)
@@ -129,5 +147,5 @@ def pieces(session: int, early: int, start: tuple[int, ...], tokens: int) -> tup
 
 
 def thinking(keys: SessionKeys, seed: int) -> Draws:
-    """Seconds before each turn but the first."""
+    """Return the think times (s) before each turn except the first."""
     return Draws(stream(seed, "think"), Constant(0.0) if keys.think is None else distribution_of(keys.think))

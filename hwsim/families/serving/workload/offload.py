@@ -1,10 +1,10 @@
-"""`offload:` keys and values of prompts are kept below the GPUs: in memory of the host, then on a disk.
+"""`offload:` tiers for the KV cache of prompts below GPU memory: host memory, then a disk.
 
 offload: {host: 200 GB}
 offload: {host: 64 GB, disk: {device: disk0, size: 2 TB}, write: back}
 
-Each copy has tiers of its own, of these sizes. A request whose prompt begins with pieces that are there waits for them while
-others go on.
+Each replica has its own tiers, of these sizes. A request whose prompt begins with offloaded blocks waits for them to be loaded,
+while other requests continue.
 """
 
 from __future__ import annotations
@@ -22,32 +22,36 @@ from hwsim.workload.programs import memory_of
 
 @dataclass(frozen=True, slots=True)
 class DiskKeys:
-    """A tier on a disk, behind the host's."""
+    """A tier on a disk, below the tier in host memory."""
 
-    device: str = field("the disk", example="disk0")
-    size: Bytes = field("of each copy", exclusive_minimum=0.0, example="2 TB")
+    device: str = field("name of the disk", example="disk0")
+    size: Bytes = field("capacity of the tier for each replica", exclusive_minimum=0.0, example="2 TB")
     place: Place = place_field()
 
 
 @dataclass(frozen=True, slots=True)
 class OffloadKeys:
-    """Tiers for keys and values of prompts that the GPUs have no room for."""
+    """Tiers for KV-cache blocks of prompts that do not fit in GPU memory."""
 
-    host: Bytes = field("memory of the host that each copy has for them", exclusive_minimum=0.0, example="200 GB")
-    disk: DiskKeys | None = field("a tier behind it", default=None, example="{device: disk0, size: 2 TB}")
+    host: Bytes = field("host memory for the KV cache of each replica", exclusive_minimum=0.0, example="200 GB")
+    disk: DiskKeys | None = field("second tier, on a disk (default: none)", default=None, example="{device: disk0, size: 2 TB}")
     write: Literal["through", "back"] = field(
-        "they are stored as soon as they are read (through), or when the GPUs give them up (back)", default="through"
+        "time at which blocks are copied to host memory: when they are computed (through), or when the GPUs evict them (back)",
+        default="through",
     )
     place: Place = place_field()
 
 
 @dataclass(frozen=True, slots=True)
 class Offload:
-    """Tiers of each copy.
+    """The tiers of all replicas.
 
     Args:
-        hosts: for each copy the device whose memory it uses; disk: "" without one.
-        blocks: room of each tier in blocks, the host's first. block_bytes: bytes of a block on each GPU.
+        hosts: device with the host memory of each replica.
+        disk: name of the disk; "" without one.
+        blocks: capacity of each tier of a replica in blocks, host memory first.
+        block_bytes: bytes of a block on each GPU.
+        late: blocks are stored when the GPUs evict them, not when they are computed.
     """
 
     hosts: tuple[str, ...]
@@ -58,10 +62,10 @@ class Offload:
 
 
 def host_near(machine: Machine, gpu: str) -> str:
-    """The CPU that works for a GPU.
+    """Return the name of a GPU's host CPU.
 
     Raises:
-        ValueError: none is connected.
+        ValueError: No CPU is connected to the GPU.
     """
     cpu = machine.host_of(gpu, linked=True)
     if not cpu:
@@ -72,13 +76,13 @@ def host_near(machine: Machine, gpu: str) -> str:
 def offload_of(
     keys: OffloadKeys, machine: Machine, copies: Sequence[Sequence[str]], block_bytes: float, mistakes: Mistakes
 ) -> Offload | None:
-    """The tiers that a file asks for; None once its mistakes are noted."""
-    hosts, disk, many = [], "", len(copies[0])
+    """Return the tiers of a file; None if they are not valid, which is noted in `mistakes`."""
+    hosts, disk, gpu_count = [], "", len(copies[0])
     for gpus in copies:
         try:
             hosts.append(host_near(machine, gpus[0]))
         except (NoRoute, ValueError):
-            mistakes.add(keys.place, f"no host's memory is connected to {gpus[0]}", "a machine with a cpu and a link to its GPUs")
+            mistakes.add(keys.place, f"{gpus[0]} has no link to host memory", "a machine with a cpu and a link to its GPUs")
             return None
     sizes = [keys.host]
     if keys.disk is not None:
@@ -95,11 +99,11 @@ def offload_of(
     for device, wanted, where in shared:
         size = memory_of(machine, device)
         if size is not None and wanted > size:
-            text = f"copies keep {format_quantity(wanted, 'B')} on {device}, which has {format_quantity(size, 'B')}"
-            mistakes.add(where, text, "less for each copy")
+            text = f"the replicas need {format_quantity(wanted, 'B')} on {device}, which has {format_quantity(size, 'B')}"
+            mistakes.add(where, text, "a smaller size for each replica")
             return None
-    blocks = tuple(int(size // (block_bytes * many)) for size in sizes)
+    blocks = tuple(int(size // (block_bytes * gpu_count)) for size in sizes)
     if not all(blocks):
-        mistakes.add(keys.place, f"a block of the cache is {format_quantity(block_bytes * many, 'B')}", "more for each copy")
+        mistakes.add(keys.place, f"a tier is below one block, {format_quantity(block_bytes * gpu_count, 'B')}", "a larger size")
         return None
     return Offload(tuple(hosts), disk, blocks, block_bytes, keys.write == "back")

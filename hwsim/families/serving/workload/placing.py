@@ -1,4 +1,4 @@
-"""An `infer:` placed on a machine: copies on its GPUs, room for keys and values, and what cannot be."""
+"""The plan of an `infer:` on a machine: replicas on GPUs, memory for the KV cache, and checks of invalid combinations."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ from hwsim.workload.load.keys import CountDraw
 
 USUAL: Final = "vllm"
 USUAL_NETWORK: Final = "pytorch-ngc"
-ANYTHING: Final = 10**9  # tokens: a network that reads none has no longest sequence
+ANYTHING: Final = 10**9  # tokens: sequence limit of a network that reads no tokens
 
 
 def plan_service(tree: Tree, machine: Machine, mistakes: Mistakes, *, name: str = "", start: float = 0.0) -> ServicePlan | None:
-    """The service that an `infer:` writes; None once its mistakes are noted."""
+    """Return the plan of an `infer:`; None if it is not valid, which is noted in `mistakes`."""
     read_keys = _known(tree, mistakes)
     if read_keys is None:
         return None
@@ -45,45 +45,43 @@ def plan_service(tree: Tree, machine: Machine, mistakes: Mistakes, *, name: str 
         return _planned(tree, tree, machine, mistakes, keys, model, software, name, start)
     split, written = keys.split, tree.get("split") or tree
     if keys.scale is not None:
-        message = "each part of a split has copies of its own, which are started and stopped by its own load"
+        message = "`scale` and `split` exclude each other: prefill and decode have separate replicas, each with its own `scale`"
         mistakes.add(keys.scale.place, message, "split: {prefill: {..., scale: {...}}, decode: {..., scale: {...}}}")
         return None
     if keys.offload is not None:
-        mistakes.add(
-            keys.offload.place, "tiers below the GPUs are not modelled for prompts that are read apart", "leave them out"
-        )
+        mistakes.add(keys.offload.place, "`offload` is not modelled with `split`", "leave out `offload`")
         return None
     if keys.adapters is not None and keys.adapters.slots is not None:
-        message = "adapters that are loaded on demand are not modelled for prompts that are read apart"
+        message = "`slots`, which load adapters on demand, are not modelled with `split`"
         mistakes.add(keys.adapters.place, message, "leave out `slots`: all adapters are on the GPUs")
         return None
     plans = []
-    for part, at in ((split.prefill, written.get("prefill") or tree), (split.decode, written.get("decode") or tree)):
+    for part, part_tree in ((split.prefill, written.get("prefill") or tree), (split.decode, written.get("decode") or tree)):
         of_part = replace(
             keys, device=part.device, parallel=part.parallel, server=part.server.over(keys.server), scale=part.scale
         )
         of_part = replace(of_part, speculate=None) if part is split.prefill else of_part
-        plans.append(_planned(tree, at, machine, mistakes, of_part, model, software, name, start))
+        plans.append(_planned(tree, part_tree, machine, mistakes, of_part, model, software, name, start))
     prompts, answers = plans
     if prompts is None or answers is None:
         return None
     if not answers.answers or answers.settings.padded:
-        mistakes.add(written.place, "only answers of continuous batches are written apart from their prompts", "leave it out")
+        mistakes.add(written.place, "`split` needs continuous batching and a model that writes tokens", "leave it out")
         return None
-    ends = [{gpu for copy in each.copies for gpu in copy} for each in (prompts, answers)]
-    if both := sorted(ends[0] & ends[1]):
-        mistakes.add(written.place, f"{both[0]} reads prompts and writes answers", "GPUs of its own for each part")
+    gpus_of_parts = [{gpu for copy in plan.copies for gpu in copy} for plan in (prompts, answers)]
+    if both := sorted(gpus_of_parts[0] & gpus_of_parts[1]):
+        mistakes.add(written.place, f"{both[0]} is used for prefill and for decode", "separate GPUs for each part")
         return None
     if prompts.dtype != answers.dtype:
-        mistakes.add(written.place, f"keys and values are {prompts.dtype} here and {answers.dtype} there", "dtype: fp16")
+        mistakes.add(written.place, f"the KV cache is {prompts.dtype} in prefill, {answers.dtype} in decode", "dtype: fp16")
         return None
     try:
         machine.route(prompts.copies[0][0], answers.copies[0][0])
     except NoRoute as error:
-        mistakes.add(written.place, f"keys and values cannot pass: {error}", "GPUs that are connected")
+        mistakes.add(written.place, f"no link for the KV cache: {error}", "GPUs that are connected")
         return None
-    if prompts.scale is not None or answers.scale is not None:  # a part that says nothing has all of its copies always
-        prompts, answers = (replace(each, scale=each.scale or always(len(each.copies))) for each in (prompts, answers))
+    if prompts.scale is not None or answers.scale is not None:  # without `scale:`, all replicas of a part are always on
+        prompts, answers = (replace(plan, scale=plan.scale or always(len(plan.copies))) for plan in (prompts, answers))
     return replace(answers, prompts=prompts)
 
 
@@ -98,7 +96,7 @@ def _planned(
     name: str,
     start: float,
 ) -> ServicePlan | None:
-    """A service on the GPUs of its keys; at: where `device` and `parallel` are written."""
+    """Return the plan of a service, or of a part of it; `at` is the mapping with `device` and `parallel`."""
     try:
         names = machine.devices_of("gpu") if at.get("device") is None else machine.select(keys.device)
     except UnknownName as error:
@@ -127,10 +125,10 @@ def _planned(
         if adapters is not None and adapters.slots is not None:
             adapters = loaded(adapters, machine, copies, keys.adapters.place, mistakes)
             if keys.batching == "static":
-                message = "adapters are loaded on demand by continuous batches"
+                message = "`slots`, which load adapters on demand, are not modelled with `batching: static`"
                 mistakes.add(keys.adapters.place, message, "leave out `slots`: all adapters are on the GPUs")
     elif keys.adapters is not None:
-        mistakes.add(_place(tree, "adapters"), "only a model that writes tokens has adapters here", "leave them out")
+        mistakes.add(_place(tree, "adapters"), "adapters need a model that writes tokens", "leave out `adapters`")
     if len(mistakes) > before:
         return None
     more, of_adapters = None if guesses is None else guesses.memory(keys, dtype), 0.0
@@ -145,7 +143,7 @@ def _planned(
     verified = 1 if guesses is None else 1 + guesses.tokens
     settings = settings_of(server, answers=answers, windowed=windowed, groups=keys.parallel.groups, verified=verified)
     stages = keys.parallel.pp
-    if stages > 1:  # each has the server's work for a batch; requests in service are of all batches
+    if stages > 1:  # every stage has the server's work for a batch; `sequences` counts all batches
         sequences = max(1, settings.sequences // stages)
         settings = replace(settings, step=stages * settings.step, each=stages * settings.each, sequences=sequences)
     drawn = _drawn(keys, _longest(model), answers, tree, mistakes)
@@ -158,9 +156,7 @@ def _planned(
     offload = None
     if keys.offload is not None:
         if not settings.prefixes or settings.padded:
-            mistakes.add(
-                keys.offload.place, "nothing is kept of prompts: its server has no `prefixes`", "server: {prefixes: true}"
-            )
+            mistakes.add(keys.offload.place, "`offload` needs a server with a prefix cache", "server: {prefixes: true}")
             return None
         offload = offload_of(keys.offload, machine, copies, token_bytes * settings.block, mistakes)
         if offload is None:
@@ -194,7 +190,7 @@ def _planned(
 
 
 def _over_nics(machine: Machine, gpus: Sequence[str]) -> bool:
-    """Whether the way from the first GPU to the last leads over NICs."""
+    """Whether the route from the first GPU to the last passes a NIC."""
     try:
         ends = [link.target for link in machine.route(gpus[0], gpus[-1])]
     except NoRoute:
@@ -203,7 +199,7 @@ def _over_nics(machine: Machine, gpus: Sequence[str]) -> bool:
 
 
 def check_service(tree: Tree, mistakes: Mistakes) -> None:
-    """Note every mistake of an `infer:` that needs no machine to be seen."""
+    """Add every mistake of an `infer:` that can be found without a machine."""
     read_keys = _known(tree, mistakes)
     if read_keys is not None:
         keys, model, _ = read_keys
@@ -211,7 +207,7 @@ def check_service(tree: Tree, mistakes: Mistakes) -> None:
 
 
 def _known(tree: Tree, mistakes: Mistakes) -> tuple[InferKeys, Model, Framework | Software] | None:
-    """Keys, model and framework of a file, before a machine is known; None once mistakes are noted."""
+    """Return keys, model and framework, which need no machine; None if they are not valid, which is noted in `mistakes`."""
     keys = decode(tree, InferKeys, mistakes)
     if keys is None or not _sound(keys, tree, mistakes):
         return None
@@ -227,7 +223,7 @@ def _known(tree: Tree, mistakes: Mistakes) -> tuple[InferKeys, Model, Framework 
 
 
 def _longest(model: Model) -> int:
-    """Largest number of tokens of a prompt and its answer."""
+    """Return the maximum number of tokens of a prompt and its answer."""
     return model.sequence if isinstance(model, Transformer) else ANYTHING
 
 
@@ -237,16 +233,16 @@ def _place(tree: Tree, key: str) -> Place:
 
 
 def _sound(keys: InferKeys, tree: Tree, mistakes: Mistakes) -> bool:
-    """Whether the keys agree with each other; mistakes are noted."""
+    """Whether the keys are consistent; contradictions are noted in `mistakes`."""
     before = len(mistakes)
     if keys.speculate is not None and keys.batching == "static":
-        message = "a static batch writes a token of each answer at a time: `speculate` is of continuous batching"
+        message = "`speculate` needs continuous batching: a static batch writes one token of each answer at a time"
         mistakes.add(tree.key_place("speculate"), message, "batching: continuous")
     slots = None if keys.adapters is None else keys.adapters.slots
     for plan in (keys, *(() if keys.split is None else (keys.split.prefill, keys.split.decode))):
         for key, value in (("scale", plan.scale), ("offload", keys.offload), ("adapters", slots)):
             if plan.parallel.pp > 1 and value is not None:
-                message = f"stages of a pipeline are not modelled with `{key}`"
+                message = f"pipeline parallelism is not modelled with `{key}`"
                 mistakes.add(plan.parallel.place, message, "pp: 1, and a larger tp")
     parts = ("arrivals", "prompt", "output", "shared", "sessions", "router", "speculate", "scale")
     for key, value in ((key, getattr(keys, key)) for key in parts):
@@ -262,64 +258,60 @@ def _sound(keys: InferKeys, tree: Tree, mistakes: Mistakes) -> bool:
     traced = isinstance(keys.arrivals, ArrivalKeys) and keys.arrivals.trace is not None
     for key in ("shared", "sessions"):
         if traced and getattr(keys, key) is not None:
-            message = f"a trace has its own prompts: `{key}` is of prompts that are drawn"
+            message = f"`{key}` cannot be used with a trace, which has its own prompts"
             mistakes.add(tree.key_place(key), message, "arrivals: {poisson: 4 1/s}, or a trace with `hash_ids`")
     return len(mistakes) == before
 
 
 def _gpu(machine: Machine, names: Sequence[str], place: Place, mistakes: Mistakes) -> Gpu | None:
     try:
-        models = [machine.device(each).model for each in names]
+        models = [machine.device(name).model for name in names]
     except UnknownName as error:
         mistakes.add(place, error.message, error.hint)
         return None
     for name, model in zip(names, models, strict=True):
         if not isinstance(model, Gpu):
-            mistakes.add(place, f"{name} is a {machine.device(name).kind}; models are served on GPUs", "device: gpu*")
+            mistakes.add(place, f"{name} is a {machine.device(name).kind}: expected GPUs, which serve models", "device: gpu*")
             return None
     if not models:
         few = "" if machine.devices_of("gpu") else f": a model is served on GPUs, and {machine.name or 'the machine'} has none"
         mistakes.add(place, f"no device is named{few}", "device: gpu*")
         return None
     first = models[0]
-    if any(each != first for each in models):
-        mistakes.add(
-            place, "the GPUs of a service are all of one kind", "name those of one kind, and the others in a job of their own"
-        )
+    if any(name != first for name in models):
+        mistakes.add(place, "the service has GPUs of several kinds: expected one kind", "a separate job for each kind")
         return None
     return first if isinstance(first, Gpu) else None
 
 
 def _copies(keys: InferKeys, model: Model, names: Sequence[str], place: Place, mistakes: Mistakes) -> tuple[tuple[str, ...], ...]:
-    """The GPUs of each copy; none once what is wrong is noted."""
+    """Return the GPUs of each replica; none if the parallel plan is not valid, which is noted in `mistakes`."""
     parallel, gpus = keys.parallel, len(names)
-    tp, dp, many = parallel.tp, parallel.dp, parallel.gpus
+    tp, dp, gpu_count = parallel.tp, parallel.dp, parallel.gpus
     sparse = isinstance(model, Transformer) and any(kind.experts > 1 for kind in model.kinds)
     if isinstance(model, Transformer) and model.heads % tp:
         mistakes.add(place, f"tp {tp} does not divide {model.heads} heads", f"a divisor of {model.heads}")
     elif isinstance(model, Transformer) and (uneven := dict(uneven_widths(model, tp))):
         mistakes.add(place, uneven["tp"], "a smaller power of two")
-    elif not isinstance(model, Transformer) and many > 1:
-        mistakes.add(place, "a network of convolutions is not split over GPUs here", "tp: 1, and dp: rest for copies")
+    elif not isinstance(model, Transformer) and gpu_count > 1:
+        mistakes.add(place, "a convolutional network cannot be split over GPUs", "tp: 1, dp: rest")
     elif not sparse and (parallel.groups > 1 or parallel.ep > 1):
-        mistakes.add(place, "the model has no experts to share", "dp: copies of the whole model")
+        mistakes.add(place, "the model has no experts, which `groups` and `ep` need", "dp: rest")
     elif parallel.groups * tp % parallel.ep:
-        mistakes.add(
-            place, f"experts are spread over {parallel.ep} of {parallel.groups * tp} GPUs", f"ep: {parallel.groups * tp}"
-        )
+        mistakes.add(place, f"ep {parallel.ep} does not divide {parallel.groups * tp} GPUs", f"ep: {parallel.groups * tp}")
     elif isinstance(model, Transformer) and parallel.pp > model.layers:
-        mistakes.add(place, f"{parallel.pp} stages of {model.layers} layers", "fewer stages")
-    elif dp == "rest" and gpus % many:
+        mistakes.add(place, f"pp {parallel.pp} is more than the {model.layers} layers", f"pp: {model.layers}")
+    elif dp == "rest" and gpus % gpu_count:
         mistakes.add(
             place,
-            f"{gpus} GPUs do not make groups of {many}",
-            f"tp a divisor of {gpus}, or say how many copies: dp: {gpus // many or 1}",
+            f"{gpus} GPUs cannot be divided into replicas of {gpu_count}",
+            f"dp: {gpus // gpu_count or 1}, or a tp that divides {gpus}",
         )
-    elif dp != "rest" and many * dp > gpus:
-        mistakes.add(place, f"tp {many} x dp {dp} = {many * dp} GPUs, but there are {gpus}", "fewer copies, or dp: rest")
+    elif dp != "rest" and gpu_count * dp > gpus:
+        mistakes.add(place, f"{dp} replicas of {gpu_count} GPUs need {gpu_count * dp} GPUs, got {gpus}", "dp: rest")
     else:
-        count = gpus // many if dp == "rest" else dp
-        return tuple(tuple(names[index * many : (index + 1) * many]) for index in range(count))
+        count = gpus // gpu_count if dp == "rest" else dp
+        return tuple(tuple(names[index * gpu_count : (index + 1) * gpu_count]) for index in range(count))
     return ()
 
 
@@ -335,13 +327,16 @@ def _memory(
     more: tuple[float, float] | None = None,
     of_adapters: float = 0.0,
 ) -> tuple[Footprint, int | None]:
-    """Bytes on each GPU before the first request, and tokens of context that fit next to them (0: none).
+    """Return (memory on each GPU before the first request, tokens that fit in the KV cache; 0 if it does not fit).
 
-    more: bytes of other weights on each GPU, and bytes that a token leaves in addition to its keys and values.
-    of_adapters: bytes of these weights that are adapters.
+    Args:
+        model, keys, dtype, gpu, copies, server, tree: the service and the place of its mistakes.
+        mistakes: list to which missing memory is added.
+        more: bytes of draft and adapter weights on each GPU, and KV-cache bytes of the draft for each token.
+        of_adapters: bytes of these weights that are adapters.
     """
     tp, size = keys.parallel.tp, gpu.memory.size
-    part = (server.memory.part if server.memory and server.memory.of != "free" else None) or 1.0  # or of what weights leave
+    part = (server.memory.part if server.memory and server.memory.of != "free" else None) or 1.0  # else of free memory
     if isinstance(model, Transformer):
         parallel = keys.parallel
         memory, tokens = cache_room(model, tp, size, dtype, server, pp=parallel.pp, groups=parallel.groups, kept=keys.kv or "")
@@ -372,15 +367,15 @@ def _memory(
 
 
 def _drawn(keys: InferKeys, longest: int, answers: bool, tree: Tree, mistakes: Mistakes) -> Requests | None:
-    """The requests; a number that is written down and too large is a mistake, what is drawn is cut."""
+    """Return the requests. A constant length above the model's maximum is a mistake; random lengths are truncated."""
     traced = isinstance(keys.arrivals, ArrivalKeys) and keys.arrivals.trace is not None
     prompt, output = least(keys.prompt), least(keys.output) if answers else 0
     if not traced and prompt + output > longest:
         drawn = isinstance(keys.prompt, CountDraw) or (answers and isinstance(keys.output, CountDraw))
         lengths = f"{prompt:,} tokens" if not output else f"{prompt:,} + {output:,} tokens"
         key = "prompt" if prompt > 1 or tree.get("prompt") is not None else "output"
-        message = f"{lengths}{', the least that is drawn,' if drawn else ''} are more than the {longest:,} that the model reads"
-        mistakes.add(_place(tree, key), message, "its `sequence`: shorter requests, or another model")
+        message = f"{'at least ' if drawn else ''}{lengths} exceed the model's `sequence`: expected at most {longest:,}"
+        mistakes.add(_place(tree, key), message, "shorter requests, or a model with a longer `sequence`")
         return None
     try:
         return draw(keys, longest, answers=answers)
@@ -388,12 +383,12 @@ def _drawn(keys: InferKeys, longest: int, answers: bool, tree: Tree, mistakes: M
         mistakes.extend(error.mistakes)
         return None
     except ticks.TooLong as error:
-        mistakes.add(_place(tree, "arrivals"), f"the last request comes after {error.seconds:.4g} s, too late", error.hint)
+        mistakes.add(_place(tree, "arrivals"), f"the last request arrives after {error.seconds:.4g} s, too late", error.hint)
         return None
 
 
 def _room(requests: Requests, tokens: int | None, model: Model, block: int, tree: Tree, mistakes: Mistakes) -> bool:
-    """Whether the longest request fits into the KV cache alone."""
+    """Whether the longest request fits in an empty KV cache."""
     if tokens is None or not isinstance(model, Transformer) or not model.causal or not requests:
         return True
     prompt, output = requests.most
@@ -402,7 +397,7 @@ def _room(requests: Requests, tokens: int | None, model: Model, block: int, tree
         return True
     mistakes.add(
         _place(tree, "prompt"),
-        f"a request of {prompt:,} + {output:,} tokens does not fit into the KV cache of {blocks * block:,}",
+        f"a request of {prompt:,} + {output:,} tokens does not fit into the KV cache of {blocks * block:,} tokens",
         "a larger tp or `memory`, or shorter requests",
     )
     return False

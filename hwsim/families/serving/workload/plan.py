@@ -1,4 +1,4 @@
-"""A service that is ready to be simulated: its replicas, their memory for keys and values, and its requests."""
+"""The plan of a service: its replicas, their memory for the KV cache, and its requests."""
 
 from __future__ import annotations
 
@@ -33,13 +33,24 @@ Lives: TypeAlias = Sequence[tuple[int, int, int | None]]
 
 @dataclass(frozen=True, slots=True)
 class ServicePlan:
-    """A service, ready to be simulated.
+    """A service that is ready to be simulated.
 
     Args:
-        name: name of its job, "" if the workload is nothing else; start: fs.
-        copies: the GPUs of each replica of the model; settings: how each of them serves.
-        tokens: tokens of context that the KV cache of a replica holds; None: any number, or there is no cache.
-        token_bytes: bytes that a token leaves there, on each GPU; memory: bytes on each GPU with an empty cache.
+        name: name of the job; "" if the workload is one service.
+        start: time at which the service begins (fs).
+        keys: keys of the `infer:`.
+        model, software: model and framework.
+        gpu: kind of all GPUs.
+        dtype: number format of weights and activations.
+        copies: GPUs of each replica of the model.
+        settings: settings of the server of a replica.
+        tokens: capacity of a replica's KV cache in tokens; None: unlimited, or no cache.
+        token_bytes: bytes of a token in the KV cache, on each GPU.
+        memory: memory on each GPU with an empty cache.
+        requests: requests of the service.
+        speculation: speculative decoding; None without it.
+        prompts: plan of prefill in disaggregated serving; None without `split:`.
+        adapters, offload, scale: LoRA adapters, tiers below GPU memory and autoscaling; None without them.
         is_spread: groups that share experts exchange their tokens over NICs.
     """
 
@@ -65,15 +76,16 @@ class ServicePlan:
 
     @property
     def parts(self) -> tuple[ServicePlan, ...]:
-        """The part that reads prompts apart, if there is one, and the service itself."""
+        """Prefill of disaggregated serving, if there is one, and the service itself."""
         return (self,) if self.prompts is None else (self.prompts, self)
 
     def holds(self, lives: Lives | None = None, of_prompts: Lives | None = None) -> Iterator[Held]:
-        """Memory that it takes of its GPUs, the whole cache included.
+        """Yield the memory of the service on each GPU, including the entire KV cache.
 
         Args:
-            lives: (copy, from when on, until when) in fs, the last one None for the end of the run; default: all copies, from its
-                start on. of_prompts: of copies that read prompts apart.
+            lives: (replica, start, end) in fs of each replica that is on, end None for the end of the run; default: all replicas
+                from the start of the service.
+            of_prompts: the same for replicas of prefill.
         """
         if self.prompts is not None:
             yield from self.prompts.holds(of_prompts)
@@ -86,17 +98,18 @@ class ServicePlan:
 
     @property
     def kind(self) -> str:
-        """The kind of its model, as errors of served runs know it; "" of one that writes no tokens."""
+        """Kind of the model in the table of errors: "dense" or "experts"; "" for a model that writes no tokens."""
         if not (isinstance(self.model, Transformer) and self.answers):
             return ""
         return "experts" if any(layer.experts > 1 for layer in self.model.kinds) else "dense"
 
     @property
     def case(self) -> Case:
-        """The case of its kernels on its GPU, which says how well they are known.
+        """Case of the kernels on this GPU, which sets the width of their interval.
 
-        Speculation was never measured. Two stages miss by a few per cent, more stages by up to 62 %: their batches are less even
-        than they are here. Servers that send tokens over NICs to the GPUs of their experts were two to three times as fast.
+        Speculation was not measured. The error of two pipeline stages is a few per cent, that of more stages up to 62 %, because
+        real batches are less even than simulated ones. Servers that send tokens over NICs to the GPUs of their experts were two
+        to three times as fast.
         """
         if self.speculation is not None or self.is_unlike:
             return "outside"
@@ -108,66 +121,65 @@ class ServicePlan:
 
     @property
     def is_unlike(self) -> bool:
-        """Whether nothing that was measured has as many stages, or groups that exchange tokens over NICs."""
+        """Whether the plan is outside all measurements: more than two stages, or groups that exchange tokens over NICs."""
         return self.stages > 2 or self.is_spread
 
     @property
     def cache_format(self) -> str:
-        """Format of its keys and values where it is narrower than 16 bits; "" else."""
+        """Number format of the KV cache if it is narrower than 16 bits; "" otherwise."""
         kept = self.keys.kv or (self.model.kept(self.dtype) if isinstance(self.model, Transformer) else self.dtype)
         return kept if self.tokens is not None and BYTES[kept] < BYTES["bf16"] else ""
 
     @property
     def answers(self) -> bool:
-        """Whether it writes tokens; an encoder or a network of convolutions has answered once it has read."""
+        """Whether the model writes tokens; an encoder or a convolutional network needs one pass."""
         return isinstance(self.model, Transformer) and self.model.causal
 
     @property
     def stages(self) -> int:
-        """Stages of each replica: it works on as many batches at once, each with its own part of the KV cache."""
+        """Number of pipeline stages of a replica, and of its batches in flight; each batch has its own part of the KV cache."""
         return self.keys.parallel.pp
 
     @property
     def batches(self) -> tuple[tuple[str, ...], ...]:
-        """The GPUs of each batch that is worked on at once."""
+        """GPUs of each batch in flight: each replica once for every stage."""
         return tuple(copy for copy in self.copies for _ in range(self.stages))
 
     @property
     def blocks(self) -> int | None:
-        """Blocks of the KV cache for each batch."""
+        """Number of KV-cache blocks for each batch; None: unlimited."""
         return None if self.tokens is None else self.tokens // self.stages // self.settings.block
 
     @property
     def held(self) -> tuple[tuple[float, int], ...]:
-        """(part of a token's bytes, most tokens of a sequence that are kept) of each kind of layer; empty: all tokens."""
+        """(share of a token's bytes, maximum tokens kept of a sequence) of each kind of layer; empty: all tokens are kept."""
         bounded = isinstance(self.model, Transformer) and self.model.cache == "window"
         return self.model.caching if bounded and isinstance(self.model, Transformer) else ()
 
     @property
     def _in_step(self) -> bool:
-        """Whether all of its clients do the same at the same time."""
+        """Whether all clients issue equal requests at the same instants."""
         keys = self.keys
         if not isinstance(keys.arrivals, ArrivalKeys) or (keys.arrivals.clients or 0) < 2 or keys.sessions is not None:
             return False
         if not isinstance(keys.arrivals.beginning, Constant):
             return False
-        drawn = (keys.prompt, keys.output, keys.arrivals.think)
-        return keys.shared is None and not any(isinstance(each, CountDraw | TimeDraw) for each in drawn)
+        values = (keys.prompt, keys.output, keys.arrivals.think)
+        return keys.shared is None and not any(isinstance(value, CountDraw | TimeDraw) for value in values)
 
     @property
     def warnings(self) -> tuple[Warning, ...]:
-        """Warnings of a plan that is right but probably not meant."""
+        """Warnings about a valid plan that is probably not intended."""
         whose = f"{self.name}: " if self.name else ""
         if self.is_spread or (self.prompts is not None and self.prompts.is_spread):
-            message = (
-                "groups gather all tokens on every GPU, over NICs; a server that sends tokens to the GPUs of their experts alone"
-            )
-            return (Warning("tokens-gathered", f"{whose}{message} (DeepEP), and overlaps it, was 2 to 3 times as fast"),)
+            message = "every GPU gathers all tokens of all groups over NICs, so the result may be too slow: a server that sends"
+            faster = "tokens only to the GPUs of their experts, and overlaps this (DeepEP), was 2 to 3 times as fast"
+            return (Warning("tokens-gathered", f"{whose}{message} {faster}"),)
         if self._in_step:
-            message = "clients begin together, think alike and ask alike: they stay in step and wait for each other, for ever"
-            return (Warning("clients-in-step", f"{whose}{message}; ramp: 10 s lets them begin at random within that time"),)
+            message = "all clients begin together, with equal think times and requests, so they queue in step for the whole run"
+            return (Warning("clients-in-step", f"{whose}{message}; `ramp: 10 s` starts them at random within that time"),)
         if not self.requests.cut or not isinstance(self.model, Transformer):
             return ()
         cut, count = self.requests.cut, len(self.requests)
-        message = f"{cut} of {count} requests were cut to the {self.model.sequence:,} tokens that the model reads"
+        message = f"{cut} of {count} requests were truncated to {self.model.sequence:,} tokens, the model's `sequence`"
         return (Warning("requests-cut", f"{whose}{message}"),)

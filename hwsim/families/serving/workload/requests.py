@@ -1,8 +1,8 @@
-"""The requests of a service: when each comes, how long its prompt is and how long its answer, and what others have of it.
+"""The requests of a service: arrival times, prompt and output lengths, and common beginnings of prompts.
 
-Every number is drawn by a hash of the seed, its name, and the request: the same seed gives the same requests whatever
-serves them, more requests begin with the same ones, and another rate or length stretches them. Requests that come on their own
-are drawn block by block while the service runs; a trace and conversations are drawn before it.
+Every random number is a hash of the seed, its name and the number of the request. So the same seed makes the same requests for
+every server, a longer run begins with the requests of a shorter one, and another rate or length scales the same draws. Requests
+of an arrival process are made in blocks while the service runs; traces and conversations are made before the run.
 """
 
 from __future__ import annotations
@@ -27,18 +27,23 @@ from hwsim.workload.load.keys import CountDraw, distribution_of
 from hwsim.workload.load.numbers import stream
 from hwsim.workload.load.traces import read_trace
 
-USUAL: Final = 100  # requests unless the file says
-BLOCK: Final = 4096  # requests that are drawn together
-TOO_LONG: Final = 1e9  # tokens
+USUAL: Final = 100  # default number of requests
+BLOCK: Final = 4096  # requests made at once
+TOO_LONG: Final = 1e9  # tokens: upper bound of a random length
 Tokens = NDArray[np.int64]
 
 
 class Request(NamedTuple):
-    """A request: its arrival (fs after the service began), tokens of its prompt and of its answer.
+    """A request.
 
-    ids: the pieces that its prompt begins with, each of `span` tokens (the last may be shorter): prompts with equal ids begin
-    alike. Pieces beyond the prompt belong to its answer; the next turn of the conversation begins with them, too.
-    after: number of the request whose answer it follows; `arrival` is then fs after that; -1: it follows none.
+    Args:
+        arrival: arrival time (fs from the start of the service; with `after`, from the end of that answer).
+        prompt: prompt tokens.
+        output: output tokens.
+        ids: ids of the pieces at the beginning of the prompt. Prompts with equal ids have equal tokens. Pieces beyond the prompt
+            belong to the answer, and to the prompt of the next turn.
+        span: tokens of a piece; the last one may be shorter.
+        after: number of the request whose answer this request follows; -1: none.
     """
 
     arrival: int
@@ -51,13 +56,15 @@ class Request(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Requests:
-    """All requests of a service, in order; they can be gone through again and again.
+    """All requests of a service, in order; can be iterated any number of times.
 
     Args:
-        cut: how many were cut to the longest sequence of the model.
-        most: prompt and answer of the one with the most tokens.
-        clients: how many ask, the next one when one is answered; None: requests come on their own. The arrival of a request
-            that follows none is then the time that its client thinks before it.
+        make: function that returns a new iterator over the requests.
+        count: number of requests.
+        most: prompt and output tokens of the longest request.
+        cut: number of requests truncated to the model's maximum.
+        clients: number of clients, each with one request in flight; None: an open arrival process. With clients, the arrival of a
+            request with `after` -1 is the think time of its client.
     """
 
     make: Callable[[], Iterator[Request]]
@@ -74,15 +81,16 @@ class Requests:
 
 
 def draw(keys: InferKeys, longest: int, *, answers: bool = True) -> Requests:
-    """All requests of a service.
+    """Return all requests of a service.
 
     Args:
-        longest: tokens that the model reads, prompt and answer together; what is drawn beyond is cut, the answer first.
-        answers: whether it writes any (an encoder, or a network of convolutions, does not).
+        keys: keys of the `infer:`.
+        longest: maximum tokens of prompt and output together; random lengths beyond it are truncated, the output first.
+        answers: the model writes tokens (an encoder or a convolutional network does not).
 
     Raises:
-        SpecError: the trace cannot be read, or has a line that is none, or one with more tokens than the model reads.
-        TooLong: the last of them comes too late.
+        SpecError: The trace cannot be read, has an invalid line, or a request longer than the model's maximum.
+        TooLong: The last request arrives too late.
     """
     arrivals = keys.arrivals
     if isinstance(arrivals, ArrivalKeys) and arrivals.trace is not None:
@@ -98,10 +106,10 @@ def draw(keys: InferKeys, longest: int, *, answers: bool = True) -> Requests:
     for first in range(0, count, BLOCK):
         prompt, output, short = lengths.at(first, min(BLOCK, count - first))
         cut += short
-        at = int(np.argmax(prompt + output))
-        most = max(most, (int(prompt[at]), int(output[at])), key=sum)
+        longest_row = int(np.argmax(prompt + output))
+        most = max(most, (int(prompt[longest_row]), int(output[longest_row])), key=sum)
     if clients is None:
-        next(islice(_times(arrivals, keys.seed), count - 1, None))  # that it comes in time
+        next(islice(_times(arrivals, keys.seed), count - 1, None))  # raises TooLong if the last request is too late
 
     def make() -> Iterator[Request]:
         times = _times(arrivals, keys.seed)
@@ -112,7 +120,7 @@ def draw(keys: InferKeys, longest: int, *, answers: bool = True) -> Requests:
 
 
 def _times(keys: ArrivalKeys | str, seed: int) -> Iterator[int]:
-    """The arrival of each request in fs; of clients, the time that is thought before it."""
+    """Yield the arrival time of each request (fs); with clients, the think time before it."""
     if isinstance(keys, str):
         while True:
             yield 0
@@ -129,7 +137,7 @@ def _times(keys: ArrivalKeys | str, seed: int) -> Iterator[int]:
 
 @dataclass(frozen=True, slots=True)
 class _Lengths:
-    """Tokens of prompts and answers, and what prompts have in common."""
+    """Random lengths of prompts and outputs, and common beginnings of prompts."""
 
     prompt: Draws
     output: Draws | None
@@ -143,7 +151,7 @@ class _Lengths:
         return cls(prompt, output, longest, None if keys.shared is None else Beginnings.of(keys.shared, keys.seed))
 
     def at(self, first: int, count: int) -> tuple[Tokens, Tokens, int]:
-        """(tokens of prompts, of answers, how many of them are cut) of requests one after another."""
+        """Return (prompt tokens, output tokens, number truncated) of `count` requests."""
         prompt, output = self._drawn(first, count)
         if self.shared is not None:
             prompt = prompt + np.array([self.shared.early(first + index) for index in range(count)], np.int64)
@@ -160,25 +168,24 @@ class _Lengths:
         return _whole(draws), output
 
     def requests(self, first: int, times: Sequence[int]) -> Iterator[Request]:
-        """Requests one after another, with their arrivals."""
+        """Yield requests with these arrival times."""
         prompts, outputs, _ = self.at(first, len(times))
         if self.shared is None:
             for arrival, prompt, output in zip(times, prompts.tolist(), outputs.tolist(), strict=True):
                 yield Request(arrival, prompt, output)
             return
-        drawn = zip(range(first, first + len(times)), times, prompts.tolist(), outputs.tolist(), strict=True)
-        for number, arrival, prompt, output in drawn:
+        rows = zip(range(first, first + len(times)), times, prompts.tolist(), outputs.tolist(), strict=True)
+        for number, arrival, prompt, output in rows:
             _, ids = self.shared.at(number, max(0, prompt - self.shared.early(number)))
             yield Request(arrival, prompt, output, ids[: prompt // PIECE], PIECE)
 
 
 def _whole(draws: NDArray[np.float64]) -> Tokens:
-    """Numbers of tokens, 1 at least."""
     return np.maximum(1.0, np.rint(np.minimum(draws, TOO_LONG))).astype(np.int64)
 
 
 def _conversations(keys: InferKeys, sessions: SessionKeys, longest: int, count: int) -> tuple[list[Request], int]:
-    """(requests of conversations one after another, how many were cut): a conversation ends when the model reads no more."""
+    """Return (requests, number truncated); a conversation ends when its context reaches the model's maximum."""
     prompts = Draws(stream(keys.seed, "prompt"), distribution_of(keys.prompt))
     outputs = Draws(stream(keys.seed, "output"), distribution_of(keys.output))
     shared = None if keys.shared is None else Beginnings.of(keys.shared, keys.seed)
@@ -206,30 +213,27 @@ def _conversations(keys: InferKeys, sessions: SessionKeys, longest: int, count: 
 
 
 def _listed(rows: list[Request], cut: int = 0, clients: int | None = None) -> Requests:
-    """Requests that are all known."""
     most = max(rows, key=lambda row: row.prompt + row.output)
     return Requests(lambda: iter(rows), len(rows), (most.prompt, most.output), cut, clients)
 
 
 def _traced(name: str, place: Place, longest: int, count: int | None, *, answers: bool) -> Requests:
-    """The lines of a file; one that is too long is a mistake: a measured request is not cut."""
+    """Return the requests of a trace. Measured requests are not truncated: one that is too long raises SpecError."""
     trace = read_trace(name, place, tokens=True, most=count)
     output = trace.output if answers else np.zeros_like(trace.output)
     long = np.flatnonzero(trace.prompt + output > longest)
     if len(long):
         first = int(long[np.argmin(trace.lines[long])])
         tokens = f"{trace.prompt[first]:,} + {output[first]:,}" if answers else f"{trace.prompt[first]:,}"
-        message = (
-            f"line {trace.lines[first]} of the trace '{name}' has {tokens} tokens, more than the {longest:,} that the model reads"
-        )
-        more = f"; {len(long) - 1:,} more lines have, too" if len(long) > 1 else ""
-        raise SpecError.of(place, message + more, "leave them out, or take a model with a longer `sequence`")
+        message = f"line {trace.lines[first]} of the trace '{name}' has {tokens} tokens, but the model reads at most {longest:,}"
+        more = f"; {len(long) - 1:,} more lines are too long" if len(long) > 1 else ""
+        raise SpecError.of(place, message + more, "remove these lines, or use a model with a longer `sequence`")
     rows = enumerate(zip(trace.arrival.tolist(), trace.prompt.tolist(), output.tolist(), strict=True))
     return _listed([Request(*row, tuple(trace.prefix(number)), trace.block or 1) for number, row in rows])
 
 
 def least(tokens: int | CountDraw) -> int:
-    """The fewest tokens that can be drawn."""
+    """Return the smallest number of tokens that a distribution can draw."""
     if isinstance(tokens, int):
         return tokens
     return tokens.uniform[0] if tokens.uniform is not None else 1

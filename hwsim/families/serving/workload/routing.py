@@ -1,7 +1,7 @@
-"""`router:` how the copy is chosen that a request goes to.
+"""`router:` the rule that chooses a replica for each request.
 
 router: round robin
-router: {prefix: 2, queue: 1, room: 1}      the copy with the highest score, as the scheduler of llm-d weighs it
+router: {prefix: 2, queue: 1, room: 1}      the replica with the highest score, with the weights of llm-d's scheduler
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ Routing = Literal["least", "waiting", "round robin"]
 
 @dataclass(frozen=True, slots=True)
 class ScoreKeys:
-    """Weights of a score; each part of it is 1 for the best copy and 0 for the worst."""
+    """Weights of the terms of a score. Each term is 1 for the best replica and 0 for the worst."""
 
-    prefix: float = field("tokens of the prompt that its cache has", default=2.0, minimum=0.0)
-    queue: float = field("requests that wait there, the fewer the better", default=1.0, minimum=0.0)
-    room: float = field("part of its KV cache that is free", default=1.0, minimum=0.0)
+    prefix: float = field("weight of the prompt tokens in the replica's prefix cache", default=2.0, minimum=0.0)
+    queue: float = field("weight of the queue depth; a shorter queue scores higher", default=1.0, minimum=0.0)
+    room: float = field("weight of the free share of the replica's KV cache", default=1.0, minimum=0.0)
     place: Place = place_field()
 
     def problems(self) -> Iterator[Problem]:
-        """(key, message, hint) of what cannot be."""
+        """Yield (key, message, hint) for each invalid setting."""
         if not (self.prefix or self.queue or self.room):
-            yield "", "all copies score the same", "{prefix: 2, queue: 1, room: 1}"
+            yield "", "all weights are 0: expected at least one above 0", "{prefix: 2, queue: 1, room: 1}"

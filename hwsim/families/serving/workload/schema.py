@@ -1,4 +1,4 @@
-"""`infer:` a model that serves requests, as a file says it.
+"""`infer:` a model that serves requests: the keys of a file.
 
 infer:
   model: llama-3-8b
@@ -33,96 +33,95 @@ Dtype = Literal["fp32", "bf16", "fp16", "fp8", "int8"]
 
 @dataclass(frozen=True, slots=True)
 class SloKeys:
-    """Service level of each request; requests a second that keep all of it are the goodput."""
+    """Latency limits of each request (SLO). Goodput is the rate of requests that meet all of them."""
 
-    ttft: Seconds | None = field("its first token comes within", default=None, exclusive_minimum=0.0, example="200 ms")
+    ttft: Seconds | None = field("maximum time to first token (TTFT)", default=None, exclusive_minimum=0.0, example="200 ms")
     tpot: Seconds | None = field(
-        "mean time between its later tokens, at most; an answer of one token keeps it",
-        default=None,
-        exclusive_minimum=0.0,
-        example="50 ms",
-    )
-    latency: Seconds | None = field("its last token comes within", default=None, exclusive_minimum=0.0, example="10 s")
+        "maximum time per output token after the first, on average (TPOT); an answer of one token meets it",
+        default=None, exclusive_minimum=0.0, example="50 ms",
+    )  # fmt: skip
+    latency: Seconds | None = field("maximum latency to the last token", default=None, exclusive_minimum=0.0, example="10 s")
     place: Place = place_field()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InferKeys:
-    """Requests that a model answers: which model, on which devices, when they come, and how they are put together."""
+    """A model that serves requests: the model, its GPUs, the requests and their arrivals, and the settings of the server."""
 
-    model: Tree = field("a model of the library or of a file, or its dimensions", example="llama-3-8b")
-    device: tuple[str, ...] = field("what it is served on (default: all GPUs)", default=(), one_or_many=True, example="gpu0..3")
-    parallel: SplitKeys = field("how it is laid over the devices", default=SplitKeys(), example="{tp: 2, dp: rest}")
+    model: Tree = field("model: a name in the library, a file, or the dimensions themselves", example="llama-3-8b")
+    device: tuple[str, ...] = field("GPUs that serve the model (default: all)", default=(), one_or_many=True, example="gpu0..3")
+    parallel: SplitKeys = field("parallel plan of the model over the GPUs", default=SplitKeys(), example="{tp: 2, dp: rest}")
     dtype: Dtype | None = field(
-        "number format of weights, activations and the KV cache (default: bf16 where the gpu has it, else fp16)", default=None
-    )
+        "number format of weights, activations and the KV cache (default: bf16 if the GPU has it, else fp16; of a convolutional"
+        " network fp16 if the GPU has it, else fp32)", default=None,
+    )  # fmt: skip
     kv: Literal["bf16", "fp16", "fp8"] | None = field(
-        "number format of keys and values (default: as the checkpoint has them, else as `dtype`)", default=None
+        "number format of the KV cache (default: the format in the checkpoint, else `dtype`)", default=None
     )
     framework: str = field(
-        "whose kernels and overlaps (default: vllm; of images pytorch-ngc)", default="", example="sarathi-serve"
-    )
+        "serving framework, which sets kernel times, overlap and server settings (default: vllm; of a convolutional network"
+        " pytorch-ngc)", default="", example="sarathi-serve",
+    )  # fmt: skip
     arrivals: ArrivalKeys | Literal["all at once"] = field(
-        "when requests come", default="all at once", example="{poisson: 4 1/s}"
-    )
-    requests: int | None = field("how many (default: 100; of a trace all its lines)", default=None, minimum=1)
-    prompt: int | CountDraw = field("tokens of a prompt", default=512, minimum=1, example="{lognormal: {median: 600, sigma: 1}}")
-    output: int | CountDraw = field("tokens of an answer, the first included", default=128, minimum=1)
+        "arrival of requests: a random process, a trace or clients; or all requests at the start",
+        default="all at once", example="{poisson: 4 1/s}",
+    )  # fmt: skip
+    requests: int | None = field("number of requests (default: 100; of a trace all lines)", default=None, minimum=1)
+    prompt: int | CountDraw = field(
+        "number of prompt tokens, without tokens of `shared` and of earlier turns of `sessions`",
+        default=512, minimum=1, example="{lognormal: {median: 600, sigma: 1}}",
+    )  # fmt: skip
+    output: int | CountDraw = field("number of output tokens, including the first", default=128, minimum=1)
     shared: SharedKeys | None = field(
-        "what prompts begin with alike: system prompts, or prompts that come again",
-        default=None,
-        example="{tokens: 800, groups: 12}",
-    )
+        "common beginnings of prompts: shared system prompts, or repeated prompts",
+        default=None, example="{tokens: 800, groups: 12}",
+    )  # fmt: skip
     sessions: SessionKeys | None = field(
-        "conversations: several requests, each with all that was said before; then those come, or have a client",
-        default=None,
-        example="{turns: {uniform: [2, 8]}, think: {exponential: 20 s}}",
-    )
+        "multi-turn conversations: each prompt contains all earlier turns, and `arrivals` starts conversations",
+        default=None, example="{turns: {uniform: [2, 8]}, think: {exponential: 20 s}}",
+    )  # fmt: skip
     warm_up: Seconds | Literal["until steady"] = field(
-        "requests that come before do not count (until steady: as found by MSER-5)", default=0.0, minimum=0.0, example="10 s"
-    )
+        "time at the start whose arrivals are excluded from the statistics; `until steady`: up to the steady state that MSER-5"
+        " finds", default=0.0, minimum=0.0, example="10 s",
+    )  # fmt: skip
     batching: Batching = field(
-        "continuous: requests join and leave from one token to the next; static: a batch goes through together",
-        default="continuous",
-    )
+        "continuous: requests join and leave the batch at every iteration; static: all requests of a batch start together, and"
+        " the next batch starts when the last of them has ended", default="continuous",
+    )  # fmt: skip
     batch: int | None = field(
-        "requests that are worked on together, at most, on each copy (default: as the framework's server)",
-        default=None,
-        minimum=1,
-    )
+        "maximum number of requests in the batch of a replica (default: the setting of the framework's server)",
+        default=None, minimum=1,
+    )  # fmt: skip
     memory: Ratio | None = field(
-        "of a GPU's memory that weights and KV cache have (default: as the framework's server)",
-        default=None,
-        exclusive_minimum=0.0,
-        maximum=1.0,
-    )
+        "share of GPU memory for weights and KV cache (default: the setting of the framework's server)",
+        default=None, exclusive_minimum=0.0, maximum=1.0,
+    )  # fmt: skip
     server: ServerKeys = field(
-        "what differs from the `server:` of the framework", default=ServerKeys(), example="{budget: 4096, ahead: 0}"
+        "settings of the server that differ from the framework's", default=ServerKeys(), example="{budget: 4096, ahead: 0}"
     )
     speculate: SpeculateKeys | None = field(
-        "tokens that are guessed and verified together", default=None, example="{tokens: 3, acceptance: 70 %}"
+        "speculative decoding: draft tokens are verified together", default=None, example="{tokens: 3, acceptance: 70 %}"
     )
     adapters: AdapterKeys | None = field(
-        "sets of narrow matrices beside the model's (LoRA); each request has one", default=None, example="{count: 32, rank: 16}"
+        "LoRA adapters of the model; each request uses one of them", default=None, example="{count: 32, rank: 16}"
     )
     offload: OffloadKeys | None = field(
-        "where keys and values of prompts go that the GPUs have no room for", default=None, example="{host: 200 GB}"
+        "tiers below GPU memory for the KV cache of prompts", default=None, example="{host: 200 GB}"
     )
     split: ApartKeys | None = field(
-        "prompts are read on some GPUs and answers written on others, instead of `device` and `parallel`", default=None,
+        "disaggregated serving: separate GPUs for prefill and decode, instead of `device` and `parallel`", default=None,
         example="{prefill: {device: gpu0..1}, decode: {device: gpu2..7}}",
     )  # fmt: skip
     router: Routing | ScoreKeys = field(
-        "which copy a request goes to: the one with the fewest requests (least); 4 x waiting + worked on (waiting); in turn;"
-        " or by scores",
-        default="least",
-        example="{prefix: 2, queue: 1, room: 1}",
-    )
+        "choice of the replica for a request: the fewest requests (least); the smallest 4 x queued + running (waiting); each"
+        " replica in turn (round robin); or the highest score", default="least", example="{prefix: 2, queue: 1, room: 1}",
+    )  # fmt: skip
     scale: ScaleKeys | None = field(
-        "copies are started and stopped by the load", default=None, example="{least: 1, most: 8, target: 20, start: 90 s}"
+        "autoscaling: the load starts and stops replicas", default=None, example="{least: 1, most: 8, target: 20, start: 90 s}"
     )
-    seed: int = field("another seed, other requests", default=0, minimum=0)
+    seed: int = field("seed of the random numbers of requests; each seed draws other requests", default=0, minimum=0)
     slo: SloKeys | None = field(
-        "what every request is to keep: goodput counts those that do", default=None, example="{ttft: 200 ms, tpot: 50 ms}"
-    )
+        "latency limits of a request; goodput counts the requests that meet them", default=None,
+        example="{ttft: 200 ms, tpot: 50 ms}",
+    )  # fmt: skip
     place: Place = place_field()

@@ -1,4 +1,4 @@
-"""The settings of a server, all of them: of its framework's file, for its GPUs, with what an `infer:` says otherwise."""
+"""The settings of a server: defaults of its framework for its GPUs, overridden by the keys of an `infer:`."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ ANY: Final = 1 << 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Settings of the server of a replica, as of `hwsim.models.server.ServerKeys`. Times in fs.
+    """All settings of a replica's server; meanings as in `hwsim.models.server.ServerKeys`, times in fs.
 
     Args:
-        graphs: batches for which there are CUDA graphs, in ascending order.
-        verified: tokens of each answer that pass in an iteration.
-        groups: groups of GPUs (data-parallel attention).
-        mixed: iterations with prompts have them as well.
-        late: tiers below the GPUs have pieces of prompts from when the GPUs give them up; else from when they are read.
-        promise: (first part, least part, iterations from one to the other, tokens of an answer) of `admit: ratio`.
+        verified: tokens of each sequence in an iteration: 1 and the draft tokens.
+        promise: (first share, least share, iterations between them, maximum output tokens counted) of `admit: ratio`.
+        groups: number of groups of GPUs (data-parallel attention).
+        late: tiers below the GPUs store blocks when the GPUs evict them; otherwise when they are computed.
+        graphs: batch sizes with a CUDA graph, in ascending order.
+        mixed: iterations with prefill also use CUDA graphs.
     """
 
     prompts: Prompts = "beside"
@@ -57,12 +57,12 @@ class Settings:
 
 
 def server_of(framework: ServerKeys, infer: InferKeys, size: float | None, generation: str | None) -> ServerKeys:
-    """Every key of the server: what `infer:` says, the framework for GPUs of this size, a plain server."""
+    """Return all server keys: from `infer:`, else from the framework for GPUs of this size, else of a plain server."""
     return infer.server.over(_old(infer)).over(framework.over(PLAIN).on(size, generation))
 
 
 def _old(infer: InferKeys) -> ServerKeys:
-    """Settings that the keys of an `infer:` outside `server:` say."""
+    """Return the server keys set by `batch`, `memory` and `batching`."""
     keys = ServerKeys(sequences=infer.batch)
     if infer.memory is not None:
         keys = replace(keys, memory=Room(part=infer.memory))
@@ -77,12 +77,14 @@ def _old(infer: InferKeys) -> ServerKeys:
 def settings_of(
     keys: ServerKeys, *, answers: bool = True, windowed: bool = False, verified: int = 1, groups: int = 1
 ) -> Settings:
-    """The settings of a server all of whose keys are said.
+    """Return the settings of a server.
 
     Args:
-        answers: whether its model writes tokens; one that does not answers a batch in a pass. windowed: its cache keeps the last
-            tokens only, so no request can use another's first ones. verified: tokens of each answer in an iteration.
-        groups: groups of GPUs in a copy, each with the budget and the sequences of the server (data-parallel attention).
+        keys: server keys.
+        answers: the model writes tokens; otherwise each batch takes one pass.
+        windowed: the cache keeps only the last tokens (sliding window), so requests cannot share prefixes.
+        verified: tokens of each sequence in an iteration.
+        groups: groups of GPUs in a replica, each with the server's token budget and sequences (data-parallel attention).
     """
     keys = keys.over(PLAIN)
     if not answers:

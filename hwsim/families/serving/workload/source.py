@@ -1,4 +1,4 @@
-"""Sources of requests while a service runs: in an order of their own, or after the answers to earlier ones."""
+"""The source of requests of a running service: open arrivals, and requests that follow an earlier answer."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hwsim.families.serving.workload.requests import Request
 
 
 class Source:
-    """Requests as they come, some after an answer: turns of conversations, and requests by clients, one after another."""
+    """A source of requests in order of arrival. Turns of conversations and requests of clients follow an earlier answer."""
 
     def __init__(self, requests: Iterable[Request], start: int = 0, clients: int | None = None) -> None:
         self._rows = enumerate(requests)
@@ -17,39 +17,39 @@ class Source:
         self._clients = clients
         self._start = start
         self._due: list[tuple[int, int, Request]] = []
-        self._asked: list[tuple[int, int, Request]] = []  # those that waited for an answer
-        self._turns: dict[int, tuple[int, Request]] = {}  # by the request whose answer each follows
+        self._asked: list[tuple[int, int, Request]] = []  # requests that follow an answer
+        self._turns: dict[int, tuple[int, Request]] = {}  # next turn by the number of the request before it
         for _ in range(1 if self._clients is None else self._clients):
             if self._row is None:  # fewer requests than clients
                 break
             self._begins(start, self._due)
 
     def time(self) -> int | None:
-        """When the next request comes, fs; None: none does, as far as is known now."""
+        """Return the arrival time of the next request (fs); None if no arrival is known yet."""
         return min((heap[0][0] for heap in (self._due, self._asked) if heap), default=None)
 
     def unasked(self) -> int | None:
-        """When the next of those comes that wait for no answer, fs."""
+        """Return the arrival time of the next request that follows no answer (fs); None without one."""
         return self._due[0][0] if self._due else None
 
     def take(self) -> tuple[int, Request]:
-        """The next request, and its number."""
+        """Remove and return the next (number, request)."""
         heap = min((heap for heap in (self._due, self._asked) if heap), key=lambda heap: heap[0][:2])
         _, number, request = heapq.heappop(heap)
         if self._clients is None and request.after < 0:
             self._begins(self._start, self._due)
         return number, request
 
-    def ended(self, number: int, at: int) -> tuple[int, int] | None:
-        """A request is answered: the next turn follows, or the client begins anew."""
+    def ended(self, number: int, end_fs: int) -> tuple[int, int] | None:
+        """Return (arrival time, number) of the request that follows this answer; None without one."""
         turn = self._turns.pop(number, None)
         if turn is not None:
-            heapq.heappush(self._asked, (at + turn[1].arrival, *turn))
-            return at + turn[1].arrival, turn[0]
-        return None if self._clients is None else self._begins(at, self._asked)
+            heapq.heappush(self._asked, (end_fs + turn[1].arrival, *turn))
+            return end_fs + turn[1].arrival, turn[0]
+        return None if self._clients is None else self._begins(end_fs, self._asked)
 
     def _begins(self, since: int, heap: list[tuple[int, int, Request]]) -> tuple[int, int] | None:
-        """The next conversation, or request, comes some time after an instant; its turns are kept."""
+        """Schedule the next request or conversation, relative to an instant."""
         if self._row is None:
             return None
         number, request = self._row

@@ -1,10 +1,11 @@
-"""`speculate:` several tokens of each answer are guessed, and verified in one iteration.
+"""`speculate:` speculative decoding: several tokens of each sequence are drafted, and verified in one iteration.
 
-speculate: {tokens: 3, acceptance: 70 %}                          a layer of the model's own guesses, as EAGLE and MTP do
+speculate: {tokens: 3, acceptance: 70 %}                          draft tokens of an extra layer, as in EAGLE and MTP
 speculate: {tokens: 3, acceptance: [80 %, 65 %, 50 %], draft: llama-3-1b}
 
-A guess is accepted with its chance if all before it were; the iteration then writes those and one more. How many iterations an
-answer takes is drawn, guess by guess, by a hash of the seed and the request.
+A draft token is accepted with its probability if all draft tokens before it were accepted. The iteration then outputs the
+accepted tokens and one more. The number of iterations of an answer is random: every draft token is drawn by a hash of the seed
+and the request.
 """
 
 from __future__ import annotations
@@ -31,38 +32,44 @@ from hwsim.workload.load.numbers import stream, uniforms
 if TYPE_CHECKING:
     from hwsim.families.serving.workload.schema import InferKeys
 
-FINEST: Final = 1000  # the mean number of tokens of an iteration is a fraction with a denominator up to this
-MOST: Final = 64  # guesses
+FINEST: Final = 1000  # largest denominator of the mean number of tokens of an iteration
+MOST: Final = 64  # maximum draft tokens of an iteration
 LAYER, NONE = "layer", "none"
 
 
 @dataclass(frozen=True, slots=True)
 class SpeculateKeys:
-    """Guesses of the next tokens of each answer."""
+    """Speculative decoding: draft tokens of each sequence and the model that makes them."""
 
-    tokens: int = field("guesses of each answer in an iteration", minimum=1, maximum=MOST)
+    tokens: int = field("number of draft tokens of each sequence in an iteration", minimum=1, maximum=MOST)
     acceptance: tuple[Ratio, ...] = field(
-        "chance that a guess is accepted if all before it were; one for all, or one for each", minimum=0.0, maximum=1.0,
-        one_or_many=True, example="70 %",
+        "probability that a draft token is accepted if all before it were: one value, or one for each draft token",
+        minimum=0.0, maximum=1.0, one_or_many=True, example="70 %",
     )  # fmt: skip
     draft: Tree | None = field(
-        "who guesses: a model, one token after another; layer (default): one more layer like the last of the model; none: nobody"
-        " on the GPU, as with n-grams of the prompt",
-        default=None,
-        example="llama-3-8b",
-    )
+        "source of draft tokens: a draft model; `layer` (default): an extra layer like the last layer of the model; `none`: a"
+        " method without GPU work, such as n-grams of the prompt", default=None, example="llama-3-8b",
+    )  # fmt: skip
     place: Place = place_field()
 
     def problems(self) -> Iterator[Problem]:
-        """(key, message, hint) of what cannot be."""
+        """Yield (key, message, hint) for each invalid setting."""
         if len(self.acceptance) not in (1, self.tokens):
-            message = f"{len(self.acceptance)} chances of {self.tokens} guesses"
-            yield "acceptance", message, "one for all, or one for each"
+            message = f"{len(self.acceptance)} probabilities for {self.tokens} draft tokens: expected 1 or {self.tokens}"
+            yield "acceptance", message, "acceptance: 70 %"
 
 
 @dataclass(frozen=True)
 class Speculation:
-    """Guesses, as a server has them; draft: the model that makes them, none if the GPUs do nothing for it."""
+    """The speculative decoding of a server.
+
+    Args:
+        tokens: draft tokens of a sequence in an iteration.
+        chances: probability that each is accepted if all before it were.
+        draft: model that makes them; None if drafting needs no GPU.
+        seed: seed of the accepted tokens.
+        is_layer: the draft is an extra layer, which shares embedding and output with the model.
+    """
 
     tokens: int
     chances: tuple[float, ...]
@@ -72,12 +79,12 @@ class Speculation:
 
     @cached_property
     def left(self) -> tuple[float, ...]:
-        """Chance of each number of accepted guesses, or more, from one on."""
+        """Probabilities that at least 1, 2, ... draft tokens are accepted."""
         return tuple(accumulate(self.chances, mul))
 
     @cached_property
     def mean(self) -> Fraction:
-        """Tokens that an iteration writes, in the mean.
+        """Average number of output tokens of an iteration.
 
         >>> Speculation(3, (0.5, 0.5, 0.5), None).mean
         Fraction(15, 8)
@@ -85,7 +92,7 @@ class Speculation:
         return Fraction(1.0 + math.fsum(self.left)).limit_denominator(FINEST)
 
     def steps(self, request: int, put_off: int, tokens: int) -> int:
-        """Iterations until `tokens` are written.
+        """Return the number of iterations in which a request outputs `tokens` tokens, after `put_off` preemptions.
 
         >>> Speculation(2, (1.0, 1.0), None).steps(0, 0, 7), Speculation(2, (0.0, 0.0), None).steps(0, 0, 7)
         (3, 7)
@@ -96,17 +103,17 @@ class Speculation:
         written = steps = 0
         while True:
             block = min(1 + tokens - written, 4096)
-            drawn = uniforms(key, np.arange(steps, steps + block, dtype=np.uint64))
-            many = written + np.cumsum(1 + np.searchsorted(-np.array(self.left), -drawn, "left"))
-            enough = int(np.searchsorted(many, tokens, "left"))
-            if enough < block:
-                return steps + enough + 1
-            steps, written = steps + block, int(many[-1])
+            draws = uniforms(key, np.arange(steps, steps + block, dtype=np.uint64))
+            token_counts = written + np.cumsum(1 + np.searchsorted(-np.array(self.left), -draws, "left"))
+            step_count = int(np.searchsorted(token_counts, tokens, "left"))
+            if step_count < block:
+                return steps + step_count + 1
+            steps, written = steps + block, int(token_counts[-1])
 
     def memory(self, keys: InferKeys, dtype: str) -> tuple[float, float]:
-        """Bytes of the draft on each GPU: its weights, and what a token leaves in its cache.
+        """Return the bytes of the draft on each GPU: (weights, KV cache of one token).
 
-        A layer that guesses has its embedding and output from the model.
+        An extra layer uses the embedding and the output layer of the model.
         """
         if self.draft is None:
             return 0.0, 0.0
@@ -123,7 +130,7 @@ NOTHING: Final = Speculation(1, (0.0,), None)
 
 
 def speculation_of(keys: SpeculateKeys, model: Transformer, seed: int, mistakes: Mistakes) -> Speculation | None:
-    """The guesses that a file asks for; None once its mistakes are noted."""
+    """Return the speculation of a file; None if it is not valid, which is noted in `mistakes`."""
     chances = keys.acceptance if len(keys.acceptance) > 1 else keys.acceptance * keys.tokens
     named = keys.draft
     draft: Transformer | None = replace(model.kinds[model.order[-1]], layers=1)
@@ -134,7 +141,7 @@ def speculation_of(keys: SpeculateKeys, model: Transformer, seed: int, mistakes:
         if written is None:
             return None
         if not isinstance(written, Transformer) or not written.causal:
-            mistakes.add(named.place, "only a model that writes tokens can guess them", "draft: layer")
+            mistakes.add(named.place, "the draft writes no tokens: expected a causal language model", "draft: layer")
             return None
         draft = written
     is_layer = named is None or named.value == LAYER

@@ -1,6 +1,4 @@
-"""`parallel:` how a served model is laid over its GPUs; `split:` prompts are read on some, answers written on others.
-
-Servers with disaggregated prefill do the latter:
+"""`parallel:` the parallel plan of a served model; `split:` disaggregated serving, with separate GPUs for prefill and decode.
 
 split:
   prefill: {device: gpu0..1, parallel: {tp: 1}}
@@ -19,46 +17,47 @@ from hwsim.spec import Place, field, place_field
 
 @dataclass(frozen=True, slots=True)
 class SplitKeys:
-    """Parallel plan of the model on the devices."""
+    """Parallel plan of a served model over its GPUs."""
 
-    tp: int = field("GPUs that split every matrix (tensor parallel)", default=1, minimum=1)
+    tp: int = field("tensor parallelism: number of GPUs that share every matrix", default=1, minimum=1)
     groups: int = field(
-        "of `tp` GPUs, each with sequences of its own; all of a copy share the experts (data-parallel attention)", default=1,
-        minimum=1,
+        "data-parallel attention: number of groups of `tp` GPUs in a replica; each group has its own sequences, and all groups"
+        " share the experts", default=1, minimum=1,
     )  # fmt: skip
-    ep: int = field("GPUs that experts are spread over; what is left of a copy's splits each expert", default=1, minimum=1)
-    pp: int = field("stages of a pipeline, each of `tp` x `groups` GPUs; as many batches are under way at once", default=1,
+    ep: int = field("expert parallelism: GPUs to distribute experts over; `tp` x `groups` / `ep` GPUs split each expert",
+                    default=1, minimum=1)  # fmt: skip
+    pp: int = field("pipeline parallelism: number of stages, each of `tp` x `groups` GPUs, and of batches in flight", default=1,
                     minimum=1)  # fmt: skip
     dp: int | Literal["rest"] = field(
-        "copies of the model, each with a queue of its own; rest: all GPUs that are left", default="rest"
+        "number of replicas, each with its own queue; rest: as many as fit on the GPUs", default="rest"
     )
     place: Place = place_field()
 
     @property
     def gpus(self) -> int:
-        """GPUs of a copy."""
+        """Number of GPUs of a replica."""
         return self.tp * self.groups * self.pp
 
 
 @dataclass(frozen=True, slots=True)
 class PartKeys:
-    """GPUs of one part of the work."""
+    """GPUs and settings of prefill, or of decode."""
 
-    device: tuple[str, ...] = field("its GPUs", one_or_many=True, example="gpu0..1")
-    parallel: SplitKeys = field("how the model is laid over them", default=SplitKeys(), example="{tp: 2, dp: rest}")
+    device: tuple[str, ...] = field("GPUs of this part", one_or_many=True, example="gpu0..1")
+    parallel: SplitKeys = field("parallel plan of the model over these GPUs", default=SplitKeys(), example="{tp: 2, dp: rest}")
     server: ServerKeys = field(
-        "what its server has otherwise than `server:` says", default=ServerKeys(), example="{sequences: 16}"
+        "settings of the server of this part that differ from `server:`", default=ServerKeys(), example="{sequences: 16}"
     )
     scale: ScaleKeys | None = field(
-        "its copies are started and stopped by its load", default=None, example="{least: 1, target: 8, start: 90 s}"
+        "autoscaling of the replicas of this part by its load", default=None, example="{least: 1, target: 8, start: 90 s}"
     )
     place: Place = place_field()
 
 
 @dataclass(frozen=True, slots=True)
 class ApartKeys:
-    """The GPUs that read prompts and those that write answers; keys and values of a prompt pass over the machine's links."""
+    """Disaggregated serving: GPUs for prefill and for decode. The KV cache of a prompt passes over the machine's links."""
 
-    prefill: PartKeys = field("reads prompts", example="{device: gpu0..1}")
-    decode: PartKeys = field("writes answers", example="{device: gpu2..7}")
+    prefill: PartKeys = field("GPUs for prefill", example="{device: gpu0..1}")
+    decode: PartKeys = field("GPUs for decode", example="{device: gpu2..7}")
     place: Place = place_field()
