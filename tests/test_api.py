@@ -78,10 +78,10 @@ def test_a_violated_expectation_carries_the_run() -> None:
     [
         ("{makespn: 3 ms +- 1 %}", "did you mean 'makespan'"),
         ("{makespan: 3 ms}", "how close"),
-        ("{makespan: 3 GB +- 1 %}", "not a size"),
-        ("{makespan: [1]}", "not a list"),
-        ("{machine: 3, makespan: at most 1 s}", "by name"),
-        ("3 ms", "is a mapping"),
+        ("{makespan: 3 GB +- 1 %}", "expected a time, got a size"),
+        ("{makespan: [1]}", "expected a text, got a list"),
+        ("{machine: 3, makespan: at most 1 s}", "expected the name of a machine"),
+        ("3 ms", "expected a mapping"),
     ],
 )
 def test_an_expectation_that_cannot_be_read_is_a_mistake(expect: str, said: str) -> None:

@@ -126,7 +126,7 @@ def _ran(machine: str, function: str, **keys: object) -> hwsim.Result:
 
 def test_what_stands_in_is_named_with_its_part_of_the_time() -> None:
     run = _ran(MEASURED, "tan")
-    assert "100 % by others that take alike (tan)" in " ".join(str(run).split())
+    assert "100 % from similar functions (for tan)" in " ".join(str(run).split())
     assert any(warning.code == "not-calibrated" for warning in run.warnings)
     doubts = [doubt for cost in run.timeline.flat.graph.costs for term in cost.why for doubt in term.doubts]
     assert {doubt.regime for doubt in doubts} == {"program/related"}

@@ -87,7 +87,7 @@ def test_a_violated_expectation_is_exit_3_after_the_summary(workload: Path) -> N
 def test_an_expectation_of_another_machine_is_skipped(workload: Path) -> None:
     workload.write_text(WORKLOAD.replace("machine: d2l-4gpu-pcie", "machine: p3.16xlarge").replace("20 ms", "1 ms"))
     done = hwsim("simulate", MACHINE, workload, "-v")
-    assert "not checked (it is about p3.16xlarge)" in done.stdout
+    assert "not checked (it is for p3.16xlarge)" in done.stdout
 
 
 def test_mistakes_of_both_files_are_said_at_once_with_exit_2(tmp_path: Path) -> None:

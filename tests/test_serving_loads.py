@@ -136,7 +136,7 @@ def test_a_trace_with_blocks_finds_what_came_before(tmp_path: Path) -> None:
 
 def test_a_run_of_which_nothing_counts_is_refused() -> None:
     """Its percentiles would be those of no request."""
-    with pytest.raises(SpecError, match="so that none counts"):
+    with pytest.raises(SpecError, match="so none is counted"):
         served(arrivals={"every": "100 ms"}, requests=10, warm_up="5 s")
 
 

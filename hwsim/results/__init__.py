@@ -1,1 +1,1 @@
-"""Results of a run, as data: timeline, usage of capacities, memory, requests, trainings, verdicts and warnings."""
+"""Results of a run as data: timeline, use of capacities, memory, requests, trainings, verdicts and warnings."""

@@ -1,7 +1,7 @@
-"""Activities of a run: what takes the time, how long the run waits for it, and what bounds it.
+"""Activities of a run: total time, time on the critical path, and bounds.
 
-A run of few kinds of ops has a row for each; a larger one a row for each kind of work. The run waits for a row during its time on
-the critical path; the rest of its time overlaps other work.
+A run with at most 12 kinds of ops has one activity per op name; a larger run has one activity per kind of work. The run waits
+for an activity during its time on the critical path; the rest of the activity's time overlaps with other work.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from hwsim.results.result import Result
 from hwsim.results.timeline import Timeline
 from hwsim.ticks import FEMTO
 
-MOST: Final = 12  # kinds of ops; a run with more has a row for each kind of work
-LONGEST: Final = 4096  # ops of a row off the critical path whose causes are looked at
+MOST: Final = 12  # largest number of op names with an activity each; above it, one activity per kind of work
+LONGEST: Final = 4096  # ops of a served model whose causes are examined
 SERVED: Final = "infer"  # kind of the ops of a served model
-NOUNS: Final = {  # of kinds of ops, as activities
+NOUNS: Final = {  # name of the activity by kind of op
     "access": "memory access", "allgather": "all-gather", "alltoall": "all-to-all", "allreduce": "all-reduce",
     "arrivals": "waiting for requests", "backward": "backward pass", "busy": "given time", "compute": "compute",
     "copy": "copying", "exchange": "gradient exchange", "forward": "forward pass", "infer": "model iteration",
@@ -35,8 +35,8 @@ NOUNS: Final = {  # of kinds of ops, as activities
     "service": "waiting for requests", "write": "writing",
 }  # fmt: skip
 HOST_WORK: Final = "host"
-NONE: Final = frozenset({ARRIVE, "insert", "step", "wait"})  # kinds of ops that only tie others together
-SPLIT: Final = frozenset({"elementwise"})  # kinds whose ops are told apart by what they do
+NONE: Final = frozenset({ARRIVE, "insert", "step", "wait"})  # kinds of ops that only synchronize others
+SPLIT: Final = frozenset({"elementwise"})  # kinds split by function, the last part of the op name
 
 
 Once = Literal["", "first", "last", "another"]
@@ -44,15 +44,18 @@ Once = Literal["", "first", "last", "another"]
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """Ops of one name, or of one kind of work.
+    """An op name or kind of work, with its times and bounds.
 
     Args:
-        count: ops; mean_s: time of one from its start to its end, without waiting in a queue.
-        total_fs: time in which at least one of them ran. path_fs: time in which the run waited for them; share: its part of
-            the run.
-        bounds: bounds of that time, the longest first; of ops that the run never waited for, of their own time.
-        once: "first" or "last" if the run waited for only one op of several, "another" for one between; "" else.
-        rates: bytes or FLOP, and accesses, per second of their time.
+        name: name of the op or of the kind of work.
+        count: number of ops.
+        mean_s: average time of one op from start to end, without waiting in a queue (s).
+        total_fs: time during which at least one of the ops ran (fs).
+        path_fs: time on the critical path (fs).
+        share: path_fs as a share of the run.
+        bounds: bounds of path_fs, longest first; bounds of the ops' own time if they are not on the critical path.
+        once: "first", "last" or "another" (in between) if exactly one of several ops is on the critical path; else "".
+        rates: bytes or FLOP per second, and accesses per second, of the ops' time.
     """
 
     name: str
@@ -67,28 +70,34 @@ class Activity:
 
     @property
     def total_s(self) -> float:
-        """Seconds in which at least one of them ran."""
+        """Time during which at least one of the ops ran (s)."""
         return self.total_fs / FEMTO
 
     @property
     def path_s(self) -> float:
-        """Seconds in which the run waited for them."""
+        """Time on the critical path (s)."""
         return self.path_fs / FEMTO
 
     @property
     def overlapped_s(self) -> float:
-        """Seconds in which they ran and the run waited for something else."""
+        """Time during which the ops ran while the run waited for something else (s)."""
         return (self.total_fs - self.path_fs) / FEMTO
 
     @property
     def bound(self) -> Bound | None:
-        """The bound of most of its time."""
+        """Bound of most of the activity's time; None without one."""
         return self.bounds[0].bound if self.bounds else None
 
 
 @dataclass(frozen=True, slots=True)
 class Activities:
-    """Rows by their time on the critical path; of_ops: each is of the ops of one name. parts: bounds of the whole run."""
+    """All activities of a run.
+
+    Args:
+        rows: activities, longest on the critical path first.
+        parts: bounds of the whole run, longest first.
+        of_ops: whether each row is an op name instead of a kind of work.
+    """
 
     rows: tuple[Activity, ...]
     parts: tuple[Part, ...]
@@ -96,15 +105,16 @@ class Activities:
 
 
 def bounds_of(timeline: Timeline, devices: Mapping[str, str]) -> tuple[Part, ...]:
-    """The bounds of the critical path of a run, the longest first; they add up to its time.
+    """Return the bounds of the critical path, longest first; they add up to the makespan.
 
-    devices: kind of each device by its name.
+    Args:
+        devices: kind of each device by name.
     """
     return _Waited(timeline, devices).parts(range(len(timeline.flat.graph.labels)))
 
 
 def activities(result: Result) -> Activities:
-    """The activities of a run and the bounds of its critical path, which add up to its time."""
+    """Return the activities of a run and the bounds of its critical path, which add up to the makespan."""
     timeline = result.simulated
     labels = timeline.flat.graph.labels
     waited = _Waited(timeline, result.devices)
@@ -119,7 +129,7 @@ def activities(result: Result) -> Activities:
 
 
 class _Waited:
-    """The time of the critical path by label of its ops and by bound."""
+    """Time on the critical path by op label and bound."""
 
     def __init__(self, timeline: Timeline, devices: Mapping[str, str]) -> None:
         flat = timeline.flat
@@ -128,22 +138,22 @@ class _Waited:
         self.timeline = timeline
         path = critical_path(self.timeline)
         self.ops = ticks.distinct(path.op)
-        many = max(1, len(self.labels))
-        pairs, where = ticks.numbered(path.cause * many + flat.label[path.op])
-        self.causes = [path.causes[pair // many] for pair in pairs.tolist()]
-        self.label = [pair % many for pair in pairs.tolist()]
+        label_count = max(1, len(self.labels))
+        pairs, where = ticks.numbered(path.cause * label_count + flat.label[path.op])
+        self.causes = [path.causes[pair // label_count] for pair in pairs.tolist()]
+        self.label = [pair % label_count for pair in pairs.tolist()]
         self.spent = ticks.totals(path.end - path.start, where, len(pairs))
 
     def once(self, ops: Ints) -> Once:
-        """Which of some ops the run waited for, if it waited for one alone."""
+        """Return the position of the op that the run waited for, if it waited for exactly one of these ops."""
         waited = ops[np.isin(ops, self.ops)]
         if not len(waited) == 1 < len(ops):
             return ""
-        start, one = self.timeline.start[ops], self.timeline.start[waited[0]]
-        return "first" if one == start.min() else "last" if one == start.max() else "another"
+        starts, start = self.timeline.start[ops], self.timeline.start[waited[0]]
+        return "first" if start == starts.min() else "last" if start == starts.max() else "another"
 
     def parts(self, members: Iterable[int], *, waits: bool = True) -> tuple[Part, ...]:
-        """Bounds of the time of ops with these labels, the longest first; waits: with the time before they start."""
+        """Return the bounds of ops with these labels, longest first; waits: include the time before the ops start."""
         wanted = frozenset(members)
         spent: dict[Bound, int] = {}
         for cause, label, time in zip(self.causes, self.label, self.spent, strict=True):
@@ -154,7 +164,7 @@ class _Waited:
 
 
 Key = tuple[str, str, str]
-"""Name, kind of ops, and device or family of devices of a row."""
+"""Name, kind of ops, and device or device family of an activity."""
 
 
 def _by_name(label: Label) -> Key:
@@ -186,7 +196,7 @@ def _rows(result: Result, waited: _Waited, groups: Mapping[Key, Sequence[int]], 
     names = [name for name, _, _ in groups]
     for (name, kind, device), members in groups.items():
         ops = np.concatenate([by_label[ends[number] : ends[number + 1]] for number in members])
-        if met is not None:  # a rank's end takes no time; waiting in a collective has rows of its own
+        if met is not None:  # leaving a collective takes no time; waiting in one has rows of its own
             ops = ops[~met.leaves[ops]]
         if not len(ops):
             continue
@@ -206,7 +216,7 @@ def _rows(result: Result, waited: _Waited, groups: Mapping[Key, Sequence[int]], 
 
 
 def _own(result: Result, waited: _Waited, ops: Ints) -> tuple[Cause, tuple[Part, ...]]:
-    """The longest cause of some ops, and the bounds of their time."""
+    """Return (longest cause of these ops, bounds of their time)."""
     timeline = result.simulated
     label = timeline.flat.graph.labels[int(timeline.flat.label[ops[0]])]
     spent: dict[Cause, int] = {}
@@ -225,13 +235,13 @@ def _device(labels: Sequence[Label], members: Sequence[int], shared: str) -> str
 
 
 def _waiting(result: Result) -> list[Activity]:
-    """Rows of the time that the ranks of each collective wait for one another."""
+    """Return activities for the time that ranks wait for each other in collectives."""
     timeline = result.simulated
     met = arrivals(timeline)
     if met is None:
         return []
     labels, many = timeline.flat.graph.labels, weights(timeline).tolist()
-    waits: dict[str, tuple[int, int]] = {}  # count, and fs
+    waits: dict[str, tuple[int, int]] = {}  # (count, fs) by name
     for op in np.flatnonzero(met.leaves).tolist():
         name = labels[timeline.flat.label[op]].name
         count, time = waits.get(name, (0, 0))

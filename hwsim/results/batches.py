@@ -1,11 +1,11 @@
-"""Intervals of the mean and the percentiles of a run: batches of its requests, and a warm-up that is cut.
+"""Confidence intervals of the average and the percentiles of simulated requests: batch means after a warm-up.
 
-A run's numbers, in the order in which they were made, are cut into 32 batches. The batches' spread says how far mean and
-percentiles of another run of this length would be away: neighbours are alike (a queue that is long stays long), batches hardly
-are. Where they still are, the interval is wider, as an autoregression says. For a percentile, the interval of the
-share of requests above it is taken back to the numbers; it has no upper end where the share may be 0.
+The requests of a run, in order, are cut into 32 batches. The variance between batches estimates how far the average and the
+percentiles of another run of this length would deviate: neighbouring requests are correlated (a long queue stays long), batches
+hardly are. If batches are still correlated, the interval is widened as for an autoregressive process. For a percentile, the
+interval of the share of requests above it is converted back to values; it has no upper end if the share may be 0.
 
-**Source**: warm-up: MSER-5 (White, 1997); batches that are alike: Tafazzoli, Wilson: Skart (2011).
+**Source**: warm-up: MSER-5 (White, 1997); correlated batches: Tafazzoli, Wilson: Skart (2011).
 """
 
 from __future__ import annotations
@@ -26,19 +26,24 @@ from hwsim.results.bins import FEW, Bins
 Floats = NDArray[np.float64]
 
 BATCHES: Final = 32
-_SEGMENTS: Final = 64  # up to twice as many; two that follow each other become one when they are full
-_FINE: Final = 2000  # means over which the warm-up is looked for; up to twice as many
-_FIVE: Final = 5  # requests of the first of them
-_TAIL: Final = 32  # requests above a percentile, below which the batches' spread says nothing
-_WIDE: Final = 0.5  # of the value: an interval that says nothing
-_ALIKE: Final = 0.4  # correlation of neighbouring batches, above which they are too short to tell
+_SEGMENTS: Final = 64  # segments; at twice as many, neighbours are merged
+_FINE: Final = 2000  # sums for the warm-up search; at twice as many, neighbours are merged
+_FIVE: Final = 5  # requests per sum at first
+_TAIL: Final = 32  # least number of requests above a percentile for a valid interval
+_WIDE: Final = 0.5  # relative half width from which an interval is useless
+_ALIKE: Final = 0.4  # correlation of neighbouring batches above which the run is too short
 PERCENTILES: Final = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
-STATISTICS: Final = ("mean", *PERCENTILES, "max")  # of a time of requests, by name
+STATISTICS: Final = ("mean", *PERCENTILES, "max")  # statistics of a request time
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A number, and where it would be in 95 of 100 other runs of the same length; high may be infinite."""
+    """A number with the 95 % range of other runs of the same length.
+
+    Args:
+        value: value of this run.
+        low, high: ends of the range; high may be infinite.
+    """
 
     value: float
     low: float
@@ -46,19 +51,23 @@ class Known:
 
     @property
     def half(self) -> float:
-        """Distance of the further end, as a part of the value."""
+        """Distance of the further end, as a fraction of the value."""
         return max(self.value - self.low, self.high - self.value) / self.value if self.value > 0 else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """Mean and percentiles of a run's requests, with intervals.
+    """Average and percentiles of a run's requests, with intervals.
 
     Args:
-        count: requests after the warm-up; dropped: requests of the warm-up, before them.
-        settled: whether the warm-up ended before half of the run; if not, the run may have none.
-        short: percentiles (0: the mean) that the run is too short for: their intervals are too narrow.
-        needed: requests that would be enough, where the utilisation says it.
+        count: number of requests after the warm-up.
+        dropped: number of requests in the warm-up.
+        mean: average.
+        percentiles: (fraction, percentile) pairs.
+        most: largest value.
+        settled: whether the warm-up ended in the first half of the run; if not, there may be no steady state.
+        short: percentiles (0 for the average) whose intervals are too narrow because the run is too short.
+        needed: sufficient number of requests; None if the utilization is unknown or at least 1.
     """
 
     count: int
@@ -71,12 +80,15 @@ class Settled:
     needed: int | None = None
 
     def at(self, share: float) -> Known:
-        """A percentile."""
+        """Return the percentile of a fraction, such as 0.95."""
         return dict(self.percentiles)[share]
 
 
 def requests_needed(utilisation: float) -> int | None:
-    """Requests after which batches hardly know of each other: 300 relaxation times of the busiest part; None: never."""
+    """Return the number of requests after which batches are nearly independent; None if the utilization is at least 1.
+
+    The number is 300 relaxation times of the busiest resource.
+    """
     if utilisation >= 1:
         return None
     return math.ceil(300 / (1 - math.sqrt(max(utilisation, 0.0))) ** 2)
@@ -84,7 +96,7 @@ def requests_needed(utilisation: float) -> int | None:
 
 @dataclass(slots=True)
 class Batched:
-    """Numbers of a run in the order in which they were made: histograms of its parts, and fine means."""
+    """Values of a run in order, as histograms of consecutive segments and fine-grained sums."""
 
     count: int = 0
     _size: int = FEW // _SEGMENTS
@@ -95,14 +107,14 @@ class Batched:
     _loose: array[float] = field(default_factory=lambda: array("d"), repr=False)  # not yet in a fine sum
 
     def add(self, number: float) -> None:
-        """One more."""
+        """Append a value."""
         self._kept.append(number)
         self.count += 1
         if len(self._kept) > FEW:
             self._cut()
 
     def extend(self, numbers: Floats) -> None:
-        """Several more."""
+        """Append several values."""
         for first in range(0, len(numbers), FEW):
             block = np.ascontiguousarray(numbers[first : first + FEW], np.float64)
             self._kept.frombytes(block.tobytes())
@@ -111,7 +123,7 @@ class Batched:
                 self._cut()
 
     def _cut(self) -> None:
-        """Put all that is kept into segments and fine sums."""
+        """Move all buffered values into segments and fine-grained sums."""
         kept, self._kept = np.array(self._kept, np.float64), array("d")
         self._loose.frombytes(kept.tobytes())
         self._refine()
@@ -133,14 +145,14 @@ class Batched:
         self._loose = self._loose[rows * self._fine_size :]
         while len(self._fine) >= 2 * _FINE:
             if len(self._fine) % 2:
-                rest = self._fine.pop() / self._fine_size  # of the last, as many as it has, all alike
+                rest = self._fine.pop() / self._fine_size  # the last sum goes back as equal values
                 self._loose = array("d", [rest] * self._fine_size) + self._loose
             self._fine = [left + right for left, right in zip(self._fine[::2], self._fine[1::2], strict=True)]
             self._fine_size *= 2
 
     @property
     def warm_up(self) -> tuple[int, bool]:
-        """(requests before the steady state by MSER-5, whether it ends before half of the run)."""
+        """(number of requests before the steady state by MSER-5, whether it ends in the first half of the run)."""
         if self.count <= FEW:
             kept = np.array(self._kept, np.float64)
             rows = len(kept) // _FIVE
@@ -151,11 +163,11 @@ class Batched:
         return at * size, at < len(fine) // 2 or not fine
 
     def estimate(self, *, warm_up: int | None = None, utilisation: float | None = None) -> Settled:
-        """Mean and percentiles with their intervals.
+        """Return the average and the percentiles with their intervals.
 
         Args:
-            warm_up: requests of the beginning that do not count; None: as MSER-5 has it.
-            utilisation: utilisation of the busiest part, where it is known.
+            warm_up: number of requests at the beginning to exclude; None: determined by MSER-5.
+            utilisation: utilization of the busiest resource; None if unknown.
         """
         cut, steady = self.warm_up
         batches, dropped = self._batches(cut if warm_up is None else warm_up)
@@ -194,7 +206,7 @@ class Batched:
         )
 
     def _batches(self, warm_up: int) -> tuple[list[Bins], int]:
-        """The batches after a warm-up, and the requests before them."""
+        """Return (batches after the warm-up, number of requests in the warm-up)."""
         if self.count <= FEW:
             warm_up = min(warm_up, self.count)
             left = np.array(self._kept, np.float64)[warm_up:]
@@ -223,7 +235,7 @@ def _joined(some: Sequence[Bins]) -> Bins:
 
 
 def _sums(rows: Floats) -> list[float]:
-    """The sum of each row: two halves, and their halves, so that the order is the same everywhere."""
+    """Return the sum of each row, added pairwise so that the order is the same on every platform."""
     columns = [rows[:, number] for number in range(rows.shape[1])]
     while len(columns) > 1:
         paired = [left + right for left, right in zip(columns[::2], columns[1::2], strict=False)]
@@ -232,10 +244,10 @@ def _sums(rows: Floats) -> list[float]:
 
 
 def _steady(means: Floats) -> int:
-    """The number of means to leave out by MSER: after which the squared error of the mean of the others is least."""
+    """Return the number of means to drop by MSER: the remaining means have the least squared standard error."""
     if len(means) < 2 * _FIVE:
         return 0
-    means = means - means[-1]  # near 0, so that squares lose nothing
+    means = means - means[-1]  # near 0, so that squares lose no precision
     left = np.arange(len(means), 0, -1)
     mean = np.cumsum(means[::-1])[::-1] / left
     error = (np.cumsum((means * means)[::-1])[::-1] / left - mean * mean) / left
@@ -243,7 +255,7 @@ def _steady(means: Floats) -> int:
 
 
 def _correlation(parts: Sequence[float]) -> float:
-    """Correlation of neighbouring parts; 0 for fewer than three, or if all are equal."""
+    """Return the lag-1 correlation; 0 for fewer than three values or if all are equal."""
     if len(parts) < 3:
         return 0.0
     mean = math.fsum(parts) / len(parts)
@@ -253,7 +265,7 @@ def _correlation(parts: Sequence[float]) -> float:
 
 
 def _half(away: Sequence[float], sizes: Sequence[int], alike: float) -> float:
-    """Half of the 95 % interval of the mean of batches: wider where neighbours are alike, as an autoregression of them says."""
+    """Return the half width of the 95 % interval of the mean of batches, wider if neighbours are correlated (AR(1))."""
     if len(away) < 2:
         return math.inf
     spread = math.fsum(size * distance * distance for distance, size in zip(away, sizes, strict=True)) / (len(away) - 1)
@@ -262,7 +274,7 @@ def _half(away: Sequence[float], sizes: Sequence[int], alike: float) -> float:
 
 
 def _student(freedom: int) -> float:
-    """97.5 % of Student's t, to 0.1 % from 4 degrees of freedom on (Cornish and Fisher)."""
+    """Return the 97.5 % quantile of Student's t, within 0.1 % from 4 degrees of freedom on (Cornish and Fisher)."""
     z = 1.959963984540054
     if freedom < 4:
         return (12.7062, 4.3027, 3.1824)[max(freedom, 1) - 1]

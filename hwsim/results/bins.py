@@ -1,8 +1,8 @@
-"""Many numbers in little memory: a histogram of logarithmic bins.
+"""A compact histogram of many numbers, with logarithmic bins.
 
-There are 128 bins an octave, taken from the bits of the number, so a percentile is at most 0.4 % off. Memory is needed for the
-bins between the smallest and the largest number. Two histograms are merged exactly, in any order. Up to 4,096 numbers are kept
-as they are, and their percentiles are exact.
+There are 128 bins per octave, taken from the bits of the double, so a percentile is at most 0.4 % off. Memory is needed for the
+bins between the smallest and the largest number. Histograms merge exactly, in any order. Up to 4,096 numbers are kept as they
+are, and their percentiles are exact.
 """
 
 from __future__ import annotations
@@ -24,18 +24,20 @@ from hwsim.ticks import FEMTO
 Floats = NDArray[np.float64]
 
 DROPPED: Final = 45  # bits of a double below the first seven of its mantissa: 128 bins an octave
-FEW: Final = 4096  # numbers that are kept until they are counted
+FEW: Final = 4096  # numbers kept before they are counted into bins
 
 
 @dataclass(slots=True)
 class Bins:
-    """A histogram of numbers that are not negative.
+    """A histogram of non-negative numbers.
 
     Args:
-        zeros: how many are 0.
-        lowest: number of the first bin; counts: of the bins from there on.
+        zeros: count of zeros.
+        lowest: index of the first bin.
+        counts: counts of the bins from `lowest` on.
         few: largest count of numbers that are kept as they are.
-        whole: the sum, in 1e-15 (of times in seconds: fs).
+        least, most: smallest and largest counted number.
+        whole: sum of the counted numbers in units of 1e-15 (fs for times in seconds).
     """
 
     zeros: int = 0
@@ -52,13 +54,13 @@ class Bins:
         return self._counted + len(self._kept)
 
     def add(self, number: float) -> None:
-        """One more."""
+        """Add a number."""
         self._kept.append(number)
         if len(self._kept) > self.few:
             self._count()
 
     def extend(self, numbers: Iterable[float] | Floats) -> None:
-        """Several more."""
+        """Add several numbers."""
         if isinstance(numbers, np.ndarray):
             self._kept.frombytes(np.ascontiguousarray(numbers, np.float64).tobytes())
         else:
@@ -80,14 +82,14 @@ class Bins:
             self._count()
 
     def settled(self) -> Bins:
-        """Itself, with all numbers counted, if there are many; few are left as they are."""
+        """Return the histogram itself, with buffered numbers counted unless there are few."""
         if self._counted and len(self._kept):
             self._count()
         return self
 
     @property
     def mean(self) -> float:
-        """The mean; 0 without a number."""
+        """Average; 0 for an empty histogram."""
         return self.total / len(self) if len(self) else 0.0
 
     @property
@@ -106,15 +108,15 @@ class Bins:
         return max(self.most, max(self._kept, default=0.0))
 
     def percentile(self, share: float) -> float:
-        """The number that this share of all are not above; 0 without a number.
+        """Return the percentile of a fraction; 0 for an empty histogram.
 
-        For few numbers, linear between the nearest two; for many, the middle of the bin.
+        Few numbers are interpolated linearly between the nearest two; for many, it is the middle of the bin.
         """
         low, high = self.around(share)
         return (low + high) / 2
 
     def around(self, share: float) -> tuple[float, float]:
-        """Ends of the bin of a percentile; for few numbers, the exact percentile twice."""
+        """Return the ends of a percentile's bin; for few numbers, the exact percentile twice."""
         if not self._counted:
             exact = float(np.percentile(self._kept, 100 * min(max(share, 0.0), 1.0))) if len(self._kept) else 0.0
             return exact, exact
@@ -126,11 +128,11 @@ class Bins:
         return max(_edge(at), self.least), min(_edge(at + 1), self.most)
 
     def below(self, number: float) -> float:
-        """The share that is not above a number: exact up to the part of its bin that lies below it."""
+        """Return the share of numbers up to a limit, interpolated within its bin."""
         if not len(self):
             return 0.0
         if not self._counted:
-            return sum(each <= number for each in self._kept) / len(self._kept)  # integers
+            return sum(kept <= number for kept in self._kept) / len(self._kept)  # integers
         self.settled()
         if number < 0:
             return 0.0
@@ -147,7 +149,7 @@ class Bins:
     def _count(self) -> None:
         numbers = np.frombuffer(self._kept, np.float64)
         if not bool((numbers >= 0).all()) or not math.isfinite(float(numbers.max(initial=0.0))):
-            raise ValueError("only finite numbers that are not negative are counted")
+            raise ValueError("expected finite, non-negative numbers")
         self.whole += ticks.total(ticks.rounded(np.rint(numbers * FEMTO)))
         self._counted += len(numbers)
         numbers = numbers[numbers > 0]
@@ -163,7 +165,7 @@ class Bins:
         self.counts[first - self.lowest : last + 1 - self.lowest] += counted
 
     def _grow(self, first: int, end: int) -> None:
-        """Make room for these bins."""
+        """Extend the bins to a range."""
         if not len(self.counts):
             self.lowest, self.counts = first, np.zeros(end - first, np.int64)
             return
@@ -174,7 +176,7 @@ class Bins:
 
 
 def bin_of(number: float) -> int:
-    """The bin of a number that is not negative; bins are in the order of their numbers.
+    """Return the bin of a non-negative number; bins are ordered like their numbers.
 
     >>> bin_of(1.0) == bin_of(1.007), bin_of(1.0) + 1 == bin_of(1.008), bin_of(2.0) - bin_of(1.0)
     (True, True, 128)
@@ -183,6 +185,6 @@ def bin_of(number: float) -> int:
     return int(bits) >> DROPPED
 
 
-def _edge(at: int) -> float:
-    """The least number of a bin."""
-    return math.ldexp(1 + (at & 127) / 128, (at >> 7) - 1023)
+def _edge(index: int) -> float:
+    """Return the lower edge of a bin."""
+    return math.ldexp(1 + (index & 127) / 128, (index >> 7) - 1023)

@@ -1,7 +1,7 @@
-"""What bounds the time of a run: the causes of the critical path in a closed list of the field's terms.
+"""Bounds of the time of a run: the causes on the critical path, mapped to a closed list of terms.
 
-A cause names a capacity, a line of a derivation or a latency of one device. A bound joins causes that mean the same to a reader:
-the capacity `gpu0.memory` and the line `memory` of a kernel on that GPU are both its memory bandwidth.
+A cause names a capacity, a derivation line or a latency of one device. A bound joins causes with the same meaning: the capacity
+`gpu0.memory` and the line `memory` of a kernel on that GPU both mean its memory bandwidth.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ COPY: Final = "copy setup latency"
 LAUNCH: Final = "kernel launch latency"
 MEMORY: Final = {"gpu": "GPU memory bandwidth", "cpu": "memory bandwidth"}  # by kind of device
 COMPUTE: Final = {"gpu": "GPU compute", "cpu": "CPU cores"}
-LONG: Final = 24  # letters of a link with its ends: a longer one has its own name alone
+LONG: Final = 24  # longest link name with both ends (characters); a longer one is shown without them
 STORAGE: Final = frozenset({"disk", "hdd", "ssd"})
 
-CAPACITIES: Final[Mapping[str, str]] = {  # by kind of capacity, unless the device matters
+CAPACITIES: Final[Mapping[str, str]] = {  # term by kind of capacity, for any device
     "backplane": "switch",
     "iops": "disk IOPS",
     "line": "cache-line transfers",
@@ -38,7 +38,7 @@ CAPACITIES: Final[Mapping[str, str]] = {  # by kind of capacity, unless the devi
 }
 MEMORY_LATENCY: Final = "access latency"
 SOFTWARE: Final = "software overhead"
-LINES: Final[Mapping[str, str]] = {  # by label of a line that no capacity sets
+LINES: Final[Mapping[str, str]] = {  # term by label of a derivation line without a capacity
     "accesses": MEMORY_LATENCY,
     "all at once": MEMORY_LATENCY,
     "bandwidth of the cores": COMPUTE["cpu"],
@@ -74,13 +74,13 @@ LINES: Final[Mapping[str, str]] = {  # by label of a line that no capacity sets
     "stores of the cores": COMPUTE["cpu"],
     "wear": "disk",
 }
-ACCESSES: Final = frozenset({"accesses", "chain", "random access"})  # labels of lines of single accesses
-COLLECTIVES: Final = frozenset({  # kinds of ops of several GPUs
+ACCESSES: Final = frozenset({"accesses", "chain", "random access"})  # labels of derivation lines of single accesses
+COLLECTIVES: Final = frozenset({  # kinds of ops among several GPUs
     "allreduce", "allgather", "reduce-scatter", "alltoall", "broadcast", "reduce", "gather", "scatter", "barrier", "exchange",
     "all-reduce", "all-gather", "all-to-all", "collective",
 })  # fmt: skip
 COPYING: Final = frozenset({"asnumpy", "copy", "item", "print"})  # kinds of ops that copy
-ARRIVING: Final = frozenset({"arrivals", "service", "start"})  # kinds of ops that only time starts
+ARRIVING: Final = frozenset({"arrivals", "service", "start"})  # kinds of ops that start at a given time
 TERMS: Final = frozenset(
     {
         *CAPACITIES.values(), *LINES.values(), *MEMORY.values(), *COMPUTE.values(), ARRIVALS, GIVEN, HOST_CPU, COPY, LAUNCH,
@@ -91,7 +91,7 @@ TERMS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A term of `TERMS` and where it holds: a device, a link, a pool or the op of a given time; identical ones as their family.
+    """A term of `TERMS` with its location: a device, link, pool or op; members of a family have one location.
 
     >>> str(Bound("link", "slot cpu->gpu")), str(Bound("disk", "disk")), str(Bound("GPU compute", "gpu*"))
     ('link slot cpu->gpu', 'disk', 'GPU compute')
@@ -102,12 +102,12 @@ class Bound:
 
     @property
     def full(self) -> str:
-        """With the op whose time is given."""
+        """The bound in words; a given time with the name of its op."""
         return f"{self.term} of {self.where}" if self.term == GIVEN and self.where else str(self)
 
     def __str__(self) -> str:
-        told = not self.term.startswith(self.where) and self.term not in HERE
-        return f"{self.term} {self.where}" if told else self.term
+        has_place = not self.term.startswith(self.where) and self.term not in HERE
+        return f"{self.term} {self.where}" if has_place else self.term
 
 
 HERE: Final = frozenset(
@@ -125,11 +125,11 @@ HERE: Final = frozenset(
 
 
 def bounds(capacities: Iterable[Capacity], devices: Mapping[str, str]) -> Callable[[Cause, Label], Bound]:
-    """The bound of a cause of an op with this label.
+    """Return a function from a cause and the label of its op to the bound.
 
     Args:
-        capacities: those of the graph.
-        devices: kind of each device by its name.
+        capacities: capacities of the op graph.
+        devices: kind of each device by name.
     """
     by_name = {capacity.name: capacity for capacity in capacities}
 
@@ -187,7 +187,7 @@ def _of_latency(holder: str, kind: str, devices: Mapping[str, str]) -> Bound:
 
 
 def _of_line(cause: Cause, device: str) -> str:
-    """The term of a line that is a matter of its device: its units, its memory, or what its software takes."""
+    """Return the term of a derivation line that depends on its device: compute, memory or software."""
     if device in STORAGE:
         return "disk"
     if cause.label.startswith("messages"):
@@ -199,23 +199,36 @@ def _of_line(cause: Cause, device: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A bound and the femtoseconds of the critical path that it takes."""
+    """A bound and its time on the critical path.
+
+    Args:
+        bound: bound.
+        time_fs: time (fs).
+    """
 
     bound: Bound
     time_fs: int
 
 
 def longest_first(spent: Mapping[Bound, int]) -> list[Part]:
-    """Parts by time, ties by name."""
+    """Return the parts, longest first; ties by name."""
     return [Part(*pair) for pair in sorted(spent.items(), key=lambda pair: (-pair[1], natural(str(pair[0]))))]
 
 
 def words(parts: list[Part], *, least: float = 0.1, shown: int = 2) -> str:
-    """The bounds of most of a time: `GPU memory bandwidth 53 %, GPU compute 42 %`; nearly all of it without its share."""
+    """Return the bounds of most of a time in words, such as `GPU memory bandwidth 53 %, GPU compute 42 %`.
+
+    A bound of nearly all of the time has no share.
+
+    Args:
+        parts: bounds with their times.
+        least: smallest share to show (fraction); default 0.1.
+        shown: largest number of bounds; default 2.
+    """
     from hwsim.formats import format_share
 
     spent: dict[str, int] = {}
-    for part in parts:  # the given times of several ops read alike
+    for part in parts:  # given times of several ops have one text
         spent[str(part.bound)] = spent.get(str(part.bound), 0) + part.time_fs
     total = sum(spent.values())  # integers
     ranked = sorted(spent.items(), key=lambda pair: (-pair[1], pair[0]))

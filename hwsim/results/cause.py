@@ -1,4 +1,4 @@
-"""Causes: the capacities, latencies and waits that can hold an op back, by name; and names of families of devices."""
+"""Causes of elapsed time on the critical path: capacities, latencies, waits and the program itself."""
 
 from __future__ import annotations
 
@@ -16,23 +16,29 @@ from hwsim.records import dataclass
 
 Kind = Literal["capacity", "time", "floor", "latency", "dispatch", "return", "pool", "wait"]
 
-HOST: Final = ("dispatch", "return")  # kinds of ops of the program itself: the cause has the name of the kind
-MODELLED: Final[frozenset[TermKind]] = frozenset({"kernels", "flow", "floor"})  # a model gives the time of the whole op
+HOST: Final = ("dispatch", "return")  # kinds of ops of the program itself; their causes have the same names
+MODELLED: Final[frozenset[TermKind]] = frozenset({"kernels", "flow", "floor"})  # lines of a model of the whole op
 
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """The reason that time passed.
+    """A reason why time passed.
 
-    Kinds: a full `capacity`, a `time` that the workload states, a `pool` without a free server, a `wait` for other ops.
-    A `floor` or `latency` is a line of the op's derivation that sharing does not make longer. `dispatch` of an op by the
-    program and its `return` from waiting are times of the program itself.
+    Kinds:
+        capacity: a fully used capacity.
+        time: a time that the workload states.
+        floor: a derivation line whose time does not depend on sharing.
+        latency: a latency in the derivation.
+        pool: a pool without a free server.
+        wait: waiting for other ops.
+        dispatch, return: time of the program itself, to issue an op or to return from a wait.
 
     Args:
-        name: capacity, device or pool; the link or device of a latency, since an op waits for one after another.
-        label: name of the op of a stated time; label of the line of a floor.
-        op: name of the op, if a model gives its time (see `MODELLED`).
-        line: kind of the line that gives it.
+        kind: kind of the cause.
+        name: capacity, device or pool; the link or device of a latency, because the latencies of an op are consecutive.
+        label: name of the op of a stated time; label of the derivation line of a floor.
+        op: name of the op if a model determines its time (see `MODELLED`); else "".
+        line: kind of the derivation line of that model.
 
     >>> forward, tokens = Cause("floor", "gpu0", "kernels", "forward", "kernels"), ("floor", "gpu0", "kernels (memory)", "tokens")
     >>> str(forward), str(Cause(*tokens, "kernels"))
@@ -50,12 +56,12 @@ class Cause:
     line: TermKind | Literal[""] = ""
 
     def __lt__(self, other: Cause) -> bool:
-        mine, theirs = ((each.kind, each.name, each.label, each.op, each.line) for each in (self, other))
+        mine, theirs = ((cause.kind, cause.name, cause.label, cause.op, cause.line) for cause in (self, other))
         return mine < theirs
 
     @property
     def of_op(self) -> str:
-        """The cause in words, next to the name of the op.
+        """The cause in words, for use next to the name of the op.
 
         >>> Cause("floor", "gpu0", "kernels (memory)", "tokens", "kernels").of_op
         'kernels (memory) on gpu0'
@@ -85,7 +91,13 @@ class Cause:
 
 
 class Pair(NamedTuple):
-    """Cost and label that some ops have, and the number of the label."""
+    """A cost and a label that ops have in common.
+
+    Args:
+        cost: cost; None for ops without one.
+        label: label.
+        number: number of the label.
+    """
 
     cost: Cost | None
     label: Label
@@ -93,12 +105,12 @@ class Pair(NamedTuple):
 
 
 class Causes:
-    """Numbers of the causes of one graph: capacity i is cause i; other causes are numbered when they occur."""
+    """Numbers of the causes of one op graph: cause i is capacity i; other causes are numbered as they occur."""
 
     def __init__(self, graph: OpGraph) -> None:
         self._graph = graph
         self._rates = rates_of(graph.capacities)
-        self._numbers = {Cause("capacity", each.name): number for number, each in enumerate(graph.capacities)}
+        self._numbers = {Cause("capacity", capacity.name): number for number, capacity in enumerate(graph.capacities)}
 
     @property
     def table(self) -> tuple[Cause, ...]:
@@ -106,18 +118,18 @@ class Causes:
         return tuple(self._numbers)
 
     def number(self, cause: Cause) -> int:
-        """The number of a cause, a new one for a new cause."""
+        """Return the number of a cause; a new cause gets the next number."""
         return self._numbers.setdefault(cause, len(self._numbers))
 
     def pairs(self, cost: Ints, label: Ints) -> tuple[list[Pair], Ints]:
-        """The different pairs of a cost and a label, and the pair of each op."""
+        """Return (distinct pairs of cost and label, index of the pair of each op)."""
         labels, costs = self._graph.labels, (None, *self._graph.costs)
-        many = len(labels)
-        codes, where = ticks.numbered((cost.astype(np.int64) + 1) * many + label)
-        return [Pair(costs[code // many], labels[code % many], code % many) for code in codes.tolist()], where
+        count = len(labels)
+        codes, where = ticks.numbered((cost.astype(np.int64) + 1) * count + label)
+        return [Pair(costs[code // count], labels[code % count], code % count) for code in codes.tolist()], where
 
     def latencies(self, pairs: Sequence[Pair]) -> list[tuple[tuple[int, int], ...]]:
-        """Parts of the latency of each pair, as (number of the cause, end of the part in fs)."""
+        """Return the parts of each pair's latency as (number of the cause, end of the part in fs)."""
         latencies: list[tuple[tuple[int, int], ...]] = []
         for pair in pairs:
             cause = self._of_kind("latency", pair.label)
@@ -132,13 +144,13 @@ class Causes:
         return latencies
 
     def of_labels(self, kind: Literal["time", "latency", "wait"], pairs: Sequence[Pair]) -> list[int]:
-        """Number of the cause of this kind for the label of each pair."""
+        """Return the number of the cause of this kind for the label of each pair."""
         by_label = {pair.number: pair.label for pair in pairs}
         numbers = {number: self.number(self._of_kind(kind, by_label[number])) for number in sorted(by_label)}
         return [numbers[pair.number] for pair in pairs]
 
     def alone(self, pairs: Sequence[Pair]) -> list[int]:
-        """Number of the cause that sets the duration of bodies which share nothing, for each pair."""
+        """Return the number of the cause that sets the duration of ops that share no capacity, for each pair."""
         numbers = []
         for pair in pairs:
             cause = self._of_kind("time", pair.label)
@@ -153,9 +165,9 @@ class Causes:
         return Cause(kind, label.device, label.name if kind == "time" else "")
 
     def _of_cost(self, cost: Cost, label: Label) -> Cause:
-        """The capacity with the largest amount / rate, or the floor, or the time that the workload states.
+        """Return the cause of a cost: the slowest capacity (amount / rate), a floor, or a time that the workload states.
 
-        Of capacities that take equally long, the one with the longest line in the op's derivation, or the first of these.
+        Of capacities that take equally long, it is the first in the derivation.
         """
         if cost.played:
             return Cause("floor", cost.requests.device if cost.requests else label.device, "requests")
@@ -176,7 +188,7 @@ class Causes:
 
 
 def latency_parts(cost: Cost) -> tuple[tuple[str, float], ...]:
-    """Seconds of an op's latency by who holds it (see `Term`), in the order of its lines; they add up to it."""
+    """Return (holder, seconds) of each part of an op's latency, in derivation order; they add up to the latency."""
     spent: dict[str, float] = {}
     for term in cost.why:
         if term.kind == "latency" and term.seconds > 0:
@@ -188,14 +200,14 @@ def latency_parts(cost: Cost) -> tuple[tuple[str, float], ...]:
 
 
 def is_modelled(cost: Cost) -> bool:
-    """Whether a model gives the time of the op, so that no rate of a capacity in the graph makes it shorter.
+    """Return whether a model determines the time of the op, so that no single capacity rate shortens it.
 
-    A capacity may be held for that time, but does not cause it.
+    Such an op may occupy a capacity for that time, but the capacity is not the cause.
     """
     term = binding(cost)
     return term is not None and not term.capacity and term.kind in MODELLED
 
 
 def binding(cost: Cost) -> Term | None:
-    """The line that sets the body's duration."""
+    """Return the longest derivation line of the body, which sets its duration; None without one."""
     return max((term for term in cost.why if term.kind != "latency"), key=lambda term: (term.seconds, term.label), default=None)

@@ -1,7 +1,7 @@
-"""Checks of every result, by whatever engine: folded, compiled, served, request by request or in rows of a sweep.
+"""Consistency checks of a result, whichever engine produced it: folded, compiled, served, by request, or a row of a sweep.
 
-In columns: no op is visited in Python. The time of each op, and that it was served in full, is checked by the engine
-(`hwsim.engine.verdict`). A run that is right but should not be read without a word has warnings (`notes`).
+The checks work on columns: no op is visited in Python. The engine itself checks the time of each op and its full service
+(`hwsim.engine.verdict`). `notes` adds warnings to a result that is correct but needs one.
 """
 
 from __future__ import annotations
@@ -17,19 +17,20 @@ from hwsim.results.timeline import Timeline
 from hwsim.spec import Place, SpecError, Warning
 from hwsim.ticks import FEMTO
 
-ROUNDING = 1e-9  # of a quantity worked out in floats
-PER_OP = 2  # fs by which rounding can make an op shorter than what it draws takes: of its fixed and of its flowing part
+ROUNDING = 1e-9  # relative rounding error of a sum of floats
+PER_OP = 2  # fs by which rounding can shorten an op: one each for its fixed and its flowing part
 
 
 def check(result: Result, graph: str = "") -> None:
-    """Raise unless the run contradicts itself nowhere.
+    """Raise an error if the result contradicts itself.
 
     Args:
-        graph: the file of the op graph that was simulated; the result of one is as right as its file.
+        result: result.
+        graph: file of the op graph that was simulated; "" for a workload. A file may itself be inconsistent.
 
     Raises:
-        BrokenInvariant: with the breaches in words.
-        SpecError: the same, of a file.
+        BrokenInvariant: the result is inconsistent; with the breaches in words.
+        SpecError: the result of a graph file is inconsistent.
     """
     try:
         refuse(breaches(result))
@@ -40,7 +41,7 @@ def check(result: Result, graph: str = "") -> None:
 
 
 def breaches(result: Result) -> Iterator[str]:
-    """Breaches in words; none if all checks hold."""
+    """Yield the breaches in words."""
     yield from _times(result)
     yield from _usage(result)
     yield from _memory(result)
@@ -68,13 +69,13 @@ def _times(result: Result) -> Iterator[str]:
 
 
 def _usage(result: Result) -> Iterator[str]:
-    """No capacity is busy longer than the run, used beyond its rate, or moves more than its rate allows in that time."""
+    """Yield capacities that are busy longer than the run, used beyond their rate, or move more than the rate allows."""
     timeline = result.simulated
     makespan = timeline.makespan_fs
-    offered = {each.name: each for each in timeline.flat.graph.capacities}
+    offered = {capacity.name: capacity for capacity in timeline.flat.graph.capacities}
     rounded = PER_OP * len(timeline) / max(1, makespan)
     for row in result.usage:
-        if row.capacity not in offered:  # of a rank that another represents: it has the numbers of that one's
+        if row.capacity not in offered:  # of a represented rank: its numbers are those of its representative
             continue
         capacity = offered[row.capacity]
         slack = ROUNDING + rounded * max(1.0, 1.0 / capacity.rate if capacity.unit == "s" else 1.0)
@@ -93,7 +94,7 @@ def _usage(result: Result) -> Iterator[str]:
 
 
 def _memory(result: Result) -> Iterator[str]:
-    """No device holds less than nothing, or at its peak another amount than its values."""
+    """Yield devices with a negative amount of memory in use, or with a peak that differs from the sum of their values."""
     for device in result.memory:
         if not len(device.taken):
             continue
@@ -107,15 +108,21 @@ def _memory(result: Result) -> Iterator[str]:
 
 
 def adds_up(times_fs: Sequence[int], makespan_fs: int, what: str) -> Iterator[str]:
-    """Parts of a run add up to it."""
+    """Yield a breach if parts of a run do not add up to it.
+
+    Args:
+        times_fs: times of the parts (fs).
+        makespan_fs: time of the run (fs).
+        what: name of the parts.
+    """
     total = sum(times_fs)  # integers
     if min(times_fs, default=0) < 0 or total != makespan_fs:
         yield f"{what} add up to {total} fs, the run takes {makespan_fs} fs"
 
 
 def notes(timeline: Timeline) -> Iterator[Warning]:
-    """Warnings of a run."""
+    """Yield warnings of a run."""
     covered = coverage(timeline)
     if covered is not None and covered.doubtful:
         share = format_quantity(covered.uncalibrated + covered.extrapolated + covered.related, "%", 3)
-        yield Warning("not-calibrated", f"{share} of the ops' time is not by calls measured on this machine: it may be far off")
+        yield Warning("not-calibrated", f"{share} of the time of ops is not measured on this machine: the result may be far off")

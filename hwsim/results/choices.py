@@ -1,4 +1,4 @@
-"""Algorithms of the collectives of a run whose algorithm was chosen for them."""
+"""Collective algorithms that the library chose during a run."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ from hwsim.results.timeline import Timeline
 
 @dataclass(frozen=True, slots=True)
 class ChosenFor:
-    """Ops of one name with one choice.
+    """Collectives of one name with one choice of algorithm.
 
     Args:
-        times: how many there were.
-        bytes: bytes of one rank's whole array, as nccl-tests count them; 0 where they are not known.
-        alone: whether no other ops of that name have another choice.
+        op: name of the collective.
+        times: number of collectives.
+        choice: algorithm, protocol and channels.
+        bytes: size as nccl-tests count it: the whole array of one rank (B); 0 if unknown.
+        alone: whether all collectives of that name have this choice.
     """
 
     op: str
@@ -30,12 +32,12 @@ class ChosenFor:
 
     @property
     def title(self) -> str:
-        """The name, and the size where several have it."""
+        """Name, with the size if several choices have the name."""
         return self.op if self.alone or self.bytes <= 0 else f"{self.op} of {format_quantity(self.bytes, 'B')}"
 
 
 def choices(timeline: Timeline) -> tuple[ChosenFor, ...]:
-    """In the order of the program; none if no algorithm was chosen."""
+    """Return the choices in program order; empty if the library chose no algorithm."""
     flat = timeline.flat
     chosen = {number: cost.choice for number, cost in enumerate(flat.graph.costs) if cost.choice is not None}
     if not chosen:
@@ -43,7 +45,7 @@ def choices(timeline: Timeline) -> tuple[ChosenFor, ...]:
     counts: dict[tuple[str, Choice], int] = {}
     sizes: dict[tuple[str, Choice], float] = {}
     for op in np.flatnonzero(np.isin(flat.cost, list(chosen))).tolist():
-        name = flat.graph.labels[flat.label[op]].name.partition(": ")[0]  # a part of it is called `grads: push`
+        name = flat.graph.labels[flat.label[op]].name.partition(": ")[0]  # its parts are named like `grads: push`
         key = (name, chosen[int(flat.cost[op])])
         counts[key] = counts.get(key, 0) + 1
         exchange = flat.graph.costs[int(flat.cost[op])].exchange

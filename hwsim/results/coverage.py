@@ -1,4 +1,4 @@
-"""Part of a run's time that was measured on this machine, if the machine has measured functions (`kernels`)."""
+"""Share of a run's time that rests on functions measured on this machine (`kernels`)."""
 
 from __future__ import annotations
 
@@ -14,22 +14,27 @@ from hwsim.formats import format_share
 from hwsim.records import dataclass
 from hwsim.results.timeline import Timeline
 
-NAMES: Final = 4  # functions named in the text
-DOUBTFUL: Final = 0.05  # part of the time
-# labels of the terms that devices write (`hwsim.devices.cpu_kernels`)
+NAMES: Final = 4  # largest number of functions named in the text
+DOUBTFUL: Final = 0.05  # share of the time
+# labels of derivation lines (`hwsim.devices.cpu_kernels`)
 MEASURED: Final = "kernel"
 EXTRAPOLATED: Final = "extrapolated"
 RELATED: Final = "related"
 UNCALIBRATED: Final = "uncalibrated"
-FUNCTION: Final = "function"  # the input of such a term that names it
+FUNCTION: Final = "function"  # name of the input with the function
 
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """Parts (0 to 1) of the time of the ops whose machine has measured functions.
+    """Shares (0 to 1) of the time of ops on a machine with measured functions.
 
-    missing: names of functions that were not measured, the longest first.
-    related: by functions that were measured and take alike; relatives: for which.
+    Args:
+        measured: functions that were measured at a similar size.
+        extrapolated: functions that were measured, but far from this size.
+        uncalibrated: functions that were not measured.
+        missing: names of these functions, longest first.
+        related: functions timed by a measured function of similar speed.
+        relatives: names of these functions, longest first.
     """
 
     measured: float
@@ -41,20 +46,20 @@ class Coverage:
 
     @property
     def doubtful(self) -> bool:
-        """Whether more than 5 % was not measured, so that the time may be far off."""
+        """Whether more than 5 % of the time was not measured, so that the result may be far off."""
         return self.uncalibrated + self.extrapolated + self.related > DOUBTFUL
 
     def __str__(self) -> str:
-        """In words.
+        """Return the shares in words.
 
         >>> print(Coverage(0.9, 0.0, 0.1, ("erf", "fft")))
-        90 % of the ops' time by calls measured on this machine, 10 % uncalibrated (erf, fft)
+        90 % of the time of ops measured on this machine, 10 % uncalibrated (erf, fft)
         """
-        text = f"{format_share(self.measured)} of the ops' time by calls measured on this machine"
+        text = f"{format_share(self.measured)} of the time of ops measured on this machine"
         if self.extrapolated > 0:
-            text += f", {format_share(self.extrapolated)} far from any size that was"
+            text += f", {format_share(self.extrapolated)} extrapolated to other sizes"
         if self.related > 0:
-            text += f", {format_share(self.related)} by others that take alike ({_listed(self.relatives)})"
+            text += f", {format_share(self.related)} from similar functions (for {_listed(self.relatives)})"
         if self.uncalibrated > 0:
             text += f", {format_share(self.uncalibrated)} uncalibrated ({_listed(self.missing)})"
         return text
@@ -65,7 +70,7 @@ def _listed(names: tuple[str, ...]) -> str:
 
 
 def coverage(timeline: Timeline) -> Coverage | None:
-    """The parts of a run; None if no op ran on a machine whose functions were measured."""
+    """Return the shares of a run; None if no op ran on a machine with measured functions."""
     flat = timeline.flat
     marks = [mark_of(cost) for cost in flat.graph.costs]
     if not any(mark for mark, _ in marks):
@@ -84,7 +89,7 @@ def coverage(timeline: Timeline) -> Coverage | None:
 
 
 def _longest(marks: Sequence[tuple[str, str]], wanted: str, spent: NDArray[np.float64]) -> tuple[str, ...]:
-    """Names of the functions with this mark, the one that takes longest first."""
+    """Return the names of the functions with this mark, longest first."""
     names: dict[str, float] = {}
     for number, (mark, function) in enumerate(marks):
         if mark == wanted:
@@ -93,8 +98,8 @@ def _longest(marks: Sequence[tuple[str, str]], wanted: str, spent: NDArray[np.fl
 
 
 def mark_of(cost: Cost) -> tuple[str, str]:
-    """(label, function that was not measured) of a cost; ("", "") if its device has no measured functions."""
-    if isinstance(cost.why, Later):  # of a transfer: no function of a device
+    """Return (mark, unmeasured function) of a cost; ("", "") if its device has no measured functions."""
+    if isinstance(cost.why, Later):  # a transfer is not a function of a device
         return "", ""
     labels = {term.label: term for term in cost.why}
     for mark in (UNCALIBRATED, RELATED, EXTRAPOLATED):

@@ -1,10 +1,10 @@
-"""The critical path: which op, doing what, every femtosecond of a run waited for.
+"""The critical path: for every femtosecond of a run, the op that the run waited for, and the cause.
 
-Walking back from the op that ended last: before an op started, the run waited for the predecessor
-that ended last, or for the op that gave back the server of a pool. The pieces tile the run from 0
-to its end, so the causes add up to the makespan exactly, in integer fs.
+The path is walked back from the op that ended last. Before an op started, the run waited for the predecessor that ended last,
+or for the op that released the server of a pool. The segments cover the run from 0 to its end without gaps, so the causes add
+up to the makespan exactly, in integer fs.
 
-While an op of the path was ready but had no server, the cause is the pool, whatever the op with the server did.
+While a ready op on the path has no server, the cause is the pool, whatever the op on that server does.
 """
 
 from __future__ import annotations
@@ -25,12 +25,18 @@ from hwsim.results.cause import Cause, Causes
 from hwsim.results.timeline import Timeline
 from hwsim.ticks import FEMTO
 
-AT_ONCE: Final = 1 << 17  # ops whose predecessors are looked at together
+AT_ONCE: Final = 1 << 17  # ops per block when searching predecessors
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A stretch of time in which the run waited for an op, and the op for a cause."""
+    """A time span in which the run waited for one op with one cause.
+
+    Args:
+        op: number of the op.
+        start_fs, end_fs: start and end (fs).
+        cause: cause.
+    """
 
     op: int
     start_fs: int
@@ -40,7 +46,13 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """A cause, its time, and its share of the run."""
+    """A cause with its time and its share of the run.
+
+    Args:
+        cause: cause.
+        time_fs: time on the critical path (fs).
+        share: share of the run (fraction).
+    """
 
     cause: Cause
     time_fs: int
@@ -48,13 +60,20 @@ class Share:
 
     @property
     def time_s(self) -> float:
-        """Seconds."""
+        """Time on the critical path (s)."""
         return self.time_fs / FEMTO
 
 
 @dataclass(frozen=True)
 class CriticalPath:
-    """Columns of equal length, in order of time; `cause` indexes `causes`."""
+    """Segments of the critical path as columns, in order of time.
+
+    Args:
+        op: op numbers.
+        start, end: starts and ends (fs).
+        cause: indices into `causes`.
+        causes: causes.
+    """
 
     op: Ints
     start: Ints
@@ -72,7 +91,7 @@ class CriticalPath:
 
     @cached_property
     def limited_by(self) -> tuple[Share, ...]:
-        """Causes by time, longest first, ties by name; the times add up to the makespan."""
+        """Causes, longest first, ties by name; their times add up to the makespan."""
         spent = ticks.totals(self.end - self.start, self.cause, len(self.causes))
         total = sum(spent)  # integers
         rows = [Share(cause, time, time / total) for cause, time in zip(self.causes, spent, strict=True) if time]
@@ -80,11 +99,12 @@ class CriticalPath:
 
 
 def critical_path(timeline: Timeline, *, pools: bool = True, last: int | None = None) -> CriticalPath:
-    """The pieces of time that make up the run; O(ops + edges), vectorised except for the walk.
+    """Return the critical path in O(ops + edges); vectorised except for the walk.
 
     Args:
-        last: the op to whose end the path leads; the op that ends last if not given.
-        pools: a pool without a free server is the cause while an op waits for it; else what the op with the server does is.
+        timeline: timeline.
+        last: op at the end of the path; default: the op that ends last.
+        pools: whether waiting for a server has the pool as its cause; else the cause is that of the op on the server.
     """
     if not timeline.makespan_fs:
         none = np.empty(0, np.int64)
@@ -101,12 +121,12 @@ def critical_path(timeline: Timeline, *, pools: bool = True, last: int | None = 
 
 
 def pieces(timeline: Timeline, ops: Ints) -> tuple[Segment, ...]:
-    """Causes of each of some ops from its start to its end, on the path or not."""
+    """Return the segments of these ops from start to end, whether or not they are on the critical path."""
     return tuple(piece for piece in _pieces(timeline, ops) if piece.start_fs >= timeline.start[piece.op])
 
 
 def at_paces(timeline: Timeline, path: CriticalPath) -> CriticalPath:
-    """The pieces of a path, cut once more where the pace of their op changed though not the cause."""
+    """Return the path with segments also split where the pace of their op changed but not the cause."""
     body = _starts(timeline, path.op)[1]
     of_class = np.where(np.isin(path.op, timeline.played), -1, timeline.flow_class[path.op])
     changes: dict[int, list[int]] = {-1: []}
@@ -118,21 +138,21 @@ def at_paces(timeline: Timeline, path: CriticalPath) -> CriticalPath:
         course = changes[number]
         cuts.append(course[bisect_right(course, low) : bisect_left(course, high)])
     which = np.repeat(np.arange(len(path)), [len(cut) + 1 for cut in cuts])
-    starts = [each for start, inside in zip(path.start.tolist(), cuts, strict=True) for each in (start, *inside)]
-    ends = [each for end, inside in zip(path.end.tolist(), cuts, strict=True) for each in (*inside, end)]
+    starts = [time for start, inside in zip(path.start.tolist(), cuts, strict=True) for time in (start, *inside)]
+    ends = [time for end, inside in zip(path.end.tolist(), cuts, strict=True) for time in (*inside, end)]
     start, end = ticks.matching(starts, path.end), ticks.matching(ends, path.end)
     return CriticalPath(path.op[which], start, end, path.cause[which], path.causes)
 
 
 def limited_by(timeline: Timeline) -> tuple[Share, ...]:
-    """Causes along the critical path of a run; see `CriticalPath.limited_by`."""
+    """Return the causes on the critical path of a run; see `CriticalPath.limited_by`."""
     return critical_path(timeline).limited_by
 
 
 def last_predecessors(timeline: Timeline) -> Ints:
-    """For each op the op that it waited for: the one that freed its server, else the predecessor that ended last; or -1.
+    """Return for each op the op that it waited for, or -1.
 
-    If several ended together, it is the one with the lowest number.
+    That is the op that released its server, else the predecessor that ended last; of several, the one with the lowest number.
     """
     end, last = timeline.end, np.full(len(timeline), -1, np.int64)
     latest = np.full(len(timeline), -1, end.dtype)
@@ -143,12 +163,12 @@ def last_predecessors(timeline: Timeline) -> Ints:
     for begin in reversed(parts):
         source, target = timeline.flat.edges(begin, begin + AT_ONCE)
         best = np.flatnonzero((end[source] == latest[target]).astype(np.bool_))[::-1]
-        last[target[best]] = source[best]  # backwards: the first of equals is written last
+        last[target[best]] = source[best]  # in reverse order: of equals, the first is written last
     return np.where(timeline.granted >= 0, timeline.granted, last)
 
 
 def ready_times(timeline: Timeline, ops: Ints) -> Ints:
-    """End of the last op that each of these waits for, in fs; 0 if it waits for none."""
+    """Return the end of the last predecessor of each of these ops (fs); 0 without one."""
     place = np.full(len(timeline), -1, np.int64)
     place[ops] = np.arange(len(ops))
     source, target = timeline.flat.edges()
@@ -159,7 +179,7 @@ def ready_times(timeline: Timeline, ops: Ints) -> Ints:
 
 
 def families(shares: Iterable[Share]) -> list[tuple[str, int, float]]:
-    """(cause, fs, share of the run) with the members of a family as one, longest first; a family of one keeps its name."""
+    """Return (cause, fs, share of the run), longest first; causes of one family are joined, a single member keeps its name."""
     members: dict[str, list[Share]] = {}
     for share in shares:
         members.setdefault(family(str(share.cause)), []).append(share)
@@ -175,10 +195,10 @@ def families(shares: Iterable[Share]) -> list[tuple[str, int, float]]:
 
 
 def walk(timeline: Timeline, last: int | None = None) -> Ints:
-    """Op numbers of the path to an op, or to the one that ends last, in order of time."""
+    """Return the op numbers on the path to an op, default the one that ends last, in order of time."""
     if last is None:
         last = int(np.flatnonzero((timeline.end == timeline.makespan_fs).astype(np.bool_))[0])
-        return walk_back(last, last_predecessors(timeline).data)  # most ops are on no path: none becomes an object
+        return walk_back(last, last_predecessors(timeline).data)  # not a list: most ops are on no path
     before = timeline.found.get("before")
     if before is None:  # jobs have a path each
         before = timeline.found["before"] = last_predecessors(timeline).tolist()
@@ -186,7 +206,15 @@ def walk(timeline: Timeline, last: int | None = None) -> Ints:
 
 
 def walk_back(op: int, before: Sequence[int]) -> Ints:
-    """Op numbers of the path to an op in order of time; `before` has the op that each one waited for."""
+    """Return the op numbers on the path to an op, in order of time.
+
+    Args:
+        op: last op.
+        before: for each op, the op that it waited for; -1 for none.
+
+    Raises:
+        ValueError: the ops wait for each other in a cycle.
+    """
     path = []
     for _ in range(len(before)):
         if op < 0:
@@ -194,12 +222,12 @@ def walk_back(op: int, before: Sequence[int]) -> Ints:
         path.append(op)
         op = before[op]
     if op >= 0:
-        raise ValueError("the timeline's ops wait for each other in a circle")
+        raise ValueError("the ops of the timeline wait for each other in a cycle")
     return np.array(path[::-1], np.int64)
 
 
 def _pieces(timeline: Timeline, path: Ints, *, pools: bool = True) -> CriticalPath:
-    """Cut every op of the path into waiting, own time, latency, and causes of its body."""
+    """Split each op of the path into waiting, own time, latency, and causes of its body."""
     flat = timeline.flat
     causes = Causes(flat.graph)
     start, end = timeline.start[path], timeline.end[path]
@@ -242,7 +270,7 @@ def _pieces(timeline: Timeline, path: Ints, *, pools: bool = True) -> CriticalPa
 
 
 def _starts(timeline: Timeline, ops: Ints) -> tuple[Ints, Ints]:
-    """When the latencies of ops start, and when their bodies do."""
+    """Return (start of the latency, start of the body) of these ops (fs)."""
     begin = np.minimum(ticks.add(timeline.start[ops], timeline.flat.time[ops]), timeline.end[ops])
     return begin, timeline.drawing_since(ops)
 
@@ -250,7 +278,7 @@ def _starts(timeline: Timeline, ops: Ints) -> tuple[Ints, Ints]:
 def _latencies(
     latencies: Sequence[Sequence[tuple[int, int]]], pair_of: Ints, begin: Ints, body: Ints
 ) -> Iterator[tuple[list[int], Ints]]:
-    """The latencies of ops, cut at each change from one part of the machine to the next: causes by pair, end of each part."""
+    """Yield the parts of the latencies of ops: (number of the cause by pair, end of the part by op in fs)."""
     steps = max(map(len, latencies), default=0)
     for step in range(steps):
         number = [parts[step][0] if step < len(parts) else 0 for parts in latencies]
@@ -263,16 +291,16 @@ def _latencies(
 
 
 def _flowing(timeline: Timeline, number: int, place: Ints, begin: Ints, end: Ints, alone: Ints) -> tuple[Ints, Ints, Ints, Ints]:
-    """Pieces of bodies of one class, cut where something else began to hold it back.
+    """Split the bodies of ops of one class where the limiting capacity changed.
 
-    While nothing holds the op back, or only rounding does, the cause is the same as for an op alone.
+    While no capacity limits the op, or only by rounding, the cause is that of an unloaded op.
     """
     held = timeline.held(number)
     if not held:
         return place, begin, end, alone
-    bound = np.array([-1 if each.is_nearly_free else each.bound for each in held], np.int64)
+    bound = np.array([-1 if limit.is_nearly_free else limit.bound for limit in held], np.int64)
     differs = np.concatenate([[True], bound[1:] != bound[:-1]])
-    changes, bound = ticks.matching([each.start for each in held], timeline.end)[differs], bound[differs]
+    changes, bound = ticks.matching([limit.start for limit in held], timeline.end)[differs], bound[differs]
     first = np.maximum(np.searchsorted(changes, begin, side="right") - 1, 0)
     last = np.maximum(np.searchsorted(changes, end, side="left"), first + 1)
     count = last - first
@@ -288,9 +316,9 @@ def _flowing(timeline: Timeline, number: int, place: Ints, begin: Ints, end: Int
 def _lack_servers(
     timeline: Timeline, path: Ints, at: Ints, low: Ints, high: Ints, cause: Ints, causes: Causes
 ) -> tuple[Ints, Ints, Ints, Ints]:
-    """The pieces of a path (piece of op `path[at]`, in order of time), with the pool as cause while an op waits for a server.
+    """Return the segments of a path in order of time, with the pool as the cause while an op waits for a server.
 
-    If several wait at once, one behind the other, the pool is the one nearest to the op that runs.
+    If several ops wait, one behind the other, it is the pool of the op nearest to the running one.
     """
     waiting = np.flatnonzero(timeline.granted[path] >= 0)
     if not len(waiting):
@@ -298,7 +326,7 @@ def _lack_servers(
     ready = dict(zip(waiting.tolist(), ready_times(timeline, path[waiting]).tolist(), strict=True))
     pools = timeline.flat.graph.pools
     rows: list[tuple[int, int, int, int]] = []
-    since: list[tuple[int, int]] = []  # (ready, cause) of ops later on the path; the nearest is the last
+    since: list[tuple[int, int]] = []  # (ready, cause) of later ops on the path; the nearest op is the last entry
     behind = list(waiting.tolist())
     for op, begin, end, present in zip(
         at.tolist()[::-1], low.tolist()[::-1], high.tolist()[::-1], cause.tolist()[::-1], strict=True

@@ -1,4 +1,4 @@
-"""A folded run against the same run with all its ranks: is every op of every rank at the same time?"""
+"""Comparison of a folded run with the same run with all ranks: every op of every rank must have the same times."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from hwsim.results.ops import weights
 from hwsim.results.timeline import Timeline
 from hwsim.results.usage import usage
 
-_MEETING: Final = frozenset({"barrier", "release"})  # kinds of ops that belong to no single rank
-_JOINED: Final = frozenset({"insert", "start", "wait"})  # kinds of ops that belong to one rank though they stand in no queue
-_CLOSE: Final = 1e-9  # sums of floats in another order
+_MEETING: Final = frozenset({"barrier", "release"})  # kinds of ops of no single rank
+_JOINED: Final = frozenset({"insert", "start", "wait"})  # kinds of ops of one rank outside its queues
+_CLOSE: Final = 1e-9  # relative difference of sums of floats in another order
 
 
 def differences(folded: Timeline, unfolded: Timeline) -> Iterator[str]:
-    """Differences in words; none if the runs agree.
+    """Yield the differences in words; none if the runs agree.
 
-    Every rank has the ops of the first rank of its class, in the same order, with the same names, starts and ends to the
-    femtosecond. Ops of several ranks are there at the same times. Every capacity of the folded run is used as much.
+    Every rank must have the ops of the first rank of its class: same order, names, starts and ends to the femtosecond. Ops of
+    several ranks must have the same times, and every capacity of the folded run the same use.
     """
     alike = folded.flat.graph.alike
     if alike is None:
@@ -31,9 +31,9 @@ def differences(folded: Timeline, unfolded: Timeline) -> Iterator[str]:
         return
     numbers = {name: number for number, name in enumerate(alike.programs)}
     names: dict[tuple[str, str], int] = {}
-    mine, theirs = (_by_rank(each, numbers, names) for each in (folded, unfolded))
+    mine, theirs = (_by_rank(timeline, numbers, names) for timeline in (folded, unfolded))
     yield from _of_ranks(alike, mine, theirs)
-    together = [_together(each) for each in (folded, unfolded)]
+    together = [_together(timeline) for timeline in (folded, unfolded)]
     for name, start, end in sorted(together[0] ^ together[1])[:3]:
         where = "only the folded run" if (name, start, end) in together[0] else "only the whole run"
         yield f"{where} has a '{name}' of several ranks from {start} to {end} fs"
@@ -41,13 +41,13 @@ def differences(folded: Timeline, unfolded: Timeline) -> Iterator[str]:
 
 
 def _use_differs(folded: Timeline, unfolded: Timeline) -> Iterator[str]:
-    """Differences in the use of capacities, and in the number of those that are used alike."""
+    """Yield differences in the use of capacities, and in the number of capacities with the same use."""
     used_by = {row.capacity: row for row in usage(unfolded)}
-    many: dict[int, int] = {}  # by time in use, how many in the whole run less those that the folded run says there are
+    surplus: dict[int, int] = {}  # by time in use: capacities of the whole run minus capacities of the folded run
     for row in used_by.values():
-        many[row.busy_fs] = many.get(row.busy_fs, 0) + 1
+        surplus[row.busy_fs] = surplus.get(row.busy_fs, 0) + 1
     for row in usage(folded):
-        many[row.busy_fs] = many.get(row.busy_fs, 0) - row.alike
+        surplus[row.busy_fs] = surplus.get(row.busy_fs, 0) - row.alike
         wanted = used_by.get(row.capacity)
         if wanted is None:
             yield f"{row.capacity} is not in the whole run"
@@ -55,17 +55,17 @@ def _use_differs(folded: Timeline, unfolded: Timeline) -> Iterator[str]:
             yield f"{row.capacity} is busy for {row.busy_fs} fs, in the whole run for {wanted.busy_fs} fs"
         elif abs(row.moved - wanted.moved) > _CLOSE * abs(wanted.moved) or abs(row.utilisation - wanted.utilisation) > _CLOSE:
             yield f"{row.capacity} moves {row.moved:.12g}, in the whole run {wanted.moved:.12g}"
-    for busy, missing in many.items():
+    for busy, missing in surplus.items():
         if missing and busy:
             yield f"{abs(missing)} capacities {'fewer' if missing > 0 else 'more'} than in the whole run are busy for {busy} fs"
 
 
 def replicas_differ(folded: Timeline, unfolded: Timeline) -> Iterator[str]:
-    """Differences of trainings whose replicas are simulated only in part, in words; none if the runs agree.
+    """Yield differences in trainings of which only some replicas are simulated; none if the runs agree.
 
-    Every op of those is at the same time in both. Ops of the other replicas are, name by name, at the times of the ops of
-    some device of one that is simulated: the first of their stage. Ops of hosts are at the same times, and both runs take as
-    long. Every op represents as many as there are, and capacities are used as much.
+    Each op of a simulated replica must have the same times in both runs. The ops of another replica must have, name by name,
+    the times of a device of a simulated one: the first of their stage. Ops of hosts and the makespan must agree, each op must
+    represent as many ops as there are, and the use of capacities must be equal.
     """
     few, many = _by_device(folded), _by_device(unfolded)
     simulated: dict[tuple[str, str, str], set[tuple[int, ...]]] = {}
@@ -73,10 +73,10 @@ def replicas_differ(folded: Timeline, unfolded: Timeline) -> Iterator[str]:
         simulated.setdefault((label.name, label.kind, label.program), set()).update((_values(rows), _values(_distinct(rows))))
         wanted = many.get(label, np.empty((0, 2), np.int64))
         where = f" on {label.device}" if label.device else ""
-        if not label.device or len(rows) < len(wanted):  # ops of all replicas' programs, under one name; or on one host
+        if not label.device or len(rows) < len(wanted):  # ops of the programs of all replicas, under one name or on one host
             rows, wanted = _distinct(rows), _distinct(wanted)
         if len(rows) != len(wanted):
-            yield f"'{label.name}'{where} is there {len(rows)} times, in the whole run {len(wanted)} times"
+            yield f"'{label.name}'{where} occurs {len(rows)} times, in the whole run {len(wanted)} times"
         elif (differs := np.flatnonzero((rows != wanted).any(axis=1))).size:
             at = int(differs[0])
             yield (
@@ -86,10 +86,10 @@ def replicas_differ(folded: Timeline, unfolded: Timeline) -> Iterator[str]:
     for label, rows in many.items():
         signatures = simulated.get((label.name, label.kind, label.program), ())
         if label not in few and not {_values(rows), _values(_distinct(rows))} & set(signatures):
-            yield f"'{label.name}' on {label.device} is at other times than on every device that was simulated"
+            yield f"'{label.name}' on {label.device} has other times than on every simulated device"
     if folded.makespan_fs != unfolded.makespan_fs:
         yield f"it takes {folded.makespan_fs} fs, the whole run {unfolded.makespan_fs} fs"
-    counts = [_counts(each) for each in (folded, unfolded)]
+    counts = [_counts(timeline) for timeline in (folded, unfolded)]
     for name in sorted(counts[0].keys() | counts[1].keys()):
         stood, wanted_count = (count.get(name, 0) for count in counts)
         if stood != wanted_count:
@@ -98,7 +98,7 @@ def replicas_differ(folded: Timeline, unfolded: Timeline) -> Iterator[str]:
 
 
 def _counts(timeline: Timeline) -> dict[str, int]:
-    """By name of ops, how many there are, represented ones among them."""
+    """Return the number of ops by name, including represented ops."""
     flat, counts = timeline.flat, dict[str, int]()
     of_label = np.bincount(flat.label, weights=weights(timeline), minlength=len(flat.graph.labels)).astype(np.int64)
     for label, many in zip(flat.graph.labels, of_label.tolist(), strict=True):
@@ -107,17 +107,17 @@ def _counts(timeline: Timeline) -> dict[str, int]:
 
 
 def _values(rows: Ints) -> tuple[int, ...]:
-    """All values of the rows, to be compared with other rows whatever their dtypes."""
+    """Return all values of the rows, comparable whatever their dtypes."""
     return tuple(rows.ravel().tolist())
 
 
 def _distinct(rows: Ints) -> Ints:
-    """The rows (start, end) in order, each once."""
+    """Return the distinct rows (start, end) in order."""
     return np.array(sorted(set(map(tuple, rows.tolist()))), rows.dtype).reshape(-1, 2)
 
 
 def _by_device(timeline: Timeline) -> dict[Label, Ints]:
-    """Rows (start, end) of the ops of every label, in their order."""
+    """Return rows (start, end) of the ops of each label, in op order."""
     flat = timeline.flat
     order = np.argsort(flat.label, kind="stable")
     rows = np.stack([timeline.start[order], timeline.end[order]], axis=1)
@@ -127,7 +127,7 @@ def _by_device(timeline: Timeline) -> dict[Label, Ints]:
 
 
 def _by_rank(timeline: Timeline, numbers: dict[str, int], names: dict[tuple[str, str], int]) -> dict[int, Ints]:
-    """Rows (name, start, end) of each rank's own ops, in their order."""
+    """Return rows (name, start, end) of the ops of each rank, in op order."""
     flat = timeline.flat
     labels = flat.graph.labels
     ranks_of = np.array([-1 if label.kind in _MEETING else numbers.get(label.program, -1) for label in labels], np.int64)[
@@ -160,12 +160,12 @@ def _of_ranks(alike: Alike, few: dict[int, Ints], many: dict[int, Ints]) -> Iter
         first = int(alike.first[alike.of[rank]])
         mine, wanted = few.get(first, none), many.get(rank, none)
         if len(mine) != len(wanted):
-            yield f"{name} has {len(wanted)} ops, {alike.programs[first]}, which stands for it, {len(mine)}"
+            yield f"{name} has {len(wanted)} ops, its representative {alike.programs[first]} has {len(mine)}"
             return
         if (differs := np.flatnonzero((mine != wanted).any(axis=1))).size:
             at = int(differs[0])
             yield (
                 f"op {at} of {name} runs from {wanted[at, 1]} to {wanted[at, 2]} fs, "
-                f"that of {alike.programs[first]}, which stands for it, from {mine[at, 1]} to {mine[at, 2]} fs"
+                f"that of its representative {alike.programs[first]} from {mine[at, 1]} to {mine[at, 2]} fs"
             )
             return

@@ -1,7 +1,7 @@
-"""Seconds of the critical path by the error that they share.
+"""Time on the critical path by source of uncertainty.
 
-The pieces of the critical path add up to the makespan. Each piece belongs to a line of an op's derivation; the line says which
-errors it has (`Term.doubts`), or the sources of its inputs tell. Seconds that the workload states have none.
+The segments of the critical path add up to the makespan. Each segment belongs to a derivation line of an op; the line states
+its errors (`Term.doubts`), or they follow from the sources of its inputs. Time that the workload states has no error.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from hwsim.results.critical import CriticalPath, critical_path
 from hwsim.results.timeline import Timeline
 from hwsim.ticks import FEMTO
 
-_MODELS: Final = frozenset({"kernels", "flow"})  # lines of models: never without an error
+_MODELS: Final = frozenset({"kernels", "flow"})  # kinds of lines of models, which always have an error
 _KINDS: Final = ("latency", "bandwidth", "efficiency")
 
 
 @dataclass(frozen=True, slots=True)
 class Weight:
-    """Seconds of the critical path with one error.
+    """Time on the critical path with one error.
 
     Args:
-        doubt: the error; its seconds are on the path.
-        kernels: how many kernels of unlike shapes share them, at least.
+        doubt: error, with its time on the path (s).
+        kernels: least number of kernels of different shapes that share the time.
     """
 
     doubt: Doubt
@@ -45,27 +45,34 @@ class Weight:
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """The critical path by errors: the weights and `stated` add up to `total` seconds."""
+    """Time on the critical path by error.
+
+    Args:
+        weights: times with an error.
+        stated: time that the input files state, without an error (s).
+        total: sum of both (s).
+    """
 
     weights: tuple[Weight, ...]
     stated: float
     total: float
 
     def without_stated(self) -> Weights:
-        """Those of the seconds that are unsure."""
+        """Return the weights without the stated time."""
         return Weights(self.weights, 0.0, self.total - self.stated)
 
 
-MANY: Final = 4  # kernels of unlike shapes in a line that stands for all kernels of a pass
+MANY: Final = 4  # kernels of different shapes in a derivation line of a whole pass
 
 
 def weights_of(timeline: Timeline, changes: Sequence[Change] = (), *, last: int | None = None, since: int = 0) -> Weights:
-    """Seconds of the critical path by error.
+    """Return the time on the critical path by error.
 
     Args:
-        changes: of capacities; the time in which one is down is stated by the workload, and is no error of the op that waits.
-        last: the op to whose end the path leads; the op that ends last if not given.
-        since: time (fs) before which nothing counts: the start of a job.
+        timeline: timeline.
+        changes: changes of capacities; the time in which a capacity is down is stated by the workload and has no error.
+        last: op at the end of the path; default: the op that ends last.
+        since: start of the counted time, such as the start of a job (fs); default 0.
     """
     path = critical_path(timeline, pools=False, last=last)
     if since:
@@ -79,7 +86,7 @@ def weights_of(timeline: Timeline, changes: Sequence[Change] = (), *, last: int 
     codes, place = ticks.numbered(codes)
     down = _down(path, flat, changes)
     took = np.bincount(place, (path.end - path.start).astype(np.float64) - down) / FEMTO
-    costs = (*flat.graph.costs, None)  # the last stands for -1: no cost
+    costs = (*flat.graph.costs, None)  # index -1: no cost
     weights: list[Weight] = []
     stated = float(down.sum()) / FEMTO
     for code, seconds in zip(codes.tolist(), took.tolist(), strict=True):
@@ -93,10 +100,15 @@ def weights_of(timeline: Timeline, changes: Sequence[Change] = (), *, last: int 
 
 
 def weighed(lines: Iterable[tuple[Term, float]], seconds: float) -> tuple[list[Weight], float]:
-    """Errors of these seconds, which are of lines with these shares of them; and how many of the seconds have any."""
+    """Return (errors of these seconds, seconds with any error).
+
+    Args:
+        lines: derivation lines, each with its share of the seconds.
+        seconds: time on the critical path (s).
+    """
     errors, covered = [], 0.0
     for term, share in lines:
-        of_model = of_file = 0.0  # the file's own errors are of the same seconds as the model's
+        of_model = of_file = 0.0  # errors of the file and of the model apply to the same seconds
         for weight, part in errors_of(term):
             spent = seconds * share * part
             if weight.doubt.case == "stated":
@@ -109,13 +121,13 @@ def weighed(lines: Iterable[tuple[Term, float]], seconds: float) -> tuple[list[W
 
 
 def _down(path: CriticalPath, flat: FlatGraph, changes: Sequence[Change]) -> NDArray[np.float64]:
-    """Of each piece of the path, the time (fs) in which a capacity that its op draws from was down.
+    """Return for each segment of the path the time in which a capacity used by its op was down (fs).
 
-    Range: of several capacities the one that was down longest counts. What is lost to one that is only slower counts as the op's
-    own time, and is as unsure.
+    Range: of several capacities, the one that was down longest counts. Time lost to a slowed capacity counts as the op's own
+    time and has its uncertainty.
     """
     courses: dict[str, list[Change]] = {}
-    for change in takewhile(lambda each: each.at < path.end[-1], changes):
+    for change in takewhile(lambda change: change.at < path.end[-1], changes):
         courses.setdefault(change.capacity, []).append(change)
     down = np.zeros(len(path))
     for capacity, course in courses.items():
@@ -131,7 +143,7 @@ def _down(path: CriticalPath, flat: FlatGraph, changes: Sequence[Change]) -> NDA
 
 
 def _alike(costs: Sequence[Cost], numbers: Ints) -> Ints:
-    """For each cost of these numbers the first that is the same but for how many each stands for; -1 stays."""
+    """Return for each cost number the first cost that differs only in the number of ops it represents; -1 stays."""
     firsts, place = np.unique(numbers, return_inverse=True)
     drawn = {number: (costs[number].demand.amounts, costs[number].demand.holds) for number in firsts.tolist() if number >= 0}
     several = {drawn[number] for number in drawn if costs[number].demand.times}
@@ -143,7 +155,7 @@ def _alike(costs: Sequence[Cost], numbers: Ints) -> Ints:
 
 
 def lines_of(cost: Cost, cause: Cause) -> Sequence[tuple[Term, float]]:
-    """The lines behind this cause of an op's time, each with its share of it; none where the workload states the time."""
+    """Return the derivation lines behind a cause of an op's time, each with its share; empty if the workload states the time."""
     match cause.kind:
         case "latency":
             terms = [term for term in cost.why if term.kind == "latency" and term.seconds > 0]
@@ -168,7 +180,7 @@ def _longest(cost: Cost) -> list[Term]:
 
 
 def errors_of(term: Term) -> Iterator[tuple[Weight, float]]:
-    """Errors of a line, each with the part of its seconds that have it."""
+    """Yield the errors of a derivation line, each with the fraction of its seconds that has the error."""
     kernels = MANY if term.kind in ("kernels", "stated") else 1
     of_model = [doubt for doubt in term.doubts if doubt.case != "stated"]
     for doubt in term.doubts:
@@ -188,18 +200,18 @@ def errors_of(term: Term) -> Iterator[tuple[Weight, float]]:
 
 @functools.lru_cache(maxsize=4096)
 def _of_inputs(inputs: tuple[tuple[str, str, Cited], ...], kind_of_line: str) -> tuple[tuple[Weight, float], ...]:
-    """The error of a line whose formula was never measured: of its least sure number; what says its spread has an own one."""
+    """Return the error of a line without a measured formula: that of its least certain input."""
     cited = [(name, source) for name, _, source in inputs if isinstance(source, Origin) and source.kind in LEAST_SURE]
     unsure = [(name, source) for name, source in cited if source.doubts and (source.kind == "default" or source.spread is None)]
     if not unsure:
         return ()
-    name, source = min(unsure, key=lambda each: (LEAST_SURE.index(each[1].kind), -(each[1].spread or 0.0)))
+    name, source = min(unsure, key=lambda pair: (LEAST_SURE.index(pair[1].kind), -(pair[1].spread or 0.0)))
     of = next((word for word in _KINDS if word in name or word in kind_of_line), "any")
     return ((Weight(doubt_of(name, source, of)), 1.0),)
 
 
 def error_of_number(name: str, source: Origin) -> str:
-    """The regime of a number's own error, by its source; "" if nothing doubts it.
+    """Return the error regime of a single number, by its source; "" if the number is certain.
 
     >>> error_of_number("latency", Origin("guess", "as others")), error_of_number("rate", Origin("default", "nvidia", 0.12))
     ('number/guess.latency', 'number/=0.12')

@@ -1,7 +1,7 @@
-"""Errors of predictions, as measured: the table of `errors.yaml`, by kind of time and by what was known.
+"""Measured prediction errors: the table of `errors.yaml`, by regime (kind of time) and case (what was known).
 
-Errors are of ln(predicted / measured), so that 0.1 is 10 % either way. The table is written by `python -m published --errors`
-from rows that the constants had not seen; nothing in it is written by hand.
+Errors are of ln(predicted / measured): 0.1 is 10 % in either direction. `python -m published --errors` computes the table from
+measurements that the constants were not fitted to; no entry is written by hand.
 """
 
 from __future__ import annotations
@@ -17,19 +17,22 @@ from typing import Any, Final
 from hwsim.origins import CASES, Case
 from hwsim.records import dataclass
 
-WIDER: Final = 2.0  # where no case was measured that is as unsure: over the widest one
+WIDER: Final = 2.0  # factor on the widest case if no equally uncertain case was measured
 
 
 @dataclass(frozen=True, slots=True)
 class Errors:
-    """Errors of one kind of time, for one case.
+    """Errors of one regime in one case.
 
     Args:
-        rows, units: measured rows behind them, and how many devices or sources were left out in turn.
-        shared, scatter: one standard deviation of what a unit's rows miss by together, and of the rest.
-        half: half widths by per cent of the rows that they hold: {50: 0.05, 90: 0.2}.
-        typical: median standard deviation that the propagated spreads of the rows had; 0 if they tell the rows apart badly.
-        case: the case that was measured; a less sure one is asked for where it differs.
+        rows: number of measurements.
+        units: number of devices or sources that were held out in turn.
+        shared: standard deviation of the error that all measurements of a unit have in common.
+        scatter: standard deviation of the rest.
+        half: half width by level, in per cent of the measurements inside: {50: 0.05, 90: 0.2}.
+        typical: median propagated standard deviation of the measurements; 0 if it does not separate small errors from large
+            ones.
+        case: case that was measured; it may differ from the requested one, which is then less certain.
     """
 
     rows: int
@@ -46,11 +49,11 @@ class Errors:
         return math.hypot(self.shared, self.scatter)
 
     def quantile(self, level: int) -> float:
-        """Half width over the standard deviation: 1.64 for 90 % of a normal distribution, more where tails are long."""
+        """Return the half width over the standard deviation: 1.64 for 90 % of a normal distribution, more for heavy tails."""
         return self.half[level] / self.sigma if self.sigma > 0 else 0.0
 
     def widened(self, factor: float) -> Errors:
-        """The same, wider by what all kernels of a device without measurements have in common."""
+        """Return the errors times a factor; the shared error grows as for all kernels of an unmeasured device."""
         half = {level: width * factor for level, width in self.half.items()}
         shared = math.sqrt((self.sigma * factor) ** 2 - self.scatter**2)
         return Errors(self.rows, self.units, shared, self.scatter, half, self.typical, self.case)
@@ -60,9 +63,11 @@ class Errors:
 class Table:
     """Errors of models by regime and case, and of single numbers by the kind of their source.
 
-    own: standard deviation of what a whole run misses by besides its kernels, by case.
-    numbers: standard deviation of ln(number) by kind of source, then by what it is a number of ("any" for the others).
-    correlation: correlation of errors of equal work on two devices, by regime and case.
+    Args:
+        regimes: errors by regime and case.
+        own: standard deviation of the run-level error, by case.
+        numbers: standard deviation of ln(number) by kind of source, then by kind of number ("any" for all others).
+        correlation: correlation of the errors of equal work on two devices, by regime and case.
     """
 
     regimes: Mapping[str, Mapping[Case, Errors]]
@@ -71,9 +76,10 @@ class Table:
     correlation: Mapping[str, Mapping[Case, float]]
 
     def errors(self, regime: str, case: Case) -> Errors | None:
-        """Errors of a regime in this case, else in the next less sure one; wider than the least sure if none was measured.
+        """Return the errors of a regime in a case; None if its topic was never measured.
 
-        A regime that is not in the table has the errors of its topic, "nccl/*". None: nothing was measured of its topic.
+        A missing case has the errors of the next less certain one; if none was measured, the widest errors times 2. A missing
+        regime has the errors of its topic, such as "nccl/*".
         """
         cases = self.regimes.get(regime) or self.regimes.get(regime.partition("/")[0] + "/*")
         if not cases:
@@ -87,19 +93,19 @@ class Table:
         return widest.widened(WIDER)
 
     def spread(self, source: str, kind: str) -> float:
-        """Standard deviation of ln(number) of a number from this kind of source."""
+        """Return the standard deviation of ln(number), by kind of source and of number."""
         spreads = self.numbers[source]
         return spreads.get(kind, spreads["any"])
 
 
 @functools.cache
 def table() -> Table:
-    """The table that comes with hwsim."""
+    """Return the table that ships with hwsim."""
     return read((Path(__file__).parents[1] / "errors.yaml").read_text(encoding="utf-8"))
 
 
 def read(text: str) -> Table:
-    """The table of a file: comments, then JSON, which is read thirty times as fast as YAML."""
+    """Return the table of a file: comments, then JSON, which parses thirty times as fast as YAML."""
     document = json.loads(re.sub(r"(?m)^#.*$", "", text))
     regimes = document["regimes"]
     return Table(
@@ -111,10 +117,10 @@ def read(text: str) -> Table:
 
 
 def _errors(regimes: Mapping[str, Any], regime: str, case: Case) -> Errors:
-    """Errors of a row; one that was carried over from another counts the rows of that one."""
+    """Return the errors of an entry; an entry copied from another one has the counts of that one."""
     row = counted = regimes[regime][case]
     half, wanted = {int(level): width for level, width in row["half"].items()}, case
-    for _ in CASES:  # a case of a case of a regime, at most
+    for _ in CASES:  # at most one copy per case
         if (less_sure := counted.get("as")) is None:
             break
         regime, case = (less_sure, case) if less_sure in regimes else (regime, less_sure)

@@ -1,4 +1,4 @@
-"""Comparing a run with what its workload expects: `expect: {machine: d2l-4gpu-pcie, makespan: 15 ms +- 1 %}`."""
+"""Expectations of a workload, such as `expect: {machine: d2l-4gpu-pcie, makespan: 15 ms +- 1 %}`, checked against the run."""
 
 from __future__ import annotations
 
@@ -22,9 +22,14 @@ Status = Literal["met", "violated", "skipped"]
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """One expectation: its quantity, the wanted range in words, the value that came out, and why it was skipped.
+    """The result of checking one expectation.
 
-    value: in SI units; GPU-hours in hours (see `seconds_of`).
+    Args:
+        quantity: name of the quantity.
+        wanted: expected range in words.
+        status: met, violated or skipped.
+        value: value of the run in SI units, or in hours for GPU-hours (see `seconds_of`); None without one.
+        reason: reason why it was skipped or violated.
     """
 
     quantity: str
@@ -36,11 +41,11 @@ class Verdict:
 
 OF_RUN: Final[Mapping[str, Dimension]] = {"makespan": TIME}
 HOUR: Final = 3600.0  # seconds
-HOURS: Final = frozenset({"gpu_hours"})  # quantities that are counted in hours, as their name says
+HOURS: Final = frozenset({"gpu_hours"})  # quantities in hours, as in their names
 
 
 def seconds_of(quantity: str, value: float) -> float:
-    """A value in SI units, as bounds are.
+    """Return a value in SI units, like the bounds of an expectation.
 
     >>> seconds_of("chat.gpu_hours", 2.0), seconds_of("ttft_p95", 2.0)
     (7200.0, 2.0)
@@ -50,7 +55,13 @@ def seconds_of(quantity: str, value: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Expectations of a workload, the machine that they are about ("": any), and what each is measured in."""
+    """The expectations of a workload.
+
+    Args:
+        machine: machine that the expectations are for; "" for any.
+        expectations: (quantity, expectation) pairs.
+        dimensions: dimension of each quantity.
+    """
 
     machine: str = ""
     expectations: tuple[tuple[str, Expectation], ...] = ()
@@ -66,24 +77,26 @@ def wanted_of(
     """Read `expect:`.
 
     Args:
-        jobs: names of the jobs; each has a `NAME.makespan`.
-        more: quantities of families, by their full names (see `hwsim.doors.wanted_of`).
+        tree: value of `expect:`.
+        mistakes: list to which mistakes are added.
+        jobs: names of the jobs, each of which has a quantity `NAME.makespan`.
+        more: dimensions of the quantities of families by full name (see `hwsim.doors.wanted_of`).
     """
     if tree is None or tree.value is None:
         return Wanted()
     if not tree.is_mapping:
-        mistakes.add(tree.place, f"`expect` is a mapping, not {tree.what()}", "such as expect: {makespan: 15 ms +- 1 %}")
+        mistakes.add(tree.place, f"expected a mapping for `expect`, got {tree.what()}", "expect: {makespan: 15 ms +- 1 %}")
         return Wanted()
     expectations: list[tuple[str, Expectation]] = []
     dimensions = {**OF_RUN, **{f"{job}.makespan": TIME for job in jobs}, **(more or {})}
     for name, entry in tree.items():
         if name == "machine":
             if not isinstance(entry.value, str):
-                mistakes.add(entry.place, f"a machine is expected by name, not {entry.what()}")
+                mistakes.add(entry.place, f"expected the name of a machine, got {entry.what()}")
         elif name not in dimensions:
-            meant = "makespan" if name == "time" else name  # as summaries and sweeps say
+            meant = "makespan" if name == "time" else name  # the name in summaries and sweeps
             mistakes.add(
-                tree.key_place(name), f"nothing is known to expect of '{name}'", did_you_mean(meant, ["machine", *dimensions])
+                tree.key_place(name), f"unknown quantity '{name}' in `expect`", did_you_mean(meant, ["machine", *dimensions])
             )
         else:
             expected = _expectation(entry, name, dimensions[name], mistakes)
@@ -93,11 +106,11 @@ def wanted_of(
 
 
 def _expectation(tree: Tree, name: str, dimension: Dimension, mistakes: Mistakes) -> Expectation | None:
-    """The expectation of a quantity; None after a mistake."""
+    """Return the expectation of a quantity; None after a mistake."""
     from hwsim.spec.expectation import parse_expectation
 
     if isinstance(tree.value, dict | list | None):
-        mistakes.add(tree.place, f"an expectation is a text, not {tree.what()}", "such as 15 ms +- 1 %")
+        mistakes.add(tree.place, f"expected a text, got {tree.what()}", "for example 15 ms +- 1 %")
         return None
     try:
         expected = parse_expectation(tree.value)
@@ -106,39 +119,42 @@ def _expectation(tree: Tree, name: str, dimension: Dimension, mistakes: Mistakes
         return None
     if expected.dimension.fits(dimension):
         return expected
-    mistakes.add(tree.place, f"a {name} is {dimension.name}, not {expected.dimension.name}")
+    mistakes.add(tree.place, f"`{name}`: expected {dimension.name}, got {expected.dimension.name}")
     return None
 
 
 class PartOfDay(SpecError):
-    """Something is expected of requests that come in a cycle, a trace or a ramp, and the run is a part of it."""
+    """Raised if a quantity is expected of requests with a cycle, a trace or a ramp of which the run covers only a part."""
 
 
 def refuse_part_of_day(wanted: Wanted, warnings: Iterable[Warning]) -> None:
-    """Raise PartOfDay if anything is expected of services of which the run has a part of the load."""
+    """Raise PartOfDay if a quantity is expected of services and the run covers only a part of their load."""
     part = next((warning for warning in warnings if warning.code == "part-of-a-day"), None)
     if part is None:
         return
     measured = {name for key in FAMILIES if door(key).answers for name in door(key).quantities}
     if named := next((name for name, _ in wanted.expectations if name.rpartition(".")[2] in measured), ""):
-        hint = "more requests or a longer run, a shorter cycle or `ramp`, or `poisson` at the rate of the busiest time"
+        hint = "simulate more requests, shorten the cycle or `ramp`, or use `poisson` at the peak rate"
         raise PartOfDay([Mistake(part.place, f"`{named}` is expected, and {part.text}", hint)])
 
 
 def skipped_for(wanted: Wanted, *, called: Collection[str], changed: bool, expect: bool | Literal["auto"]) -> str:
-    """Why nothing is checked; "" if it is. Arguments as of `verdicts`."""
+    """Return the reason why no expectation is checked; "" if they are. Arguments as for `verdicts`."""
     if expect is False:
-        return "not asked for"
+        return "not requested"
     if expect == "auto" and wanted.machine and wanted.machine not in called:
-        return f"it is about {wanted.machine}"
+        return f"it is for {wanted.machine}"
     return "the run was changed with --set" if expect == "auto" and changed else ""
 
 
 def lacking(warnings: Iterable[Warning], memory: Iterable[DeviceMemory]) -> str:
-    """Why the machine cannot do what was simulated, in words; "" if it can. Of a service that is overloaded the times tell."""
-    of = [warning.code for warning in warnings if warning.exceeds and warning.code != "overloaded"]
-    of += [f"out of memory on {device.device}" for device in memory if not device.fits]
-    return f"the machine cannot do what was simulated: {of[0]}" if of else ""
+    """Return the reason why the machine cannot do what was simulated; "" if it can.
+
+    An overloaded service is excluded, because its latencies show the overload.
+    """
+    limits = [warning.code for warning in warnings if warning.exceeds and warning.code != "overloaded"]
+    limits += [f"out of memory on {device.device}" for device in memory if not device.fits]
+    return f"the machine cannot do what was simulated: {limits[0]}" if limits else ""
 
 
 def verdicts(
@@ -150,14 +166,15 @@ def verdicts(
     expect: bool | Literal["auto"],
     lacking: str = "",
 ) -> tuple[Verdict, ...]:
-    """One verdict per expectation.
+    """Return a verdict for each expectation.
 
     Args:
-        values: quantities of the run, in SI units; GPU-hours in hours.
+        wanted: expectations.
+        values: quantities of the run in SI units; GPU-hours in hours.
         called: all names of the machine.
-        changed: whether a setting differs from the files (`--set`).
-        expect: check always, never, or ("auto") if the run is on the machine of the expectations and nothing is set.
-        lacking: as of `lacking`: such a run meets nothing.
+        changed: whether a setting (`--set`) differs from the files.
+        expect: whether to check; "auto" checks if the run is on the machine of the expectations and nothing is set.
+        lacking: result of `lacking`; if not empty, no expectation is met.
     """
     skipped = skipped_for(wanted, called=called, changed=changed, expect=expect)
     judged = []
@@ -165,8 +182,8 @@ def verdicts(
         value = values.get(name)
         if skipped or value is None:
             finite = None if value is None or not math.isfinite(value) else value
-            judged.append(Verdict(name, expected.text, "skipped" if skipped else "violated", finite, skipped or "there is none"))
-        elif not math.isfinite(value):  # of a service that is overloaded
+            judged.append(Verdict(name, expected.text, "skipped" if skipped else "violated", finite, skipped or "no such value"))
+        elif not math.isfinite(value):  # an overloaded service
             status: Status = "met" if expected.check(value) else "violated"
             judged.append(Verdict(name, expected.text, status, None, "it grows with the run: there is no steady state"))
         elif expected.check(seconds_of(name, value)):

@@ -1,11 +1,11 @@
-"""Checkpoints of a training as they were simulated, and what failures leave of its time.
+"""Checkpoints of a simulated training, and its time with failures.
 
-    stop      a checkpoint stops the training: the copy and the write (sync), or the copy alone (async)
-    slower    what steps take more during an asynchronous write
-    lag       until an asynchronous checkpoint counts, after its copy
+    stop      pause of the training for a checkpoint: copy and write (sync), or copy only (async)
+    slower    extra time of the steps during an asynchronous write
+    lag       time after its copy until an asynchronous checkpoint is complete
 
-Goodput and days are by `hwsim.failures`: the mean in closed form, percentiles of what chance makes of it by simulation, and the
-range of the rates' own spread apart from them.
+Goodput and days are computed by `hwsim.failures`: the average in closed form, percentiles over the random failure times by
+simulation. The uncertainty of the failure rates is a range of its own.
 """
 
 from __future__ import annotations
@@ -29,18 +29,25 @@ if TYPE_CHECKING:
 
 COPY: Final = "checkpoint copy"
 WRITE: Final = "checkpoint"
-MOST: Final = 2_000  # failures of a run; a longer training spreads as the root of its length
+MOST: Final = 2_000  # largest number of simulated failures; a longer training scales by the square root
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoints:
-    """Checkpoints of a training, in the mean of those that were simulated.
+    """The checkpoints of a training, averaged over the simulated ones.
 
     Args:
-        written: how many were simulated.
-        every_s, steps: from one to the next, where that is known.
-        write_s: the write alone; stop_s, slower_s, lag_s: see above.
-        bytes, target, load_s: as of `Saves`.
+        mode: sync or async.
+        written: number of simulated checkpoints.
+        every_s: interval between checkpoints (s); 0 if unknown.
+        steps: steps between checkpoints; 0 if unknown.
+        stop_s: pause of the training (s).
+        slower_s: extra time of the steps during an asynchronous write (s).
+        write_s: time of the write (s).
+        lag_s: time until an asynchronous checkpoint is complete (s).
+        bytes: size (B).
+        target: storage.
+        load_s: time to load the checkpoint at a restart (s).
     """
 
     mode: str
@@ -57,19 +64,22 @@ class Checkpoints:
 
     @property
     def costs_s(self) -> float:
-        """Seconds that one costs the training."""
+        """Time that one checkpoint costs the training (s)."""
         return self.stop_s + self.slower_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failing:
-    """The goodput and the time of a training whose parts fail.
+    """Goodput and time of a training with failures.
 
     Args:
-        seconds: mean time of the whole training, 0 if its length is not given.
-        p50_s, p90_s: half, and nine of ten, such trainings stay below it by chance.
-        low_s, high_s: the mean at nine of ten sites, by what is known of their rates; None: no end.
-        failures: in the mean.
+        job: failure rates and restart times of the job.
+        goodput: goodput, and the causes of the lost time.
+        seconds: average time of the whole training (s); 0 if its length is unknown.
+        p50_s, p90_s: percentiles over the random failure times (s).
+        low_s, high_s: 90 % range of the average by the uncertainty of the failure rates (s); high_s is None if it may never
+            end.
+        failures: average number of failures.
     """
 
     job: Job
@@ -83,24 +93,29 @@ class Failing:
 
 
 def checkpoints(timeline: Timeline, trained: Trained, ends: Sequence[int], step_s: float, first_s: float) -> Checkpoints | None:
-    """The checkpoints of a training.
+    """Return the checkpoints of a training; None without any.
 
-    ends: ends of its steps in fs; step_s, first_s: a step during which nothing is written, and the first after a pause.
+    Args:
+        timeline: timeline.
+        trained: training.
+        ends: ends of its steps (fs).
+        step_s: time of a step without a checkpoint write (s).
+        first_s: time of the first step after a pause (s).
     """
     saves = trained.saves
     if saves is None:
         return None
     copies, writes = (_spans(timeline, trained.program, name) for name in (COPY, WRITE))
     stops, slower, lags, took = [], [], [], []
-    for at, (begin, end) in enumerate(writes):
-        copied = copies[at] if copies else (begin, begin)
-        before = max((each for each in ends if each <= copied[0]), default=trained.start)
+    for index, (begin, end) in enumerate(writes):
+        copied = copies[index] if copies else (begin, begin)
+        before = max((step_end for step_end in ends if step_end <= copied[0]), default=trained.start)
         gate = copied[1] if saves.mode == "async" else end
         lag = (end - gate) / FEMTO
         stops.append((gate - before) / FEMTO)
         lags.append(lag)
         took.append((end - begin) / FEMTO)
-        after = next((each for each in ends if each > gate), None)
+        after = next((step_end for step_end in ends if step_end > gate), None)
         if lag > 0 and after is not None:
             step = (after - gate) / FEMTO
             more = max(0.0, step - first_s)
@@ -122,9 +137,9 @@ def checkpoints(timeline: Timeline, trained: Trained, ends: Sequence[int], step_
 
 
 def _spans(timeline: Timeline, program: str, name: str) -> list[tuple[int, int]]:
-    """(start, end) of the ops of that name, in order."""
+    """Return (start, end) of the ops of that name (fs), in order."""
     flat = timeline.flat
-    marks = [n for n, label in enumerate(flat.graph.labels) if label.name == name and label.program == program]
+    marks = [number for number, label in enumerate(flat.graph.labels) if label.name == name and label.program == program]
     ops = np.flatnonzero(np.isin(flat.label, marks)).tolist() if marks else []
     return sorted((int(timeline.start[op]), int(timeline.end[op])) for op in ops)
 
@@ -134,10 +149,17 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def failing(job: Job, saves: Saves, saved: Checkpoints, step_s: float, work_s: float) -> tuple[Checkpoints, Failing]:
-    """(the checkpoints with their interval, what failures leave) of a training of `work_s` seconds of steps; 0: not known.
+    """Return (checkpoints with their interval, goodput and time with failures) of a training.
+
+    Args:
+        job: failure rates and restart times of the job.
+        saves: checkpoints as the workload states them.
+        saved: checkpoints as simulated.
+        step_s: time of a step (s).
+        work_s: time of all steps without failures (s); 0 if unknown.
 
     Raises:
-        NoProgress: it never ends.
+        NoProgress: the training never ends.
     """
     steps, best = _best(job, saves, saved, step_s)
     saved = replace(saved, steps=steps, every_s=steps * step_s)
@@ -149,7 +171,7 @@ def failing(job: Job, saves: Saves, saved: Checkpoints, step_s: float, work_s: f
     part = min(1.0, MOST * job.mtbf_s / mean)
     run = _simulated(job, work_s * part, best.write_s, best.every_s, restart, best.lag_s, near)
     spread = [run.percentile(level) - run.mean_s for level in (50, 90)]
-    p50, p90 = (mean + each / math.sqrt(part) for each in spread)
+    p50, p90 = (mean + distance / math.sqrt(part) for distance in spread)
     return saved, Failing(
         job=job,
         goodput=best,
@@ -163,9 +185,11 @@ def failing(job: Job, saves: Saves, saved: Checkpoints, step_s: float, work_s: f
 
 
 def in_all(failing: Failing, sure: Interval | None) -> tuple[float, float] | None:
-    """(low, high) of the mean time at nine of ten sites: by the rates, and by how sure a step is; None if either is not known.
+    """Return the 90 % range of the average time, from the failure rates and the step time together; None if either is unknown.
 
-    sure: interval of a step, or of a run of steps, whose stated part is left out.
+    Args:
+        failing: time with failures.
+        sure: interval of a step, or of several steps; its stated part is excluded.
 
     >>> in_all(Failing.__new__(Failing), None) is None
     True
@@ -178,21 +202,21 @@ def in_all(failing: Failing, sure: Interval | None) -> tuple[float, float] | Non
 
 
 def _best(job: Job, saves: Saves, saved: Checkpoints, step_s: float) -> tuple[int, Goodput]:
-    """(steps from one checkpoint to the next, its goodput): as stated, or the best number of whole steps."""
+    """Return (steps between checkpoints, goodput): the stated number of steps, or the best one."""
     restart = job.restart.loading(saved.load_s)
 
-    def of(steps: int) -> Goodput:
-        waits = max(0.0, saved.lag_s - steps * step_s)  # for the write before, as there is one copy
+    def goodput_of(steps: int) -> Goodput:
+        waits = max(0.0, saved.lag_s - steps * step_s)  # for the previous write, because there is one buffer
         return goodput(job, saved.costs_s + waits, restart, steps * step_s, lag_s=saved.lag_s, near=saves.near)
 
     if saved.steps:
-        return saved.steps, of(saved.steps)
+        return saved.steps, goodput_of(saved.steps)
     free = goodput(job, saved.costs_s, restart, lag_s=saved.lag_s, near=saves.near).every_s / step_s
     around = sorted({max(1, math.floor(free)), max(1, math.ceil(free))})
-    return max(((steps, of(steps)) for steps in around), key=lambda each: each[1].share)
+    return max(((steps, goodput_of(steps)) for steps in around), key=lambda pair: pair[1].share)
 
 
-@lru_cache(maxsize=16)  # a run is looked at several times
+@lru_cache(maxsize=16)  # several views need the same training
 def _simulated(
     job: Job, work_s: float, write_s: float, every_s: float, restart: Restart, lag_s: float, near: Near | None
 ) -> Simulated:

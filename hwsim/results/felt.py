@@ -1,8 +1,9 @@
-"""The errors of an answer that only whole answers follow: each number of the machine's file at both ends of its own range.
+"""Errors of an answer from machine numbers that no single op depends on: the whole answer with each number at both ends of its
+range.
 
-ends      ln(answer / moved answer), by which each end of the interval lies further off; numbers add in squares
-a guess   that errors of the answer count already adds what they leave out: squares of seconds, less those that the moved
-          answers, in which nothing doubts the number, have
+    ends      ln(answer / answer with the changed number), added in squares to each end of the interval
+    guess     the errors of the answer already count a guessed number; that part is subtracted: the variance of the answer minus
+              the variance of the answers with the changed number, in which the number has no error
 """
 
 from __future__ import annotations
@@ -17,11 +18,17 @@ from hwsim.results.errors import table
 from hwsim.results.interval import NORMAL, OTHERS, Interval, Part, spread_of
 
 T = TypeVar("T")
-LEAST: Final = 1e-9  # change of an answer that does not feel a number
+LEAST: Final = 1e-9  # largest ln change of an answer that does not depend on a number
 
 
 def felt(found: T, moved: Sequence[tuple[Moved, Sequence[T]]], of: Callable[[T], Interval]) -> Interval:
-    """The interval of what was found, with those errors; moved: the same with each number at the ends of its range."""
+    """Return the interval of an answer with these errors.
+
+    Args:
+        found: answer.
+        moved: each machine number with the answers at the ends of its range.
+        of: function from an answer to its interval without these errors.
+    """
     sure = of(found)
     normal, below, above, stated, parts = NORMAL[sure.level], sure.below, sure.above, sure.stated, [*sure.parts]
     for (doubt, origin, *_), ends in moved:
@@ -43,5 +50,5 @@ def felt(found: T, moved: Sequence[tuple[Moved, Sequence[T]]], of: Callable[[T],
 
 
 def _square(sure: Interval) -> float:
-    """The square of the seconds by which an answer is unsure."""
+    """Return the variance of an answer (s^2), without the errors off the critical path."""
     return sure.value**2 * math.fsum([sure.own**2, *(part.variance for part in sure.parts if part.regime != OTHERS)])

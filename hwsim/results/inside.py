@@ -11,9 +11,9 @@ from hwsim.results.timeline import Timeline
 
 
 def collecting(timeline: Timeline, trainings: Sequence[Trained], ops: Ints) -> Floats:
-    """The part of each op in which it waits for a collective inside it. What a slow device adds is computing."""
+    """Return the fraction of each op in which it waits for a collective inside it; extra time of a slow device is computation."""
     flat = timeline.flat
-    of_cost = np.zeros(len(flat.graph.costs) + 1)  # the last: of ops without a cost, number -1
+    of_cost = np.zeros(len(flat.graph.costs) + 1)  # index -1: ops without a cost
     for training in trainings:
         for cost, part in training.inside:
             of_cost[cost] = part

@@ -1,17 +1,16 @@
-"""An interval on an answer: from the errors that earlier predictions had, along the critical path.
+"""90 % interval of an answer, from the measured errors of earlier predictions, along the critical path.
 
-    shared    of one key: its seconds / total x what the rows of a unit miss by together; keys add in squares
-    scatter   of each kernel: its seconds / total x the rest; in squares
-    own       what a whole run misses by besides its kernels, the more kinds of work it mixes the more; a training step has
-              measured errors of its own
-    sigma     the root of the sum of all squares, of ln(answer)
-    half      sigma x a quantile: of the errors themselves where one is all, of a normal distribution where many add up
+    shared    error per key: share of the time x error common to all measurements of a unit; keys add in squares
+    scatter   error per kernel: share of the time x remaining error; kernels add in squares
+    own       run-level error beyond the kernels, larger for more kinds of work; a training step has measured errors of its own
+    sigma     root of the sum of all squares: standard deviation of ln(answer)
+    half      sigma x quantile: that of the measured errors for a single error, that of a normal distribution for many
 
-A time that errors were measured of as a whole (a training's step) takes their quantiles as they are. Of what comes from other
-generations it is no surer than its parts are together.
+An answer whose errors were measured as a whole (a training step) has their quantiles directly. If it relies on other device
+generations, its interval is at least as wide as that of its parts.
 
-**Source**: `errors.yaml`; the quantiles are of rows that were left out (conformal; Barber et al., "Predictive inference with the
-jackknife+", Annals of Statistics 49(1), 2021). **Range**: numbers that the files state are taken as exact.
+**Source**: `errors.yaml`; quantiles of held-out measurements (conformal prediction; Barber et al., "Predictive inference with
+the jackknife+", Annals of Statistics 49(1), 2021). **Range**: numbers stated in the input files count as exact.
 """
 
 from __future__ import annotations
@@ -28,13 +27,13 @@ from hwsim.results.errors import Table, table
 
 LEVEL: Final = 90
 NORMAL: Final[Mapping[int, float]] = {50: 0.6745, 80: 1.2816, 90: 1.6449}
-PROGRAM: Final = "program/"  # begins the regimes of recorded calls
-CALLED: Final = 3  # functions of a recorded program, at least
-MOST: Final = 0.5  # part of the time that they take, at least
-COUNTS: Final = 0.1  # part of the variance from which on an error says how sure the answer is
-OTHERS: Final = f"{PLAIN}/others"  # regime of what is off the critical path
+PROGRAM: Final = "program/"  # prefix of the regimes of recorded calls
+CALLED: Final = 3  # least number of functions of a recorded program
+MOST: Final = 0.5  # least share of the time of these functions
+COUNTS: Final = 0.1  # least share of the variance of a significant error
+OTHERS: Final = f"{PLAIN}/others"  # regime of ops off the critical path
 UNMEASURED: Final[frozenset[Case]] = frozenset({"generation", "outside"})
-# A framework of the library, as others run it.
+# Frameworks whose measurements come from other sites.
 ELSEWHERE: Final = frozenset({"step/sharded", "step/tp", "step/fp8", "experts/step"})
 Basis = Literal["measured", "composed", "stated"]
 
@@ -44,11 +43,15 @@ class Part:
     """The error of one key in an answer.
 
     Args:
-        key: who shares it; regime, case: which errors it has.
-        of_time: part of the time.
-        shared, scatter: standard deviations of ln(answer) that it makes, by what rows miss by together, and by the rest.
-        quantile: half width of its own interval over its standard deviation.
-        rows, units: measured rows behind it, and devices or sources that were left out in turn; 0 of a number.
+        key: name shared by all times with this error.
+        regime: regime of the error.
+        case: case of the error.
+        of_time: share of the time.
+        shared: standard deviation of ln(answer) from the error common to a unit.
+        scatter: standard deviation of ln(answer) from the rest.
+        quantile: half width of the part's own interval over its standard deviation.
+        rows: number of measurements; 0 for a number of a file.
+        units: number of devices or sources held out in turn; 0 for a number of a file.
     """
 
     key: str
@@ -63,33 +66,34 @@ class Part:
 
     @property
     def doubt(self) -> tuple[str, Case, str]:
-        """Its identity among errors."""
+        """Identity of the error: (regime, case, key)."""
         return self.regime, self.case, self.key
 
     @property
     def variance(self) -> float:
-        """Variance of ln(answer), if nothing else were unsure."""
+        """Variance of ln(answer) from this error alone."""
         return self.shared**2 + self.scatter**2
 
     @property
     def is_number(self) -> bool:
-        """Whether it is of a single number of the files, not of a model."""
+        """Whether the error is of a single number of the files instead of a model."""
         return self.regime.startswith(PLAIN)
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """The range in which `level` of 100 such answers lie.
+    """The range that contains an answer with a probability of `level` per cent.
 
     Args:
-        value: the answer, in seconds or whatever it is of.
-        below, above: ln(value / low) and ln(high / value); alike unless two more runs found the ends.
-        basis: "measured": errors of whole answers of this kind; "composed": of its parts; "stated": the files state it all.
-        case: the least sure that counts.
-        rows, units: measured rows and units behind the errors that count most.
-        stated: part of the answer that the files state.
-        own: standard deviation of ln(answer) of what such runs miss by besides their kernels.
-        parts: its errors, the largest first.
+        value: answer, in seconds or its own unit.
+        below, above: ln(value / low) and ln(high / value); equal unless two further runs found the ends.
+        level: probability (%).
+        basis: "measured": errors of whole answers of this kind; "composed": errors of its parts; "stated": only input values.
+        case: least certain case with a significant share of the variance.
+        rows, units: measurements and held-out units behind the largest error.
+        stated: share of the answer that the input files state.
+        own: standard deviation of ln(answer) from the run-level error.
+        parts: errors, largest first.
     """
 
     value: float
@@ -106,46 +110,48 @@ class Interval:
 
     @property
     def half(self) -> float:
-        """Half width, as a logarithm."""
+        """Half width of the interval of ln(answer)."""
         return (self.below + self.above) / 2
 
     @property
     def low(self) -> float:
-        """Lower end."""
+        """Lower end, in the unit of the answer."""
         return self.value * math.exp(-self.below)
 
     @property
     def high(self) -> float:
-        """Upper end."""
+        """Upper end, in the unit of the answer."""
         return self.value * math.exp(self.above)
 
     @property
     def variance(self) -> float:
-        """Variance of ln(answer), from its parts and its own."""
+        """Variance of ln(answer), from the parts and the run-level error."""
         return math.fsum([self.own**2, *(part.variance for part in self.parts)])
 
     def share(self, part: Part) -> float:
-        """Share of a part in the variance."""
+        """Return the share of the variance of a part."""
         return part.variance / self.variance if part.variance > 0 else 0.0
 
     def without(self, part: Part) -> float:
-        """Half width that were left if the part were known."""
+        """Return the half width without the error of a part."""
         return self.half * math.sqrt(max(0.0, 1.0 - self.share(part)))
 
     def of(self, value: float) -> Interval:
-        """The same errors around another number, a rate for instance."""
+        """Return the interval with the same errors around another value, for instance a rate."""
         return replace(self, value=value)
 
 
 def interval(
     weights: Weights, *, value: float = 0.0, whole: str = "", level: int = LEVEL, errors: Table | None = None
 ) -> Interval:
-    """The interval of an answer whose time hangs on these errors.
+    """Return the interval of an answer.
 
     Args:
-        value: the answer; the weights' total if left out.
-        whole: regime of errors that were measured of whole answers of this kind, "step/tp"; "" if none were.
-        level: per cent of such answers that lie inside: 50, 80 or 90.
+        weights: time by error.
+        value: answer; default: the total of the weights.
+        whole: regime of errors measured of whole answers of this kind, such as "step/tp"; "" without one.
+        level: probability in per cent: 50, 80 or 90.
+        errors: table of measured errors; default: the table that ships with hwsim.
     """
     errors_of = table() if errors is None else errors
     parts = tuple(sorted(_parts(weights, errors_of, level), key=lambda part: (-part.variance, part.key)))
@@ -160,9 +166,9 @@ def interval(
         half = measured.half[level] * (1.0 - stated)
         if measured.typical > 0:
             half *= math.sqrt((1.0 + composed / measured.typical**2) / 2.0)
-        if case in UNMEASURED:  # wholes were measured of devices, links and formats that were known better
+        if case in UNMEASURED:  # whole answers were measured on devices, links and formats with known constants
             half = max(half, _quantile(parts, composed, level) * math.sqrt(composed))
-        stated_by = math.fsum(part.variance for part in parts if part.case == "stated")  # files' own, besides what was measured
+        stated_by = math.fsum(part.variance for part in parts if part.case == "stated")  # errors of the files
         half = math.hypot(half, NORMAL[level] * math.sqrt(stated_by))
         rows, units = measured.rows, measured.units
     else:
@@ -173,7 +179,7 @@ def interval(
 
 
 def recorded(parts: Sequence[Part]) -> str:
-    """The regime of recorded programs, where their calls take most of the time; "" of a few calls alone.
+    """Return the regime of recorded programs if their calls take most of the time; "" for a few calls.
 
     >>> calls = [Part(key, "program/measured", "known", 0.3, 0.0, 0.0, 1.0) for key in "abc"]
     >>> recorded(calls), recorded(calls[:2])
@@ -184,7 +190,7 @@ def recorded(parts: Sequence[Part]) -> str:
 
 
 def mixed(parts: Sequence[Part]) -> float:
-    """Part of the time that models say, by its kinds of work: 0 of one, which was measured as a whole; nearly all of many.
+    """Return the factor of the run-level error: 0 for a single kind of work (measured as a whole), nearly 1 for many.
 
     >>> a, b = (Part(key, "", "known", 0.5, 0.0, 0.0, 1.0) for key in "ab")
     >>> mixed([a]), round(mixed([a, b]), 3)
@@ -195,7 +201,7 @@ def mixed(parts: Sequence[Part]) -> float:
 
 
 def _parts(weights: Weights, errors_of: Table, level: int) -> Iterable[Part]:
-    """Errors by key."""
+    """Yield the error of each key."""
     by_key: dict[tuple[str, Case, str], list[Weight]] = {}
     for weight in weights.weights:
         by_key.setdefault(weight.doubt[:3], []).append(weight)
@@ -205,7 +211,7 @@ def _parts(weights: Weights, errors_of: Table, level: int) -> Iterable[Part]:
             yield Part(key, regime, case, of_time, of_time * spread, 0.0, NORMAL[level])
             continue
         errors = errors_of.errors(regime, case)
-        if errors is None:  # such a time was never measured
+        if errors is None:  # no time of this regime was measured
             yield Part(key, regime, "outside", of_time, of_time * errors_of.spread("guess", "any"), 0.0, NORMAL[level])
             continue
         squares = math.fsum((weight.doubt.seconds / weights.total) ** 2 / weight.kernels for weight in alike)
@@ -216,9 +222,9 @@ def _parts(weights: Weights, errors_of: Table, level: int) -> Iterable[Part]:
 
 
 def spread_of(regime: str, errors_of: Table) -> float | None:
-    """Standard deviation of a number: "number/=0.05" itself, "number/guess.latency" by its source and what it is of.
+    """Return the standard deviation of ln(number), or None for the regime of a model.
 
-    None for a regime of a model.
+    "number/=0.05" states it; "number/guess.latency" has that of the source and the kind of number.
     """
     kind, _, name = regime.partition("/")
     if kind != PLAIN:
@@ -230,13 +236,13 @@ def spread_of(regime: str, errors_of: Table) -> float | None:
 
 
 def _case_of(parts: Sequence[Part], variance: float) -> Case:
-    """The least sure case among errors that count."""
+    """Return the least certain case among the significant errors."""
     cases = [part.case for part in parts if part.variance > COUNTS * variance and part.case in CASES]
     return max(cases, key=CASES.index, default="known")
 
 
 def _quantile(parts: Sequence[Part], variance: float, level: int) -> float:
-    """Half width over the standard deviation: the errors' own where one is all, a normal distribution's where many add up."""
+    """Return the half width over the standard deviation: that of a single error, or of a normal distribution for many."""
     normal = NORMAL[level]
     if variance <= 0:
         return normal

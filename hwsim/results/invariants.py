@@ -1,9 +1,10 @@
-"""Laws of every number in a result of hwsim.
+"""Invariants of every number in a result.
 
-A breach is a defect of hwsim, never a mistake of the user, and says so. Laws of whole runs are in `hwsim.results.checks`.
+A breach is a defect of hwsim, never a mistake of the user, and the message says so. `hwsim.results.checks` has the checks of
+whole runs.
 
-- A number is finite, and not below 0 unless its name says that it is a difference.
-- A text shows no time, amount or rate below 0, no NaN, no use above 100 %, and no percentage with an exponent.
+- A number is finite, and not negative unless its name marks it as a difference. - A printed text has no negative time, amount
+or rate, no NaN, no utilization above 100 %, and no percentage with an exponent.
 """
 
 from __future__ import annotations
@@ -21,16 +22,16 @@ DEFECT: Final = "this is a defect of hwsim, not of your files: please report it 
 SIGNED: Final = frozenset(
     {"bias", "change", "difference", "error", "gap", "headroom", "log_ratio", "off", "offset", "signed", "slack"}
 )
-GIVEN: Final = frozenset({"set", "vary"})  # what the user said
-COPY: Final = "copy"  # -1: of no copy
-MANY: Final = 50  # rows of one kind from which they are looked at in columns
-NAMED: Final = 3  # breaches in a message
+GIVEN: Final = frozenset({"set", "vary"})  # keys of the user's own input
+COPY: Final = "copy"  # number of a replica; -1 for none
+MANY: Final = 50  # number of equal rows above which they are checked by column
+NAMED: Final = 3  # largest number of breaches in a message
 
 Asked = ParamSpec("Asked")
 
 
 class BrokenInvariant(AssertionError):
-    """hwsim contradicts itself; never the user's mistake."""
+    """Raised if hwsim contradicts itself; never the user's mistake."""
 
     def __init__(self, *found: str) -> None:
         more = f"; and {len(found) - NAMED} more" if len(found) > NAMED else ""
@@ -39,13 +40,13 @@ class BrokenInvariant(AssertionError):
 
 
 def refuse(found: Iterator[str]) -> None:
-    """Raise BrokenInvariant if anything was found."""
+    """Raise BrokenInvariant if there are breaches."""
     if breaches := tuple(found):
         raise BrokenInvariant(*breaches)
 
 
 def numbers(value: Any, where: str = "") -> Iterator[str]:
-    """Parts of a value that are NaN, infinite, or negative and no difference.
+    """Yield the parts of a value that are NaN, infinite, or negative without being a difference.
 
     >>> list(numbers({"makespan_s": -1.0, "error": -0.1, "rates": [1.0, float("nan")]}))
     ['makespan_s is -1.0', 'rates[1] is nan']
@@ -57,7 +58,7 @@ def numbers(value: Any, where: str = "") -> Iterator[str]:
             yield f"{where} is {value}"
     elif hasattr(value, "dtype"):
         if value.size and value.dtype.kind in "if" and not (value.min() >= 0 and value.max() < math.inf):
-            yield f"{where} holds a number that is negative or none"
+            yield f"{where} has a number that is negative or not finite"
     elif isinstance(value, Mapping):
         for key, item in value.items():
             if key not in GIVEN:
@@ -66,26 +67,26 @@ def numbers(value: Any, where: str = "") -> Iterator[str]:
         if len(value) > MANY and is_dataclass(value[0]):
             yield from _columns(value, where)
         elif len(value) <= MANY or not _is_sound(value):
-            for at, item in enumerate(value):
-                yield from numbers(item, f"{where}[{at}]")
+            for index, item in enumerate(value):
+                yield from numbers(item, f"{where}[{index}]")
     elif is_dataclass(value):
         for entry in fields(value):
             yield from numbers(getattr(value, entry.name), f"{where}.{entry.name}" if where else entry.name)
 
 
 def _columns(rows: Sequence[Any], where: str) -> Iterator[str]:
-    """As `numbers` for many rows of one class, a column at a time."""
+    """Check many rows of one class like `numbers`, a column at a time."""
     for entry in fields(rows[0]):
         column = [getattr(row, entry.name) for row in rows]
         if not isinstance(column[0], int | float) or _is_signed(entry.name) or any(number is None for number in column):
             continue
         low = min(column)
         if low < 0 or not all(map(math.isfinite, column)):
-            yield f"{where}[].{entry.name} holds {low if low < 0 else 'what is no number'}"
+            yield f"{where}[].{entry.name} holds {low if low < 0 else 'a number that is not finite'}"
 
 
 def _is_sound(column: Sequence[Any]) -> bool:
-    """Whether it is sure that nothing of a column is below 0, infinite or NaN: of numbers, or of rows of them, all alike."""
+    """Return whether a column of numbers or equal-length tuples certainly has no negative, infinite or NaN number."""
     kinds = {*map(type, column)}
     if kinds <= {int, float}:
         return min(column) >= 0 and (kinds == {int} or all(map(math.isfinite, column)))
@@ -100,20 +101,20 @@ def _is_signed(where: str) -> bool:
 
 
 def document(value: Mapping[str, Any], **how: Any) -> str:
-    """A value as JSON: keys sorted, the same bytes for the same value, a line at the end.
+    """Return a value as JSON: sorted keys, same bytes for the same value, ending with a newline.
 
     Raises:
-        BrokenInvariant: it holds a number that nothing can be.
+        BrokenInvariant: a number in it is impossible.
     """
     refuse(
         number for key, part in value.items() if key not in {"ops", *GIVEN} for number in numbers(part, key)
-    )  # ops: checked as a timeline
+    )  # the timeline check covers ops
     import json
 
     try:
         return json.dumps(value, **{"indent": 1, "sort_keys": True, "ensure_ascii": False, "allow_nan": False, **how}) + "\n"
     except ValueError as error:
-        raise BrokenInvariant(f"a number of the document is none: {error}") from error
+        raise BrokenInvariant(f"a number of the document is not finite: {error}") from error
 
 
 _UNIT: Final = r"(?:[kMGTPE]i?)?(?:B|FLOP)(?:/s)?|[munpf]?s|min|h"
@@ -121,11 +122,11 @@ _NEGATIVE: Final = re.compile(rf"(?<![\w.%)\]'-])[-−](?!0+(?:\.0+)? )\d[\d,]*(
 _NO_NUMBER: Final = re.compile(rf"(?<![\w.'\"-])-?(?:nan|inf)(?= ?(?:{_UNIT}|%)(?!\w)|$)", re.IGNORECASE | re.MULTILINE)
 _EXPONENT: Final = re.compile(r"\d(?:\.\d+)?e[+-]?\d+ ?%")
 _FULL: Final = re.compile(r"[█▏▎▍▌▋▊▉·]{12} +(\d+(?:\.\d+)?) ?%")
-_ROUNDED: Final = 100.5  # per cent: what still rounds to 100
+_ROUNDED: Final = 100.5  # per cent; smaller values round to 100
 
 
 def shown(text: str) -> Iterator[str]:
-    """Numbers in a text for readers that are impossible; what stands in single quotes is the user's.
+    """Yield impossible numbers in a printed text; text in single quotes is the user's and exempt.
 
     >>> list(shown("cpu busy -2.45 h, +1.1e+02 %"))
     ["it shows '-2.45 h'", "it shows '1.1e+02 %'"]
@@ -137,16 +138,18 @@ def shown(text: str) -> Iterator[str]:
             yield f"it shows '{match.group()}'"
     for match in _FULL.finditer(text):
         if float(match[1]) > _ROUNDED:
-            yield f"it shows a use of {match[1]} %"
+            yield f"it shows a utilization of {match[1]} %"
 
 
 def printed(text: str, given: Iterable[str] = ()) -> str:
-    """The text, once it is known to show no such number.
+    """Return the text after checking that it has no impossible number.
 
-    given: what the user wrote, names and settings: it may stand in the text, whatever it says.
+    Args:
+        text: printed text.
+        given: names and settings that the user wrote, which are exempt.
 
     Raises:
-        BrokenInvariant: it shows one.
+        BrokenInvariant: the text has an impossible number.
 
     >>> printed("set  bytes=-3 s", ["-3 s"])
     'set  bytes=-3 s'
@@ -160,7 +163,7 @@ def printed(text: str, given: Iterable[str] = ()) -> str:
 
 
 def _given(answer: object) -> Iterator[str]:
-    """Names and settings of an answer, as the user wrote them."""
+    """Yield names and settings of an answer as the user wrote them."""
     names = (getattr(answer, field, None) for field in ("name", "machine", "workload"))
     yield from (name for name in names if isinstance(name, str))
     for setting in getattr(answer, "settings", None) or ():
@@ -174,7 +177,7 @@ def _given(answer: object) -> Iterator[str]:
 
 
 def guarded(report: Callable[Asked, str]) -> Callable[Asked, str]:
-    """A report whose text is checked (see `printed`)."""
+    """Wrap a function that returns a report so that its text is checked (see `printed`)."""
 
     @wraps(report)
     def checked(*args: Asked.args, **kwargs: Asked.kwargs) -> str:

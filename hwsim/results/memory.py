@@ -1,20 +1,21 @@
-"""Memory that the buffers of a run took on every device, over time.
+"""Memory that the buffers of a run occupy on each device over time.
 
-A buffer is taken when its op is inserted into its queue (without a runtime: when the op starts), and given back
+A buffer is allocated when its op is inserted into its queue (without a runtime: when the op starts), and freed by one of these
+rules:
 
-    scope      when its name means another buffer and all its users have ended. A name of Python holds a buffer of
-               MXNet or numpy, and ops still queued hold it too.
-    last-use   when all its users have ended; without a use, when its op has ended.
-    stream     when its name means another buffer: PyTorch's allocator hands it on in the order of the stream, which is
-               safe before it has been used.
+    scope      when its name refers to another buffer and all its users have ended. A Python name refers to a buffer of MXNet or
+               numpy, and so do ops that are still queued.
+    last-use   when all its users have ended; without users, when its op has ended.
+    stream     when its name refers to another buffer: PyTorch's allocator reuses it in stream order, which is safe before its
+               users have ended.
 
-The last buffer of a name is kept to the end of the run; with last-use only if it is not read after it was last written
-(a result). A name means another buffer once that has been inserted, so that for a moment there are both. At one instant,
-ends come first, then insertions, then names that are lost.
+The last buffer of a name stays until the end of the run; with last-use only if it is a result, that is, not read after its last
+write. A name refers to another buffer once that one is allocated, so both exist for a moment. At one instant, ends are
+processed first, then allocations, then lost names.
 
-Error: MXNet itself takes an op's buffer only when the op runs (d2l 13.2.4 measures 3 MB where this says gigabytes). A program
-must be ready for buffers taken at insertion, as frameworks do that allocate when an op is issued.
-Not counted: memory of a device's software and context, its allocator's rounding, and values of unknown size.
+Error: MXNet allocates an op's buffer only when the op runs (d2l 13.2.4 measures 3 MB where this model has gigabytes).
+Frameworks that allocate when an op is issued need the memory modelled here. Not included: memory of the device's software and
+context, rounding by the allocator, and values of unknown size.
 """
 
 from __future__ import annotations
@@ -36,12 +37,19 @@ from hwsim.records import dataclass
 from hwsim.results.timeline import Timeline
 from hwsim.ticks import FEMTO
 
-NAMED: Final = 4  # values named in a verdict
+NAMED: Final = 4  # largest number of values named in a verdict
 
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """Buffers of one value at the peak: `count` buffers of `value`, made by ops called `op`."""
+    """Buffers of one value at the peak.
+
+    Args:
+        value: name of the value.
+        op: name of the op that made it.
+        count: number of buffers.
+        bytes: total size (B).
+    """
 
     value: str
     op: str
@@ -55,11 +63,16 @@ class Holding:
 
 @dataclass(frozen=True)
 class DeviceMemory:
-    """The memory of one device.
+    """The memory use of one device.
 
-    time, taken: columns in fs and bytes; from time[i] on, taken[i]. An instant has two entries: with what was
-    inserted at it, and after what was given back.  size: bytes it has, None if the machine does not say.
-    holds: what it held at its peak, largest first.  spread: of the bytes, either way, where a model estimates them.
+    Args:
+        device: name of the device.
+        size: memory size (B); None if the machine does not state it.
+        time, taken: columns: taken[i] bytes are in use from time[i] (fs) on. An instant has two entries: after the
+            allocations, and
+            after the releases.
+        holds: buffers at the peak, largest first.
+        spread: relative uncertainty of the bytes where a model estimates them; 0 if exact.
     """
 
     device: str
@@ -75,12 +88,12 @@ class DeviceMemory:
 
     @property
     def peak(self) -> int:
-        """Bytes."""
+        """Peak memory use (B)."""
         return int(self.taken[self._at]) if len(self.taken) else 0
 
     @property
     def at_fs(self) -> int:
-        """When the peak was reached first."""
+        """First time of the peak (fs)."""
         return int(self.time[self._at]) if len(self.time) else 0
 
     @property
@@ -89,22 +102,22 @@ class DeviceMemory:
 
     @property
     def fits(self) -> bool:
-        """Whether the device has as much, at the low end of an estimate; true if its size is not known."""
+        """Whether the peak fits in the memory at the low end of its uncertainty; true if the memory size is unknown."""
         return self.size is None or self.peak * (1.0 - self.spread) <= self.size
 
     @property
     def tight(self) -> bool:
-        """Whether it may have less than is needed, at the high end of an estimate."""
+        """Whether the peak fits, but not at the high end of its uncertainty."""
         return self.size is not None and self.fits and self.peak * (1.0 + self.spread) > self.size
 
     def verdict(self) -> str:
-        """The shortage in one sentence; "" if it fits.
+        """Return the shortage in one sentence; "" if the peak fits.
 
-        gpu needs 14.2 GB at 12.0 ms and has 11.0 GB, over by 3.20 GB: 27 x 'X' 13.5 GB (made by 'random'), ...
+        Example: gpu needs 14.2 GB at 12.0 ms and has 11.0 GB, over by 3.20 GB: 27 x 'X' 13.5 GB (made by 'random'), ...
         """
         if self.size is None or self.fits:
             return ""
-        amounts = [format_quantity(each, "B") for each in (self.peak, self.size, self.peak - self.size)]
+        amounts = [format_quantity(size, "B") for size in (self.peak, self.size, self.peak - self.size)]
         when = format_quantity(self.at_s, "s")
         held = ", ".join(map(str, self.holds[:NAMED]))
         more = f", {len(self.holds) - NAMED} more" if len(self.holds) > NAMED else ""
@@ -112,9 +125,9 @@ class DeviceMemory:
 
 
 def memory_sizes(machine: Machine, graph: OpGraph, held: Sequence[Held] = ()) -> dict[str, int | None]:
-    """Bytes of the memory of every device that holds a buffer; None where the machine does not say."""
+    """Return the memory size of each device with a buffer (B); None if the machine does not state it."""
     sizes: dict[str, int | None] = {}
-    for name in sorted({buffer.device for buffer in graph.buffers} | {each.device for each in held}):
+    for name in sorted({buffer.device for buffer in graph.buffers} | {life.device for life in held}):
         size: float | None = None
         match machine.device(name).model:
             case Cpu(memory=memory) | Gpu(memory=memory):
@@ -130,7 +143,7 @@ def memory_sizes(machine: Machine, graph: OpGraph, held: Sequence[Held] = ()) ->
 
 
 def memory(timeline: Timeline, sizes: Mapping[str, int | None], held: Sequence[Held] = ()) -> tuple[DeviceMemory, ...]:
-    """Memory of every device that holds a buffer of known size, in the order of `sizes`, then of their names."""
+    """Return the memory use of each device with buffers of known size, in the order of `sizes`, then by name."""
     graph = timeline.flat.graph
     bases = np.concatenate([[0], np.cumsum([block.total for block in graph.blocks])]).astype(np.int64)
     lives = [
@@ -144,17 +157,24 @@ def memory(timeline: Timeline, sizes: Mapping[str, int | None], held: Sequence[H
 
 @dataclass(frozen=True, slots=True)
 class _Lives:
-    """When each of a buffer's repetitions is taken and given back; `lost`: because its name was lost, not at an end."""
+    """The lifetimes of a buffer, one per repetition.
+
+    Args:
+        buffer: buffer.
+        begin, end: times of allocation and release (fs).
+        lost: whether the release is a lost name instead of the end of an op.
+        kept: whether the buffer stays until the end of the run.
+    """
 
     buffer: Buffer
     begin: Ints
     end: Ints
     lost: NDArray[np.bool_]
-    kept: bool  # to the end of the run
+    kept: bool
 
     @classmethod
     def of_held(cls, held: Held, timeline: Timeline) -> _Lives:
-        since, until = (ticks.matching([at or 0], timeline.end) for at in (held.since, held.until))
+        since, until = (ticks.matching([time_fs or 0], timeline.end) for time_fs in (held.since, held.until))
         buffer = Buffer(held.value, held.by, held.device, held.bytes, "scope", Mark(-1, -1), ())
         return cls(buffer, since, until, np.zeros(1, np.bool_), held.until is None)
 
@@ -176,7 +196,7 @@ class _Lives:
 
 
 def _ops(buffer: Buffer, mark: Mark, timeline: Timeline, bases: Ints) -> Ints:
-    """The ops that a mark means, one per repetition of the buffer."""
+    """Return the op numbers of a mark, one per repetition of the buffer."""
     block = timeline.flat.graph.blocks[mark.block]
     if mark.block == buffer.block:
         iterations = np.arange(buffer.first, buffer.first + buffer.times, dtype=np.int64) - mark.lag
@@ -188,8 +208,8 @@ def _ops(buffer: Buffer, mark: Mark, timeline: Timeline, bases: Ints) -> Ints:
 
 def _device(name: str, size: int | None, lives: Sequence[_Lives]) -> DeviceMemory:
     begin = _sums((life.begin, life.buffer.bytes) for life in lives)
-    ends = _sums((each.end[~each.lost], each.buffer.bytes) for each in lives if not each.kept)
-    losses = _sums((each.end[each.lost], each.buffer.bytes) for each in lives if not each.kept)
+    ends = _sums((life.end[~life.lost], life.buffer.bytes) for life in lives if not life.kept)
+    losses = _sums((life.end[life.lost], life.buffer.bytes) for life in lives if not life.kept)
     instants = np.unique(np.concatenate([times for times, _ in (begin, ends, losses)]))
     taken = _until(begin, instants) - _until(ends, instants)
     after = _until(losses, instants)
@@ -197,12 +217,12 @@ def _device(name: str, size: int | None, lives: Sequence[_Lives]) -> DeviceMemor
     time = np.repeat(instants, 2)
     both = np.stack([taken - before, taken - after], axis=1).ravel()
     alone = DeviceMemory(name, size, time, both)
-    spread = max((each.buffer.spread for each in lives), default=0.0)
+    spread = max((life.buffer.spread for life in lives), default=0.0)
     return DeviceMemory(name, size, time, both, _holds(alone.at_fs, lives), spread)
 
 
 def _sums(parts: Iterable[tuple[Ints, int]]) -> tuple[Ints, Ints]:
-    """Times in order, and the bytes up to and with each."""
+    """Return (sorted times, cumulative bytes)."""
     given = list(parts)
     times = np.concatenate([np.empty(0, np.int64), *(part for part, _ in given)])
     sizes = np.concatenate([np.empty(0, np.int64), *(ticks.column([size]).repeat(len(part)) for part, size in given)])
@@ -211,7 +231,7 @@ def _sums(parts: Iterable[tuple[Ints, int]]) -> tuple[Ints, Ints]:
 
 
 def _until(sums: tuple[Ints, Ints], instants: Ints) -> Ints:
-    """Bytes of everything up to each instant."""
+    """Return the cumulative bytes at each instant."""
     times, totals = sums
     found: Ints = np.concatenate([[0], totals])[np.searchsorted(times, instants, side="right")]
     return found

@@ -1,4 +1,4 @@
-"""The ops of a run as rows, made when they are looked at; a rank's part in a collective is one row."""
+"""The ops of a run as rows, created on access; the part of a rank in a collective is one row."""
 
 from __future__ import annotations
 
@@ -18,9 +18,18 @@ from hwsim.ticks import FEMTO
 
 @dataclass(frozen=True, slots=True)
 class OpRow:
-    """One op of one iteration, as simulated. Times in seconds since the start of the run.
+    """One op of one iteration, with times since the start of the run.
 
-    waiting_s: in a collective, from the arrival of its rank until the ranks that it needs have come.
+    Args:
+        op: number of the op.
+        name, kind: name and kind of the op.
+        device: name of the device.
+        queue: name of the queue; "" for an op without one.
+        program: name of the program.
+        iteration: iteration of the loop, from 0.
+        start_s, end_s: start and end (s).
+        duration_s: duration (s).
+        waiting_s: in a collective, time from the arrival of the op's rank until the other ranks have arrived (s).
     """
 
     op: int
@@ -40,7 +49,7 @@ NamesOf = Callable[[int], Names]
 
 
 def weights(timeline: Timeline) -> Ints:
-    """Number of ops that each op of the timeline represents: one, unless the run is folded."""
+    """Return the number of ops that each op of the timeline represents: 1 unless the run is folded."""
     flat = timeline.flat
     alike = flat.graph.alike
     counts: Ints = np.ones(len(flat), np.int64) if alike is None else alike.labels[flat.label]
@@ -51,9 +60,9 @@ def weights(timeline: Timeline) -> Ints:
 
 @dataclass(frozen=True, repr=False)
 class Ops(Sequence[OpRow]):
-    """Every op with a device, in op order; joins, which only tie other ops together, are left out.
+    """A sequence of all ops with a device, in op order; joins, which only synchronize other ops, are excluded.
 
-    A rank's part in a collective is one row, from its arrival to its leaving.
+    The part of a rank in a collective is one row, from the rank's arrival to its departure.
     """
 
     timeline: Timeline
@@ -73,12 +82,12 @@ class Ops(Sequence[OpRow]):
 
     @property
     def begin(self) -> Ints:
-        """When every op of the timeline begins, fs: of a collective when its rank arrives."""
+        """Start of each op of the timeline (fs); for a collective, the arrival of the rank."""
         return self.timeline.start if self._arrivals is None else self._arrivals.begin
 
     @cached_property
     def waiting(self) -> Ints:
-        """Waiting time of every op of the timeline for the other ranks, fs."""
+        """Time that each op of the timeline waits for other ranks (fs)."""
         return np.zeros_like(self.timeline.start) if self._arrivals is None else self._arrivals.waiting
 
     def __len__(self) -> int:
@@ -86,7 +95,7 @@ class Ops(Sequence[OpRow]):
 
     @property
     def total(self) -> int:
-        """Number of ops, with those that the rows of a folded run represent."""
+        """Number of ops, including ops that the rows of a folded run represent."""
         return int(weights(self.timeline)[self.numbers].sum())
 
     def __repr__(self) -> str:
@@ -122,10 +131,15 @@ class Ops(Sequence[OpRow]):
 
 
 def ops_of_rank(timeline: Timeline, number: int, names_of: NamesOf | None) -> tuple[OpRow, ...]:
-    """The rows of one rank: its own, or the rows of the first rank of its class with the rank's own names.
+    """Return the rows of a rank: its own, or those of the first rank of its class with this rank's names.
+
+    Args:
+        timeline: timeline.
+        number: number of the rank.
+        names_of: function from a rank to the names of its labels and queues; None if the run is not folded.
 
     Raises:
-        IndexError: there is no such rank.
+        IndexError: the rank does not exist.
     """
     graph = timeline.flat.graph
     alike = graph.alike
@@ -148,15 +162,22 @@ def ops_of_rank(timeline: Timeline, number: int, names_of: NamesOf | None) -> tu
     return tuple(renamed)
 
 
-# Collectives as their ranks see them: in the op graph a rank's arrival and its leaving are ops of its queue that take no time,
-# and the common work of the ranks is ops of no queue between them. A kernel of a communication library starts when its rank
-# arrives and spins until the others have come: so it is shown.
-ARRIVE = "arrive"  # kind of the label
+# A collective as its ranks see it. In the op graph, a rank's arrival and departure are ops of its queue without duration, and the
+# common work of the ranks is ops without a queue between them. The kernel of a communication library starts when its rank arrives
+# and spins until the other ranks arrive, so the row of a rank starts at its arrival.
+ARRIVE = "arrive"  # kind of the label of an arrival
 
 
 @dataclass(frozen=True, slots=True)
 class Arrivals:
-    """Per op: when it begins as its rank sees it, how long that is waiting for others (fs), whether another op shows it."""
+    """Start and waiting time of each op as its rank sees it.
+
+    Args:
+        begin: start (fs); for a collective, the arrival of the rank.
+        waiting: time that the op waits for other ranks (fs).
+        hidden: whether another op shows this one.
+        leaves: whether the op is a rank's departure from a collective.
+    """
 
     begin: Ints
     waiting: Ints
@@ -165,17 +186,17 @@ class Arrivals:
 
 
 def arrivals(timeline: Timeline) -> Arrivals | None:
-    """Every leaving with its arrival; None if nothing ever arrives."""
+    """Return the arrival of each departure from a collective; None without collectives."""
     flat = timeline.flat
     labels = flat.graph.labels
     if not any(label.kind == ARRIVE for label in labels) or not len(flat):
         return None
     arrives = np.array([label.kind == ARRIVE for label in labels], np.bool_)[flat.label]
     queued = np.flatnonzero(flat.queue >= 0)
-    queued = queued[np.argsort(flat.queue[queued], kind="stable")]  # queue by queue, each in the order of the program
+    queued = queued[np.argsort(flat.queue[queued], kind="stable")]  # by queue, in program order
     current, following = queued[:-1], queued[1:]
     alike = {(label.name, label.device, label.program): number for number, label in enumerate(labels) if label.kind == ARRIVE}
-    arrival_of = np.array([alike.get((each.name, each.device, each.program), -1) for each in labels], np.int64)
+    arrival_of = np.array([alike.get((label.name, label.device, label.program), -1) for label in labels], np.int64)
     pairs = arrives[current] & ~arrives[following] & (flat.queue[current] == flat.queue[following])
     pairs &= arrival_of[flat.label[following]] == flat.label[current]
     came, left = current[pairs], following[pairs]
@@ -191,5 +212,5 @@ def arrivals(timeline: Timeline) -> Arrivals | None:
     hidden, leaves = np.zeros(len(flat), np.bool_), np.zeros(len(flat), np.bool_)
     hidden[came] = leaves[left] = True
     met = () if flat.graph.alike is None else tuple(flat.graph.alike.met)
-    hidden |= step & (np.isin(flat.label, flat.label[left]) | np.isin(flat.label, met))  # in one op: every rank shows it
+    hidden |= step & (np.isin(flat.label, flat.label[left]) | np.isin(flat.label, met))  # work in one op: each rank shows it
     return Arrivals(begin, waiting, hidden, leaves)

@@ -1,8 +1,9 @@
 """Rates of ops: bytes or FLOP per second, and accesses per second.
 
-amount  bytes of its accesses per second of its time; of a collective that takes its library's time, its busbw as
-        nccl-tests define it; else bytes or FLOP of the capacity that bounds it; else its FLOP, or the bytes of the copy.
-count   accesses, increments or messages per second of that time.
+amount  bytes of the op's accesses / time; for a collective timed by its library, its busbw as in nccl-tests; else bytes or FLOP
+of
+        the bounding capacity / time; else the op's FLOP, or the bytes of a copy, / time.
+count   accesses, increments or messages / time.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _DIGITS: Final = str.maketrans("", "", "0123456789")
 
 
 def sizes(timeline: Timeline, ops: Ints, many: Ints) -> Iterator[tuple[int, float]]:
-    """(cost, number of times) of these ops; an op counts as many times as it represents ops."""
+    """Yield (cost number, number of ops) of these ops; an op counts as many times as it represents ops."""
     flat = timeline.flat
     costs, where = np.unique(flat.cost[ops], return_inverse=True)
     sizes = np.bincount(where, weights=flat.size[ops] * many)
@@ -30,7 +31,13 @@ def sizes(timeline: Timeline, ops: Ints, many: Ints) -> Iterator[tuple[int, floa
 
 
 class Rates(NamedTuple):
-    """Amounts per second of some ops in `unit` (B/s or FLOP/s); per_s: accesses. 0 where nothing is counted."""
+    """Rates of ops; 0 if nothing is counted.
+
+    Args:
+        amount: bytes or FLOP per second.
+        unit: unit of the amount: B/s or FLOP/s.
+        per_s: accesses, increments or messages per second.
+    """
 
     amount: float = 0.0
     unit: str = "B/s"
@@ -38,13 +45,16 @@ class Rates(NamedTuple):
 
 
 def rates(costs: Sequence[tuple[Cost, float]], seconds: float, cause: Cause) -> Rates:
-    """The rates of ops with these costs, each so many times, that took these seconds together.
+    """Return the rates of ops.
 
-    cause: their longest.
+    Args:
+        costs: costs, each with its number of ops.
+        seconds: total time of the ops (s).
+        cause: longest cause of their time.
     """
     accessed = counted = 0.0
     named = cause.name.translate(_DIGITS)
-    carried: list[list[tuple[bool, bool, float, Unit]]] = []  # of each cost: elsewhere than at the cause, is_bytes, amount, unit
+    carried: list[list[tuple[bool, bool, float, Unit]]] = []  # by cost: (not at the cause, is bytes, amount, unit)
     for cost, size in costs:
         if cost.requests is not None:
             accessed += size * cost.requests.count * cost.requests.size
@@ -52,7 +62,7 @@ def rates(costs: Sequence[tuple[Cost, float]], seconds: float, cause: Cause) -> 
         else:
             counted += size * max((amount for _, amount, unit in cost.moved if unit == "1"), default=0.0)
         largest: dict[tuple[Unit, str], float] = {}
-        for capacity, amount, unit in cost.moved:  # one of like members on a route over several
+        for capacity, amount, unit in cost.moved:  # a route over several members of a family counts once
             key = unit, capacity.translate(_DIGITS)
             largest[key] = max(largest.get(key, 0.0), size * amount)
         carried.append(
@@ -74,6 +84,6 @@ def rates(costs: Sequence[tuple[Cost, float]], seconds: float, cause: Cause) -> 
         return Rates(per_s=counted / seconds)
     *_, unit = min(best)
     amount = math.fsum(
-        min(each for each in amounts if each[3] == unit)[2] for amounts in carried if unit in {each[3] for each in amounts}
+        min(entry for entry in amounts if entry[3] == unit)[2] for amounts in carried if unit in {entry[3] for entry in amounts}
     )
     return Rates(amount / seconds, f"{unit}/s", counted / seconds)

@@ -1,11 +1,11 @@
-"""The ratio of two answers: errors that both have cancel, so that a ratio is surer than either of them.
+"""The ratio of two answers: common errors cancel, so the ratio is more certain than either answer.
 
-    same key         the difference of what each has of it; of its kernels what both have alike cancels too
-    same regime      two parts of one kind: correlated as measured on equal work (`errors.yaml`)
-    own              of two runs: correlated by half
-    half of a ratio  sqrt(a^2 + b^2 - 2 r a b), of the half widths of both and the correlation r of all that
+    same key         the difference between both; errors of kernels that both have cancel too
+    same regime      two parts of one kind of work, correlated as measured on equal work (`errors.yaml`)
+    own              run-level errors of two runs, correlated by 0.5
+    half of a ratio  sqrt(a^2 + b^2 - 2 r a b), with the half widths a and b and the total correlation r
 
-"B is faster" is said when the ratio's interval does not hold 1: right in 95 of 100 cases.
+"B is faster" is printed if the 90 % interval of the ratio excludes 1, which is right in 95 of 100 cases.
 """
 
 from __future__ import annotations
@@ -19,17 +19,18 @@ from hwsim.records import dataclass
 from hwsim.results.errors import Table, table
 from hwsim.results.interval import Interval, Part
 
-OWN: Final = 0.5  # correlation of what two runs miss by besides their kernels
-LEAST: Final = -3.0  # the least that is measured: below -1 the outliers of a regime need more room than both widths together
+OWN: Final = 0.5  # correlation of the run-level errors of two runs
+LEAST: Final = -3.0  # least measured value; below -1 if outliers of a regime exceed both widths together
 
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """One answer over another.
+    """The ratio of two answers.
 
     Args:
-        value: first / second; half: half width of its interval, as a logarithm, at the level of both.
-        outside: one of them has an error that nothing measured covers, and that the other does not share.
+        value: first / second.
+        half: half width of the interval of ln(ratio), at the level of both answers.
+        outside: whether one answer has an error that no measurement covers and the other does not share.
     """
 
     value: float
@@ -38,7 +39,7 @@ class Ratio:
 
     @property
     def is_told(self) -> bool:
-        """Whether it can be said which of the two is larger."""
+        """Whether the interval decides which answer is larger."""
         return not self.outside and abs(math.log(self.value)) > self.half
 
     @property
@@ -53,36 +54,36 @@ class Ratio:
 
 
 def ratio(first: Interval, second: Interval) -> Ratio:
-    """The first answer over the second, both above 0.
+    """Return the ratio of two answers above 0.
 
     >>> sure = Interval(2.0, 0.0, 0.0, 90, "stated", "known", 0, 0, 1.0, 0.0, ())
     >>> ratio(sure, sure.of(1.0)).is_told, ratio(sure, sure).is_told
     (True, False)
     """
-    if first == second:  # the same run twice: whatever it misses by, both miss by it
+    if first == second:  # the same run: all errors cancel
         return Ratio(1.0, 0.0)
     errors_of = table()
     ours, theirs = {part.doubt: part for part in first.parts}, {part.doubt: part for part in second.parts}
     both = ours.keys() & theirs.keys()
     common = OWN * first.own * second.own
     common += math.fsum(_alike(ours[key], theirs[key], first, second) for key in sorted(both))
-    apart = [[part for part in one.parts if part.doubt not in both] for one in (first, second)]
+    apart = [[part for part in answer.parts if part.doubt not in both] for answer in (first, second)]
     for regime in sorted({part.regime for part in apart[0]} & {part.regime for part in apart[1]}):
         pair = [[part for part in parts if part.regime == regime] for parts in apart]
         sides = [math.sqrt(math.fsum(part.variance for part in parts)) for parts in pair]
         common += _correlation(errors_of, regime, [part.case for parts in pair for part in parts]) * math.prod(sides)
     total = math.sqrt(first.variance * second.variance)
     correlation = max(LEAST, min(1.0, common / total)) if total > 0 else 0.0
-    ways = (first.below, second.above), (first.above, second.below)  # the wider one holds both
+    ways = (first.below, second.above), (first.above, second.below)  # the wider one covers both
     square = max(ours_by**2 + theirs_by**2 - 2 * correlation * ours_by * theirs_by for ours_by, theirs_by in ways)
     outside = any(part.case == "outside" for parts in apart for part in parts if part.of_time > 0.02)
     return Ratio(first.value / second.value, math.sqrt(max(0.0, square)), outside)
 
 
 def shares_of(first: Interval, second: Interval) -> tuple[tuple[Part | None, float], ...]:
-    """Errors of a ratio with their shares of its variance, the largest first; None for what the runs miss by as wholes.
+    """Return the errors of a ratio with their shares of its variance, largest first; None stands for the run-level error.
 
-    An error that both answers have counts with what it moves them apart.
+    An error that both answers have counts with the difference between them.
     """
     ours, theirs = {part.doubt: part for part in first.parts}, {part.doubt: part for part in second.parts}
     apart: list[tuple[Part | None, float]] = []
@@ -102,7 +103,7 @@ def shares_of(first: Interval, second: Interval) -> tuple[tuple[Part | None, flo
 
 
 def _alike(first: Part, second: Part, one: Interval, other: Interval) -> float:
-    """Covariance of two parts of a key: all that is shared; of the scatter, kernels that both have for about as long."""
+    """Return the covariance of two parts with one key: the shared error, and the scatter of kernels that both answers have."""
     seconds = first.of_time * one.value, second.of_time * other.value
     kernels = min(seconds) / max(seconds) if max(seconds) > 0 else 0.0
     return first.shared * second.shared + kernels * first.scatter * second.scatter

@@ -14,7 +14,13 @@ from hwsim.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Seconds of many requests: mean, percentiles straight between the nearest two, the largest."""
+    """Average, percentiles (interpolated linearly) and maximum of request times.
+
+    Args:
+        mean: average (s).
+        p50, p95, p99: percentiles (s).
+        max: maximum (s).
+    """
 
     mean: float
     p50: float
@@ -24,22 +30,24 @@ class Spread:
 
     @classmethod
     def of(cls, seconds: NDArray[np.float64]) -> Spread:
-        """The spread of some times; all 0 if there are none."""
+        """Return the statistics of these times (s); all 0 without any."""
         if not len(seconds):
             return cls(0.0, 0.0, 0.0, 0.0, 0.0)
         p50, p95, p99 = np.percentile(seconds, (50, 95, 99)).tolist()
         return cls(math.fsum(seconds.tolist()) / len(seconds), p50, p95, p99, float(seconds.max()))
 
 
-TIMED: Final = 10_000  # requests of a device, up to which the times of each are kept
+TIMED: Final = 10_000  # largest number of requests with recorded times
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Times:
-    """Seconds at which each of the first requests was issued, began to be served and finished, and where.
+    """Times of the first requests of a device.
 
     Args:
-        unit: number of the bank, chip or arm that serves it; called: what these are.
+        issued, start, finish: times of issue, start of service and end (s).
+        unit: number of the bank, chip or arm that serves the request.
+        called: kind of these units.
     """
 
     issued: NDArray[np.float64]
@@ -51,11 +59,19 @@ class Times:
 
 @dataclass(frozen=True, slots=True)
 class RequestStatistics:
-    """Latencies are from issue to finish. span_s: from the first issue to the last finish.
+    """Statistics of the requests of one device; latencies are from issue to end.
 
-    in_flight_mean: by Little's law, the latencies' sum over the span.  counters: the device's own (row hits, seeks, ...).
-    times: when each of the first requests was served.
-    took_s, closed_form_s: seconds of the ops that asked, summed, as simulated and as the closed form has it alone.
+    Args:
+        device: name of the device.
+        count: number of requests.
+        bytes: total size (B).
+        span_s: time from the first issue to the last end (s).
+        latency_mean_s, latency_p50_s, latency_p95_s, latency_p99_s, latency_max_s: latency (s).
+        in_flight_mean: average number in flight by Little's law: sum of the latencies / span.
+        counters: counters of the device, such as row hits or seeks.
+        took_s: total time of the ops with these requests, as simulated (s).
+        closed_form_s: total time of these ops in closed form, each alone (s).
+        times: times of the first requests; None if not recorded.
     """
 
     device: str
@@ -85,7 +101,7 @@ class RequestStatistics:
 
     @property
     def gap(self) -> float | None:
-        """The closed form's time over the simulated one, less one."""
+        """Closed-form time over simulated time, minus 1; None without a closed form."""
         if self.closed_form_s is None or not self.took_s:
             return None
         return self.closed_form_s / self.took_s - 1
@@ -93,7 +109,14 @@ class RequestStatistics:
 
 @dataclass(frozen=True, slots=True)
 class LoadPoint:
-    """Latencies (from issue to finish) at a load: `rate` requests per second, `load` of the most that are served."""
+    """Latencies from issue to end at one load.
+
+    Args:
+        load: arrival rate as a fraction of the largest throughput.
+        rate: arrival rate (requests/s).
+        mean_s, p50_s, p95_s, p99_s: latency (s).
+        closed_form_s: latency in closed form (s); None without one.
+    """
 
     load: float
     rate: float
@@ -106,13 +129,18 @@ class LoadPoint:
 
 @dataclass(frozen=True, slots=True)
 class LatencyCurve:
-    """Latency of a device's requests against its load."""
+    """Latency of a device against its load.
+
+    Args:
+        device: name of the device.
+        points: points by load.
+    """
 
     device: str
     points: tuple[LoadPoint, ...]
 
     def columns(self) -> dict[str, list[float]]:
-        """Seconds by what they are: mean, p50, p95, p99, and the closed form where the device has one."""
+        """Return the latencies by statistic (s): mean, p50, p95, p99, and the closed form if the device has one."""
         percentiles = {
             "mean": [point.mean_s for point in self.points],
             "p50": [point.p50_s for point in self.points],

@@ -1,4 +1,4 @@
-"""The result of a run, as data: views read it, nothing here formats it."""
+"""The result of a run as data; views format it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class JobSpan:
-    """A job from its start to the end of its last op, in s; last: that op, None if it has none."""
+    """A job of a run from its start to the end of its last op.
+
+    Args:
+        name: name of the job.
+        start_s, end_s: start and end (s).
+        last: number of its last op; None for a job without ops.
+    """
 
     name: str
     start_s: float
@@ -46,12 +52,12 @@ class JobSpan:
 
     @property
     def makespan_s(self) -> float:
-        """Seconds from start to end."""
+        """Duration (s)."""
         return self.end_s - self.start_s
 
 
 def job_spans(timeline: Timeline, jobs: Sequence[tuple[str, int]]) -> tuple[JobSpan, ...]:
-    """One for each (name, start in fs): its programs are called `name` or `name.` and more."""
+    """Return the span of each job (name, start in fs); a job's programs are called `name`, `name.0`, `name.1` and so on."""
     labels = timeline.flat.graph.labels
     spans = []
     for name, start in jobs:
@@ -63,21 +69,21 @@ def job_spans(timeline: Timeline, jobs: Sequence[tuple[str, int]]) -> tuple[JobS
     return tuple(spans)
 
 
-ISSUING: Final = frozenset({"dispatch", "compile", "call", "insert"})  # kinds of ops by which a program's thread issues one
-MOST_JOBS: Final = 32  # jobs up to which each has an interval
+ISSUING: Final = frozenset({"dispatch", "compile", "call", "insert"})  # kinds of ops that issue another op
+MOST_JOBS: Final = 32  # largest number of jobs with intervals
 MovedRun = tuple["Moved", Sequence["Result"]]
 Settings = Mapping[str, str]
-"""Paths and values, as `--set` takes them: {"machine.cpu.coherence.cluster": "25 ns"}."""
+"""Paths and values of `--set`, such as {"machine.cpu.coherence.cluster": "25 ns"}."""
 
 
 @dataclass(frozen=True, slots=True)
 class Again:
-    """The files of a run, and how to prepare and simulate them again.
+    """A prepared run that can be simulated again with other settings.
 
     Args:
-        machine: file of the machine as it was run, its `use:` not yet followed.
-        workload: file of the workload as it was run.
-        simulate: prepares and simulates the run with further settings; raises `SpecError` if they are refused.
+        machine: file of the machine before its `use:` is resolved.
+        workload: file of the workload.
+        simulate: function that prepares and simulates the run with further settings; raises `SpecError` if they are invalid.
     """
 
     machine: Tree
@@ -90,23 +96,29 @@ class Result:
     """A workload simulated on a machine.
 
     Args:
-        machine, workload: their names.
-        simulated: the ops that were simulated: in a folded run, the ops of one rank of each class.
-        usage: one row per capacity.
-        verdicts: the expectations that were checked or skipped.
-        settings: keys and values that `set` changed.
-        devices: name -> kind.
-        memory: memory of every device that holds values of known size.
-        requests: statistics of every device that was simulated request by request; curves: its latency against load.
-        events: failures and slowdowns during the run; changes: the capacities that they changed, and when.
-        names_of: names that labels and queues of the first rank of a class have at another rank, if the run is folded.
-        families: what came of each, by key (see `told`).
-        told_ends: of those that acted while it went on, with their work as fast, and as slow, as the ends of its interval.
-        unfolded: makes the timeline of all ranks of a folded run that is to look like one that is not; None of another run.
-        sure: whether an interval is wanted; ends: finds its ends by further runs, if that is wanted.
-        moved: it with each number of the machine that no op follows at the ends of its range.
-        again: how to prepare and simulate it again; None if its machine or workload was given as a value, not as a file.
-        built: the machine itself.  paying: how it is paid for and where it stands (`hwsim.Paying`), None if not asked.
+        machine, workload: names.
+        simulated: simulated ops; in a folded run, the ops of one rank of each class.
+        usage: use of each capacity.
+        verdicts: expectations, checked or skipped.
+        settings: keys and values changed with `set`.
+        warnings: warnings of the run.
+        devices: kind of each device by name.
+        memory: memory of each device that stores values of known size.
+        requests: statistics of each device that was simulated request by request.
+        curves: latency of these devices against load.
+        jobs: spans of the jobs.
+        events: failures and slowdowns during the run.
+        changes: capacity changes caused by the events, with their times.
+        names_of: function from a rank to the names of its labels and queues; None if the run is not folded.
+        families: results of the workload families by key (see `told`).
+        told_ends: results by family at both ends of the interval: with all work as fast, and as slow, as the ends.
+        unfolded: function that builds the timeline of all ranks; None if `simulated` has all of them already.
+        sure: whether intervals are computed.
+        ends: function that refines the interval with two further runs; None if not requested.
+        moved: results with each machine number at the ends of its range, for numbers that no single op depends on.
+        again: prepared run; None if the machine or workload was a value instead of a file.
+        built: machine as an object.
+        paying: payment option and location (`hwsim.Paying`); None without costs.
     """
 
     machine: str
@@ -136,86 +148,85 @@ class Result:
 
     @cached_property
     def timeline(self) -> Timeline:
-        """The ops, for all who show them one by one.
+        """Ops to show one by one: of every rank, or of one rank of each class in a run shown by classes.
 
-        They are the ops of every rank, or, in a run that shows its classes, the ops of one rank of each class. Numbers of the
-        whole run are worked out of `simulated`, which is there already.
+        Totals of the run come from `simulated`, which needs no unfolding.
         """
         return self.simulated if self.unfolded is None else self.unfolded()
 
     @property
     def makespan_s(self) -> float:
-        """Seconds from the start to the end of the last op."""
+        """Time from 0 to the end of the last op (s)."""
         return self.simulated.makespan
 
     @cached_property
     def issued_s(self) -> float | None:
-        """Seconds until every op was issued and had its place in a queue; None if issuing costs nothing (no runtime)."""
+        """Time at which the last op was issued (s); None if issuing takes no time (no runtime)."""
         last = self.last_issuing
         return None if last is None else int(self.simulated.end[last]) / FEMTO
 
     @cached_property
     def last_issuing(self) -> int | None:
-        """The op by which the last op was issued."""
+        """Number of the op that issued the last op; None if no op issues others."""
         issuing = np.array([label.kind in ISSUING for label in self.simulated.flat.graph.labels], np.bool_)
         ops = np.flatnonzero(issuing[self.simulated.flat.label]) if issuing.any() and len(self.simulated) else ()
         return int(ops[np.argmax(self.simulated.end[ops])]) if len(ops) else None
 
     @cached_property
     def issued_interval(self) -> Interval | None:
-        """The range in which `issued_s` lies in 90 of 100 such runs."""
+        """90 % interval of `issued_s`."""
         if self.last_issuing is None or not self.sure:
             return None
         return self.felt(lambda run: _until(run, run.last_issuing, run.issued_s or 0.0))
 
     def felt(self, of: Callable[[Result], Interval]) -> Interval:
-        """An interval of this run with the errors of the numbers that only whole runs follow."""
+        """Return an interval of this run, widened by errors of machine numbers that only whole runs depend on."""
         from hwsim.results.felt import felt
 
         return felt(self, self.moved, of) if self.moved else of(self)
 
     @cached_property
     def interval(self) -> Interval:
-        """The range in which the makespan, or the kernels of a service, lie in 90 of 100 such runs, and what makes it so wide."""
+        """90 % interval of the makespan, or of kernel times if arrivals set the makespan, with the sources of uncertainty."""
         return self.felt(_interval).of(self.makespan_s)
 
     @cached_property
     def told(self) -> Mapping[str, Told]:
-        """What came of each family, by key: see `hwsim.doors`."""
+        """Results of the workload families in the run, by key (see `hwsim.doors`)."""
         found = self.families or read(self.simulated)
         return {key: found[key] for key in FAMILIES if key in found}
 
     @property
     def of_kernels(self) -> bool:
-        """Whether arrivals set its time, so that its interval is of its kernels."""
+        """Whether arrivals set the makespan, so that the interval is of kernel times."""
         return any(told.of_kernels for told in self.told.values())
 
     @property
     def server(self) -> Server:
-        """What answers its requests, whose arrivals set its time; "" where nothing does."""
+        """Kind of server whose arrivals set the makespan; "" without one."""
         return next((told.server for told in self.told.values() if told.server), "")
 
     @property
     def only_requests(self) -> bool:
-        """Whether requests without ops are all there is."""
+        """Whether the run consists of requests without ops."""
         without = any(not told.has_ops for told in self.told.values())
         return without and all(label.kind in ("service", "start") for label in self.simulated.flat.graph.labels)
 
     @property
     def serving(self) -> tuple[ServiceStatistics, ...]:
-        """Statistics of every served model."""
+        """Statistics of each served model."""
         found: tuple[ServiceStatistics, ...] = self._found("infer", ())
         return found
 
     @property
     def services(self) -> Services | None:
-        """What the services of `services:` come to."""
+        """Results of `services:`; None without them."""
         found: Services | None = self._found("services", None)
         return found
 
     @property
     def trainings(self) -> tuple[Training, ...]:
-        """Results of every `train:`."""
+        """Results of each `train:`."""
         found: tuple[Training, ...] = self._found("train", ())
         return found
 
@@ -224,44 +235,44 @@ class Result:
 
     @cached_property
     def job_intervals(self) -> tuple[Interval | None, ...]:
-        """The range in which the time of each job lies, along the path to its last op.
+        """90 % interval of the duration of each job, along the critical path to its last op.
 
-        None for a service, whose arrivals set its time; for all if there are more than 32 jobs.
+        None for a served model or service, whose arrivals set its duration; None for all jobs if there are more than 32.
         """
         served = {name for told in self.told.values() for name in told.timed}
         regimes = {training.program: training.errors for training in self.simulated.flat.graph.trainings}
         if not self.sure or len(self.jobs) > MOST_JOBS:
             return (None,) * len(self.jobs)
         return tuple(
-            None if job.name in served or job.last is None else self.felt(partial(_of_job, at, regimes.get(job.name, "")))
-            for at, job in enumerate(self.jobs)
+            None if job.name in served or job.last is None else self.felt(partial(_of_job, index, regimes.get(job.name, "")))
+            for index, job in enumerate(self.jobs)
         )
 
     @property
     def ops(self) -> Ops:
-        """Rows: op, name, kind, device, queue, program, iteration, start_s, end_s, duration_s, waiting_s."""
+        """Table of ops with op, name, kind, device, queue, program, iteration, start_s, end_s, duration_s and waiting_s."""
         from hwsim.results.ops import Ops
 
         return Ops(self.timeline)
 
     @property
     def op_count(self) -> int:
-        """Number of ops on devices, with those that the ops of a folded run represent."""
+        """Number of ops on devices, including ops that a folded run represents."""
         from hwsim.results.ops import Ops
 
         return Ops(self.simulated).total
 
     @property
     def ranks(self) -> int:
-        """Number of programs of the workload, with those that a folded run represents."""
+        """Number of programs of the workload, including programs that a folded run represents."""
         graph = self.simulated.flat.graph
         return len(graph.alike.programs) if graph.alike is not None else len({label.program for label in graph.labels})
 
     def rank(self, number: int) -> tuple[OpRow, ...]:
-        """The ops of one rank, whether it was simulated or another one stands for it.
+        """Return the ops of one rank, simulated or represented by another rank.
 
         Raises:
-            IndexError: there is no such rank.
+            IndexError: the rank does not exist.
         """
         from hwsim.results.ops import ops_of_rank
 
@@ -269,19 +280,19 @@ class Result:
 
     @property
     def met(self) -> bool:
-        """No expectation that was checked is violated."""
+        """Whether every checked expectation is met."""
         return all(verdict.status != "violated" for verdict in self.verdicts)
 
     @property
     def fits(self) -> bool:
-        """No device needed more memory than it has."""
-        return all(each.fits for each in self.memory)
+        """Whether the memory of every device suffices."""
+        return all(device.fits for device in self.memory)
 
     def to_pandas(self) -> pd.DataFrame:
-        """The ops as a table.
+        """Return the ops as a pandas data frame.
 
         Raises:
-            ModuleNotFoundError: pandas is not installed; the message says what to do.
+            ModuleNotFoundError: pandas is not installed; the message says how to install it.
         """
         from hwsim.results.ops import OpRow
 
@@ -289,7 +300,7 @@ class Result:
             frame = importlib.import_module("pandas").DataFrame
         except ModuleNotFoundError as missing:
             raise ModuleNotFoundError("to_pandas() needs pandas: pip install pandas", name="pandas") from missing
-        names = [one.name for one in fields(OpRow)]
+        names = [column.name for column in fields(OpRow)]
         rows = [[getattr(row, name) for name in names] for row in self.ops]
         table: pd.DataFrame = frame(rows, columns=names).set_index("op")
         return table
@@ -299,7 +310,7 @@ class Result:
 
 
 def _interval(run: Result) -> Interval:
-    """Of its time, or of its mean op where arrivals set that: the sum of all hangs on what arrives."""
+    """Return the interval of the makespan; if arrivals set the makespan, that of the average op."""
     from hwsim.results.doubts import weights_of
     from hwsim.results.interval import interval
 
@@ -307,21 +318,20 @@ def _interval(run: Result) -> Interval:
     last = max((job for job in run.jobs if job.last is not None), key=lambda job: job.end_s, default=None)
     regime = regimes.get(last.name, "") if last is not None else next(iter(regimes.values()), "")
     weights, value = weights_of(run.simulated, run.changes), run.makespan_s
-    if run.of_kernels:  # what is unsure are the seconds of its kernels
+    if run.of_kernels:  # only kernel times are uncertain
         took = (run.simulated.end - run.simulated.start)[run.simulated.flat.cost >= 0]
         weights, value = weights.without_stated(), total(took) / len(took) if len(took) else 0.0
-    wholes = ("", regime)[len(run.jobs) < 2 :]  # the path to a training's end may be another job's for long
-    sure = max((interval(weights, value=value, whole=whole) for whole in wholes), key=lambda each: each.half)
+    wholes = ("", regime)[len(run.jobs) < 2 :]  # most of the path to a training's end may belong to another job
+    sure = max((interval(weights, value=value, whole=whole) for whole in wholes), key=lambda found: found.half)
     return sure if run.ends is None else run.ends(run.simulated, sure)
 
 
-def _of_job(at: int, whole: str, run: Result) -> Interval:
-    job = run.jobs[at]
+def _of_job(index: int, whole: str, run: Result) -> Interval:
+    job = run.jobs[index]
     return _until(run, job.last, job.makespan_s, round(job.start_s * FEMTO), whole)
 
 
 def _until(run: Result, last: int | None, value: float, since: int = 0, whole: str = "") -> Interval:
-    """Of the time until an op ends."""
     from hwsim.results.doubts import weights_of
     from hwsim.results.interval import interval
 

@@ -1,4 +1,4 @@
-"""Spare time (slack): how much later an op could end before the run ends later, every other op taking as long as it did."""
+"""Slack: how much later each op could end without delaying the run, if the durations of all other ops stay the same."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import numpy as np
 from hwsim.graph.opgraph import Ints
 from hwsim.results.timeline import Timeline
 
-LARGEST: Final = 200_000  # ops of a run whose spare times are worked out: a second
+LARGEST: Final = 200_000  # largest number of ops; takes about 1 s
 
 
 def slack(timeline: Timeline) -> Ints | None:
-    """Spare time of each op in fs; None if the run has more than `LARGEST` ops.
+    """Return the slack of each op (fs); None if the run has more than `LARGEST` ops.
 
-    Waits are the run's own: for predecessors, for turns in queues, and for places of pools as they were given. An op that
-    draws on shared capacities slows others down while it lasts longer; that is not part of it.
+    Dependencies are those of the run: predecessors, queue order, and servers of pools in the order in which they were granted.
+    The effect of a longer op on others that share its capacities is not included.
     """
     if len(timeline) > LARGEST:
         return None
@@ -27,7 +27,7 @@ def slack(timeline: Timeline) -> Ints | None:
 
 
 def _latest(timeline: Timeline) -> Ints:
-    """The latest end of each op with which the run ends when it did, from the last op back."""
+    """Return the latest end of each op that does not delay the run (fs), computed backwards from the last op."""
     first, after = timeline.flat.first.tolist(), timeline.flat.next.tolist()
     start, end = timeline.start.tolist(), timeline.end.tolist()
     gave: dict[int, list[int]] = {}
@@ -36,7 +36,7 @@ def _latest(timeline: Timeline) -> Ints:
     latest = [timeline.makespan_fs] * len(end)
     order = sorted(range(len(end)), key=lambda op: (start[op], op), reverse=True)
     moved = True
-    while moved:  # once more where an op that takes no time has a lower number than one before it
+    while moved:  # repeat while an op without duration precedes one with a lower number
         moved = False
         for op in order:
             last = latest[op]

@@ -1,4 +1,4 @@
-"""The run as simulated: start and end of every op, what held it back, and how much of a long loop was simulated."""
+"""The timeline of a simulated run: start and end of each op, the limiting capacities over time, and loops simulated in part."""
 
 from __future__ import annotations
 
@@ -20,11 +20,17 @@ from hwsim.records import dataclass
 _start = attrgetter("start")
 ALL: Final = slice(None)
 
-NEARLY_EQUAL: Final = 30  # leading bits in which equal paces agree
+NEARLY_EQUAL: Final = 30  # leading bits that must agree for equal paces
 
 
 class PaceChange(NamedTuple):
-    """From `start` on, a class of identical demands ran at `pace`; `bound` is the capacity that held it back (-1: nothing)."""
+    """A change of the pace of a class of identical demands.
+
+    Args:
+        start: time of the change (fs).
+        pace: new pace.
+        bound: index of the limiting capacity in `OpGraph.capacities`; -1 for none.
+    """
 
     start: int  # fs
     pace: int
@@ -32,9 +38,12 @@ class PaceChange(NamedTuple):
 
 
 class Held(NamedTuple):
-    """From `start` on, a capacity held a class of identical demands back; `bound` is -1 if none did.
+    """A change of the limiting capacity of a class of identical demands.
 
-    is_nearly_free: it hardly did: the paces are equal but for rounding.
+    Args:
+        start: time of the change (fs).
+        bound: index of the limiting capacity in `OpGraph.capacities`; -1 for none.
+        is_nearly_free: whether the pace is that without a limit, except for rounding.
     """
 
     start: int  # fs
@@ -43,7 +52,13 @@ class Held(NamedTuple):
 
 
 class Received(NamedTuple):
-    """When an op began to flow (fs), pace x fs that it received in all, and its pace at the end."""
+    """Service that an op received while it flowed.
+
+    Args:
+        begun: start of the flow (fs).
+        service: sum of pace x time (fs).
+        pace: pace at the end.
+    """
 
     begun: int
     service: int
@@ -52,15 +67,19 @@ class Received(NamedTuple):
 
 @dataclass(frozen=True)
 class Timeline:
-    """Start and end of every op of a flat graph, in integer fs.
+    """Start and end of each op of a flat graph, in integer fs.
 
-    granted: for an op that waited for a pool, the op whose end freed the server, else -1.
-    flow_class: class of demands the op belonged to while it flowed, -1 if it never competed.
-    paces: per class, its history; one entry per change.
-    alone: pace of each class when nothing holds it back.
-    played: ops that ended when their requests had been served one by one, in order.
-    received: by op, of some that flowed, as summed up while they did.
-    drawing: when ops began to draw whose start went at a clock that changed, in fs.
+    Args:
+        flat: flat op graph.
+        start, end: start and end of each op (fs).
+        granted: for an op that waited for a pool, the op whose end released the server; else -1.
+        flow_class: class of demands of each op while it flowed; -1 if it never competed.
+        paces: pace changes by class.
+        alone: pace of each class without a limit.
+        solves: number of times the rates were solved.
+        played: ops, in order, that ended when their last simulated request was served.
+        received: by op, service summed up during the flow.
+        drawing: by op, start of the flow (fs), for ops whose latency scales with a clock that changed.
     """
 
     flat: FlatGraph
@@ -76,7 +95,7 @@ class Timeline:
     drawing: Mapping[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        start, end = ticks.alike(self.start, self.end)  # columns that meet have one dtype
+        start, end = ticks.alike(self.start, self.end)  # both columns need one dtype
         object.__setattr__(self, "start", start)
         object.__setattr__(self, "end", end)
 
@@ -86,24 +105,24 @@ class Timeline:
 
     @cached_property
     def found(self) -> dict[str, Any]:
-        """Results worked out of it, kept for later questions: the critical path, the usage."""
+        """Cache of derived results: the critical path, the usage."""
         return {}
 
     @property
     def makespan(self) -> float:
-        """Seconds from 0 to the end of the last op."""
+        """Time from 0 to the end of the last op (s)."""
         return self.makespan_fs / ticks.FEMTO
 
     def __len__(self) -> int:
         return len(self.start)
 
     def unfinished(self) -> list[int]:
-        """Ops that never ended."""
+        """Return the ops that never ended."""
         ended = self.end >= 0
         return [] if ended.all() else np.flatnonzero(~ended).tolist()
 
     def drawing_since(self, ops: Ints | slice = ALL) -> Ints:
-        """When ops start to draw, in fs: after their own time and their latency."""
+        """Return the start of the flow of each op (fs): after its own time and its latency."""
         flat, end = self.flat, self.end[ops]
         latency = ticks.column([*(ticks.femtoseconds(cost.demand.latency) for cost in flat.graph.costs), 0])
         begin = ticks.add(self.start[ops], flat.time[ops])
@@ -115,7 +134,7 @@ class Timeline:
         return ticks.matching(np.minimum(*ticks.alike(begin, end)), self.end)
 
     def service(self, number: int, begin: int, end: int) -> tuple[int, int]:
-        """(pace x fs that a member of a class received from begin to end, its pace at the end)."""
+        """Return (pace x fs received by a member of a class between two times, its pace at the end)."""
         history = self.paces[number]
         low, high = bisect_right(history, begin, key=_start), bisect_left(history, end, key=_start)
         course = history[max(0, low - 1) : high]
@@ -128,21 +147,21 @@ class Timeline:
         return total, last
 
     def held(self, number: int) -> tuple[Held, ...]:
-        """The capacities that held a class back over time; one entry per change."""
-        held_of = getattr(self.paces, "held", None)  # of notes by compiled code
+        """Return the changes of the limiting capacity of a class over time."""
+        held_of = getattr(self.paces, "held", None)  # recorded by compiled code
         if held_of is not None:
             rows: tuple[Held, ...] = held_of(number)
             return rows
         alone = self.alone[number]
         free = alone - (alone >> NEARLY_EQUAL)
-        paces = ((each, each.pace < alone and each.bound >= 0) for each in self.paces[number])
+        paces = ((pace, pace.pace < alone and pace.bound >= 0) for pace in self.paces[number])
         return tuple(
-            differing(Held(each.start, each.bound if is_held else -1, is_held and each.pace >= free) for each, is_held in paces)
+            differing(Held(pace.start, pace.bound if is_held else -1, is_held and pace.pace >= free) for pace, is_held in paces)
         )
 
 
 def differing(rows: Iterable[Held]) -> Iterator[Held]:
-    """Those that say something else than the one before."""
+    """Yield the rows that differ from the previous row in more than the start."""
     before: Held | None = None
     for row in rows:
         if before is None or row[1:] != before[1:]:

@@ -1,4 +1,4 @@
-"""Services that do not keep up with what comes, or of which nothing counts, in words."""
+"""Warning and error for services without a steady state or without counted requests."""
 
 from __future__ import annotations
 
@@ -9,13 +9,18 @@ from hwsim.spec import SpecError, Warning
 
 
 def overloaded(who: str, grows_per_s: float) -> Warning:
-    """No steady state; who: a service, with its rates; grows_per_s: growth of its requests in flight per second."""
+    """Return the warning that a service has no steady state.
+
+    Args:
+        who: name of the service, with its rates.
+        grows_per_s: growth of its requests in flight per second.
+    """
     grows = f"requests in flight grow by {format_count(grows_per_s)}/s, so latencies grow with the length of the run"
     return Warning("overloaded", f"{who}: no steady state, {grows}")
 
 
 def refuse_empty(names: Iterable[str]) -> None:
-    """Raise SpecError if there is any service whose requests are all of its warm-up."""
+    """Raise SpecError if all requests of a service arrive during the warm-up."""
     for name in names:
-        message = f"every request{name and f' of {name}'} arrives during the `warm_up`, so that none counts"
-        raise SpecError.of(None, message, "a shorter one, or more requests")
+        message = f"every request{name and f' of {name}'} arrives during the `warm_up`, so none is counted"
+        raise SpecError.of(None, message, "shorten `warm_up` or simulate more requests")

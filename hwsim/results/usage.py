@@ -1,4 +1,4 @@
-"""Use of every capacity in a run: time in use, amount moved, utilisation."""
+"""Use of each capacity in a run: busy time, amount moved, utilization."""
 
 from __future__ import annotations
 
@@ -17,19 +17,22 @@ from hwsim.records import dataclass
 from hwsim.results.timeline import Timeline
 from hwsim.ticks import FEMTO
 
-Natural = dict[tuple[int, str], tuple[list[tuple[float, int]], Unit]]  # by cost and capacity the amounts, and how often
+Natural = dict[tuple[int, str], tuple[list[tuple[float, int]], Unit]]  # by cost and capacity: ((amount, count), ...), unit
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Use of one capacity.
+    """The use of one capacity.
 
     Args:
-        busy_fs: fs during which at least one op drew on it or held part of it, once the op's own time and latency were over.
-        moved: the natural amount behind it in `unit` (FLOP of a device whose capacity is device time), else the amount itself.
-        utilisation: amount drawn and held, as a fraction of rate x makespan.
-        alike: capacities that the row represents, in a folded run.
-        kind, device: as of the capacity.
+        capacity: name of the capacity.
+        busy_fs: time during which at least one op drew from the capacity or occupied part of it, after its own time and
+            latency (fs).
+        moved: amount in `unit`; FLOP for a device whose capacity is device time.
+        unit: unit of the amount.
+        utilisation: amount drawn and occupied, as a fraction of rate x makespan.
+        alike: number of capacities that the row represents, in a folded run.
+        kind, device: kind and device of the capacity.
     """
 
     capacity: str
@@ -43,17 +46,17 @@ class Usage:
 
     @property
     def busy_s(self) -> float:
-        """Seconds in use."""
+        """Busy time (s)."""
         return self.busy_fs / FEMTO
 
     @property
     def rate(self) -> float:
-        """`moved` per second in use; 0 if it was never used."""
+        """`moved` per busy second; 0 if never busy."""
         return self.moved / self.busy_s if self.busy_fs else 0.0
 
 
 def usage(timeline: Timeline) -> tuple[Usage, ...]:
-    """One row per capacity of the graph, in the graph's order."""
+    """Return the use of each capacity of the graph, in graph order."""
     if "usage" not in timeline.found:
         timeline.found["usage"] = _usage(timeline)
     rows: tuple[Usage, ...] = timeline.found["usage"]
@@ -61,7 +64,7 @@ def usage(timeline: Timeline) -> tuple[Usage, ...]:
 
 
 def of_all(rows: Iterable[Usage], alike: Alike) -> tuple[Usage, ...]:
-    """The rows of a folded run, and one for each capacity of a device that another represents."""
+    """Return the rows of a folded run, with a row for each capacity of a represented device."""
     named = {row.capacity: row for row in rows}
     for first, members in alike.members.items():
         if first in named:
@@ -90,7 +93,7 @@ def _usage(timeline: Timeline) -> tuple[Usage, ...]:
         drawn = [row for row in draws.get(capacity.name, ()) if happens[row[0]]]
         held = [row for row in holds.get(capacity.name, ()) if happens[row[0]]]
         who = tuple(sorted({number for number, *_ in (*drawn, *held)}))
-        if who not in busy:  # the links of a ring are drawn on by the same ops
+        if who not in busy:  # the links of a ring have the same ops
             ops = (
                 ops_of[who[0]] if len(who) == 1 else np.concatenate([np.empty(0, np.int64), *(ops_of[number] for number in who)])
             )
@@ -113,7 +116,7 @@ def _usage(timeline: Timeline) -> tuple[Usage, ...]:
 
 
 def _together(rows: Iterable[tuple[float, float]]) -> float:
-    """The sum of (amount, how often): ops that draw alike add up to the same whether one stands for the others or not."""
+    """Return the sum of amount x count; equal amounts are joined first, so that a folded run has the same sum."""
     often: dict[float, float] = {}
     for amount, times in rows:
         often[amount] = often.get(amount, 0) + times
@@ -121,22 +124,22 @@ def _together(rows: Iterable[tuple[float, float]]) -> float:
 
 
 def _by_cost(flat: FlatGraph, costs: int) -> tuple[list[Ints], list[float]]:
-    """For each cost its ops, and their sizes added up."""
+    """Return (ops of each cost, sum of their sizes)."""
     used = np.flatnonzero(flat.cost >= 0)
     by_cost = used[ticks.order(flat.cost[used])]
     counts = np.bincount(flat.cost[used], minlength=costs)
-    del used  # of millions of ops, each column counts
+    del used  # saves memory for millions of ops
     ops_of = [by_cost[low:high] for low, high in pairwise([0, *np.cumsum(counts).tolist()])]
     return ops_of, counts.astype(np.float64).tolist() if (flat.size == 1).all() else [_added_up(flat.size[ops]) for ops in ops_of]
 
 
 def _lightens(crowd: Crowd | None, capacity: str) -> bool:
-    """Whether an access takes less of the capacity the more there are: of an arm that has several to choose from."""
+    """Return whether an access takes less of the capacity the more accesses are queued, as on a disk arm that reorders them."""
     return crowd is not None and crowd.capacity == capacity and crowd.slowness(2 * crowd.depth)[1] < 1
 
 
 def _lighter(timeline: Timeline, begin: Ints, ops: Ints) -> Floats:
-    """Sizes of ops, less what they did not take of their device because others were there: over the time they were there."""
+    """Return the sizes of ops, reduced by the gain from other accesses in the queue during their time."""
     flat = timeline.flat
     crowd = flat.graph.costs[int(flat.cost[ops[0]])].demand.crowd
     size = flat.size[ops]
@@ -162,7 +165,7 @@ def _depth(crowd: Crowd | None, capacity: str) -> int:
 
 
 def _added_up(sizes: Floats) -> float:
-    """The sum of the sizes, the same in any order."""
+    """Return the sum of the sizes, independent of their order."""
     if not len(sizes) or (sizes[0] == sizes).all():
         return float(sizes[0]) * len(sizes) if len(sizes) else 0.0
     values, counts = np.unique(sizes, return_counts=True)
@@ -170,13 +173,17 @@ def _added_up(sizes: Floats) -> float:
 
 
 def _served(cost: Cost) -> Iterator[tuple[str, float, int]]:
-    """The device that serves the requests of an op one by one, as a capacity from which it draws nothing."""
+    """Yield the device that serves the requests of an op one by one, as a capacity from which the op draws nothing."""
     named = {name for name, _ in cost.demand.amounts}
     return ((name, 0.0, 1) for name in dict.fromkeys(name for name, *_ in cost.moved) if name not in named)
 
 
 def _by_capacity(rows: Iterable[Sequence[tuple[str, float, int]]]) -> dict[str, list[tuple[int, float, int]]]:
-    """(cost, amount, how many times) by capacity.  rows: by cost (capacity, amount, how many times)."""
+    """Return (cost number, amount, count) by capacity.
+
+    Args:
+        rows: by cost, (capacity, amount, count).
+    """
     table: dict[str, list[tuple[int, float, int]]] = {}
     for number, drawn in enumerate(rows):
         for name, amount, times in drawn:
@@ -197,7 +204,7 @@ def _natural(costs: tuple[Cost, ...]) -> Natural:
 
 
 def _moved(capacity: Capacity, amount: float, sizes: list[tuple[int, float]], natural: Natural) -> tuple[float, Unit]:
-    """The natural amount where the ops agree on its unit (some may state none), else what they drew."""
+    """Return (amount, unit): the natural unit if all ops that state one agree, else the amount drawn."""
     stated = [(size, natural[number, capacity.name]) for number, size in sizes if (number, capacity.name) in natural]
     units = {unit for _, (_, unit) in stated}
     if len(units) != 1:

@@ -1,11 +1,11 @@
-"""The work of a run; the time of two runs compares only where their work is equal.
+"""The amount of work of a run; times of two runs are comparable only for equal work.
 
     train:      samples or tokens of all steps
-    infer:      requests, as they come where arrivals set their rate, and tokens written
-    pipeline:   samples, or batches where their size is not given
-    other ops   FLOP, accesses (increments, messages), bytes of accesses and copies; seconds that `busy` states
+    infer:      requests (at their arrival rate, if arrivals set it) and generated tokens
+    pipeline:   samples, or batches if their size is not given
+    other ops   FLOP, accesses (increments, messages), bytes of accesses and copies; stated seconds of `busy`
 
-Bytes of collectives and of messages between ranks are left out: they are another algorithm's answer to the same question.
+Bytes of collectives and of messages between ranks are excluded, because they depend on the chosen algorithm.
 """
 
 from __future__ import annotations
@@ -34,12 +34,18 @@ AMONG: Final = frozenset(
 )  # kinds of ops between ranks
 OPS_DONE: Final = "ops"
 STATED: Final = "busy_s"
-COME: Final = "arrivals"  # their rate says nothing of the machine
-UNCOUNTED: Final = frozenset({OPS_DONE, STATED})  # amounts of which no rate says how fast a run is
+COME: Final = "arrivals"  # unit of a rate that does not depend on the machine
+UNCOUNTED: Final = frozenset({OPS_DONE, STATED})  # units whose rate does not measure speed
 
 
 class Work(NamedTuple):
-    """An amount of work, and its rate per second once the run had settled."""
+    """An amount of work.
+
+    Args:
+        unit: unit of the amount.
+        amount: amount.
+        per_s: rate per second in steady state.
+    """
 
     unit: str
     amount: float
@@ -47,13 +53,13 @@ class Work(NamedTuple):
 
 
 def work_of(result: Result) -> tuple[Work, ...]:
-    """Amounts of work, the most specific unit first; last seconds that are stated, and the number of ops on devices."""
+    """Return the amounts of work, most specific unit first; last the stated seconds and the number of ops on devices."""
     done = _work(result, OPS_DONE, _counted(result.simulated).done)
     return tuple(work for work in (*(_settled(result) or _ops(result)), done) if work.amount > 0)
 
 
 def _settled(result: Result) -> list[Work]:
-    """Work that a form of the workload counts."""
+    """Return the work counted by a family of the workload; empty without one."""
     found = ([Work(*each) for each in facts.work(result)] for facts in facts_of(result))
     return next(filter(None, found), [])
 
@@ -81,7 +87,15 @@ def _ops(result: Result) -> Iterator[Work]:
 
 
 class _Counted(NamedTuple):
-    """Ops on devices; for each cost the number of its ops, and whether they are copies; `busy` by cost, and its ops."""
+    """Ops by cost.
+
+    Args:
+        done: number of ops on devices.
+        by_cost: (cost number, number of ops, whether they are copies).
+        often: number of `busy` ops by cost.
+        busy: op numbers of `busy` ops.
+        many: number of ops that each of them represents.
+    """
 
     done: float
     by_cost: tuple[tuple[int, float, bool], ...]
@@ -108,19 +122,19 @@ def _counted(timeline: Timeline) -> _Counted:
 
 
 def _stated(timeline: Timeline, counted: _Counted) -> float:
-    """Seconds that `busy` states: of shared devices what its costs draw, of others the time itself."""
+    """Return the seconds that `busy` states: the amount drawn from shared devices, the time itself on others."""
     alone = ticks.total(ticks.multiply(timeline.flat.time[counted.busy], counted.many)) / FEMTO
     drawn = zip(counted.often, timeline.flat.graph.costs, strict=False)
     return math.fsum([alone, *(times * amount for times, cost in drawn if times for _, amount in cost.demand.amounts)])
 
 
 def _among(flat: FlatGraph, labels: Sequence[int]) -> NDArray[np.bool_]:
-    """The ops with one of these labels."""
+    """Return a mask of the ops with one of these labels."""
     chosen = np.zeros(len(flat.graph.labels), np.bool_)
     chosen[labels] = True
     return chosen[flat.label]
 
 
 def _most(cost: Cost, unit: str) -> float:
-    """The largest amount in this unit behind one capacity."""
+    """Return the largest amount in this unit drawn from one capacity."""
     return max((amount for _, amount, its_unit in cost.moved if its_unit == unit), default=0.0)
