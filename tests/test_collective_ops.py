@@ -201,10 +201,10 @@ links: [{between: [cpu*, switch], kind: infiniband, rate: 100 Gb/s}]
     ("text", "message"),
     [
         ("{use: h20}", "there is no collectives 'h20'"),
-        ("{kind: ncll, start: 1 us}", "'ncll' is not a kind of library"),
+        ("{kind: ncll, start: 1 us}", "unknown kind of library 'ncll'"),
         ("{start: 1 GB}", "but a time is needed here"),
-        ("h200", "'collectives' is a mapping"),
-        ("{nccl: {kind: mpi, use: openmpi-ucx-edr}}", "this is mpi, not nccl"),
+        ("h200", "`collectives` is 'h200': expected a mapping"),
+        ("{nccl: {kind: mpi, use: openmpi-ucx-edr}}", "expected kind nccl, got mpi"),
     ],
 )
 def test_mistakes_in_collectives_are_said(text: str, message: str) -> None:

@@ -130,7 +130,7 @@ def test_a_mistake_in_the_parts_is_said_with_its_place(text: str, message: str) 
         ("{kind: pcie, gen: 3, lanes: 16}", "a link has either `between` or a `topology`"),
         ("{topology: ring, kind: nvlink, gen: 2}", "'of' is missing"),
         ("{topology: star, of: gpu*, kind: nvlink, gen: 2}", "'hub' is missing"),
-        ("{topology: hybrid-cube-mesh, of: gpu*, kind: nvlink, gen: 2}", "connects 8 members, not 4"),
+        ("{topology: hybrid-cube-mesh, of: gpu*, kind: nvlink, gen: 2}", "requires 8 members, got 4"),
         ("{between: [cpu, psw], kind: pcie, gen: 3, lanes: 16}", "cpu is several sockets"),
         ("{between: [inner, psw], kind: pcie, gen: 3, lanes: 16}", "inner is a machine, not a device"),
         ("{between: [psw, psw], kind: pcie, gen: 3, lanes: 16}", "psw would be linked to itself"),

@@ -1,4 +1,4 @@
-"""Communication libraries as a machine has them: what NCCL, MPI or any other adds to the links.
+"""Cost models of communication libraries, such as NCCL and MPI: the time that they add to the links.
 
-Nothing here knows a machine: `hwsim.communication` brings the two together. The kinds are in `kinds`.
+These modules do not depend on a machine; `hwsim.communication` combines them with one. The table of kinds is in `kinds`.
 """

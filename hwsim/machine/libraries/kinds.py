@@ -1,4 +1,4 @@
-"""Every kind of library that a machine may say it has. A new one is a new file here and a line in the table."""
+"""Table of the kinds of communication libraries. To add a kind, write a module here and add a line to `KINDS`."""
 
 from __future__ import annotations
 

@@ -1,17 +1,18 @@
-"""MPI as measured on a machine: a curve for each operation, eager and rendezvous messages apart.
+"""MPI: a measured curve of time over message size for each operation, with eager and rendezvous protocols.
 
     time = start + root x sqrt(S) + (S + knee (1 - exp(-S / knee))) / bandwidth + [S > eager] rendezvous
 
-S counts as the OSU benchmarks count: the message, or what each rank gives (all-gather, all-to-all: to each of the others).
-On another network than the one measured (`wire`, `hop`) the time of its bytes and its latency take the place of that one's;
-what the processors do stays.
-Other numbers of ranks than those measured are scaled as the textbook says: the start with log2 of the ranks, the
-bytes of all-gather and all-to-all with the ranks, the bytes of an all-reduce not at all.
+S is the message size as in the OSU benchmarks: the message, or the bytes of one rank (all-gather, all-to-all: per destination).
+
+On another network than the measured one, the byte time and the latency of the measured network (`wire`, `hop`) are replaced by
+those of the machine's network; the time of the processors is unchanged. Another number of ranks than the measured one scales the
+start with log2 of the ranks, and the bytes of all-gather and all-to-all with ranks - 1; the bytes of an all-reduce do not change.
 
 Source: the shape: fitted; regimes as in SimGrid's SMPI (Degomme et al., IEEE TPDS 28(8), 2017).
 Error: docs/validation/collectives.md.
-Range: the machine, the ranks a node and the MPI it was fitted to; collectives switch algorithms at sizes that only their
-measurements show.
+Range: the machine, the number of ranks per node and the MPI implementation of the fit. The sizes at which a collective switches
+    its
+algorithm are known only where they were measured.
 """
 
 from __future__ import annotations
@@ -31,48 +32,46 @@ from hwsim.units import Bytes, BytesPerSecond, Seconds
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """One operation."""
+    """A curve of time over message size of one operation."""
 
-    start: Seconds = field("of an empty message, or of a collective of one byte")
-    bandwidth: BytesPerSecond = field("bytes of a message over its time, once it is long", exclusive_minimum=0.0)
-    root: Seconds = field("per square root of a byte: protocols that change with the size", default=0.0)
-    knee: Bytes = field("bytes of extra time that a message has grown to once it is long", default=0.0)
-    eager: Bytes = field("longest message that is sent without asking", default=0.0)
-    rendezvous: Seconds = field("of asking first", default=0.0)
-    ranks: int = field("ranks it was measured with", default=2, minimum=2)
+    start: Seconds = field("time of an empty message, or of a collective of one byte")
+    bandwidth: BytesPerSecond = field("asymptotic bandwidth of long messages", exclusive_minimum=0.0)
+    root: Seconds = field("time per square root of the bytes, for protocols that change with size", default=0.0)
+    knee: Bytes = field("extra bytes whose time a long message takes in addition to its own", default=0.0)
+    eager: Bytes = field("largest message sent by the eager protocol; 0: no rendezvous", default=0.0)
+    rendezvous: Seconds = field("extra time of the rendezvous protocol", default=0.0)
+    ranks: int = field("number of ranks in the measurement", default=2, minimum=2)
 
     def seconds(self, size: float) -> float:
-        """Time of one message or collective among the ranks it was measured with."""
-        asked = self.rendezvous if size > self.eager > 0 else 0.0
-        return self.start + self.root * math.sqrt(size) + softened(size, self.knee) / self.bandwidth + asked
+        """Return the time (s) of a message or collective of `size` bytes among the measured number of ranks."""
+        rendezvous = self.rendezvous if size > self.eager > 0 else 0.0
+        return self.start + self.root * math.sqrt(size) + softened(size, self.knee) / self.bandwidth + rendezvous
 
 
 @dataclass(frozen=True, slots=True)
 class Mpi:
-    """Fitted to a machine; a part of the library in machines/parts/mpi."""
+    """An MPI implementation, fitted to a machine; parts of the library are in machines/parts/mpi."""
 
     kind: ClassVar[str] = "mpi"
 
-    curves: Mapping[str, Curve] = field("operation (send, stream, stream-both, all-reduce, all-gather, all-to-all, ...) -> curve")
-    wire: BytesPerSecond = field(
-        "rate from node to node of the network it was measured on; another one's is put in its place; 0: not known", default=0.0
-    )
-    hop: Seconds = field("latency from node to node of that network", default=0.0)
-    sources: Mapping[str, Origin] = dataclasses.field(default_factory=dict, init=False, repr=False)  # key -> where from
+    curves: Mapping[str, Curve] = field("curve by operation: send, stream, stream-both, all-reduce, all-gather, all-to-all, ...")
+    wire: BytesPerSecond = field("bandwidth of the measured network, replaced by the machine's; 0: unknown", default=0.0)
+    hop: Seconds = field("latency of the measured network between two nodes", default=0.0)
+    sources: Mapping[str, Origin] = dataclasses.field(default_factory=dict, init=False, repr=False)  # source of each key
 
     def seconds(self, operation: str, ranks: int, size: float) -> float:
-        """Time of a message, or of a collective among `ranks`.
+        """Return the time (s) of a message, or of a collective among `ranks`.
 
         >>> mpi = Mpi({"send": Curve(start=1e-6, bandwidth=10e9)})
         >>> round(mpi.seconds("send", 2, 10e6) * 1e6)
         1001
 
         Raises:
-            CannotCollect: there is no curve for the operation.
+            CannotCollect: the operation has no curve.
         """
         curve = self.curves.get(operation)
         if curve is None:
-            raise CannotCollect(f"no curve for {operation}", f"there are {', '.join(sorted(self.curves))}")
+            raise CannotCollect(f"no MPI curve for {operation}", f"supported: {', '.join(sorted(self.curves))}")
         if ranks == curve.ranks:
             return curve.seconds(size)
         levels = math.log2(ranks) / math.log2(curve.ranks)

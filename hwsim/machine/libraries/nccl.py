@@ -1,30 +1,32 @@
-"""NCCL on a machine: what a kernel, a step and a byte take, for each of its protocols.
+"""NCCL: time of a collective from the costs of kernels, steps and bytes of each protocol.
 
     time = max(issue, start + start of the protocol + steps x step + hops x hop + bytes / (rate x bus))
 
     ring     steps f (n - k), hops f (k - 1)           bytes f (n - 1)/n S       f = 2 for all-reduce, else 1.
     tree     steps 2 (n/k - 1), hops 2 log2 k          bytes as the ring in a node, 2 (k - 1)/k S across: all-reduce over nodes.
-    nvls     a start of its own                        bytes as the ring, at `nvls` times its rate: all-reduce in a node;
+    nvls     a separate start                          bytes as the ring, at `nvls` times its rate: all-reduce in a node;
              between nodes trees of the switches       bytes as the tree.
     send     1 step, or 1 hop                          bytes S.
     all-to-all   a start for each further peer         bytes (n - 1)/n S, in sends of S/n.
 
-n ranks, k nodes; hop: of NCCL's own tables where only one node was measured.
-bus: what the machine's links let the rings carry, times the efficiency of the link that binds.
-LL and LL128 send flags with the data: short steps, part of the rate (4 of 8 bytes, 120 of 128). Simple sends large chunks: long
-steps. A step of LL is longer by `wide` once a message fills all channels. `kept`: the S/n bytes that a rank keeps for itself
-pass its kernel as well, which halves the rate of two GPUs.
+n: ranks.  k: nodes.  S: bytes.  hop: time of a step between nodes; from NCCL's tables if only one node was measured.
+bus: bandwidth of the rings on the machine's links, times the efficiency of the bottleneck link.
 
-The parts `nvlink3`, `nvlink4`, `nvlink5` and `pcie` hold all that belongs to a generation of links. A machine adds two numbers:
-`start`, of what drives NCCL there, and the part of its links' rate that long messages reach. There NCCL's own tables choose the
-algorithm and the protocol (`choice: tables`), right or wrong, as they do on the machine. On Blackwell they take Simple at 4 MiB
-between two GPUs, where LL would need half the time. Curves of one machine with steps of their own (`choice: fastest`) take the
-least.
+Protocols: LL and LL128 send flags with the data, so that steps are short but only part of the rate is data (4 of 8 bytes, 120 of
+    128).
+Simple sends large chunks, with long steps. A step of LL is longer by `wide` if a message fills all channels. The S/n bytes that a
+rank keeps for itself also pass through its kernel (`kept`), which halves the rate of two GPUs.
+
+The parts `nvlink3`, `nvlink4`, `nvlink5` and `pcie` contain the constants of a generation of links. A machine adds `start`, which
+depends on the software that calls NCCL, and the fraction of the link rate that long messages reach. With `choice: tables`, NCCL's
+own tables select algorithm and protocol as on the real machine, even if another choice were faster: on Blackwell, they select
+Simple at 4 MiB between two GPUs, where LL would take half the time. With `choice: fastest`, for constants fitted to one machine,
+the fastest is selected.
 
 Source: the protocols: NCCL's src/include/device.h and "Demystifying NCCL", arXiv:2507.04786, 2025. Steps, starts and `kept`:
 fitted to 2,350 collectives on nine machines (ai-dynamo/aiconfigurator@095f58a51c4c, NCCL 2.27 to 2.29).
 Error: docs/validation/collectives.md.
-Range: timers of profilers (1 us) and what starts a kernel are in `start`.
+Range: `start` includes profiler timers (1 us) and kernel launches.
 """
 
 from __future__ import annotations
@@ -46,51 +48,56 @@ Protocol = Literal["ll", "ll128", "simple"]
 Method = Literal["ring", "tree", "nvls", "nvls-tree"]
 
 PROTOCOLS: Final[tuple[Protocol, ...]] = ("ll", "ll128", "simple")
-# s from node to node in NCCL's tables (src/graph/tuning.cc at 5067397c2676), bytes a thread has at least, threads of a channel.
+# s per step between nodes in NCCL's tables (src/graph/tuning.cc at 5067397c2676)
 HOPS: Final[Mapping[Protocol, float]] = {"ll": 2.7e-6, "ll128": 4.0e-6, "simple": 14.0e-6}
-WIRE: Final[Mapping[Protocol, float]] = {"ll": 4 / 8, "ll128": 120 / 128, "simple": 1.0}  # part of the bytes between nodes
-_LEAST: Final[Mapping[Protocol, float]] = {"ll": 8.0, "ll128": 8.0, "simple": 64.0}
-_THREADS: Final = 512
+WIRE: Final[Mapping[Protocol, float]] = {"ll": 4 / 8, "ll128": 120 / 128, "simple": 1.0}  # share of data between nodes
+_LEAST: Final[Mapping[Protocol, float]] = {"ll": 8.0, "ll128": 8.0, "simple": 64.0}  # minimum bytes per thread
+_THREADS: Final = 512  # threads per channel
 SENT: Final[tuple[Operation, ...]] = ("send", "all-to-all")
 RINGS: Final[tuple[Operation, ...]] = ("all-reduce", "reduce-scatter", "all-gather", "broadcast", "reduce")
 
 
-_WIDE: Final = 7.6e3  # bytes of a message at which half of the channels' extra time of a step is there
-_SHORT: Final = 16384.0  # bytes to one peer up to which a send goes by LL (NCCL_P2P_LL_THRESHOLD)
+_WIDE: Final = 7.6e3  # message bytes at which a step has half of the extra time `wide`
+_SHORT: Final = 16384.0  # maximum bytes per peer that a send transfers by LL (NCCL_P2P_LL_THRESHOLD)
 
 
 @dataclass(frozen=True, slots=True)
 class Speeds:
-    """One protocol."""
+    """The constants of one protocol."""
 
-    step: Seconds = field("from one GPU to the next in a node")
-    hop: Seconds | None = field("from node to node; as NCCL's own tables have it if left out", default=None)
-    rate: Ratio = field("part of the bus that is data", default=1.0, exclusive_minimum=0.0)
-    start: Seconds = field("before the first step, beyond the start of every collective", default=0.0)
-    wide: Seconds = field("of a step, beyond that of a short message, once a message fills all channels", default=0.0)
-    kept: Ratio = field("part of a byte's time that a byte takes which a rank keeps for itself", default=0.0)
+    step: Seconds = field("time of a step from one GPU to the next within a node")
+    hop: Seconds | None = field("time of a step between nodes (default: from NCCL's tables)", default=None)
+    rate: Ratio = field("fraction of the bus bandwidth that is data", default=1.0, exclusive_minimum=0.0)
+    start: Seconds = field("time before the first step, besides the `start` of every collective", default=0.0)
+    wide: Seconds = field("additional time of a step if the message fills all channels", default=0.0)
+    kept: Ratio = field("time of a byte that a rank keeps for itself, relative to a transferred byte", default=0.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Sends:
-    """Sends and receives, which all-to-all is made from."""
+    """The constants of sends and receives, from which all-to-all is built."""
 
-    start: Seconds = field("of a send and its receive, beyond the start of every collective")
-    ll: BytesPerSecond = field("of LL, which carries up to 16 KiB to a peer", exclusive_minimum=0.0)
-    step: Seconds = field("of longer messages, beyond the start")
-    peer: Seconds = field("for each further peer", default=0.0)
+    start: Seconds = field("time of a send and its receive, besides the `start` of every collective")
+    ll: BytesPerSecond = field("bandwidth of LL, the protocol of up to 16 KiB per peer", exclusive_minimum=0.0)
+    step: Seconds = field("additional start time of longer messages (Simple)")
+    peer: Seconds = field("additional time of each further peer", default=0.0)
     rate: Ratio = field(
-        "part of the bus that longer messages reach, times the links' efficiency", default=1.0, exclusive_minimum=0.0
+        "fraction of the bus bandwidth that longer messages reach, besides the efficiency of the links",
+        default=1.0,
+        exclusive_minimum=0.0,
     )
-    kept: Ratio = field("part of a byte's time that a byte takes which a rank sends to itself", default=0.0)
+    kept: Ratio = field("time of a byte that a rank sends to itself, relative to a transferred byte", default=0.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Bus:
-    """Bandwidth of rings through a group on a machine, in bytes/s each way.
+    """A bandwidth of rings through a group of devices (bytes/s per direction).
 
-    inside: past each rank of a node. across: past each rank when the ring runs through all nodes, or when all send to all.
-    link, wire: the kinds of link that bind, inside and across.
+    Args:
+        inside: bandwidth past each rank within a node.
+        across: bandwidth past each rank if the ring spans all nodes, or in an all-to-all.
+        link: kind of the bottleneck link within a node.
+        wire: kind of the bottleneck link between nodes.
     """
 
     inside: float
@@ -101,7 +108,7 @@ class Bus:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Time of one algorithm and protocol, in seconds: before the bytes flow, and while they do."""
+    """A time of one algorithm and protocol (s): `latency` before the transfer, `body` during it."""
 
     method: Method | str
     protocol: Protocol
@@ -115,72 +122,68 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Nccl:
-    """The constants of NCCL on a machine, or on a generation of links; a part of the library in machines/parts/nccl."""
+    """The constants of NCCL on a machine or on a generation of links; parts of the library are in machines/parts/nccl."""
 
     kind: ClassVar[str] = "nccl"
 
-    start: Seconds = field("of a collective: its kernel, and what waits for it")
-    ll: Speeds = field("protocol LL: 4 of 8 bytes are data")
-    ll128: Speeds = field("protocol LL128: 120 of 128 bytes are data")
-    simple: Speeds = field("protocol Simple: chunks")
-    send: Seconds | None = field("start of a send and its receive; as `start` if left out", default=None)
-    sends: Sends | None = field("sends by what NCCL does for them; as one step of the protocols if left out", default=None)
+    start: Seconds = field("start time of a collective: its kernel and the synchronization around it")
+    ll: Speeds = field("constants of protocol LL (4 of 8 bytes are data)")
+    ll128: Speeds = field("constants of protocol LL128 (120 of 128 bytes are data)")
+    simple: Speeds = field("constants of protocol Simple (large chunks)")
+    send: Seconds | None = field("start time of a send and its receive (default: `start`)", default=None)
+    sends: Sends | None = field("constants of sends and receives (default: one step of the protocol)", default=None)
     choice: str = field(
-        "what picks the algorithm and the protocol: NCCL's own tables, or the least time",
+        "selection of algorithm and protocol (tables: NCCL's own)",
         default="fastest",
         choices=("fastest", "tables"),
     )
-    nvlink: Ratio = field("part of NVLink's rate that long messages reach", default=1.0, exclusive_minimum=0.0)
-    pcie: Ratio = field("part of PCIe's rate", default=1.0, exclusive_minimum=0.0)
-    host: Ratio | None = field(
-        "the same where neighbours meet in a processor; as `pcie` if left out", default=None, exclusive_minimum=0.0
-    )
-    sockets: Ratio | None = field(
-        "the same where they are on two processors; as `host` if left out", default=None, exclusive_minimum=0.0
-    )
-    network: Ratio = field("part of the network's rate", default=1.0, exclusive_minimum=0.0)
-    tree: Ratio = field("part of the links' rate that the double tree reaches; 0: never chosen", default=0.0)
-    nvls: float = field("times the ring's rate that the switch's own sum reaches; 0: it has none", default=0.0, minimum=0.0)
-    nvls_start: Seconds = field("of such a sum beyond `start`", default=0.0)
-    nvls_knee: Bytes = field("bytes of extra time that such a sum has grown to once it is long", default=0.0)
-    nvls_ranks: int = field("fewest GPUs it is chosen for", default=5, minimum=2)
-    issue: Seconds = field("least time from one to the next: what the host takes to issue one", default=0.0)
-    channels: int = field("channels of rings and trees, each on a multiprocessor of its own; 0: not known", default=0, minimum=0)
-    nvls_channels: int = field("channels of sums in the switch", default=0, minimum=0)
-    sources: Mapping[str, Origin] = dataclasses.field(default_factory=dict, init=False, repr=False)  # key -> where from
+    nvlink: Ratio = field("fraction of NVLink bandwidth that long messages reach", default=1.0, exclusive_minimum=0.0)
+    pcie: Ratio = field("fraction of PCIe bandwidth that long messages reach", default=1.0, exclusive_minimum=0.0)
+    host: Ratio | None = field("fraction of PCIe bandwidth through a CPU (default: `pcie`)", default=None, exclusive_minimum=0.0)
+    sockets: Ratio | None = field("fraction reached between CPU sockets (default: `host`)", default=None, exclusive_minimum=0.0)
+    network: Ratio = field("fraction of network bandwidth that long messages reach", default=1.0, exclusive_minimum=0.0)
+    tree: Ratio = field("fraction of the link bandwidth that the double tree reaches; 0: no tree", default=0.0)
+    nvls: float = field("rate of NVLink SHARP (NVLS) relative to the ring; 0: no NVLS", default=0.0, minimum=0.0)
+    nvls_start: Seconds = field("start time of NVLS, besides `start`", default=0.0)
+    nvls_knee: Bytes = field("extra bytes whose time a long NVLS all-reduce takes in addition to its own", default=0.0)
+    nvls_ranks: int = field("minimum number of GPUs for NVLS", default=5, minimum=2)
+    issue: Seconds = field("time that the host takes to issue a collective: a lower bound of its time", default=0.0)
+    channels: int = field("channels of rings and trees, one multiprocessor each; 0: unknown", default=0, minimum=0)
+    nvls_channels: int = field("number of channels of NVLS; 0: unknown", default=0, minimum=0)
+    sources: Mapping[str, Origin] = dataclasses.field(default_factory=dict, init=False, repr=False)  # source of each key
 
     def estimates(self, operation: Operation, group: Group, size: float, bus: Bus) -> tuple[Estimate, ...]:
-        """All that it may do, the fastest first.
+        """Return all algorithms and protocols with their times, the fastest first.
 
         Raises:
-            CannotCollect: an operation that it has no formula for.
+            CannotCollect: the operation has no formula.
         """
         n = group.ranks
         if n < 2:
             return (Estimate("none", "simple", 0.0, 0.0),)
-        return tuple(sorted(self._all(operation, group, size, bus), key=lambda each: each.seconds))
+        return tuple(sorted(self._all(operation, group, size, bus), key=lambda estimate: estimate.seconds))
 
     def channels_of(self, method: str, protocol: Protocol, ranks: int, size: float) -> int:
-        """Channels that a collective of `size` bytes takes, 0 where that is not known: fewer for little to send.
+        """Return the number of channels of a collective of `size` bytes; 0: unknown. Small messages use fewer channels.
 
-        Source: NVIDIA/nccl issues 689 (a channel is a block that shares its multiprocessor with no other kernel) and 1216
-        (every thread of a channel gets a least number of bytes, LL's rings for each rank).
+        Source: NVIDIA/nccl issues 689 (a channel is a thread block that shares its multiprocessor with no other kernel) and 1216
+        (every thread of a channel has a minimum number of bytes, for rings of LL per rank).
 
         >>> nccl = Nccl(1e-5, Speeds(1e-6), Speeds(1e-6), Speeds(1e-6), channels=24)
         >>> nccl.channels_of("ring", "simple", 8, 1e3), nccl.channels_of("ring", "simple", 8, 1e9)
         (1, 24)
         """
-        most = self.nvls_channels if method.startswith("nvls") else self.channels
-        least = _LEAST[protocol] * (ranks if (method, protocol) == ("ring", "ll") else 1)
-        return min(most, max(1, int(size / (_THREADS * least)))) if most else 0
+        max_channels = self.nvls_channels if method.startswith("nvls") else self.channels
+        min_bytes = _LEAST[protocol] * (ranks if (method, protocol) == ("ring", "ll") else 1)
+        return min(max_channels, max(1, int(size / (_THREADS * min_bytes)))) if max_channels else 0
 
     def efficiency(self, bus: Bus, across: bool) -> float:
-        """Part of the links' rate that long messages reach."""
-        return min(self._of(bus.link), self._of(bus.wire)) if across else self._of(bus.link)
+        """Return the fraction of the link bandwidth that long messages reach."""
+        return min(self._efficiency(bus.link), self._efficiency(bus.wire)) if across else self._efficiency(bus.link)
 
     def _all(self, operation: Operation, group: Group, size: float, bus: Bus) -> Iterator[Estimate]:
         n, k = group.ranks, len(group.sizes)
-        inside, across = bus.inside * self._of(bus.link), bus.across * self._of(bus.wire)
+        inside, across = bus.inside * self._efficiency(bus.link), bus.across * self._efficiency(bus.wire)
         rate = inside if k == 1 else min(inside, across)
         if operation in SENT and self.sends is not None:
             yield self._sent(self.sends, operation, group, size, rate, bus)
@@ -193,12 +196,12 @@ class Nccl:
                 yield Estimate("direct", protocol, start + wait, size / (rate * speeds.rate))
                 continue
             if operation not in RINGS:
-                raise CannotCollect(f"NCCL's measured numbers do not give {operation}", f"they do {', '.join(RINGS)}, send")
+                raise CannotCollect(f"no NCCL measurements of {operation}", f"supported: {', '.join(RINGS)}, send")
             f = 2 if operation == "all-reduce" else 1
             moved = f * (n - 1) / n * size if operation not in ("broadcast", "reduce") else size
             passed = moved + speeds.kept * size / n
             wait = self._wait(speeds, f * (n - k), f * (k - 1), size)
-            # what a GPU's threads pass on of NVLink's rate (`speeds.rate`) is far more than a card sends
+            # `speeds.rate` limits the threads of a GPU on NVLink, not the much slower NIC
             sent = WIRE[protocol] if self.choice == "tables" else speeds.rate
             body = passed / (inside * speeds.rate)
             yield Estimate("ring", protocol, wait, body if k == 1 else max(body, passed / (across * sent)))
@@ -219,7 +222,7 @@ class Nccl:
                     yield Estimate("nvls-tree", protocol, wait, body)
 
     def _sent(self, sends: Sends, operation: Operation, group: Group, size: float, rate: float, bus: Bus) -> Estimate:
-        """A send, or every rank's to all others: LL for short ones, else chunks."""
+        """Estimate a send or an all-to-all: by LL for short messages, else by Simple."""
         n, k = group.ranks, len(group.sizes)
         peers = 1 if operation == "send" else n - 1
         message = size if operation == "send" else size / n
@@ -227,32 +230,35 @@ class Nccl:
         speeds = self.speeds("ll" if message <= _SHORT else "simple")
         wait = self.start + sends.start + (peers - 1) * sends.peer + (speeds.hop or 0.0 if k > 1 else 0.0)
         method = "direct" if operation == "send" else "pairwise"
-        body = (peers * message + kept) / (bus.inside * self._of(bus.link) * sends.rate) if math.isfinite(bus.inside) else 0.0
+        body = (
+            (peers * message + kept) / (bus.inside * self._efficiency(bus.link) * sends.rate)
+            if math.isfinite(bus.inside)
+            else 0.0
+        )
         if k > 1:
-            body = max(body, peers * message / (bus.across * self._of(bus.wire)))
+            body = max(body, peers * message / (bus.across * self._efficiency(bus.wire)))
         long = Estimate(method, "simple", wait + sends.step, body)
         if message > _SHORT:
             return long
         short = Estimate(
-            method, "ll", wait + _filled(size) * speeds.wide, max(message / sends.ll, peers * message / (rate * speeds.rate))
+            method, "ll", wait + _wide_share(size) * speeds.wide, max(message / sends.ll, peers * message / (rate * speeds.rate))
         )
         return min(short, long, key=lambda estimate: estimate.seconds)
 
     def time(self, estimate: Estimate) -> float:
-        """Seconds of what was chosen: no less than issuing it takes."""
+        """Return the time (s) of an estimate, at least the issue time."""
         return max(self.issue, estimate.seconds)
 
     def _wait(self, speeds: Speeds, steps: float, hops: float, size: float) -> float:
-        step = speeds.step + _filled(size) * speeds.wide
+        step = speeds.step + _wide_share(size) * speeds.wide
         return self.start + speeds.start + steps * step + hops * (speeds.hop or 0.0)
 
     def speeds(self, protocol: Protocol) -> Speeds:
-        """Those of a protocol; its hops are known."""
+        """Return the constants of a protocol, with `hop` filled in."""
         found = self.ll if protocol == "ll" else self.simple if protocol == "simple" else self.ll128
-        return found if found.hop is not None else _hopping(found, protocol)
+        return found if found.hop is not None else _with_hop(found, protocol)
 
-    def _of(self, link: str) -> float:
-        """The efficiency of a kind of link."""
+    def _efficiency(self, link: str) -> float:
         if link == "nvlink":
             return self.nvlink
         if link == "sockets" and self.sockets is not None:
@@ -263,11 +269,11 @@ class Nccl:
 
 
 @functools.lru_cache(maxsize=64)
-def _hopping(speeds: Speeds, protocol: Protocol) -> Speeds:
-    """Those of a protocol that was measured in one node only: its hops are as NCCL's own tables have them."""
+def _with_hop(speeds: Speeds, protocol: Protocol) -> Speeds:
+    """Return the constants with `hop` from NCCL's tables, for protocols measured within one node only. Cached."""
     return dataclasses.replace(speeds, hop=HOPS[protocol])
 
 
-def _filled(size: float) -> float:
-    """Part of a step's extra time that a message of this size has."""
+def _wide_share(size: float) -> float:
+    """Return the share of `Speeds.wide` that a step of this message size takes."""
     return size / (size + _WIDE)

@@ -1,4 +1,4 @@
-"""Operations and groups of collectives: the words that libraries, algorithms and ops share."""
+"""Names of collective operations and groups of ranks, shared by libraries, algorithms and ops."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ Operation = Literal[
     "send",
 ]
 OPERATIONS: Final[tuple[Operation, ...]] = get_args(Operation)
-MOST_SENDS: Final = 2_000_000  # of a collective that are written out one by one
+MOST_SENDS: Final = 2_000_000  # maximum sends of a collective that is simulated send by send
 
 
 class CannotCollect(Hinted):
-    """An algorithm does not do this operation, or not among these ranks; `hint` says what would do."""
+    """An error for an operation that an algorithm does not support, or not among these ranks; `hint` names an alternative."""
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Number of ranks, and of ranks in each node, consecutively.
+    """A group of ranks; `nodes` are the numbers of consecutive ranks in each node.
 
-    Rank 0 is the root of broadcast, reduce, gather and scatter: another root is another order of the ranks.
+    Rank 0 is the root of broadcast, reduce, gather and scatter; for another root, the caller reorders the ranks.
 
     >>> Group(8, (4, 4)).starts
     (0, 4)
@@ -43,16 +43,16 @@ class Group:
 
     def __post_init__(self) -> None:
         if self.ranks < 1 or any(size < 1 for size in self.nodes):
-            raise CannotCollect("a collective needs at least one rank, and a node at least one")
+            raise CannotCollect("expected at least one rank, and at least one rank per node")
         if self.nodes and sum(self.nodes) != self.ranks:  # integers
-            raise CannotCollect(f"nodes of {sum(self.nodes)} ranks in all, but {self.ranks} ranks")  # integers
+            raise CannotCollect(f"the nodes have {sum(self.nodes)} ranks in total, the group {self.ranks}")
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Ranks of each node; all in one if nothing is said."""
+        """Number of ranks in each node; by default one node with all ranks."""
         return self.nodes or (self.ranks,)
 
     @property
     def starts(self) -> tuple[int, ...]:
-        """First rank of each node."""
+        """Index of the first rank of each node."""
         return (0, *accumulate(self.sizes[:-1]))

@@ -1,6 +1,6 @@
-"""The `collectives:` of a machine file: with which libraries its devices exchange data.
+"""Parser of `collectives:` in a machine file: the communication libraries of its devices.
 
-collectives: {use: h200}                              what was measured of NCCL on such a machine
+collectives: {use: h200}                              constants of NCCL measured on such a machine
 collectives: {nccl: {use: p4de}, mpi: {use: openmpi-ucx-edr}}
 collectives: {start: 10 us, step: 2 us, efficiency: 80 %}
 """
@@ -22,26 +22,25 @@ _BESIDE: Final = ("source", "ref")
 
 
 def read_libraries(tree: Tree, mistakes: Mistakes) -> Libraries:
-    """By kind; those that can be read, once what is wrong is noted."""
-    from hwsim.machine.libraries.kinds import KINDS  # few machines say it, and many are read
+    """Return the libraries by kind; add mistakes for those that cannot be read, and omit them."""
+    from hwsim.machine.libraries.kinds import KINDS  # imported late: few machines state a library
 
     keys = [key for key, _ in tree.items() if key not in _BESIDE]
     if not tree.is_mapping:
-        mistakes.add(tree.place, f"'collectives' is a mapping, not {tree.what()}", "such as collectives: {use: h200}")
+        mistakes.add(tree.place, f"`collectives` is {tree.what()}: expected a mapping", "collectives: {use: h200}")
         return {}
     if keys and all(key in KINDS for key in keys):
-        entries = {
-            key: entry.put("kind", entry.get("kind") or Tree(key, entry.place)) for key, entry in tree.items() if key in KINDS
-        }
+        kinds = [(key, entry) for key, entry in tree.items() if key in KINDS]
+        entries = {key: entry.put("kind", entry.get("kind") or Tree(key, entry.place)) for key, entry in kinds}
     else:
         entries = {tree.text("kind") or "overheads": tree}
     libraries: dict[str, Library] = {}
     for key, entry in entries.items():
         kind = entry.text("kind") or key
         if kind not in KINDS or kind != key:
-            at = entry.get("kind") or entry
-            mistakes.add(at.place, f"'{kind}' is not a kind of library" if kind not in KINDS else f"this is {kind}, not {key}",
-                         did_you_mean(kind, KINDS))  # fmt: skip
+            message = f"expected kind {key}, got {kind}" if kind in KINDS else f"unknown kind of library '{kind}'"
+            hint = f"write it under `{kind}:`" if kind in KINDS else did_you_mean(kind, KINDS)
+            mistakes.add((entry.get("kind") or entry).place, message, hint)
             continue
         library = decode(entry, KINDS[kind], mistakes, ignore=PART_KEYS, sourced=True)
         if library is not None:
@@ -50,10 +49,12 @@ def read_libraries(tree: Tree, mistakes: Mistakes) -> Libraries:
 
 
 def library_of(libraries: Mapping[str, Libraries], nodes: Sequence[str], kinds: Sequence[str]) -> Library | None:
-    """The first of the kinds that the innermost machine around all these nodes has; else what all the nodes have alike.
+    """Return the library of the innermost machine around all nodes, by the first kind found; else one that all nodes share.
 
     Args:
-        libraries: by full name of a machine inside the machine, "" for the whole.
+        libraries: libraries by full name of a machine inside the machine; "": the whole machine.
+        nodes: full names of the nodes.
+        kinds: kinds of libraries, most wanted first.
     """
     if not libraries:
         return None
@@ -69,13 +70,13 @@ def library_of(libraries: Mapping[str, Libraries], nodes: Sequence[str], kinds: 
             scope, _ = within(scope)
     for kind in kinds:
         inside = [libraries.get(node, {}).get(kind) for node in distinct]
-        if inside and inside[0] is not None and all(each is inside[0] or each == inside[0] for each in inside):
+        if inside and inside[0] is not None and all(library is inside[0] or library == inside[0] for library in inside):
             return inside[0]
     return None
 
 
 def _common(nodes: Sequence[str]) -> str:
-    """The machine around them all.
+    """Return the innermost machine around all nodes.
 
     >>> _common(("pod0.node1", "pod0.node2")), _common(("node0",)), _common(("node0", "node1"))
     ('pod0', 'node0', '')

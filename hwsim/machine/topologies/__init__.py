@@ -1,8 +1,8 @@
-"""Every topology hwsim knows: which of some devices a `links:` entry connects.
+"""Topologies: the pairs of devices that an entry of `links:` with `topology` connects.
 
-A new one is a class here and its line in the table. Each is a frozen dataclass (its fields are keys of the entry) with
-`edges(members)`; a number of members that it cannot connect is a ValueError. One that brings switches of its own has a field
-`switch`, and names them with an `@` in front.
+To add a topology, write a class in this package and add a line to `TOPOLOGIES`. A topology is a frozen dataclass, whose fields
+are keys of the entry, with a method `edges(members)` that raises ValueError for a number of members that it cannot connect. A
+topology that adds switches has a field `switch`, and their names begin with `@`.
 """
 
 from __future__ import annotations

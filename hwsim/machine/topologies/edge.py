@@ -1,4 +1,4 @@
-"""The edges that a topology is made of."""
+"""Edges of a topology."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from hwsim.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """Two devices to connect, by `count` links side by side.
+    """A connection of two devices by `count` parallel links.
 
-    The name of a switch that the topology itself brings begins with `@`.
+    The name of a switch that the topology adds begins with `@`.
     """
 
     a: str
@@ -21,15 +21,15 @@ class Edge:
 
 
 class Topology(Protocol):
-    """Which of some devices are connected."""
+    """A protocol of topologies."""
 
     def edges(self, members: Sequence[str]) -> Sequence[Edge] | Edges:
-        """Links between members, or between them and switches of its own."""
+        """Return the links between members, or between members and added switches."""
 
 
 @dataclass(frozen=True, slots=True)
 class Edges:
-    """Very many edges as columns; `counts` of each.
+    """A table of many edges as columns.
 
     >>> Edges.all_of(["sw", "sw"], ["a", "b"])
     Edges(a=['sw', 'sw'], b=['a', 'b'], counts=[1, 1])
@@ -41,12 +41,12 @@ class Edges:
 
     @classmethod
     def all_of(cls, a: Sequence[str], b: Sequence[str], count: int = 1) -> Edges:
-        """Edges of as many links each."""
+        """Return edges with `count` links each."""
         return cls(a, b, [count] * len(a))
 
     @classmethod
     def of(cls, edges: Sequence[Edge] | Edges) -> Edges:
-        """Any edges as columns."""
+        """Return any edges as columns."""
         if isinstance(edges, Edges):
             return edges
         return cls([edge.a for edge in edges], [edge.b for edge in edges], [edge.count for edge in edges])
