@@ -125,11 +125,11 @@ def test_what_a_cache_holds_is_told() -> None:
 
 
 @pytest.mark.parametrize(("cache", "message"), [
-    ({"hit": "50 %", "entries": 3, "of": 9}, "a hit rate, or entries"),
-    ({}, "a hit rate, or entries"),
-    ({"entries": 3}, "`entries` are of how many things"),
-    ({"hit": "50 %", "empty_at": "1 s"}, "`empty_at` needs `entries`"),
-    ({"hit": "50 %", "of": 9}, "`of` needs `entries`"),
+    ({"hit": "50 %", "entries": 3, "of": 9}, "either `hit` or `entries`"),
+    ({}, "either `hit` or `entries`"),
+    ({"entries": 3}, "`entries` needs `of`"),
+    ({"hit": "50 %", "empty_at": "1 s"}, "`empty_at` has no effect with `hit`"),
+    ({"hit": "50 %", "of": 9}, "`of` has no effect with `hit`"),
 ])  # fmt: skip
 def test_a_cache_says_one_of_both(cache: dict[str, Any], message: str) -> None:
     front = {"device": "cpu", "arrivals": {"every": "1 ms"}, "request": [{"cache": {**cache, "miss": [busy("1 ms")]}}]}

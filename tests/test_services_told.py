@@ -36,14 +36,14 @@ def test_a_ring_is_reported_though_nobody_is_ever_answered() -> None:
 @pytest.mark.parametrize(("ask", "more"), [
     ({"ask": "a"}, ""),
     ({"ask": {"service": "a", "timeout": "50 ms"}}, ""),
-    ({"maybe": {"ratio": "60 %", "do": [{"ask": {"service": "a", "times": 2}}]}}, ", 1.2 times as many each time"),
+    ({"maybe": {"ratio": "60 %", "do": [{"ask": {"service": "a", "times": 2}}]}}, ", with 1.2 times as many requests each time"),
 ])  # fmt: skip
 def test_a_ring_that_never_ends_is_refused_where_it_is_written(ask: dict[str, Any], more: str) -> None:
     files = {"b": {**RING, **EVERY, "request": [busy("1 ms"), {"ask": "a"}]}, "a": {**RING, "request": [busy("1 ms"), ask]}}
-    with pytest.raises(hwsim.SpecError, match=f"a request never ends: a asks itself{more}"):
+    with pytest.raises(hwsim.SpecError, match=f"a request never ends: a calls itself{more}"):
         hwsim.simulate(MACHINE, workload(files, requests=10))
     files["a"]["request"] = [{"maybe": {"ratio": "100 %", "do": [{"ask": {"service": "b", "timeout": "1 ms"}}]}}]
-    with pytest.raises(hwsim.SpecError, match="a request never ends: b, a ask each other in a circle"):
+    with pytest.raises(hwsim.SpecError, match="a request never ends: b, a call each other in a circle"):
         hwsim.simulate(MACHINE, workload(files, requests=10))
 
 

@@ -76,7 +76,7 @@ def a_job_of_nothing_changes_nothing(_: random.Random, machine: File, workload: 
     first = told(machine, workload)
     for what in (busy("1 fs"), busy("1 fs", "far"), busy("1 fs", "idle")):
         found = told(machine, {**workload, "jobs": {"nothing": {"start": "1 h", "program": [what]}}})
-        assert "first come first served" in found if isinstance(found, str) else found == first, what
+        assert "first come, first served" in found if isinstance(found, str) else found == first, what
 
 
 def stops_that_overlap_are_their_union(dice: random.Random, machine: File, workload: File) -> None:

@@ -57,7 +57,7 @@ def lines(services: Services) -> Iterator[Fact]:
         text = f"requests wait for each other forever: {services.stuck}; add a `timeout` to `ask`, or workers"
         yield Fact("DEADLOCK", text)
     for name in services.never:
-        yield Fact("DEADLOCK", f"a request of {name} never ends: services ask each other in a circle")
+        yield Fact("DEADLOCK", f"a request of {name} never ends: services call each other in a circle")
 
 
 def _held(held: Held) -> str:

@@ -55,7 +55,7 @@ class Answered(Told):
                 yield f"{answer.name}: {answer.came:,} requests arrived, {gone:,} left and {answer.left:,} are in flight"
             area, stayed = answer.there_mean * answer.span_s, answer.stay_s * gone
             if not (stayed <= area * (1 + ROUNDING) and (answer.left or area <= stayed * (1 + ROUNDING))):
-                yield f"{answer.name}: the integral of requests in flight is {area} s, but their times in the system add up to {stayed} s"
+                yield f"{answer.name}: integral of requests in flight {area} s, sum of their times in the system {stayed} s"
             times = answer.latency
             if times is None:
                 continue

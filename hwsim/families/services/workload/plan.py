@@ -1,4 +1,4 @@
-"""All services of a workload, and of its jobs, as one program on a machine."""
+"""Planner of services: all services of a workload and its jobs as one program on a machine."""
 
 from __future__ import annotations
 
@@ -25,12 +25,21 @@ from hwsim.workload.file import Workload
 from hwsim.workload.load.arrivals import FIXED, UNSTEADY, ArrivalKeys
 from hwsim.workload.load.traces import read_trace
 
-MOST_SAID: Final = 1e30  # requests; more are said to be as many
+MOST_SAID: Final = 1e30  # largest number of requests in a message
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The services of a workload, or of one of its jobs."""
+    """The services of a workload, or of one of its jobs.
+
+    Args:
+        job: name of the job; "" for the workload itself.
+        start: start of the job (fs).
+        services: service trees by name.
+        requests: number of arrivals; None: not limited.
+        lasting: duration of the arrivals (s); None: not limited.
+        seed: seed of all random values.
+    """
 
     job: str
     start: int
@@ -41,23 +50,23 @@ class Part:
 
     @property
     def prefix(self) -> str:
-        """The text before the names of its services."""
+        """Prefix of the names of its services in results."""
         return f"{self.job}." if self.job else ""
 
 
 def parts_of(workload: Workload) -> Iterator[Part]:
-    """The workload's own services, and each job's."""
+    """Yield the services of the workload and of each job."""
     if workload.services is not None:
         yield Part("", 0, workload.services, workload.requests, workload.lasting, workload.seed)
     for name, job in sorted((workload.jobs or {}).items()):
         if job.services is not None:
             start = ticks.femtoseconds(job.start)
-            services = {each: job.on_devices(tree) for each, tree in job.services.items()}
+            services = {service: job.on_devices(tree) for service, tree in job.services.items()}
             yield Part(name, start, services, job.requests, job.lasting, workload.seed)
 
 
 def choices_of(workload: Workload) -> dict[str, tuple[str, ...]]:
-    """The ways of each service that have a name, by its full name."""
+    """Return the names of the branches of each service, by its full name."""
     result = {}
     for part in parts_of(workload):
         for name, tree in part.services.items():
@@ -78,9 +87,11 @@ def _ways(tree: Tree) -> Iterator[str]:
 def plan(
     workload: Workload, machine: Machine, mistakes: Mistakes, shared: Collection[str], changes: Sequence[Change] = ()
 ) -> Program | None:
-    """The program; None once mistakes are noted.
+    """Return the services as one program, or None if mistakes were noted.
 
-    shared: capacities that others than services draw from, too. changes: of the speed of capacities, in the run.
+    Args:
+        shared: capacities that jobs use as well.
+        changes: changes of the speed of capacities during the run.
     """
     before = len(mistakes)
     made = _program(workload, machine, mistakes)
@@ -91,8 +102,8 @@ def plan(
     sizes = {step.cost: step.size for step in steps if not step.size.is_fixed}
     reached = _reached(made)
     works = sorted(
-        (each for each, work in enumerate(made.served) if work.service in reached),
-        key=lambda each: (made.services[made.served[each].service].name, each),
+        (index for index, work in enumerate(made.served) if work.service in reached),
+        key=lambda index: (made.services[made.served[index].service].name, index),
     )
     if len(mistakes) > before:
         return None
@@ -108,31 +119,33 @@ def plan(
             works=works,
         )
     except NotInTurn as error:
-        mistakes.add(place, str(error), "`serves: shared` of the cpu, or another cpu for them")
+        mistakes.add(place, str(error), "serves: shared")
         return None
-    drawn = {name for each in served if each.cost is not None for name, _ in each.cost.demand.amounts}
+    drawn = {name for work in served if work.cost is not None for name, _ in work.cost.demand.amounts}
     program = replace(
         made,
         served=served,
         stations=stations,
         resources=waited,
         events=events,
-        disturbed=tuple(each.at for each in changes if each.capacity in drawn),
+        disturbed=tuple(change.at for change in changes if change.capacity in drawn),
         seed=workload.seed,
     )
-    if any(each.since < 0 for each in made.services) and not (program.may_be_steady(ticks.LONGEST) and drawn.isdisjoint(shared)):
+    if any(service.since < 0 for service in made.services) and not (
+        program.may_be_steady(ticks.LONGEST) and drawn.isdisjoint(shared)
+    ):
         mistakes.add(place, UNSTEADY, FIXED)
         return None
     return program
 
 
 def check_services(workload: Workload, mistakes: Mistakes) -> None:
-    """Note every mistake that needs no machine to be seen."""
+    """Note the mistakes that do not depend on the machine."""
     _program(workload, None, mistakes)
 
 
 def _reached(program: Program) -> set[int]:
-    """Services that requests come to, from outside or by others."""
+    """Return the services that receive requests, from outside or from other services."""
     reached: set[int] = set()
     waiting = [number for load in program.loads for number in load.services]
     while waiting:
@@ -143,7 +156,7 @@ def _reached(program: Program) -> set[int]:
 
 
 def _in_turn(machine: Machine) -> set[str]:
-    """Cores that serve first come first served."""
+    """Return the cores that process requests first come, first served."""
     result = set()
     for name, device in machine.devices.items():
         model = device.model.model if isinstance(device.model, Sockets) else device.model
@@ -153,12 +166,12 @@ def _in_turn(machine: Machine) -> set[str]:
 
 
 def _program(workload: Workload, machine: Machine | None, mistakes: Mistakes) -> Program | None:
-    """The services of all parts, in tables that they share; no stations yet. None once mistakes are noted."""
+    """Return the services of all parts without stations, or None if mistakes were noted."""
     before = len(mistakes)
     reader = Reader(machine, mistakes)
     programs: list[ServiceProgram] = []
     loads: list[Load | None] = []
-    written: list[tuple[str, Place]] = []  # of each service its name in its part, and where it stands
+    written: list[tuple[str, Place]] = []  # (name in its part, place) of each service
     for part in parts_of(workload):
         noted, first = len(mistakes), len(programs)
         services = {name: decode(tree, ServiceKeys, mistakes) for name, tree in part.services.items()}
@@ -180,16 +193,16 @@ def _program(workload: Workload, machine: Machine | None, mistakes: Mistakes) ->
         caches=tuple(reader.caches),
     )
     for ring, growth in endless(made):
-        more = "" if growth < 1.0001 else f", {growth:.4g} times as many each time"
+        more = "" if growth < 1.0001 else f", with {growth:.4g} times as many requests each time"
         message = f"a request never ends: {_circle([written[number][0] for number in ring])}{more}"
-        hint = "`maybe: {ratio: 50 %, do: [{ask: ...}]}` asks on for some of them only"
+        hint = "maybe: {ratio: 50 %, do: [{ask: ...}]}"
         mistakes.add(written[ring[0]][1], message, hint)
     return made if len(mistakes) == before and made.loads else None
 
 
 def _service(part: Part, name: str, keys: ServiceKeys, read: Read, mistakes: Mistakes) -> ServiceProgram:
     if keys.queue_limit is not None and keys.workers is None:
-        mistakes.add(keys.place, "`queue_limit` is of the line for a worker, and any number is worked on", "workers: 64")
+        mistakes.add(keys.place, "`queue_limit` has no effect with unlimited workers", "workers: 64")
     if keys.arrivals is not None:
         for _, message, hint in keys.arrivals.problems():
             mistakes.add(keys.arrivals.place, message, hint)
@@ -209,30 +222,29 @@ def _service(part: Part, name: str, keys: ServiceKeys, read: Read, mistakes: Mis
 
 
 def _circle(names: list[str]) -> str:
-    """Services that ask each other, in words."""
-    return f"{names[0]} asks itself" if len(names) == 1 else f"{', '.join(names)} ask each other in a circle"
+    return f"{names[0]} calls itself" if len(names) == 1 else f"{', '.join(names)} call each other in a circle"
 
 
 def _load(part: Part, first: int, programs: list[ServiceProgram], mistakes: Mistakes) -> Load | None:
-    """The requests of a part, whose services stand from `first` on."""
+    """Return the load of a part whose first service has the index `first`, or None if mistakes were noted."""
     asked = [number for number, entry in enumerate(programs) if entry.arrivals is not None]
-    asked.sort(key=lambda number: programs[number].name)  # whatever their order in the file
+    asked.sort(key=lambda number: programs[number].name)  # independent of their order in the file
     entries = tuple(first + number for number in asked)
     place = next(iter(part.services.values())).place if part.services else None
     if place is None:
         return None
     if not entries:
-        mistakes.add(place, "no request ever comes: no service has `arrivals`", "arrivals: {poisson: 100 1/s}")
+        mistakes.add(place, "no request ever arrives: no service has `arrivals`", "arrivals: {poisson: 100 1/s}")
         return None
     traces = [programs[number].arrivals for number in asked]
     if part.requests is None and part.lasting is None:
         if any(keys is None or keys.trace is None for keys in traces):
-            mistakes.add(place, "the run has no end: nothing says how many requests come", "requests: 100000, or for: 10 min")
+            mistakes.add(place, "the run has no end: `requests` or `for` is missing", "requests: 100000, or for: 10 min")
             return None
-        many = sum(len(read_trace(keys.trace, keys.place, tokens=False)) for keys in traces if keys is not None and keys.trace)
-        return Load(entries, requests=many)
+        count = sum(len(read_trace(keys.trace, keys.place, tokens=False)) for keys in traces if keys is not None and keys.trace)
+        return Load(entries, requests=count)
     if part.requests is not None and part.lasting is not None:
-        mistakes.add(place, "a run ends after so many requests, or after so long, not both", "leave out `requests` or `for`")
+        mistakes.add(place, "both `requests` and `for` end the run: expected one of them", "omit `requests` or `for`")
         return None
     _refuse_many(part, traces, place)
     until = NONE if part.lasting is None else part.start + ticks.femtoseconds(part.lasting)
@@ -240,15 +252,15 @@ def _load(part: Part, first: int, programs: list[ServiceProgram], mistakes: Mist
 
 
 def _refuse_many(part: Part, arrivals: Collection[ArrivalKeys | None], place: Place) -> None:
-    """Raise SpecError for more requests or clients than the limits; requests of clients are counted as they come."""
+    """Raise SpecError if requests or clients exceed the limits; requests of clients are counted during the run."""
     keys = [arrival for arrival in arrivals if arrival is not None]
     refuse_beyond("clients", sum(key.clients or 0 for key in keys), place)  # integers
-    come = math.fsum(each.rate or 0.0 for each in keys) * (part.lasting or 0.0)
-    refuse_beyond(REQUESTS, part.requests or math.ceil(min(come, MOST_SAID)), place)
+    expected = math.fsum(key.rate or 0.0 for key in keys) * (part.lasting or 0.0)
+    refuse_beyond(REQUESTS, part.requests or math.ceil(min(expected, MOST_SAID)), place)
 
 
 def _disjoint(spans: list[tuple[int, int, float]]) -> list[tuple[int, int, float]]:
-    """(begin, end, value) of spans that do not overlap, in order: the least of the values that are given for that time."""
+    """Return disjoint spans (begin, end, value) in order, with the smallest of the values that apply at that time."""
     edges = sorted({edge for begin, end, _ in spans for edge in (begin, end)})
     least = [(min((value for begin, end, value in spans if begin <= edge < end), default=None), edge) for edge in edges]
     turns = [next(same) for _, same in groupby(least, key=itemgetter(0))]
@@ -256,7 +268,7 @@ def _disjoint(spans: list[tuple[int, int, float]]) -> list[tuple[int, int, float
 
 
 def _happenings(workload: Workload, program: Program, mistakes: Mistakes) -> Iterator[Happening]:
-    """Stops of services, and caches that hit less often."""
+    """Yield outages of services, changes of hit rates, and emptied caches."""
     names = [service.name for service in program.services]
     spans: dict[tuple[int, bool], list[tuple[int, int, float]]] = {}
     for event in workload.events:

@@ -1,15 +1,16 @@
-"""Hit rates of a cache that holds what was asked for last, by the popularity of what is asked for.
+"""Hit rates of an LRU cache for items of given popularity.
 
-Each of the `of` things is asked for on its own, the k-th most popular with a share p_k proportional to 1 / k^zipf. Then
+Requests are independent; the k-th most popular of `of` items is requested with a probability p_k proportional to 1 / k^zipf. Then
 
     hit(n) = sum p_k (1 - (1 - p_k)^n),   n: lookups since the cache was empty,   until it is full after T lookups:
     sum (1 - (1 - p_k)^T) = entries,      and from then on hit(T)
 
-While it fills this is exact in the mean. Full, it is Che's approximation of least recently used, which takes one number
-of lookups T for the time until any entry falls out: Che et al., "Hierarchical web caching systems", IEEE JSAC
-20(7), 2002. Why it is good: Fricker, Robert and Roberts, "A versatile and accurate approximation for LRU cache
-performance", ITC 2012.
-Range: things of one size; those who miss the same thing at once each fetch it; popularity does not change.
+The average while the cache fills is exact. For a full cache this is Che's approximation of LRU, which uses the same number of
+lookups T until eviction for all items.
+
+Source: Che et al., "Hierarchical web caching systems", IEEE JSAC 20(7), 2002. Why it is accurate: Fricker, Robert and Roberts,
+"A versatile and accurate approximation for LRU cache performance", ITC 2012.
+Range: items of one size; concurrent misses of one item each fetch it; popularity does not change.
 """
 
 from __future__ import annotations
@@ -23,21 +24,21 @@ from numpy.typing import NDArray
 
 from hwsim.records import dataclass
 
-SINGLE: Final = 4096  # ranks that are taken one by one; beyond them in groups
-GROUP: Final = 1.01  # ranks of a group, the last over the first
-KNOTS: Final = 96  # of the curve while it fills
-FULL: Final = 1e-6  # of what is asked for: less missing is nothing missing
+SINGLE: Final = 4096  # ranks computed individually; later ranks are grouped
+GROUP: Final = 1.01  # ratio of the last to the first rank of a group
+KNOTS: Final = 96  # knots of the hit rate while the cache fills
+FULL: Final = 1e-6  # miss rate below which a cache that can hold all items counts as full
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
 class Filling:
-    """The hit rate of a cache by the number of lookups since it was empty.
+    """The hit rate of a cache as a function of the lookups since it was empty.
 
     Args:
-        lines: (lookups up to which it counts, a, b) in rising order: a + b lookups; behind the last one the cache is full.
-        hit: when it is full.
+        lines: segments (upper end in lookups, a, b) of a + b lookups, ascending; after the last one the cache is full.
+        hit: hit rate of the full cache.
     """
 
     lines: tuple[tuple[float, float, float], ...]
@@ -45,11 +46,11 @@ class Filling:
 
     @property
     def full(self) -> float:
-        """Lookups until it is full."""
+        """Lookups until the cache is full."""
         return self.lines[-1][0]
 
     def at(self, lookups: int) -> float:
-        """The part of the lookups that find it, after this number of them."""
+        """Return the hit rate after a number of lookups."""
         for until, base, slope in self.lines:
             if lookups <= until:
                 return base + slope * lookups
@@ -57,29 +58,33 @@ class Filling:
 
 
 def filling(entries: float, of: float, zipf: float) -> Filling:
-    """The hit rate of a cache with room for `entries`, from the first lookup on.
+    """Return the hit rate of a cache, from the first lookup on.
 
-    >>> half = filling(500, 1000, 0.0)  # all alike: what is in it is found
+    Args:
+        entries: capacity in items.
+        of: number of distinct items.
+        zipf: exponent of the popularity.
+
+    >>> half = filling(500, 1000, 0.0)  # uniform popularity: the hit rate is the share of items in the cache
     >>> round(half.hit, 6), round(half.at(0), 6), round(half.full)
     (0.5, 0.0, 693)
     """
     ranks, share = _shares(of, zipf)
-    missed = [math.log1p(-min(each, 1 - 1e-15)) for each in share.tolist()]
+    log_misses = [math.log1p(-min(part, 1 - 1e-15)) for part in share.tolist()]
 
-    def there(lookups: float) -> Floats:
-        """Part of each group's things asked for in a number of lookups."""
-        return np.array([-math.expm1(lookups * each) for each in missed])
+    def requested(lookups: float) -> Floats:
+        """Return the probability that an item of each group is requested in a number of lookups."""
+        return np.array([-math.expm1(lookups * log_miss) for log_miss in log_misses])
 
     def hits(lookups: float) -> float:
-        return math.fsum((ranks * share * there(lookups)).tolist())
+        return math.fsum((ranks * share * requested(lookups)).tolist())
 
     low, high = 0.0, 1.0
 
     def is_full(lookups: float) -> bool:
-        """Whether nothing more goes in, or nothing more is missing."""
         if entries >= of:
             return hits(lookups) >= 1 - FULL
-        return math.fsum((ranks * there(lookups)).tolist()) >= entries
+        return math.fsum((ranks * requested(lookups)).tolist()) >= entries
 
     while not is_full(high):
         low, high = high, 2 * high
@@ -97,7 +102,7 @@ def filling(entries: float, of: float, zipf: float) -> Filling:
 
 
 def _shares(of: float, zipf: float) -> tuple[Floats, Floats]:
-    """Things in each group of ranks, and the share of each of them."""
+    """Return the number of items in each group of ranks, and the probability of each item."""
     edges = [float(rank) for rank in range(1, int(min(of, SINGLE)) + 1)]
     while edges[-1] < of:
         edges.append(min(of, max(edges[-1] + 1, math.floor(edges[-1] * GROUP))))
@@ -106,7 +111,7 @@ def _shares(of: float, zipf: float) -> tuple[Floats, Floats]:
     ends = starts + ranks - 0.5
     begins = starts - 0.5
     groups = list(zip(edges, ranks.tolist(), begins.tolist(), ends.tolist(), strict=True))
-    weights = np.array([start**-zipf if many == 1 else _weight(begin, end, zipf) for start, many, begin, end in groups])
+    weights = np.array([start**-zipf if count == 1 else _weight(begin, end, zipf) for start, count, begin, end in groups])
     weights /= math.fsum(weights.tolist())
     kept = ranks > 0
     return ranks[kept], weights[kept] / ranks[kept]

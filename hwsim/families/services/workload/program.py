@@ -1,11 +1,11 @@
-"""Services as programs of steps: what a request does, flat, with every cost known; ready to be played or compiled.
+"""Services as flat programs of steps with known costs, for the simulators in Python and in C++.
 
-A request goes through the steps of its service from its first one on. Its place is a number of a step; a step moves on to the
-next one unless it says where to. All numbers of a program are frozen: two ways to play it end at the same femtosecond.
+A request executes the steps of its service in order, starting with the first. Its position is the index of a step; the next
+step follows unless the step names another one. A program is immutable, so both simulators end at the same femtosecond.
 
-    Serve      work of a cost at its station            Keep, Branch   a draw, and a way chosen by one
-    Ask        a request to another service             Fork, Join     branches side by side, and the end of one
-    Take, Give a lock, and what is done under it        Jump, End      on to another step; the request is answered
+    Serve        work with a cost at its station          Keep, Branch   keep a random value; choose a branch at random
+    Ask          call another service                     Fork, Join     begin concurrent branches; end one of them
+    Take, Give   acquire and release a lock               Jump, End      continue at another step; send the response
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ if TYPE_CHECKING:
     from hwsim.machine import Machine
 
 NONE: Final = -1
-ENDLESS: Final = 2**62  # workers, places of a line, size of a group: any number
+ENDLESS: Final = 2**62  # unlimited workers or queue length
 
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """A draw for a request, each time it comes to a statement.
+    """A random value that a request draws at each visit of a statement.
 
     Args:
-        names: the statement's, for the key of its stream: ("web", "3.read").
-        distribution: the number's, in SI units.
+        names: names of service and statement, which select the random stream: ("web", "3.read").
+        distribution: distribution of the value, in SI units.
     """
 
     names: tuple[str, ...]
@@ -45,14 +45,13 @@ class Drawn:
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A number of a step: fixed, or by a number x that was drawn.
+    """A number of a step: fixed, or a piecewise linear function of a random value x.
 
     Args:
-        fixed: the number, if nothing is drawn.
-        draw: x is drawn when the step begins: its place in the program's draws; NONE: it is not.
-        slot: x was kept for the request: its place among the service's values; NONE: it was not.
-        lines: (x up to which it counts, a, b) in rising order of x: the number is a + b x; the last one goes on for ever;
-            none: x itself.
+        fixed: the number, if it is not random.
+        draw: index of x in the draws of the program; NONE: x is not drawn here.
+        slot: index of x in the kept values of the request; NONE: x was not kept.
+        lines: segments (upper end of x, a, b) of a + b x, ordered by x; the last one has no upper end; empty: x itself.
     """
 
     fixed: float = 1.0
@@ -65,7 +64,7 @@ class Number:
         return self.draw < 0 and self.slot < 0
 
     def of(self, drawn: float) -> float:
-        """The number where x is this; never below zero.
+        """Return the number for a value of x; at least 0.
 
         >>> Number(slot=0, lines=((2.0, -10.0, 20.0), (4.0, 30.0, 0.0))).of(1.5), Number(slot=0).of(3.0)
         (20.0, 3.0)
@@ -84,7 +83,7 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Serve:
-    """Work: the cost's latency, then its body at its station, `size` times as long as the cost's."""
+    """A step that waits for the latency of a cost, then works at its station for `size` times the body of the cost."""
 
     cost: int
     size: Number = Number()
@@ -92,7 +91,7 @@ class Serve:
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """A draw that later steps know as a value of the request."""
+    """A step that draws a value and keeps it for later steps of the request."""
 
     draw: int
     slot: int
@@ -100,14 +99,14 @@ class Keep:
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """On to the first way whose limit is above a uniform number; to the next step if none is.
+    """A step that continues at the first way whose limit exceeds a uniform random number, or else at the next step.
 
     Args:
-        draw: the uniform number's.
-        limits: rising, at most 1.
+        draw: index of the random number in the draws of the program.
+        limits: cumulative probabilities, ascending, at most 1.
         to: step of each way.
-        choices: what the request is counted as from now on, for each way: a place among the service's choices; NONE: as before.
-        cache: number of the cache whose hit rate, when it is full, the first limit is; an event may change it; NONE: of none.
+        choices: index of the named branch that the request is counted as, for each way; NONE: unchanged.
+        cache: index of the cache whose hit rate (when full) is the first limit; events may change it; NONE: no cache.
     """
 
     draw: int
@@ -119,7 +118,7 @@ class Branch:
 
 @dataclass(frozen=True, slots=True)
 class Fork:
-    """Branches begin at these steps, side by side; once all have come to a Join, the request goes on at `to`."""
+    """A step that begins concurrent branches; after the Join of the last one, the request continues at `to`."""
 
     branches: tuple[int, ...]
     to: int
@@ -127,21 +126,25 @@ class Fork:
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """The end of a branch."""
+    """A step that ends a branch of a Fork."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A request to another service, and the wait for its answer; times in fs.
+    """A step that calls another service and waits for the response.
+
+    The wait before a retry is first x times^(retry - 1), reduced by a random share of up to `jitter`.
 
     Args:
-        service: its place in the program.
-        key: 64 bits of the asking service's name and of this step's place among its asks: a visit there has numbers of its own.
-        timeout: until the attempt is given up; NONE: it never is.
-        retries: further attempts after one that was given up.
-        first, times, jitter: wait before a retry: first x times^(retry - 1), less a part up to `jitter` by chance.
-        draw: the jitter's.
-        again: whether a refused attempt, or one that failed, is tried again as well.
+        service: index of the called service.
+        key: 64-bit hash of the caller's name and the index of this call, so that the called request has its own random numbers.
+        timeout: timeout of an attempt (fs); NONE: none.
+        retries: maximum number of retries.
+        first: wait before the first retry (fs).
+        times: growth factor of the wait.
+        jitter: largest random reduction of the wait, as a share of it.
+        draw: index of the random number for the jitter in the draws of the program; NONE: no jitter.
+        again: whether rejected and failed attempts are retried, too.
     """
 
     service: int
@@ -157,7 +160,12 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Take:
-    """Wait for a lock, first come first served.  end: step behind its Give, for those whom its holder has taken along."""
+    """A step that acquires a lock, first come, first served.
+
+    Args:
+        lock: index of the lock.
+        end: step after its Give, at which requests continue that the holder served together with its own (group commit).
+    """
 
     lock: int
     end: int
@@ -165,21 +173,21 @@ class Take:
 
 @dataclass(frozen=True, slots=True)
 class Give:
-    """Give a lock back."""
+    """A step that releases a lock."""
 
     lock: int
 
 
 @dataclass(frozen=True, slots=True)
 class Jump:
-    """On to another step."""
+    """A step that continues at another step."""
 
     to: int
 
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """The request is answered."""
+    """A step that sends the response."""
 
 
 Step: TypeAlias = Serve | Keep | Branch | Fork | Join | Ask | Take | Give | Jump | End
@@ -190,16 +198,19 @@ Step: TypeAlias = Serve | Keep | Branch | Fork | Join | Ask | Take | Give | Jump
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A cost where it is served.
+    """A statement with its cost and the station that serves it.
 
     Args:
-        name: the statement's.  kind: its op's.  device: where it runs.
-        cost: as its op was lowered.
-        latency: fs before the body.  body: fs alone.
-        station: place of its station; NONE: it takes its time whatever else is there.
-        service: whose statement it is.
-        resource: place, among the program's, of the capacity that it waits for.
-        flow: place of its demand among the station's.
+        name: name of the statement.
+        kind: kind of its op.
+        device: device on which it runs.
+        cost: cost of its op.
+        latency: latency before the body (fs).
+        body: time of the body without contention (fs).
+        station: index of its station; NONE: its time does not depend on other work.
+        flow: index of its demand in the demands of the station.
+        service: index of its service.
+        resource: index of the capacity that it waits for in the resources of the program.
     """
 
     name: str
@@ -219,17 +230,18 @@ StationKind = Literal["shared", "fifo", "arms", "network"]
 
 @dataclass(frozen=True, slots=True)
 class Station:
-    """A place where work is done.
+    """A station of the queueing network: one or several capacities that serve work.
 
     Args:
-        kind: shared: a capacity that all who are there share, max-min fair. fifo: `servers`, first come first served.
-            arms: `servers`, one access at a time each, any of those that wait next.
-            network: several capacities that one piece of work may draw from at once.
-        capacities: what is drawn from; the first one names the station.
-        demands: kinds of work, each with what it draws of these capacities alone; `hwsim.engine.compile.flow_class` makes
-            their weights and paces.
-        accesses: at arms, what each kind of work asks of them.
-        issued: whether others draw from it, or its speed changes: the engine does the work, of those whose turn it is.
+        kind: shared: a capacity that all work shares max-min fair.
+            fifo: a number of servers, first come, first served.
+            arms: a number of disk arms, which serve one access at a time each, in random order.
+            network: several capacities, of which one piece of work may use several at once.
+        capacities: capacities of the station; the first one names it.
+        demands: demands of each kind of work on these capacities; `hwsim.engine.compile.flow_class` computes weights and paces.
+        servers: number of servers or arms.
+        accesses: accesses of each kind of work to the arms.
+        issued: whether jobs use it, too, or events change its speed; the engine then serves its work.
     """
 
     kind: StationKind
@@ -245,13 +257,13 @@ class Station:
 
     @property
     def is_tied(self) -> bool:
-        """Whether it has several capacities, and the paces there follow from how many works of each kind there are."""
+        """Whether it has several capacities, and the rates depend only on the number of works of each kind."""
         return self.kind == "network" and not any(demand.holds or demand.crowd for demand in self.demands)
 
 
 @dataclass(frozen=True, slots=True)
 class Lock:
-    """A lock, and how many of those who wait go through as one."""
+    """A lock; `group`: maximum number of requests that one execution serves."""
 
     name: str
     group: int = 1
@@ -259,18 +271,19 @@ class Lock:
 
 @dataclass(frozen=True, slots=True)
 class ServiceProgram:
-    """A service.
+    """A service as a program.
 
     Args:
-        steps: from the first on; the last is an End.
-        workers: requests that are worked on at once; limit: places in its line.
-        drops: whether a request whose caller has gone is thrown away at its turn.
-        arrivals: requests from outside; None: only others ask it.
-        slots: values that are kept for a request.
-        choices: what its requests are counted as, by name.
-        start: fs, before which no request comes.
-        within: fs after which an answer is late and does not count as good; NONE: none is late.
-        since: fs from which on requests come whose answers are among its times; NONE: once it is steady.
+        steps: steps of a request; the last one is an End.
+        workers: number of workers.
+        limit: maximum queue length.
+        drops: whether a queued request is dropped if its caller has timed out.
+        arrivals: arrivals from outside; None: only other services call it.
+        slots: number of values kept per request.
+        choices: names of the branches that requests are counted by.
+        start: time of the earliest arrival (fs).
+        within: latency limit for goodput (fs); NONE: none.
+        since: arrival time from which requests have a latency (fs); NONE: from the steady state on.
     """
 
     name: str
@@ -288,11 +301,11 @@ class ServiceProgram:
 
 @dataclass(frozen=True, slots=True)
 class Happening:
-    """Something that happens to a service: from `at` to `until` (fs) it is down, or its caches hit less often.
+    """An event of a service from `at` to `until` (fs): an outage, a lower hit rate, or an emptied cache.
 
     Args:
-        hit: part of the requests that find something meanwhile; None: it is down.
-        emptied: a cache that is empty from `at` on, and fills; NONE: it is down, or its caches hit less often.
+        hit: hit rate of its caches meanwhile; None: outage.
+        emptied: index of a cache that is empty at `at` and then fills; NONE: another event.
     """
 
     at: int
@@ -304,13 +317,13 @@ class Happening:
 
 @dataclass(frozen=True, slots=True)
 class Cache:
-    """A cache.
+    """A cache of a service.
 
     Args:
-        service: whose it is.
-        holds: entries, things there are, and the exponent of their popularity; None: its hit rate is stated.
-        filling: its hit rate since it was empty.
-        emptied: fs at which it is empty.
+        service: index of the service.
+        holds: (capacity in items, number of distinct items, Zipf exponent); None: the hit rate is given.
+        filling: hit rate by lookups since it was empty.
+        emptied: times at which it is emptied (fs).
     """
 
     service: int
@@ -321,11 +334,11 @@ class Cache:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """Services whose requests from outside are counted together.
+    """The services of a workload or job, whose arrivals end together.
 
     Args:
-        services: places of those that have arrivals.
-        requests: that come, all together; NONE: as many as come until `until` (fs).
+        services: indices of the services with arrivals.
+        requests: number of arrivals in total; NONE: all until `until` (fs).
     """
 
     services: tuple[int, ...]
@@ -335,14 +348,16 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Program(Planned):
-    """Services that ask each other and share stations.
+    """Services that call each other and share stations.
+
+    Causes of waits are numbered: first `resources`, then the locks, the workers of each service, retry backoff, and attempts that
+    timed out.
 
     Args:
-        loads: the workload's, or each job's.
-        resources: capacities that works wait for. Waits are counted by number: these, the locks, the workers of each service,
-            the wait before a retry, attempts that were given up.
-        disturbed: fs at which the speed of something that works draw from changes.
-        seed: that all draws share.
+        loads: loads of the workload, or of each job.
+        resources: capacities that work waits for.
+        disturbed: times at which an event changes the speed of a capacity in use (fs).
+        seed: seed of all random values.
     """
 
     services: tuple[ServiceProgram, ...]
@@ -361,39 +376,39 @@ class Program(Planned):
 
     @property
     def drawn(self) -> Collection[str]:
-        """Capacities that its works draw from, or wait for."""
-        costs = [each.cost for each in self.served if each.cost is not None]
+        """Capacities that its work uses."""
+        costs = [served.cost for served in self.served if served.cost is not None]
         return {name for cost in costs for name, _ in (*cost.demand.amounts, *cost.demand.holds, *cost.demand.clocks)}
 
     def begin(self, machine: Machine, slower: float) -> Running:
-        """It in one run."""
+        """Return the services as an actor of one run."""
         from hwsim.families.services.actors.running import Running
 
         return Running(self, machine.capacities, slower)
 
     @property
     def has_one_rate(self) -> bool:
-        """Whether requests come at one rate all the time."""
+        """Whether all arrival rates are constant."""
         return not any(service.arrivals is not None and service.arrivals.changes for service in self.services)
 
     def may_be_steady(self, end: int) -> bool:
-        """Whether they do, and nothing happens to services and parts until the end (fs)."""
+        """Whether the arrival rates are constant and no event occurs before `end` (fs)."""
         happens = (*self.disturbed, *(event.at for event in self.events))
         return self.has_one_rate and not any(instant < end for instant in happens)
 
     @property
     def compiles(self) -> bool:
-        """Whether no work is issued to the engine, and what is shared follows from how many of each kind are there."""
+        """Whether the C++ simulator supports all stations: none is issued, and rates depend only on the number of works."""
         return all(not station.issued and (station.kind != "network" or station.is_tied) for station in self.stations)
 
     def accesses_of(self, cost: int) -> Accesses | None:
-        """The accesses of a work to an arm that serves one at a time."""
+        """Return the accesses of a statement to disk arms, or None."""
         served = self.served[cost]
         accesses = self.stations[served.station].accesses if served.station >= 0 else ()
         return accesses[served.flow] if accesses else None
 
     def ways_of(self, cost: int) -> int:
-        """The key of the ways that are drawn for a work."""
+        """Return the key of the random positioning times of a statement."""
         service = self.served[cost].service
-        first = next(at for at, each in enumerate(self.served) if each.service == service)
+        first = next(index for index, served in enumerate(self.served) if served.service == service)
         return stream(self.seed, self.services[service].name, f"{cost - first} way")

@@ -1,4 +1,4 @@
-"""The trees of services -> programs of steps: names known, every statement lowered to its cost once."""
+"""Parser of services: resolves names, lowers each statement to its cost, and returns programs of steps."""
 
 from __future__ import annotations
 
@@ -54,15 +54,15 @@ from hwsim.workload.load.numbers import stream
 from hwsim.workload.placing import refuse_endless
 from hwsim.workload.programs import scope_among, scope_of
 
-MOST_STEPS: Final = 2000  # of a service, repeats written out
-_IN_ORDER: Final = ("queue", "after", "block", "reads", "writes", "updates", "pieces")  # of ops that overlap
+MOST_STEPS: Final = 2000  # maximum number of steps of a service, with repetitions expanded
+_IN_ORDER: Final = ("queue", "after", "block", "reads", "writes", "updates", "pieces")  # keys without effect in a request
 _CACHED: Final = "hit: 97 %, or entries: 1000000, of: 100000000"
 _SHARE: Final = Uniform(0.0, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """The steps of a service, with what they mention."""
+    """The steps of a service, the number of its kept values, and the names of its branches."""
 
     steps: tuple[Step, ...]
     slots: int
@@ -70,51 +70,51 @@ class Read:
 
 
 class Reader:
-    """Reads services one after another, part by part, into tables that they share; mistakes are noted.
+    """A parser of services that fills the tables shared by all services, and notes mistakes.
 
-    Without a machine nothing is lowered, and only the mistakes count.
+    Without a machine, ops are not lowered, and only the mistakes matter.
     """
 
     def __init__(self, machine: Machine | None, mistakes: Mistakes) -> None:
         self.machine, self.mistakes, self.prefix = machine, mistakes, ""
-        self.services: list[str] = []  # of the part, without the prefix
+        self.services: list[str] = []  # names in the part, without the prefix
         self.served: list[Served] = []
         self.draws: list[Drawn] = []
         self.locks: list[Lock] = []
         self.caches: list[Cache] = []
-        self._caches_at: dict[Place, int] = {}  # one that is written once is one, however often it is done
+        self._caches_at: dict[Place, int] = {}  # a cache inside `repeat` is one cache
         self._rates = {} if machine is None else rates_of(machine.capacities.values())
-        self._first = self._number = 0  # place of the part's first service, and of this one
-        self._locks: dict[str, int] = {}  # of the part
+        self._first = self._number = 0  # index of the first service of the part, and of the current one
+        self._locks: dict[str, int] = {}  # index by name in the part
         self._scope: Scope | None = None
         self._steps: list[Step] = []
         self._slots: dict[str, tuple[int, Random]] = {}
         self._choices: list[str] = []
-        self._shares = self._asks = 0  # of the service, so far
+        self._shares = self._asks = 0  # random shares and calls of the current service so far
         self._statement = 0
-        self._within: list[str] = []  # locks around the statement
+        self._within: list[str] = []  # locks held at the current statement
         self._names: tuple[str, ...] = ()
 
     def begin(self, services: Sequence[str], prefix: str) -> None:
-        """A part: the names of its services, without what stands before them elsewhere."""
+        """Begin a part with the names of its services, without its prefix."""
         self._first += len(self.services)
         self.services, self.prefix, self._locks = list(services), prefix, {}
 
     def read(self, number: int, keys: ServiceKeys) -> Read:
-        """The steps of a service of the part."""
+        """Return the steps of the `number`-th service of the part."""
         self._number, self._steps, self._slots, self._choices, self._statement = self._first + number, [], {}, [], 0
         self._shares = self._asks = 0
-        if self.machine is not None and not self._stand(self.machine, keys):
+        if self.machine is not None and not self._find_device(self.machine, keys):
             return Read((End(),), 0, ())
         self._body(keys.request)
         self._steps.append(End())
         if len(self._steps) > MOST_STEPS:
-            message = f"a request of {len(self._steps):,} steps, repeats written out; the limit is {MOST_STEPS:,}"
-            self.mistakes.add(keys.place, message, "`times` of a statement makes one op of many")
+            message = f"a request has {len(self._steps):,} steps with repetitions: expected at most {MOST_STEPS:,}"
+            self.mistakes.add(keys.place, message, "use `times` of the op instead of `repeat`")
         return Read(tuple(self._steps), len(self._slots), tuple(self._choices))
 
-    def _stand(self, machine: Machine, keys: ServiceKeys) -> bool:
-        """Whether the device of a service is one of the machine's; names mean from now on what they mean there."""
+    def _find_device(self, machine: Machine, keys: ServiceKeys) -> bool:
+        """Whether the machine has the device of a service; names of devices then refer to its node."""
         try:
             named = machine.select((keys.device,)) if keys.device else ()
         except UnknownName as error:
@@ -123,22 +123,20 @@ class Reader:
         scope = scope_of(machine, named[0]) if len(named) == 1 else scope_among(machine, keys.request)
         self._scope = replace(scope, of_service=True)
         if len(named) > 1:
-            self.mistakes.add(keys.place, f"'{keys.device}' is {len(named)} parts", f"a service runs on one: {named[0]}")
+            self.mistakes.add(keys.place, f"expected one device, got {len(named)}: '{keys.device}'", f"device: {named[0]}")
         return True
 
     # ---- statements
 
     def _body(self, trees: Sequence[Tree]) -> None:
         for tree in trees:
-            self._one(tree)
+            self._read_statement(tree)
 
-    def _one(self, tree: Tree) -> None:
+    def _read_statement(self, tree: Tree) -> None:
         if not tree.is_mapping or len(tree.items()) != 1 or len(self._steps) > MOST_STEPS:
             if len(self._steps) <= MOST_STEPS:
-                resource = f"{len(tree.items())} keys" if tree.is_mapping else tree.what()
-                self.mistakes.add(
-                    tree.place, f"a statement is a mapping of one key, not {resource}", "such as `busy: {time: 3 ms}`"
-                )
+                found = f"{len(tree.items())} keys" if tree.is_mapping else tree.what()
+                self.mistakes.add(tree.place, f"expected a statement with one key, got {found}", "busy: {time: 3 ms}")
             return
         [(kind, inner)] = tree.items()
         self._statement += 1
@@ -157,30 +155,28 @@ class Reader:
             names = [entry for entry, op in OPS.items() if not issubclass(op, ExchangeOp | FetchOp)]
             hint = did_you_mean(kind, [*names, *STATEMENTS, *OTHERS])
             if kind in OPS:
-                hint = (
-                    "several programs meet there, and a request is alone" if issubclass(OPS[kind], ExchangeOp) else "leave it out"
-                )
+                hint = "requests cannot take part in collectives" if issubclass(OPS[kind], ExchangeOp) else "remove it"
             elif kind in ("wait", "barrier", "call"):
-                hint = "a request waits after each statement; `ask` is a call of another service, `together` goes side by side"
-            self.mistakes.add(tree.key_place(kind), f"there is no statement '{kind}' of a request", hint)
+                hint = "requests wait for each statement; `ask` calls a service, `together` runs statements concurrently"
+            self.mistakes.add(tree.key_place(kind), f"requests have no statement '{kind}'", hint)
 
     def _together(self, tree: Tree) -> None:
         branches = tree.elements()
-        if not tree.is_list or not all(each.is_list for each in branches):
-            self.mistakes.add(tree.place, "`together` is a list of lists of statements", "together: [[{ask: a}], [{ask: b}]]")
+        if not tree.is_list or not all(branch.is_list for branch in branches):
+            self.mistakes.add(tree.place, "`together`: expected a list of lists", "together: [[{ask: a}], [{ask: b}]]")
             return
-        at = self._append(Fork((), 0))
+        index = self._append(Fork((), 0))
         begins = []
         for branch in branches:
             begins.append(len(self._steps))
             self._body(branch.elements())
             self._steps.append(Join())
-        self._steps[at] = Fork(tuple(begins), len(self._steps)) if begins else Jump(len(self._steps))
+        self._steps[index] = Fork(tuple(begins), len(self._steps)) if begins else Jump(len(self._steps))
 
     def _choose(self, tree: Tree) -> None:
         if not tree.is_mapping or not tree.items():
             self.mistakes.add(
-                tree.place, "`choose` is a mapping of names to ways", "choose: {small: {share: 90 %, do: [...]}, ...}"
+                tree.place, "`choose`: expected a mapping of names to branches", "choose: {small: {share: 90 %, do: [...]}, ...}"
             )
             return
         ways = {name: decode(entry, WayKeys, self.mistakes) for name, entry in tree.items()}
@@ -189,10 +185,10 @@ class Reader:
         totals = fsum(keys.share for keys in ways.values() if keys is not None)
         if not isclose(totals, 1.0, abs_tol=1e-6):
             self.mistakes.add(
-                tree.place, f"the shares come to {percent(totals, '.6g')}, not to 100 %", "one of them is what is left"
+                tree.place, f"expected shares that add up to 100 %, got {percent(totals, '.6g')}", "change one share"
             )
             return
-        at = self._append(Jump(0))
+        index = self._append(Jump(0))
         limits, to, counted, leaving = [], [], [], []
         total = 0.0
         for name, keys in ways.items():
@@ -200,7 +196,7 @@ class Reader:
                 continue
             if name in self._choices:
                 self.mistakes.add(
-                    tree.key_place(name), f"two ways of this service are called '{name}'", "their results need two names"
+                    tree.key_place(name), f"two branches of this service have the name '{name}'", "rename one of them"
                 )
             total += keys.share
             limits.append(min(total, 1.0))
@@ -210,14 +206,14 @@ class Reader:
             self._body(keys.do)
             leaving.append(self._append(Jump(0)))
         limits[-1] = 1.0
-        self._steps[at] = Branch(self._share("choose"), tuple(limits), tuple(to), tuple(counted))
+        self._steps[index] = Branch(self._share("choose"), tuple(limits), tuple(to), tuple(counted))
         for entry in leaving:
             self._steps[entry] = Jump(len(self._steps))
 
     def _maybe(self, keys: MaybeKeys, _: Tree) -> None:
-        at = self._append(Jump(0))
+        index = self._append(Jump(0))
         self._body(keys.do)
-        self._steps[at] = Branch(self._share("maybe"), (1.0 - keys.ratio,), (len(self._steps),))
+        self._steps[index] = Branch(self._share("maybe"), (1.0 - keys.ratio,), (len(self._steps),))
 
     def _cache(self, keys: CacheKeys, tree: Tree) -> None:
         number = self._caches_at.get(keys.place)
@@ -229,41 +225,41 @@ class Reader:
             self.caches.append(made)
         filling = self.caches[number].filling
         hit = filling.hit if filling is not None else keys.hit or 0.0
-        at, draw = self._append(Jump(0)), self._share("cache")
+        index, draw = self._append(Jump(0)), self._share("cache")
         self._body(keys.miss)
-        self._steps[at] = Branch(draw, (hit,), (len(self._steps),), cache=number)
+        self._steps[index] = Branch(draw, (hit,), (len(self._steps),), cache=number)
 
     def _made_cache(self, keys: CacheKeys, tree: Tree) -> Cache | None:
         if (keys.hit is None) == (keys.entries is None):
-            self.mistakes.add(tree.place, "a cache has a hit rate, or entries from which it follows", _CACHED)
+            self.mistakes.add(tree.place, "a cache needs either `hit` or `entries`", _CACHED)
             return None
         if keys.entries is None or keys.of is None:
             for key in ("of", "zipf", "empty_at"):
                 if keys.entries is None and tree.get(key) is not None:
-                    self.mistakes.add(tree.key_place(key), f"`{key}` needs `entries`: the hit rate is stated", _CACHED)
+                    self.mistakes.add(tree.key_place(key), f"`{key}` has no effect with `hit`; it needs `entries`", _CACHED)
                     return None
             if keys.entries is not None:
-                self.mistakes.add(tree.place, "`entries` are of how many things?", _CACHED)
+                self.mistakes.add(tree.place, "`entries` needs `of`, the number of distinct items", _CACHED)
                 return None
             return Cache(self._number)
-        emptied = tuple(ticks.femtoseconds(at) for at in keys.empty_at)
+        emptied = tuple(ticks.femtoseconds(time) for time in keys.empty_at)
         return Cache(self._number, (keys.entries, keys.of, keys.zipf), filling(keys.entries, keys.of, keys.zipf), emptied)
 
     def _lock(self, keys: LockKeys, tree: Tree) -> None:
         if keys.name in self._within:
-            self.mistakes.add(tree.place, f"the lock '{keys.name}' is held there already: it would wait for itself for ever")
+            self.mistakes.add(tree.place, f"the lock '{keys.name}' is already held here: the request would never get it")
             return
         number = self._locks.setdefault(keys.name, len(self.locks))
         if number == len(self.locks):
             self.locks.append(Lock(self.prefix + keys.name, keys.group))
         if (group := self.locks[number].group) != keys.group:
-            self.mistakes.add(tree.place, f"the lock '{keys.name}' has a group of {group} elsewhere", "one group for one lock")
-        at = self._append(Jump(0))
+            self.mistakes.add(tree.place, f"the lock '{keys.name}' has `group: {group}` elsewhere", f"group: {group}")
+        index = self._append(Jump(0))
         self._within.append(keys.name)
         self._body(keys.do)
         self._within.pop()
         self._steps.append(Give(number))
-        self._steps[at] = Take(number, len(self._steps))
+        self._steps[index] = Take(number, len(self._steps))
 
     def _repeat(self, keys: AgainKeys, _: Tree) -> None:
         for _turn in range(keys.times):
@@ -272,12 +268,12 @@ class Reader:
             self._body(keys.do)
 
     def _ask(self, keys: AskKeys, tree: Tree) -> None:
-        at = tree.get("service") or tree
+        named = tree.get("service") or tree
         if keys.service not in self.services:
-            self.mistakes.add(at.place, f"there is no service '{keys.service}'", did_you_mean(keys.service, self.services))
+            self.mistakes.add(named.place, f"there is no service '{keys.service}'", did_you_mean(keys.service, self.services))
             return
         if keys.timeout is None and keys.retries and keys.refused == "fail":
-            message = "nothing is ever tried again: an attempt without a `timeout` is not given up"
+            message = "`retries` has no effect: attempts have no `timeout`"
             self.mistakes.add(tree.key_place("retries"), message, "timeout: 50 ms, or refused: retry")
         service = self._first + self.services.index(keys.service)
         back = keys.backoff if isinstance(keys.backoff, BackoffKeys) else BackoffKeys(keys.backoff or 0.0, 1.0)
@@ -300,29 +296,29 @@ class Reader:
 
     def _op(self, kind: str, tree: Tree) -> None:
         if not tree.is_mapping:
-            self.mistakes.add(tree.place, f"`{kind}` is a mapping, not {tree.what()}")
+            self.mistakes.add(tree.place, f"`{kind}`: expected a mapping, got {tree.what()}")
             return
         for key in _IN_ORDER:
             if tree.get(key) is not None:
-                self.mistakes.add(tree.key_place(key), f"`{key}` has no meaning in a request: it waits after each statement",
-                                  "`together` for statements side by side")  # fmt: skip
+                self.mistakes.add(tree.key_place(key), f"`{key}` has no effect in a request, which waits for each statement",
+                                  "together: [[...], [...]]")  # fmt: skip
                 return
         kept, tree = tree.get("as"), tree.without("as")
         drawn, mentioned = list(draws_in(tree)), [name for name in dict.fromkeys(kept_in(tree)) if name != "self"]
         if len(drawn) + len(mentioned) > 1:
             self.mistakes.add(
-                tree.place, "a statement has one value that differs from request to request", "make two statements of it"
+                tree.place, f"expected one random value in a statement, got {len(drawn) + len(mentioned)}", "make two statements"
             )
             return
         if kept is not None and (not drawn or not isinstance(kept.value, str)):
             self.mistakes.add(
-                kept.place, "`as` keeps what the statement draws, and it draws nothing", "bytes: {lognormal: ...}, as: photo"
+                kept.place, "`as` has no effect: the statement has no random value to keep", "bytes: {lognormal: ...}, as: photo"
             )
             return
         unknown = [name for name in mentioned if name not in self._slots]
         if unknown:
             self.mistakes.add(
-                tree.place, f"'${unknown[0]}' is not kept before this statement", "`as: NAME` of an earlier one keeps it"
+                tree.place, f"no earlier statement keeps '${unknown[0]}'", f"`as: {unknown[0]}` in an earlier statement"
             )
             return
         if not drawn and not mentioned:
@@ -335,20 +331,20 @@ class Reader:
             self._random(kind, tree, drawn[0] if drawn else None, mentioned[0] if mentioned else "", random, kept)
 
     def _random(self, kind: str, tree: Tree, drawn: Tree | None, slot: str, random: Random, kept: Tree | None) -> None:
-        """An op whose time differs from request to request."""
+        """Add an op whose time is random."""
 
-        def at(value: float) -> Tree:
+        def with_value(value: float) -> Tree:
             given = random.quantity(value)
             return filled(tree, drawn, given) if drawn is not None else self._known(tree, {slot: given})
 
         mean = random.distribution.mean
-        placed = self._placed(kind, at(mean), self.mistakes)
+        placed = self._placed(kind, with_value(mean), self.mistakes)
         if placed is None:
             return
         before = len(self.mistakes)
 
         def time(value: float) -> float:
-            result = self._placed(kind, at(max(value, mean * 1e-9)), self.mistakes)
+            result = self._placed(kind, with_value(max(value, mean * 1e-9)), self.mistakes)
             return 0.0 if result is None else self._body_s(result[1])
 
         lines = lines_of(random, time)

@@ -1,8 +1,10 @@
-"""Services that ask themselves, at once or by others: whether a request that comes to one ever ends.
+"""Circular calls of services: whether a request causes endless further requests.
 
-Let a request of service i ask service j a_ij times in the mean. In a ring (services that all reach each other) requests do not
-end where the largest eigenvalue of its part of a is 1 or more. They are then a branching process that does not die out (Harris,
-"The theory of branching processes", 1963). Timeouts do not end it: what was given up asks on.
+Let a request of service i call service j a_ij times on average. Within a ring (services that all reach each other), requests do
+not end if the largest eigenvalue of the matrix a of the ring is 1 or more: they are a branching process that does not die out.
+Timeouts do not end it, because a request continues after its caller has timed out.
+
+Source: Harris, "The theory of branching processes", 1963.
 """
 
 from __future__ import annotations
@@ -15,17 +17,17 @@ import numpy as np
 from hwsim.families.services.workload.ladder import asks_of
 from hwsim.families.services.workload.program import Program
 
-_ALMOST: Final = 1 - 1e-9
+_ALMOST: Final = 1 - 1e-9  # eigenvalue
 
 
 def endless(program: Program) -> Iterator[tuple[list[int], float]]:
-    """Rings of services whose requests never end, and by how much each generation is larger than the one before."""
+    """Yield (services of a ring whose requests never end, growth factor from one generation of requests to the next)."""
     asks = np.array(asks_of(program))
-    many = len(program.services)
+    count = len(program.services)
     reached = asks > 0
-    for through in range(many):
+    for through in range(count):
         reached |= np.outer(reached[:, through], reached[through])
-    left = [number for number in range(many) if reached[number, number]]
+    left = [number for number in range(count) if reached[number, number]]
     while left:
         ring = [number for number in left if reached[left[0], number] and reached[number, left[0]]]
         left = [number for number in left if number not in ring]

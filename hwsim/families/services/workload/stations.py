@@ -1,10 +1,10 @@
-"""Which capacities of a machine services are served at: as few as there are that can ever bind.
+"""Stations of services: the capacities of a machine that can become a bottleneck.
 
-A capacity is left out where it cannot bind, however many requests there are. Let every kind of work draw most, in time
-alone, from its first capacity; of a disk it is the queue. From another capacity L it draws at most r times as much, r the
-largest ratio among the works with that first capacity. No first capacity gives more than all of itself. So where the ratios
-of all first capacities other than L come to at most 1, L is never full. This is exact: the memory and the PCI Express behind
-a disk are left out on most machines.
+Capacities that can never bind, with any number of requests, are removed. The first capacity of a kind of work is the one that it
+uses longest when alone (for a disk, its queue). It uses another capacity L at most r times as long; r is the largest ratio among
+all work with the same first capacity. A first capacity is used at most entirely. So if the ratios of all first capacities other
+than L add up to at most 1, L is never full. This is exact: on most machines, it removes the memory and the PCI Express link
+behind a disk.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from hwsim.demand import Capacity, Demand, rates_of
 from hwsim.families.services.workload.arms import Accesses, accesses_of
 from hwsim.families.services.workload.program import NONE, Number, Served, Station, StationKind
 
-_SAME: Final = 1e-12
-_ROUNDED: Final = 1e-6  # where lines meet
-_DEPTHS: Final = tuple(2**power for power in range(17))  # accesses at a device
+_SAME: Final = 1e-12  # relative difference
+_ROUNDED: Final = 1e-6  # relative rounding where segments meet
+_DEPTHS: Final = tuple(2**power for power in range(17))  # queue depths of a device
 
 
 class NotInTurn(Exception):
-    """Works cannot be served first come first served where they would have to be."""
+    """Raised if work cannot be served first come, first served at a station that requires it."""
 
 
 def stations_of(
@@ -37,16 +37,19 @@ def stations_of(
     sizes: Mapping[int, Number] | None = None,
     works: Iterable[int] | None = None,
 ) -> tuple[tuple[Served, ...], tuple[Station, ...], tuple[str, ...]]:
-    """The works with their stations, the stations, and the capacities that works wait for.
+    """Return the statements with their stations, the stations, and the capacities that work waits for.
 
     Args:
-        shared: capacities that others than services draw from, too.  changed: those whose speed changes in the run.
-        in_turn: capacities whose servers serve first come first served.
-        sizes: by work, where its size differs from request to request.
-        works: those that are ever done, in an order that is the same whatever others there are; None: all.
+        served: statements of all services.
+        capacities: capacities of the machine, by name.
+        shared: capacities that jobs use as well.
+        changed: capacities whose speed changes during the run.
+        in_turn: capacities with first come, first served.
+        sizes: random sizes, by index of the statement.
+        works: indices of the statements that are executed, in an order that does not depend on unused ones; None: all.
 
     Raises:
-        NotInTurn: works cannot be served first come first served there.
+        NotInTurn: work at a capacity of `in_turn` does not use exactly one server.
     """
     drawing = {
         number: cost.demand
@@ -76,12 +79,8 @@ def stations_of(
             kind, servers = "arms", at_arms[0].arms
         if (fifo := names & set(in_turn)) and (kind != "fifo" or drawn_by_others):
             name = served[next(iter(members))].name
-            why = (
-                "jobs or models draw from them, too"
-                if drawn_by_others
-                else f"'{name}' takes more than one of them, or memory besides"
-            )
-            raise NotInTurn(f"{min(fifo)} are served first come first served, and {why}")
+            why = "jobs or models use them, too" if drawn_by_others else f"'{name}' uses several of them, or memory as well"
+            raise NotInTurn(f"{min(fifo)} cannot serve requests first come, first served: {why}")
         demands: list[Demand] = []
         for number, demand in members.items():
             apart = issued or at_arms
@@ -106,14 +105,14 @@ def stations_of(
 
 
 def _at_arms(works: Mapping[int, Accesses | None], sizes: Mapping[int, Number]) -> tuple[Accesses, ...]:
-    """The accesses of works at one capacity, if all of them are served one at a time by as many arms; else none."""
+    """Return the accesses of all work at a capacity if the same number of arms serves each access, else ()."""
     at_arms: list[Accesses] = []
     for number, accesses in works.items():
         size = sizes.get(number)
         if accesses is None or accesses.arms != next(iter(at_arms), accesses).arms:
             return ()
         if size is not None and (accesses.count > 1 or size.of(0.0) * accesses.first < accesses.reach * (1 - _ROUNDED)):
-            return ()  # other numbers of accesses, not only longer ones
+            return ()  # a larger size would change the number of accesses
         at_arms.append(accesses)
     return tuple(at_arms)
 
@@ -124,7 +123,7 @@ def _names(demand: Demand) -> tuple[str, ...]:
 
 
 def _reached(drawing: Mapping[int, Demand], shared: Collection[str]) -> set[str]:
-    """The shared capacities, and all that works which draw from one of them draw from besides."""
+    """Return the shared capacities, and all capacities of work that uses one of them, transitively."""
     reached = set(shared)
     while True:
         more = {name for demand in drawing.values() if reached & set(_names(demand)) for name in _names(demand)} - reached
@@ -134,12 +133,12 @@ def _reached(drawing: Mapping[int, Demand], shared: Collection[str]) -> set[str]
 
 
 def _share(demand: Demand, capacities: Mapping[str, Capacity]) -> dict[str, float]:
-    """Seconds of each capacity alone."""
+    """Return the time of each capacity when alone (s)."""
     return {name: amount / capacities[name].rate for name, amount in demand.amounts}
 
 
 def _binding(demands: Sequence[Demand], capacities: Mapping[str, Capacity]) -> frozenset[str]:
-    """The capacities that may bind."""
+    """Return the capacities that can be a bottleneck."""
     rates = rates_of(capacities.values())
     kept = {name for demand in demands for name, _ in demand.holds}
     firsts = [_first(demand, capacities, rates) for demand in demands]
@@ -156,7 +155,7 @@ def _binding(demands: Sequence[Demand], capacities: Mapping[str, Capacity]) -> f
 
 
 def _first(demand: Demand, capacities: Mapping[str, Capacity], rates: Mapping[str, float]) -> tuple[str, float]:
-    """The capacity that a work draws most from, and the seconds of it that it takes at least."""
+    """Return the capacity that work uses longest, and its minimum time of it (s)."""
     if demand.crowd is not None:
         return demand.crowd.capacity, least_of_queue(demand, rates)
     share = _share(demand, capacities)
@@ -165,12 +164,12 @@ def _first(demand: Demand, capacities: Mapping[str, Capacity], rates: Mapping[st
 
 
 def least_of_queue(demand: Demand, rates: Mapping[str, float]) -> float:
-    """Seconds of its device's queue that a work takes at least, whatever the others there are; with one access it takes all."""
+    """Return the minimum time (s) that work needs of its device's queue, over all queue depths."""
     return min((_among(demand, rates, depth) for depth in _DEPTHS), default=0.0)
 
 
 def long_queue(demand: Demand, rates: Mapping[str, float], most: int | None = None) -> float:
-    """Seconds of its device's queue that a work takes where that is as long as it can be: `most` accesses, None: any number."""
+    """Return the time (s) that work needs of its device's queue at the largest depth: `most` accesses, None: any number."""
     return _among(demand, rates, _DEPTHS[-1] if most is None else most)
 
 
@@ -184,12 +183,12 @@ def _among(demand: Demand, rates: Mapping[str, float], under_way: int) -> float:
 
 
 def _only(demand: Demand, names: Collection[str]) -> Demand:
-    """The demand without what cannot bind."""
+    """Return the demand on these capacities only."""
     return replace(demand, amounts=tuple(amount for amount in demand.amounts if amount[0] in names))
 
 
 def _components(demands: Sequence[Demand]) -> list[frozenset[str]]:
-    """Capacities that works tie together."""
+    """Return groups of capacities that are connected by work that uses several of them."""
     result: list[set[str]] = []
     for demand in demands:
         names = set(_names(demand))
@@ -200,13 +199,13 @@ def _components(demands: Sequence[Demand]) -> list[frozenset[str]]:
 
 
 def _is_one(demand: Demand) -> bool:
-    """Whether it keeps one of the capacity's servers busy, and no more."""
+    """Whether the work uses exactly one server of the capacity."""
     [(_, amount)] = demand.amounts
     return math.isclose(demand.floor, amount, rel_tol=_SAME)
 
 
 def _alike(first: Demand, second: Demand) -> bool:
-    """Whether two works draw in the same proportion to their time alone."""
+    """Whether two demands have the same proportions of amounts to their time alone."""
     if (
         first.holds
         or second.holds
