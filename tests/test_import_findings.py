@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hwsim.importers.findings import find
+from hwsim.importers.findings import Straggler, find
 from hwsim.importers.recording import Facts, What
 from hwsim.importers.replay import explain
-from hwsim.importers.report import as_dict, text
+from hwsim.importers.report import as_dict, text, warnings
 from hwsim.importers.steps import one_step
 from tests.recorded import US, Row, rank, recording
 from tests.test_import_replay import exchange, launched, wait
@@ -75,6 +75,8 @@ def test_collectives_are_split_where_all_ranks_are_there() -> None:
         for n, long in enumerate((100, 300))
     ]
     both, alone = find(explain(recording(*ranks))), find(explain(recording(ranks[0])))
+    assert both.straggler == Straggler(1, 1, 200 * US)
+    assert both.gpu_time["exposed communication"] == pytest.approx(300 / 760, abs=0.02)
     (row,) = both.traffic
     assert (row.kernels / US, row.waiting / US, row.transfer / US) == (300, 200, 100)
     (row,) = alone.traffic
@@ -86,9 +88,9 @@ def test_a_report_lists_what_has_no_launch_and_what_is_unexplained() -> None:
     rows = [*launched("late", 0, 400, 10, 1), Row(What.KERNEL, "before the window", "9", 0, 50, 77)]
     found = find(explain(recording(rank(rows))))
     words = "\n".join(text(found))
-    assert "unmapped    1 GPU ops, 83.3 % of GPU time, without a launch in the file" in words
+    assert "unmapped       1 GPU ops, 83.3 % of GPU time: no launch in the file" in words
     assert "before 1 x late" in words
-    assert "do not trust" in words
+    assert "do not rely on what-ifs" in "".join(warnings(found))
     document = as_dict(found)
     assert document["unexplained"][0] == {"name": "late", "op": "", "count": 1, "delay_s": pytest.approx(393e-6, abs=2e-6)}
     assert document["unexplained_share"] == pytest.approx(393 / 410, abs=0.01)

@@ -129,7 +129,7 @@ def test_what_is_left_out_is_counted_with_its_time(tmp_path: Path) -> None:
     assert [(left.name, left.count, left.duration) for left in recording.left] == [
         ("overhead", 1, 30 * 10**9), ("new_thing", 1, 7 * 10**9), ("ac2g", 3, 0), ("power", 1, 0),
     ]  # fmt: skip
-    assert "left out: 1 x new_thing, 7.00 us (70 % of the time): of a category that is not read" in words(recording)
+    assert "  omitted: 1 x new_thing, 7.00 us (70 % of the time): of a category that is not read" in words(recording)
 
 
 # ------------------------------------------------------------ ranks

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -12,6 +14,7 @@ import click
 from hwsim.cli.arguments import FILE, Late, refuse_replacing, refuse_unwritable, write_files
 from hwsim.importers.formats import FORMATS
 from hwsim.results.invariants import document
+from hwsim.views.kit.lines import WIDTH
 
 if TYPE_CHECKING:
     from hwsim.importers.replay import Mode
@@ -46,10 +49,10 @@ def _logs() -> Any:
 
 @click.group("import", cls=Imports, subcommand_metavar="FORMAT FILE...")
 def command() -> None:
-    """Read what another tool recorded: print what it holds, and write it as a file that hwsim can run.
+    """Read a profile, trace, model config or benchmark log of another tool.
 
-    A profile or trace becomes a step, and events that cannot be mapped are listed with their time. A model's config becomes a
-    model, the log of a benchmark a part, or a workload that expects what was measured.
+    A profile or trace is analysed and becomes an op graph. A model config becomes a model. A benchmark log becomes a hardware
+    part, or a workload with the measured results as expectations.
     """
 
 
@@ -90,8 +93,21 @@ def _recorded(name: str) -> click.Command:
                 raise click.BadParameter(error.message, param_hint=f"--{error.option}") from None
             write_files([(output, imported.save)])
         click.echo(document(imported.to_json()) if as_json else str(imported), nl=False)
+        if not as_json and imported.findings.recorded:
+            click.echo(f"\n{_next(name, files, output, {'step': step if step != 'all' else None, **elsewhere})}")
 
     return run
+
+
+def _next(name: str, files: Sequence[Path], output: Path | None, options: Mapping[str, Any]) -> str:
+    """Return the line with the command that writes the op graph or, once it is written, explains it."""
+    words = [word for key, value in options.items() if value is not None for word in (f"--{key}", str(value))]
+    for paths in (map(str, files), ["FILE..."]):
+        command = ["import", name, *paths, *words, "-o", "step.npz"] if output is None else ["explain", "MACHINE", str(output)]
+        line = f"  next: hwsim {shlex.join(command)}"
+        if len(line) <= WIDTH:
+            break
+    return line
 
 
 def _factors(given: tuple[str, ...]) -> dict[str, float]:

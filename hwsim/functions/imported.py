@@ -53,8 +53,12 @@ class Imported(Shown):
         from hwsim.importers import answers, report, say
         from hwsim.results.invariants import printed
 
-        lines = [] if self.there is None else answers.text(self.there.answer)
-        return printed(say.text(self.recording) + "\n".join([*report.text(self.findings), *lines, ""]))
+        if self.there is None:
+            lines = [*report.text(self.findings), "", *say.text(self.recording), *report.warnings(self.findings)]
+        else:
+            notes = report.warnings(self.findings, self.there.answer.assumed)
+            lines = [*answers.text(self.there.answer), "", *report.validity(self.findings), *notes]
+        return printed("\n".join([*lines, ""]))
 
     def to_json(self) -> dict[str, Any]:
         """The document `hwsim: import/1`."""

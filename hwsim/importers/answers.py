@@ -1,41 +1,52 @@
-"""A recording on another machine, as numbers to print: the run, and the GPU's time by kind of work and operator.
+"""The prediction of a recorded run on another machine, as text and JSON: the run, and GPU time by kind of work and operator.
 
-A part of a prediction's critical path keeps its recorded time: no error that was measured stands behind it.
+The interval covers predicted times only. Recorded times on the critical path have no measured error, so their share is printed.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, field
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, field, replace
 from typing import Any, Final
 
 import numpy as np
 
 from hwsim import engine
 from hwsim.formats import format_quantity, format_share
+from hwsim.importers.findings import path_shares
 from hwsim.importers.predicting import Predicted, Row
-from hwsim.importers.recording import Ints
-from hwsim.importers.replay import Part, Replay
+from hwsim.importers.replay import Replay
 from hwsim.importers.steps import replayed, steps
 from hwsim.records import dataclass
-from hwsim.results.critical import critical_path
 from hwsim.results.doubts import Weight, Weights, weights_of
 from hwsim.results.interval import Interval, interval
 from hwsim.results.timeline import Timeline
 from hwsim.ticks import FEMTO
+from hwsim.views.interval.say import EXACT, TITLE, factor_text, line, range_text
+from hwsim.views.kit.lines import LABEL, titled, wrapped
 from hwsim.views.kit.table import Column, aligned
 
-MOST: Final = 12  # operators that the text lists
-MOSTLY: Final = 0.8  # part of the critical path that is as recorded, from which on a run has no range
-LITTLE: Final = 0.05  # below, nothing is said of it
+MAX_OPERATORS: Final = 6  # rows of the table
+MAX_KEPT: Final = 4  # operators listed for one reason
+MAX_RANKS: Final = 4  # ranks listed with their GPU
+MAX_RECORDED: Final = 0.8  # share of the critical path with recorded times, from which on a run has no interval
+SAME: Final = 0.005  # relative difference below which no factor is printed
+MIN_SHARE: Final = 0.05  # share of the critical path; smaller ones are not printed
 
 
 @dataclass(frozen=True, slots=True)
 class Sum:
-    """Seconds of a kind of work or of an operator in all ranks.
+    """The time of a kind of work or of an operator, summed over all ranks (s).
 
-    kept: the part that keeps its recorded time. range: of `time`, recorded parts exact.
+    Args:
+        name: operator or kind of work.
+        kind: kind of work.
+        count: number of calls.
+        recorded: recorded time.
+        time: time on the machine.
+        kept: part of `time` that keeps its recorded value.
+        range: 90 % interval of `time`, with recorded parts as exact.
     """
 
     name: str
@@ -48,14 +59,14 @@ class Sum:
 
     @property
     def ratio(self) -> float | None:
-        """Predicted over recorded time of the part that was predicted; None where no time was recorded."""
+        """Predicted over recorded time of the predicted part; None if it has no recorded time."""
         predicted = self.recorded - self.kept
         return (self.time - self.kept) / predicted if predicted > 0 else None
 
 
 @dataclass(frozen=True, slots=True)
 class StepTime:
-    """A step of a rank: seconds as recorded, as rules explain it, and on the machine."""
+    """The time of one step of one rank (s): recorded, replayed by rules, and predicted on the machine."""
 
     name: str
     rank: int
@@ -66,13 +77,23 @@ class StepTime:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A recording on a machine.
+    """A recorded run on another machine.
 
     Args:
-        clocked: whether they have starts; if not, the run is not recorded, and its ops may be.
-        recorded: seconds from the first start to the last end; replayed: as rules explain it; makespan: on the machine.
-        kinds, operators: the longest first. kept: rows that keep their recorded time.
-        stated: shares of the critical path that are as recorded, by kind of op.
+        machine: name of the machine.
+        devices: GPU of each rank.
+        ranks: number of each rank.
+        recorded: time from the first start to the last end (s).
+        replayed: time of the replay by rules (s).
+        makespan: time on the machine, with its interval.
+        gpu: sum of all GPU ops.
+        kinds: sums by kind of work, longest first.
+        operators: sums by operator, longest first.
+        kept: operators that keep their recorded time.
+        assumed: assumptions, in sentences.
+        clocked: whether the files have start times; without them the time of the recorded run is unknown.
+        steps: times of the steps.
+        stated: shares of the critical path with recorded times, by kind of op.
     """
 
     machine: str
@@ -92,12 +113,12 @@ class Answer:
 
     @property
     def range(self) -> Interval | None:
-        """The run's, where most of its critical path was predicted: recorded times have no error that was measured."""
-        return None if math.fsum(self.stated.values()) >= MOSTLY else self.makespan
+        """The interval of the run; None if most of its critical path has recorded times, whose error is unknown."""
+        return None if math.fsum(self.stated.values()) >= MAX_RECORDED else self.makespan
 
 
 def answer(predicted: Predicted) -> Answer:
-    """Simulate the replay with both times, and sum up."""
+    """Simulate the replay with its recorded and with its predicted times, and sum both by kind of work and operator."""
     before, after = engine.simulate(predicted.replay.graph), engine.simulate(predicted.graph)
     rows = predicted.rows
     kinds = [_sum(kind, kind, [row for row in rows if row.kind == kind]) for kind in dict.fromkeys(row.kind for row in rows)]
@@ -112,13 +133,13 @@ def answer(predicted: Predicted) -> Answer:
         replayed=before.makespan,
         makespan=interval(weights_of(after), value=after.makespan),
         gpu=_sum("all", "all", rows),
-        kinds=tuple(sorted(kinds, key=lambda each: -each.recorded)),
-        operators=tuple(sorted(operators, key=lambda each: -each.recorded)),
+        kinds=tuple(sorted(kinds, key=lambda kind: -kind.recorded)),
+        operators=tuple(sorted(operators, key=lambda operator: -operator.recorded)),
         kept=tuple(row for row in rows if row.how == "kept"),
         assumed=predicted.assumed,
         clocked=predicted.replay.recording.clocked,
         steps=_steps(predicted.replay, before, after),
-        stated=as_recorded(after, predicted.replay.part.astype(np.int64)),
+        stated=path_shares(after, predicted.replay.part.astype(np.int64)),
     )
 
 
@@ -135,87 +156,83 @@ def _steps(replay: Replay, before: Timeline, after: Timeline) -> tuple[StepTime,
 def _sum(name: str, kind: str, rows: Sequence[Row]) -> Sum:
     time, kept = math.fsum(row.time for row in rows), math.fsum(row.time for row in rows if row.how == "kept")
     weights = tuple(Weight(doubt) for row in rows if row.how == "predicted" for doubt in row.doubts)
-    unsure = math.fsum(weight.doubt.seconds for weight in weights)
-    sure = interval(Weights(weights, max(0.0, time - unsure), time), value=time)
-    return Sum(name, kind, sum(row.count for row in rows), math.fsum(row.recorded for row in rows), time, kept, sure)
+    uncertain = math.fsum(weight.doubt.seconds for weight in weights)
+    range_ = interval(Weights(weights, max(0.0, time - uncertain), time), value=time)
+    return Sum(name, kind, sum(row.count for row in rows), math.fsum(row.recorded for row in rows), time, kept, range_)
 
 
 def text(answer: Answer) -> list[str]:
-    """Lines: the run, a table by kind of work and one by operator, and what keeps its recorded time."""
-    placed = ", ".join(f"rank {rank} on {device}" for rank, device in list(zip(answer.ranks, answer.devices, strict=True))[:8])
-    more = f" and {len(answer.ranks) - 8} more" if len(answer.ranks) > 8 else ""
-    recorded = f" recorded {_s(answer.recorded)}," if answer.clocked else ""
-    was = f";{recorded} by rules {_s(answer.replayed)}" if answer.replayed > 0 else ""
-    lines = [
-        "",
-        f"on {answer.machine}: {placed}{more}",
-        f"  run      {_s(answer.makespan.value)}{_range(answer.range)}{was}",
-        *_of_stated(answer),
-        *_of_steps(answer),
-    ]
-    if not answer.kinds:
-        return [*lines, "  every op is as recorded", *(f"  assumed: {each}" for each in answer.assumed)]
-    was = f"; recorded {_s(answer.gpu.recorded)}" if answer.gpu.recorded > 0 else ""
-    lines += [
-        f"  work     {_s(answer.gpu.time)}{_range(answer.gpu.range)}{was}",
-        "",
-        *_table("work", answer.kinds),
-    ]
-    if answer.operators:
-        lines += ["", *_table("operator", answer.operators[:MOST])]
-    if len(answer.operators) > MOST:
-        lines.append(f"  and {len(answer.operators) - MOST} more operators, see --json")
-    return [*lines, *_of_kept(answer), *(f"  assumed: {each}" for each in answer.assumed)]
-
-
-def _of_stated(answer: Answer) -> list[str]:
-    """A line on what of the critical path is as recorded, where it is more than a little."""
+    """Return the prediction: run, interval, a table by kind of work, one by operator, and operators without a prediction."""
+    placed = [f"rank {rank} on {device}" for rank, device in zip(answer.ranks, answer.devices, strict=True)]
+    more = f" and {len(placed) - MAX_RANKS} more" if len(placed) > MAX_RANKS else ""
+    lines = [f"Predicted on {answer.machine}: {', '.join(placed[:MAX_RANKS])}{more}", ""]
+    if answer.steps:
+        step_s, recorded_s, replayed_s = (
+            math.fsum(getattr(step, name) for step in answer.steps) / len(answer.steps)
+            for name in ("predicted_s", "recorded_s", "replayed_s")
+        )
+        lines += _fact("step time", _compared(step_s, recorded_s if answer.clocked else 0.0, replayed_s))
+    lines += _fact("run", _compared(answer.makespan.value, answer.recorded if answer.clocked else 0.0, answer.replayed))
+    found = answer.range
+    if found is None or found.half > 0:
+        lines += _fact(TITLE, "not applicable: most times are recorded" if found is None else line(replace(found, stated=0.0)))
     share = math.fsum(answer.stated.values())
-    if share < LITTLE:
-        return []
-    kinds = ", ".join(f"{name} {format_share(part)}" for name, part in answer.stated.items() if part >= LITTLE / 5)
-    range_says = "no range can say how sure that is" if answer.range is None else "the range leaves that out"
-    return [f"           as recorded: {format_share(share)} of the critical path ({kinds}); {range_says}"]
+    if share >= MIN_SHARE:
+        kinds = ", ".join(f"{name} {format_share(part)}" for name, part in answer.stated.items() if part >= MIN_SHARE / 5)
+        lines += _fact("not predicted", f"{format_share(share)} of the critical path keeps its recorded time ({kinds})")
+    if not answer.kinds:
+        return lines
+    ends = f" ({TITLE} {range_text(answer.gpu.range)})" if answer.gpu.range.half > EXACT else ""
+    lines += _fact("GPU ops", f"{_s(answer.gpu.time)}{_recorded(answer.gpu.recorded)}{ends}")
+    lines += ["", *_table("kind", answer.kinds)]
+    if answer.operators:
+        lines += ["", *_table("operator", answer.operators[:MAX_OPERATORS])]
+    if len(answer.operators) > MAX_OPERATORS:
+        lines.append(f"  {len(answer.operators) - MAX_OPERATORS} more operators: --json")
+    return [*lines, *_unpredicted(answer)]
 
 
-def _of_kept(answer: Answer) -> list[str]:
-    """Lines on rows without a predicted time, with the recorded one if the file has it."""
+def _fact(label: str, value: str) -> list[str]:
+    return titled(label, value, LABEL)
+
+
+def _recorded(seconds: float) -> str:
+    return f", recorded {_s(seconds)}" if seconds > 0 else ""
+
+
+def _compared(seconds: float, recorded: float, replayed: float) -> str:
+    ratio = ""
+    if abs(replayed - seconds) > SAME * seconds > 0 < replayed:
+        ratio = f": {factor_text(max(replayed / seconds, seconds / replayed))}x {'slower' if seconds > replayed else 'faster'}"
+    return f"{_s(seconds)}{_recorded(recorded or replayed)}{ratio}"
+
+
+def _unpredicted(answer: Answer) -> list[str]:
     if not answer.kept:
         return []
     kept = math.fsum(row.recorded for row in answer.kept)
     share = format_share(kept / answer.gpu.recorded) if answer.gpu.recorded > 0 else "0 %"
-    lines = ["", f"  as recorded: {_s(kept)}, {share} of the work"]
-    lines += [f"    {row.name[:60]}  {_s(row.recorded)}: {row.why}" for row in answer.kept[:MOST]]
-    return [*lines, f"    and {len(answer.kept) - MOST} more, see --json"] if len(answer.kept) > MOST else lines
+    lines = ["", *wrapped(f"not predicted: {_s(kept)}, {share} of the time of GPU ops, which keeps its recorded time", 2)]
+    for why in dict.fromkeys(row.why for row in answer.kept):
+        rows = [row for row in answer.kept if row.why == why]
+        more = f" and {len(rows) - MAX_KEPT} more" if len(rows) > MAX_KEPT else ""
+        lines += wrapped(f"{why}: {', '.join(f'{row.name[:60]} {_s(row.recorded)}' for row in rows[:MAX_KEPT])}{more}", 4)
+    return lines
 
 
-def _of_steps(answer: Answer) -> list[str]:
-    """The mean of the steps."""
-    if not answer.steps:
-        return []
-    count = len(answer.steps)
-    time, recorded, replayed = (
-        math.fsum(getattr(step, name) for step in answer.steps) / count for name in ("predicted_s", "recorded_s", "replayed_s")
-    )
-    return [f"  a step   {_s(time)}; recorded {_s(recorded)}, by rules {_s(replayed)}, mean of {count}"]
-
-
-def _table(first: str, rows: Iterable[Sum]) -> list[str]:
-    shown = list(rows)
-    columns = {
-        "calls": [str(row.count) for row in shown],
-        "recorded": [_s(row.recorded) for row in shown],
-        "predicted": [_s(row.time) if row.kept < row.time else "-" for row in shown],
-        "ratio": [f"{row.ratio:.2f}" if row.ratio is not None and row.kept < row.time else "-" for row in shown],
-        "90 % interval": [_range(row.range).removeprefix(" (").removesuffix(")") or "-" for row in shown],
-        "as recorded": [_s(row.kept) if row.kept > 0 else "-" for row in shown],
-    }
-    names = Column(first, [row.name for row in shown], right=False, widest=44)
-    return aligned([names, *(Column(name, values) for name, values in columns.items())])
-
-
-def _range(found: Interval | None) -> str:
-    return f" ({_s(found.low)} to {_s(found.high)})" if found is not None and found.half > 0 else ""
+def _table(first: str, rows: Sequence[Sum]) -> list[str]:
+    is_predicted = [row.kept < row.time for row in rows]
+    columns = [
+        Column(first, [row.name for row in rows], right=False, widest=36),
+        Column("count", [str(row.count) for row in rows]),
+        Column("recorded", [_s(row.recorded) for row in rows]),
+        Column("predicted", [_s(row.time) if is_row else "-" for row, is_row in zip(rows, is_predicted, strict=True)]),
+        Column("ratio", [f"{row.ratio:.2f}" if row.ratio is not None and row.kept < row.time else "-" for row in rows]),
+        Column(TITLE, [range_text(row.range) if row.range.half > 0 else "-" for row in rows]),
+    ]
+    if any(row.kept > 0 for row in rows):
+        columns.append(Column("not predicted", [_s(row.kept) if row.kept > 0 else "-" for row in rows]))
+    return aligned(columns)
 
 
 def _s(seconds: float) -> str:
@@ -223,7 +240,7 @@ def _s(seconds: float) -> str:
 
 
 def as_dict(answer: Answer) -> dict[str, Any]:
-    """The part `predicted` of the document."""
+    """Return the part `predicted` of the document."""
     return {
         "machine": answer.machine,
         "ranks": [{"rank": rank, "device": device} for rank, device in zip(answer.ranks, answer.devices, strict=True)],
@@ -257,29 +274,3 @@ def _as_dict(row: Sum) -> dict[str, Any]:
         "range_s": [row.range.low, row.range.high],
         "as_recorded_s": row.kept,
     }
-
-
-NAMES: Final[Mapping[Part, str]] = {
-    Part.HOST: "host threads", Part.START: "host threads", Part.DEVICE: "GPU ops", Part.COLLECTIVE: "collectives",
-    Part.LAUNCH: "launches", Part.GAP: "gaps of streams", Part.DELAY: "unexplained", Part.ARRIVE: "collectives",
-    Part.MEET: "collectives",
-}  # fmt: skip
-
-
-def as_recorded(timeline: Timeline, part: Ints) -> dict[str, float]:
-    """Shares of the critical path that are as recorded, by kind of op, the largest first.
-
-    part: kind of each op, of `Part`.
-    """
-    path = critical_path(timeline, pools=False)
-    if not len(path):
-        return {}
-    took = (path.end - path.start).astype(np.float64)
-    kept = timeline.flat.cost[path.op] < 0  # a predicted op says how its time came about
-    kinds, where = np.unique(part[path.op[kept]], return_inverse=True)
-    shares: dict[str, float] = {}
-    for kind, seconds in zip(kinds.tolist(), np.bincount(where, took[kept]).tolist(), strict=True):
-        shares[NAMES[Part(kind)]] = shares.get(NAMES[Part(kind)], 0.0) + seconds
-    length = math.fsum(took.tolist())
-    rows = [(name, seconds / length) for name, seconds in shares.items() if seconds > 0]
-    return dict(sorted(rows, key=lambda each: -each[1]))

@@ -1,7 +1,8 @@
-"""Findings of a replay: its time, delay that no rule explains, waits of collectives, and what other lengths of GPU ops show."""
+"""Results of a replay: time, critical path, GPU idle time, exposed communication, stragglers, unexplained delay and what-ifs."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
@@ -10,18 +11,35 @@ import numpy as np
 
 import hwsim.engine
 from hwsim import ticks
-from hwsim.importers.replay import Replay
+from hwsim.importers.meeting import Meetings
+from hwsim.importers.recording import Ints
+from hwsim.importers.replay import Part, Replay
+from hwsim.importers.say import span
 from hwsim.importers.steps import Step, replayed, steps
 from hwsim.importers.threads import US
 from hwsim.records import dataclass
+from hwsim.results.critical import critical_path
+from hwsim.results.timeline import Timeline
 
-BUSY: Final = 100 * US  # fs after which a stream's first op may start by the rules, beyond which the stream was not idle
-TRIED: Final = (0.5, 2.0)  # GPU ops half and twice as long: what tells rules from gaps
+BUSY: Final = 100 * US  # longest delay (fs) of the first op of a stream; a longer one means that the stream was not idle
+TRIED: Final = (0.5, 2.0)  # factors on the time of GPU ops: a replay that keeps the gaps hardly changes, one by rules does
+NAMES: Final[Mapping[Part, str]] = {
+    Part.HOST: "host threads", Part.START: "host threads", Part.DEVICE: "GPU ops", Part.COLLECTIVE: "collectives",
+    Part.LAUNCH: "launches", Part.GAP: "gaps of streams", Part.DELAY: "unexplained", Part.ARRIVE: "collectives",
+    Part.MEET: "collectives",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Delay before GPU ops of one kind that no rule explains (fs). op: what launched them, "" if unknown."""
+    """The unexplained delay before GPU ops of one name.
+
+    Args:
+        name: name of the GPU ops.
+        op: framework op that launched them; "" if unknown.
+        count: number of delayed GPU ops.
+        delay: sum of their delays (fs).
+    """
 
     name: str
     op: str
@@ -31,7 +49,7 @@ class Cause:
 
 @dataclass(frozen=True, slots=True)
 class Unmapped:
-    """GPU ops that a part of the rules has no hold on: how many, and their time (fs)."""
+    """GPU ops to which some rules do not apply: the reason, their number and their total time (fs)."""
 
     why: str
     count: int
@@ -40,10 +58,15 @@ class Unmapped:
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """Kernels of collectives of a kind (fs): in all, waiting for the last rank, and transferring at the fastest rank's pace.
+    """The collective kernels of one kind.
 
-    ranks: those whose kernels are known, at most; size: of the group, 0 if unknown. waiting is -1 where one rank's file
-    cannot tell it from the transfer.
+    Args:
+        count: number of collectives.
+        kernels: total time of their kernels (fs).
+        waiting: part of `kernels` that waits for the last rank (fs); -1 if unknown, because only one rank was recorded.
+        transfer: the rest, as if every rank transferred as fast as the fastest one (fs); -1 if unknown.
+        ranks: largest number of recorded ranks in one collective.
+        size: ranks in the group; 0 if unknown.
     """
 
     kind: str
@@ -56,13 +79,31 @@ class Traffic:
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
-    """The run with GPU ops of other lengths (fs): by the rules, and with the unexplained delays kept.
+class Straggler:
+    """The rank for which other ranks wait longest in collectives.
 
     Args:
-        times: factor on all GPU ops. by_name: more factors on those whose name contains a text.
-        run, step: in all, and of a step on average (0 without steps).
-        kept_run, kept_step: the same with the delays.
+        rank: position of the rank in the recording.
+        count: number of collectives at which it arrives last.
+        waiting: total time that other ranks wait for it there (fs).
+    """
+
+    rank: int
+    count: int
+    waiting: int
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A what-if: the run with longer or shorter GPU ops.
+
+    Args:
+        times: factor on the time of all GPU ops.
+        by_name: further factors, on GPU ops whose name contains a text.
+        run: time of the run (fs).
+        step: average step time (fs); 0 without steps.
+        kept_run: time of the run if the unexplained delays stay (fs).
+        kept_step: average step time if the unexplained delays stay (fs).
     """
 
     times: float
@@ -75,12 +116,18 @@ class Trial:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Findings:
-    """Numbers of a replay; times in fs.
+    """The results of a replay; times in fs.
 
     Args:
-        steps: each with its time in the recording and in the replay.
-        busy: time of all GPU ops. unexplained: delay before them that no rule explains.
-        causes: the largest of `unexplained`.
+        recorded: time of the recorded run.
+        replayed: time of the replay.
+        steps: (step, recorded time, replayed time).
+        busy: total time of all GPU ops.
+        shares: share of the critical path by kind of op, largest first.
+        gpu_time: shares of the ranks' time: compute and copies, exposed communication, idle.
+        straggler: None if no rank waits for another.
+        unexplained: total delay before GPU ops that no rule explains.
+        causes: parts of `unexplained`, largest first.
     """
 
     replay: Replay
@@ -88,6 +135,9 @@ class Findings:
     replayed: int
     steps: tuple[tuple[Step, int, int], ...]
     busy: int
+    shares: Mapping[str, float]
+    gpu_time: Mapping[str, float]
+    straggler: Straggler | None
     unexplained: int
     causes: tuple[Cause, ...]
     unmapped: tuple[Unmapped, ...]
@@ -96,22 +146,28 @@ class Findings:
 
     @property
     def share(self) -> float:
-        """Unexplained delay, of the time of all ranks."""
+        """Unexplained delay as a share of the time of all ranks."""
         return self.unexplained / max(1, self.recorded) / max(1, len(self.replay.ranks))
 
     def of_name(self, text: str) -> tuple[int, int]:
-        """Number of the GPU ops with a text in their name, and their time (fs)."""
+        """Return the number of GPU ops whose name contains a text, and their total time (fs)."""
         named = self.replay.named(text)
         return int(named.sum()), ticks.total((self.replay.recorded_end - self.replay.recorded)[named])
 
 
 def find(replay: Replay, *, gpu_times: float = 1.0, by_name: Mapping[str, float] | None = None) -> Findings:
-    """The findings of a replay; GPU ops are tried with other lengths: those given, else half and twice as long."""
+    """Simulate a replay and evaluate it.
+
+    Args:
+        gpu_times: factor on the time of all GPU ops in the what-if; if neither factor is set, 0.5 and 2 are tried.
+        by_name: further factors, on GPU ops whose name contains a text.
+    """
     marked = steps(replay.recording)
     line = hwsim.engine.simulate(replay.graph)
     recorded = replayed(replay, marked, replay.recorded, replay.recorded_end)
     times = replayed(replay, marked, line.start, line.end)
     gpu = replay.is_gpu
+    start, end = (replay.recorded, replay.recorded_end) if replay.recording.clocked else (line.start, line.end)
     length = (replay.recorded_end - replay.recorded)[gpu]
     tried = [(gpu_times, dict(by_name or {}))] if by_name or gpu_times != 1.0 else [(factor, {}) for factor in TRIED]
     return Findings(
@@ -120,12 +176,64 @@ def find(replay: Replay, *, gpu_times: float = 1.0, by_name: Mapping[str, float]
         replayed=line.makespan_fs,
         steps=tuple(zip(marked, recorded, times, strict=True)),
         busy=ticks.total(length),
+        shares=path_shares(line, replay.part.astype(np.int64)),
+        gpu_time=_gpu_time(replay, start, end),
+        straggler=_straggler(replay),
         unexplained=ticks.total(replay.unexplained[gpu]),
         causes=_causes(replay),
         unmapped=_unmapped(replay),
         traffic=_traffic(replay),
-        trials=tuple(_trial(replay, marked, *each) for each in tried) if length.any() else (),
+        trials=tuple(_trial(replay, marked, *factors) for factors in tried) if length.any() else (),
     )
+
+
+def path_shares(timeline: Timeline, part: Ints) -> dict[str, float]:
+    """Return the shares of the critical path with recorded times, by kind of op, largest first.
+
+    Args:
+        part: `Part` of each op.
+    """
+    path = critical_path(timeline, pools=False)
+    if not len(path):
+        return {}
+    durations = (path.end - path.start).astype(np.float64)
+    recorded = timeline.flat.cost[path.op] < 0  # only a predicted op has a derivation
+    kinds, kind_indices = np.unique(part[path.op[recorded]], return_inverse=True)
+    shares: dict[str, float] = {}
+    for kind, seconds in zip(kinds.tolist(), np.bincount(kind_indices, durations[recorded]).tolist(), strict=True):
+        shares[NAMES[Part(kind)]] = shares.get(NAMES[Part(kind)], 0.0) + seconds
+    length = math.fsum(durations.tolist())
+    rows = [(name, seconds / length) for name, seconds in shares.items() if seconds > 0]
+    return dict(sorted(rows, key=lambda row: -row[1]))
+
+
+def _gpu_time(replay: Replay, start: Ints, end: Ints) -> dict[str, float]:
+    computing = active = total = 0
+    for position, explained in enumerate(replay.ranks):
+        mine = replay.is_gpu & (replay.rank == position)
+        kernels = mine & (replay.part == Part.DEVICE)
+        computing += ticks.covered(start[kernels], end[kernels])
+        active += ticks.covered(start[mine], end[mine])
+        total += span(explained.rank) if replay.recording.clocked else int(end.max(initial=0))
+    times = {"compute and copies": computing, "exposed communication": active - computing, "idle": max(0, total - active)}
+    return {name: time / max(1, total) for name, time in times.items()}
+
+
+def _straggler(replay: Replay) -> Straggler | None:
+    met, found = replay.meetings, dict.fromkeys(range(len(replay.ranks)), (0, 0))
+    starts = _member_times(replay.meetings, [explained.ops.start for explained in replay.ranks])
+    firsts = np.searchsorted(met.meeting, np.arange(len(met)))
+    waits = ticks.group_totals(met.latest - starts, firsts).tolist()
+    last = np.flatnonzero(starts == met.latest)
+    for meeting, member in dict(zip(met.meeting[last].tolist(), last.tolist(), strict=True)).items():
+        count, waiting = found[int(met.rank[member])]
+        found[int(met.rank[member])] = count + (waits[meeting] > 0), waiting + waits[meeting]
+    rank, (count, waiting) = max(found.items(), key=lambda row: row[1][1], default=(0, (0, 0)))
+    return Straggler(rank, count, waiting) if waiting else None
+
+
+def _member_times(met: Meetings, times: list[Ints]) -> Ints:
+    return ticks.column([int(times[rank][op]) for rank, op in zip(met.rank.tolist(), met.op.tolist(), strict=True)])
 
 
 def _trial(replay: Replay, marked: list[Step], factor: float, by_name: dict[str, float]) -> Trial:
@@ -163,12 +271,12 @@ def _unmapped(replay: Replay) -> tuple[Unmapped, ...]:
         ops = explained.ops
         length = ops.end - ops.start
         tests = {
-            "without a launch in the file: they follow their stream": (ops.call < 0) & bool(len(explained.pieces)),
-            "first of their stream, and late: it worked on, or waited for, what is not in the file": (ops.call >= 0)
+            "no launch in the file, so they start when their stream is free": (ops.call < 0) & bool(len(explained.pieces)),
+            "first op of a stream, and late: it waited for work that is not in the file": (ops.call >= 0)
             & (ops.previous < 0)
             & (ops.start - explained.ready > BUSY),
-            "launched outside every op: they have no shape": (ops.call >= 0) & (explained.linked.op[ops.slice] < 0),
-            "that start before their launch: the clocks of host and GPU differ": (ops.call >= 0) & (ops.start < ops.at),
+            "launched outside any framework op, so they have no shapes": (ops.call >= 0) & (explained.linked.op[ops.slice] < 0),
+            "start before their launch, so host and GPU clocks differ": (ops.call >= 0) & (ops.start < ops.at),
         }
         for why, chosen in tests.items():
             parts.setdefault(why, []).append((int(chosen.sum()), ticks.total(length[chosen])))
@@ -181,10 +289,8 @@ def _unmapped(replay: Replay) -> tuple[Unmapped, ...]:
 
 def _traffic(replay: Replay) -> tuple[Traffic, ...]:
     met, rows = replay.meetings, {}
-    ops = [explained.ops for explained in replay.ranks]
-    members_of = list(zip(met.rank.tolist(), met.op.tolist(), strict=True))
-    member_end = ticks.column([int(ops[rank].end[op]) for rank, op in members_of])
-    member_start = ticks.column([int(ops[rank].start[op]) for rank, op in members_of])
+    member_end = _member_times(met, [explained.ops.end for explained in replay.ranks])
+    member_start = _member_times(met, [explained.ops.start for explained in replay.ranks])
     least = np.full(len(met), np.iinfo(np.int64).max)
     np.minimum.at(least, met.meeting, member_end - met.latest)
     members = np.bincount(met.meeting, minlength=len(met))

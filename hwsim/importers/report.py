@@ -1,29 +1,34 @@
-"""Findings of a replay in words and as a part of a document."""
+"""The results of a replay as text and as a part of the JSON document."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final
 
-import numpy as np
-
-from hwsim import ticks
-from hwsim.formats import format_quantity, percent
+from hwsim.formats import format_quantity, format_share, percent
 from hwsim.importers.findings import Findings, Trial
 from hwsim.ticks import FEMTO
+from hwsim.views.kit.lines import LABEL, titled, wrapped
 from hwsim.views.kit.table import Column, aligned, shortened
 
-_SHOWN: Final = 5
-_TRUSTED: Final = 0.05  # share of the run that may stay unexplained
-_WORDS: Final = {0.5: "half as long", 2.0: "twice as long"}
+TITLES: Final = {"kineto": "PyTorch profile", "nsys": "Nsight Systems report", "chakra": "Chakra trace"}
+MAX_CAUSES: Final = 3
+MIN_SHARE: Final = 0.02  # share of the critical path; smaller ones are not printed
+MAX_UNEXPLAINED: Final = 0.05  # share of the run
 
 
 def as_dict(findings: Findings) -> dict[str, Any]:
-    """The part `replay` of the document `hwsim: import/1`."""
+    """Return the part `replay` of the document `hwsim: import/1`."""
+    ranks, last = findings.replay.recording.ranks, findings.straggler
+    straggler = last and {"rank": ranks[last.rank].number, "count": last.count, "waiting_s": last.waiting / FEMTO}
     return {
         "mode": findings.replay.mode,
         "recorded_s": findings.recorded / FEMTO if findings.replay.recording.clocked else None,
         "replayed_s": findings.replayed / FEMTO,
         "gpu_busy_s": findings.busy / FEMTO,
+        "gpu_time": dict(findings.gpu_time),
+        "critical_path": dict(findings.shares),
+        "straggler": straggler,
         "unexplained_s": findings.unexplained / FEMTO,
         "unexplained_share": findings.share,
         "unexplained": [
@@ -36,7 +41,7 @@ def as_dict(findings: Findings) -> dict[str, Any]:
         ],
         "steps": [
             {
-                "name": step.name, "rank": findings.replay.recording.ranks[step.rank].number,
+                "name": step.name, "rank": ranks[step.rank].number,
                 "recorded_s": recorded / FEMTO, "replayed_s": time / FEMTO,
             }
             for step, recorded, time in findings.steps
@@ -64,102 +69,132 @@ def as_dict(findings: Findings) -> dict[str, Any]:
 
 
 def text(findings: Findings) -> list[str]:
-    """Lines for people."""
-    clocked = findings.replay.recording.clocked
+    """Return the title, the facts of the recorded run, the what-ifs and the collectives."""
+    recording = findings.replay.recording
+    count = len(recording.ranks)
+    gpus = sorted({name for rank in recording.ranks for _, name in rank.devices if name})
+    kind = TITLES.get(recording.format, "recording")
+    title = f"{kind} of {count} rank{'s' * (count != 1)}{', ' * bool(gpus)}{shortened(', '.join(gpus), 60)}"
     if not findings.recorded:
-        why = "marks, and neither calls nor GPU ops" if clocked else "no times; give a machine to have them"
-        return [f"  replay      none: the files have {why}"]
-    if clocked:
-        lines = [f"  replay      {_pair(findings.recorded, findings.replayed)}"]
-    else:
-        lines = [f"  replay      {_time(findings.replayed)} by rules: the files have durations, and no starts"]
-    lines += _of_steps(findings)
+        why = "marks, and neither runtime calls nor GPU ops" if recording.clocked else "no times: add --machine to predict them"
+        return [title, "", *_fact("replay", f"none; the files have {why}")]
+    lines = [title, "", *_times(findings)]
+    if findings.shares:
+        (first, share), *others = findings.shares.items()
+        more = ", ".join(f"{name} {format_share(part)}" for name, part in others if part >= MIN_SHARE)
+        lines += _fact("bottleneck", f"{first}, {format_share(share)} of the critical path{f' ({more})' * bool(more)}")
     if findings.busy:
-        length = findings.recorded if clocked else findings.replayed
-        rank_time = max(1, length * len(findings.replay.ranks))
-        lines.append(f"  GPU ops     {_time(findings.busy)}, {percent(findings.busy / rank_time)} of the run")
-        lines.append(f"  unexplained {_time(findings.unexplained)} before GPU ops, {percent(findings.share)} of the run")
-        for cause in [each for each in findings.causes[:_SHOWN] if each.delay * 100 > findings.unexplained]:
-            around = f" of {cause.op}" if cause.op else ""
-            lines.append(f"    {_time(cause.delay):>8}  before {cause.count} x {shortened(cause.name, 60)}{around}")
-    lines += [
-        f"  unmapped    {row.count} GPU ops, {percent(row.time / max(1, findings.busy))} of GPU time, {row.why}"
-        for row in findings.unmapped
-    ]
-    lines += _of_traffic(findings)
-    lines += [_of_trial(findings, trial) for trial in findings.trials]
-    if findings.share > _TRUSTED:
-        stated = sum(len(rank.waits.named) for rank in findings.replay.ranks)  # integers
-        guessed = sum(each.waits.guessed for each in findings.replay.ranks)  # integers
-        lines.append(
-            f"  {percent(findings.share)} is more than {percent(_TRUSTED)}: do not trust the replay with GPU ops of other lengths"
-        )
-        lines.append(f"    the files have {stated} waits of streams for named events, and {guessed} for events without a name")
+        lines += _fact("GPU time", ", ".join(f"{name} {format_share(share)}" for name, share in findings.gpu_time.items()))
+    if findings.straggler:
+        last = findings.straggler
+        rank, waiting = recording.ranks[last.rank].number, _time(last.waiting)
+        lines += _fact("straggler", f"rank {rank}: last to arrive {last.count:,}x; the other ranks wait {waiting} for it")
+    lines += validity(findings)
+    if findings.trials:
+        lines += ["", *_what_if(findings)]
+    return [*lines, *_traffic(findings)]
+
+
+def validity(findings: Findings) -> list[str]:
+    """Return the facts that show how well the rules explain the recorded run."""
+    lines, (recorded, replayed) = [], (findings.recorded, findings.replayed)
+    if findings.replay.recording.clocked and recorded:
+        steps = [abs(replayed - recorded) / max(1, recorded) for _, recorded, replayed in findings.steps]
+        worst = f"; largest step error {percent(max(steps))}" if steps else ""
+        lines += _fact("replay", f"{_time(replayed)}, {_change(replayed, recorded, '+.2f')} from the recorded run{worst}")
+    if not findings.busy:
+        return lines
+    share = percent(findings.share)
+    lines += _fact("unexplained", f"{_time(findings.unexplained)} of delay before GPU ops, {share} of the run; not replayed")
+    for cause in findings.causes[: MAX_CAUSES if findings.share > MAX_UNEXPLAINED / 5 else 0]:
+        op = f" (launched by {shortened(cause.op, 30)})" if cause.op else ""
+        lines += _fact("", f"{_time(cause.delay)} before {cause.count} x {shortened(cause.name, 60)}{op}")
+    for row in findings.unmapped:
+        share = percent(row.time / max(1, findings.busy))
+        lines += _fact("unmapped", f"{row.count:,} GPU ops, {share} of GPU time: {row.why}")
     return lines
 
 
-def _of_trial(findings: Findings, trial: Trial) -> str:
-    values = [("the run", findings.replayed, trial.run, trial.kept_run)]
-    if findings.steps:
-        mean = sum(time for _, _, time in findings.steps) // len(findings.steps)  # integers
-        values.append(("a step", mean, trial.step, trial.kept_step))
-    words = []
-    for name, base, time, kept in values:
-        more = f"; {_time(kept)} if unexplained delays stay" if _time(kept) != _time(time) else ""
-        words.append(f"{name} would take {_time(time)} ({_change(time, base)}{more})")
-    return f"  with {_which(findings, trial)} " + ", ".join(words)
-
-
-def _which(findings: Findings, trial: Trial) -> str:
-    """The GPU ops of a trial and their lengths, in words; of those chosen by name how many, and their share of GPU time."""
-    every = f"GPU ops {_WORDS.get(trial.times, f'{trial.times:g} times as long')}"
-    named = []
-    for name, times in trial.by_name:
-        count, time = findings.of_name(name)
-        share = percent(time / max(1, findings.busy))
-        named.append(f"'{name}' ({count:,} ops, {share} of GPU time) {_WORDS.get(times, f'{times:g} times as long')}")
-    return " and ".join(named if named and trial.times == 1.0 else [every, *named])
-
-
-def _change(time: int, base: int) -> str:
-    return percent(time / max(1, base) - 1, "+.1f")
-
-
-def _of_steps(findings: Findings) -> list[str]:
-    if not findings.steps:
-        return []
-    recorded, times = (ticks.column(each) for each in list(zip(*findings.steps, strict=True))[1:])
-    worst = percent(float(np.abs(times - recorded).max() / max(1.0, float(recorded.mean()))))
-    return [f"  a step      {_pair(int(recorded.mean()), int(times.mean()))}, mean of {len(times)}; the worst is off by {worst}"]
-
-
-def _of_traffic(findings: Findings) -> list[str]:
-    if not findings.traffic:
-        return []
-    rows = findings.traffic
-    lines = ["  kernels of collectives, over all ranks in the files"]
-    lines += aligned(
-        [
-            Column("kind", [row.kind for row in rows], right=False),
-            Column("times", [str(row.count) for row in rows]),
-            Column("ranks", [f"{row.ranks} of {row.size}" if row.size > row.ranks else str(row.ranks) for row in rows]),
-            Column("kernels", [_time(row.kernels) for row in rows]),
-            Column("waiting", [_time(row.waiting) if row.waiting >= 0 else "unknown" for row in rows]),
-            Column("transfer", [_time(row.transfer) if row.transfer >= 0 else f"0 to {_time(row.kernels)}" for row in rows]),
-        ],
-        indent=4,
-    )
-    if any(row.waiting < 0 for row in rows):
-        lines.append(
-            "    unknown: a rank alone cannot tell waiting for the others from transfer; give the files of all ranks, or"
+def warnings(findings: Findings, assumed: Iterable[str] = ()) -> list[str]:
+    """Return the assumptions of reader, rules and prediction, and a warning if much of the run is unexplained."""
+    notes = dict.fromkeys((*findings.replay.recording.notes, *findings.replay.meetings.notes, *assumed))
+    lines = [line for note in notes for line in wrapped(f"note: {note}", 2, deeper=8)]
+    if findings.busy and findings.share > MAX_UNEXPLAINED:
+        named = sum(len(rank.waits.named) for rank in findings.replay.ranks)  # integers
+        guessed = sum(rank.waits.guessed for rank in findings.replay.ranks)  # integers
+        lines += wrapped(
+            f"warning: {percent(findings.share)} of the run is unexplained (limit {percent(MAX_UNEXPLAINED)}): do not rely on "
+            f"what-ifs. The files have {named} stream waits for named events and {guessed} for unnamed ones; record with "
+            "enable_cuda_sync_events=True",
+            2,
+            deeper=11,
         )
-        lines.append("    the --machine that was recorded, for the transfer that it should take")
-    return [*lines, *(f"    note: {note}" for note in findings.replay.meetings.notes)]
+    return lines
+
+
+def _times(findings: Findings) -> list[str]:
+    clocked = findings.replay.recording.clocked
+    run = _time(findings.recorded) if clocked else f"{_time(findings.replayed)} by rules, because the files have no start times"
+    if not findings.steps:
+        return _fact("time", run)
+    count = len(findings.steps)
+    step = sum(recorded for _, recorded, _ in findings.steps) // count  # integers
+    return _fact("step time", f"{_time(step)}, average of {count} (run {run})")
+
+
+def _what_if(findings: Findings) -> list[str]:
+    """Return a table of runs with other durations of GPU ops; columns for kept delays only where they matter."""
+    trials = findings.trials
+    columns = [Column("what if", [_label(findings, trial) for trial in trials], right=False, widest=52)]
+    spans = [("run", findings.replayed, [(trial.run, trial.kept_run) for trial in trials])]
+    if findings.steps:
+        average = sum(time for _, _, time in findings.steps) // len(findings.steps)  # integers
+        spans.append(("step", average, [(trial.step, trial.kept_step) for trial in trials]))
+    for name, base, times in spans:
+        columns += [
+            Column(name, [_time(time) for time, _ in times]),
+            Column("change", [_change(time, base, "+.1f") for time, _ in times]),
+        ]
+        if any(_time(kept) != _time(time) for time, kept in times):
+            columns.append(Column("with delays", [_time(kept) for _, kept in times]))
+    return aligned(columns)
+
+
+def _label(findings: Findings, trial: Trial) -> str:
+    named = []
+    for name, factor in trial.by_name:
+        count, time = findings.of_name(name)
+        named.append(f"'{name}' x {factor:g} ({count:,} ops, {percent(time / max(1, findings.busy))} of GPU time)")
+    every = [f"GPU ops x {trial.times:g}"] if trial.times != 1.0 or not named else []
+    return ", ".join([*every, *named])
+
+
+def _traffic(findings: Findings) -> list[str]:
+    rows = findings.traffic
+    if not rows:
+        return []
+    columns = [
+        Column("collective", [row.kind for row in rows], right=False),
+        Column("count", [str(row.count) for row in rows]),
+        Column("ranks", [f"{row.ranks} of {row.size}" if row.size > row.ranks else str(row.ranks) for row in rows]),
+        Column("kernel time", [_time(row.kernels) for row in rows]),
+        Column("waiting", [_time(row.waiting) if row.waiting >= 0 else "unknown" for row in rows]),
+        Column("transfer", [_time(row.transfer) if row.transfer >= 0 else f"0 to {_time(row.kernels)}" for row in rows]),
+    ]
+    lines = ["", *aligned(columns)]
+    if any(row.waiting < 0 for row in rows):
+        lines.append("  unknown: one rank's file cannot separate waiting from transfer. Import the files of all ranks,")
+        lines.append("      or add --machine with the recorded machine, which estimates the transfer")
+    return lines
+
+
+def _fact(label: str, value: str) -> list[str]:
+    return titled(label, value, LABEL)
 
 
 def _time(fs: int) -> str:
     return format_quantity(fs / FEMTO, "s")
 
 
-def _pair(recorded: int, time: int) -> str:
-    return f"{_time(recorded)} recorded, {_time(time)} replayed ({percent(time / max(1, recorded) - 1, '+.2f')})"
+def _change(time: int, base: int, form: str) -> str:
+    return percent(time / max(1, base) - 1, form)

@@ -1,9 +1,8 @@
-"""A recording in words and as a document: ranks, GPUs, what each rank did, and what was left out."""
+"""The content of a recording: a table of ranks, the assumptions of its reader, and omitted events; also as a JSON document."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -12,11 +11,15 @@ from hwsim.importers.recording import Rank, Recording, What
 from hwsim.importers.steps import of_rank
 from hwsim.spec.mistakes import one_line
 from hwsim.ticks import FEMTO
+from hwsim.views.kit.lines import wrapped
 from hwsim.views.kit.table import Column, aligned
+
+MAX_RANKS: Final = 4  # rows of the table
+MAX_OMITTED: Final = 3  # kinds of omitted events without a duration
 
 
 def as_dict(recording: Recording) -> dict[str, Any]:
-    """The document `hwsim: import/1`."""
+    """Return the document `hwsim: import/1`."""
     return {
         "hwsim": "import/1",
         "format": recording.format,
@@ -30,7 +33,7 @@ def as_dict(recording: Recording) -> dict[str, Any]:
 def _rank(rank: Rank) -> dict[str, Any]:
     counts = np.bincount(rank.slices.what, minlength=len(What))
     launched, found_launches = launches(rank)
-    known = np.array([fact.shapes is not None for fact in rank.facts] + [False], bool)
+    has_shapes = np.array([fact.shapes is not None for fact in rank.facts] + [False], bool)
     ops = rank.slices.facts[rank.slices.what == What.OP]
     return {
         "rank": rank.number,
@@ -41,7 +44,7 @@ def _rank(rank: Rank) -> dict[str, Any]:
         "span_s": span(rank) / FEMTO,
         "slices": {what.name.lower(): int(counts[what]) for what in What},
         "steps": len(of_rank(rank)),
-        "ops_with_shapes": int(known[ops].sum()),
+        "ops_with_shapes": int(has_shapes[ops].sum()),
         "launched": launched,
         "launches_found": found_launches,
         "clock_offset_s": rank.shift / FEMTO,
@@ -49,41 +52,42 @@ def _rank(rank: Rank) -> dict[str, Any]:
 
 
 def span(rank: Rank) -> int:
-    """fs from the first start to the last end."""
+    """Return the time from the first start to the last end in a rank's file (fs)."""
     return int(rank.slices.end.max() - rank.slices.start.min()) if len(rank.slices) else 0
 
 
 def launches(rank: Rank) -> tuple[int, int]:
-    """Kernels, copies and sets of a rank, and how many of them have their call in the recording."""
+    """Return the number of kernels, copies and memsets of a rank, and the number of those whose launching call was recorded."""
     slices = rank.slices
     on_device = (slices.what >= What.KERNEL) & (slices.what < What.WAIT)
     called = slices.link[(slices.what == What.CALL) & (slices.link >= 0)]
     return int(on_device.sum()), int(np.isin(slices.link[on_device], called).sum())
 
 
-def text(recording: Recording) -> str:
-    """A table of the ranks, what was assumed, and what was left out."""
-    ranks = [_rank(rank) for rank in recording.ranks]
+def text(recording: Recording) -> list[str]:
+    """Return the table of ranks and the lines on omitted events."""
+    ranks = [_rank(rank) for rank in recording.ranks[:MAX_RANKS]]
     columns = [
         Column("rank", [str(rank["rank"]) for rank in ranks]),
         Column("time", [format_quantity(rank["span_s"], "s") for rank in ranks]),
         Column("steps", [str(rank["steps"]) for rank in ranks]),
         Column("ops", [str(rank["slices"]["op"]) for rank in ranks]),
         Column("with shapes", [str(rank["ops_with_shapes"]) for rank in ranks]),
-        Column("calls", [str(rank["slices"]["call"]) for rank in ranks]),
-        Column("on GPUs", [str(rank["launched"]) for rank in ranks]),
+        Column("runtime calls", [str(rank["slices"]["call"]) for rank in ranks]),
+        Column("GPU ops", [str(rank["launched"]) for rank in ranks]),
         Column("launch found", [str(rank["launches_found"]) for rank in ranks]),
-        Column("GPU", [", ".join(sorted({gpu["name"] for gpu in rank["gpus"]})) for rank in ranks], right=False, widest=40),
     ]
-    lines = aligned(columns)
-    lines += [f"  note: {note}" for note in recording.notes]
-    return "\n".join([*lines, *_left(recording)]) + "\n"
+    more = len(recording.ranks) - MAX_RANKS
+    return [*aligned(columns), *([f"  {more} more ranks: --json"] if more > 0 else []), *_omitted(recording)]
 
 
-def _left(recording: Recording) -> Iterator[str]:
-    recorded = sum(span(rank) for rank in recording.ranks)  # integers
-    for left in recording.left:
-        share = ""
-        if left.duration and recorded:
-            share = f", {format_quantity(left.duration / FEMTO, 's')} ({format_share(left.duration / recorded)} of the time)"
-        yield f"  left out: {left.count} x {one_line(left.name)}{share}: {left.why}"
+def _omitted(recording: Recording) -> list[str]:
+    recorded, lines = max(1, sum(span(rank) for rank in recording.ranks)), []  # integers
+    for left in (left for left in recording.left if left.duration):
+        time = f"{format_quantity(left.duration / FEMTO, 's')} ({format_share(left.duration / recorded)} of the time)"
+        lines += wrapped(f"omitted: {left.count:,} x {one_line(left.name)}, {time}: {left.why}", 2, deeper=11)
+    untimed = [left for left in recording.left if not left.duration]
+    names = ", ".join(f"{left.count:,} x {one_line(left.name)}" for left in untimed[:MAX_OMITTED])
+    more = f" and {len(untimed) - MAX_OMITTED} more kinds" if len(untimed) > MAX_OMITTED else ""
+    why = "events without a duration, --json has the reasons" if len(untimed) > 1 else untimed[0].why if untimed else ""
+    return [*lines, *(wrapped(f"omitted: {names}{more}: {why}", 2, deeper=11) if untimed else [])]
