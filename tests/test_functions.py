@@ -102,7 +102,7 @@ def test_an_answer_shows_itself(name: str, tmp_path: Path) -> None:
     assert printed == [str(answer)], "in a terminal of IPython"
     frame = answer.to_pandas()
     assert len(frame)
-    with pytest.raises(ValueError, match="there is no table 'nothing'; there are"):
+    with pytest.raises(ValueError, match="unknown table 'nothing': expected one of"):
         answer.to_pandas("nothing")
     if name in DRAWN:
         assert answer.plot()._repr_png_().startswith(b"\x89PNG")

@@ -1,4 +1,4 @@
-"""Views of machines and runs: a folder each, with findings (find.py), text and JSON (say.py) and a figure (draw.py)."""
+"""Views of machines and runs: a package each, with findings (find.py), text and JSON (say.py) and a figure (draw.py)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from hwsim.results.result import Result
     from hwsim.views.kit.view import View
 
-VIEWS: Final = {  # of a machine: each a package and a command
+VIEWS: Final = {  # views of a machine; each is a package and a command
     "latency": "Latency of each level: caches, memory, disks, links, network.",
     "roofline": "Roofline of a device, with the ops of a workload.",
     "collectives": "Time of a collective by message size, as nccl-tests print it.",
@@ -20,7 +20,7 @@ VIEWS: Final = {  # of a machine: each a package and a command
 
 
 def view(name: str) -> View:
-    """The view in the package of that name."""
+    """Return the view with this name."""
     loaded: View = import_module(f"hwsim.views.{name}").VIEW
     return loaded
 
@@ -29,7 +29,7 @@ Figure = Callable[["Result", str], Iterable[bytes]]
 
 
 def _drawn(module: str, family: str = "") -> Figure:
-    """Function `render` of a module of this package, or of a family, imported when it is first called."""
+    """Return the function `render` of a module of this package or of a family, imported at the first call."""
 
     def render(result: Result, suffix: str) -> Iterable[bytes]:
         found = room(family, module) if family else import_module(f"hwsim.views.{module}")
@@ -39,11 +39,11 @@ def _drawn(module: str, family: str = "") -> Figure:
     return render
 
 
-SCENES: Final = ("lanes", "launches", "requests", "sends")  # animations of a run; see `hwsim.views.animate.draw`
+SCENES: Final = ("lanes", "launches", "requests", "sends")  # animations of a run (`hwsim.views.animate.draw`)
 FIGURES: Final[dict[str, Figure]] = {
     "gantt": _drawn("gantt.draw"),
     "interval": _drawn("interval.draw"),
     "latency": _drawn("curves.draw"),
     "memory": _drawn("memory.draw"),
-    **{each.figure: _drawn("draw", key) for key, each in FAMILIES.items() if each.figure},
+    **{family.figure: _drawn("draw", key) for key, family in FAMILIES.items() if family.figure},
 }

@@ -1,1 +1,1 @@
-"""The parts of every view: tables, figures, warnings, whole files, and the view itself."""
+"""Parts shared by all views: tables, figures, warnings, file output, and the view itself."""

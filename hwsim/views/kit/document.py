@@ -1,4 +1,4 @@
-"""Entries of JSON documents, from attributes of records."""
+"""Entries of JSON documents, from attributes of objects."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from hwsim.ticks import FEMTO
 
 
 def picked(record: object, *names: str, **renamed: str) -> dict[str, Any]:
-    """Attributes of a record as an entry of a document; tuples become lists, `x_s` may come from `x_fs`.
+    """Return attributes of an object as an entry of a document; tuples become lists, and `x_s` is converted from `x_fs` if
+    missing.
 
     Args:
-        names: attributes with keys of the same name.
-        renamed: key of the document -> attribute.
+        record: object.
+        names: attributes whose keys have the same name.
+        renamed: attribute by key.
 
     >>> from hwsim.demand import Capacity
     >>> picked(Capacity("uplink", 16e9, "B"), "name", "rate", symbol="unit")

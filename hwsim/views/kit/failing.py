@@ -1,4 +1,4 @@
-"""Checkpoints of a training and what failures leave of it: lines, rows and entries that several views show."""
+"""Checkpoints and failures of a training as lines, rows and JSON entries, for several views."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def saved_lines(saved: Checkpoints) -> Iterator[tuple[str, str]]:
-    """(title, text) of a checkpoint: what it is, what it costs the training."""
+    """Yield (label, text) of the checkpoints: size, write time, and the pause of the training."""
     every = f"every {format_quantity(saved.every_s, 's')} ({many(saved.steps, 'step')}): " if saved.steps else ""
     written = f"{format_quantity(saved.bytes, 'B')} in {format_quantity(saved.write_s, 's')} to {saved.target}"
     stops = f"training pauses for {format_quantity(saved.stop_s, 's')}"
@@ -30,9 +30,11 @@ def saved_lines(saved: Checkpoints) -> Iterator[tuple[str, str]]:
 
 
 def failing_lines(failing: Failing, sure: Interval | None = None) -> Iterator[tuple[str, str]]:
-    """(label, text) of the effect of failures: how often, the goodput and what the rest is lost to, and the days.
+    """Yield (label, text) of the failures: MTBF, goodput, causes of lost time, and the duration of the training.
 
-    sure: the interval of a step, or of a run of steps.
+    Args:
+        failing: goodput and time with failures.
+        sure: interval of a step, or of several steps.
     """
     job, goodput = failing.job, failing.goodput
     causes = ", ".join(f"{name} {format_share(part)}" for name, part in largest(job.by_cause))
@@ -51,7 +53,7 @@ def failing_lines(failing: Failing, sure: Interval | None = None) -> Iterator[tu
 
 
 def _days(failing: Failing, sure: Interval | None) -> Iterator[tuple[str, str]]:
-    """How long the entire training takes with failures."""
+    """Yield the duration of the entire training with failures."""
     long = failing.seconds >= 2 * DAY
 
     def shown(seconds: float | None) -> str:
@@ -66,24 +68,29 @@ def _days(failing: Failing, sure: Interval | None) -> Iterator[tuple[str, str]]:
 
 
 def accounted(failing: Failing) -> tuple[list[tuple[str, float]], list[tuple[str, float]]]:
-    """(share of the time by what it goes to, work first; share that is lost by what failed)."""
+    """Return (share of the time by use, work first; share of the lost time by cause)."""
     goodput = failing.goodput
     return [("work", goodput.share), *largest(goodput.lost)], largest(goodput.by_cause)
 
 
 def largest(parts: Mapping[str, float]) -> list[tuple[str, float]]:
-    """Parts that are not nothing, the largest first."""
-    return sorted(((name, part) for name, part in parts.items() if part > 0), key=lambda each: (-each[1], each[0]))
+    """Return the parts above 0, largest first."""
+    return sorted(((name, part) for name, part in parts.items() if part > 0), key=lambda pair: (-pair[1], pair[0]))
 
 
 def saved_as_dict(saved: Checkpoints) -> dict[str, Any]:
-    """A checkpoint for a document; keys end in their unit."""
+    """Return the checkpoints as a JSON entry; keys end in their unit."""
     entries = {**asdict(saved), "costs_s": saved.costs_s}
     return entries if saved.steps else {**entries, "every_s": None, "steps": None}
 
 
 def as_dict(failing: Failing, sure: Interval | None = None) -> dict[str, Any]:
-    """Goodput and days for a document.  sure: how sure a step is, or a run of steps."""
+    """Return goodput and duration as a JSON entry.
+
+    Args:
+        failing: goodput and time with failures.
+        sure: interval of a step, or of several steps.
+    """
     job, goodput = failing.job, failing.goodput
     numbers: dict[str, Any] = {
         "rates": job.name,
@@ -103,6 +110,6 @@ def as_dict(failing: Failing, sure: Interval | None = None) -> dict[str, Any]:
         times = (failing.seconds, failing.p50_s, failing.p90_s, failing.low_s, failing.high_s)
         numbers |= {f"days_{name}": None if time is None else time / DAY for name, time in zip(names, times, strict=True)}
         numbers["failures"] = failing.failures
-        ends = in_all(failing, sure)
-        numbers |= {f"days_in_all_{name}": None if ends is None else ends[at] / DAY for at, name in enumerate(("low", "high"))}
+        ends = in_all(failing, sure) or (None, None)
+        numbers |= {f"days_in_all_{name}": end and end / DAY for name, end in zip(("low", "high"), ends, strict=True)}
     return numbers

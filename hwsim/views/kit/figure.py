@@ -1,6 +1,6 @@
-"""The house style of figures: formats, colours, heads and legends, and bytes that are equal for equal results.
+"""The style of figures: formats, colours, titles, legends, and identical bytes for identical results.
 
-A name that ends in `.dark.png` asks for a dark figure.
+The suffix `.dark.png` selects dark colours.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
 FORMATS: Final = ("png", "svg", "pdf")
 DARK: Final = "dark"
-PAGE: Final = 9.0  # inches of a figure's width
-TITLE: Final = 15.0  # points
-BELOW: Final = 11.5
-EDGE: Final = 8.0  # points between the head and the figure's edge
-CORNER: Final = 10.0  # points between an axis and its texts
-APART: Final = 13.0  # points from a line of text beside a line to the next
-LEGEND: Final = 12  # names with a colour of their own; the others are grey
+PAGE: Final = 9.0  # width of a figure (inches)
+TITLE: Final = 15.0  # size of the title (points)
+BELOW: Final = 11.5  # size of the line below the title (points)
+EDGE: Final = 8.0  # distance of the title from the edge (points)
+CORNER: Final = 10.0  # distance between an axis and its labels (points)
+APART: Final = 13.0  # line spacing of names beside lines (points)
+LEGEND: Final = 12  # number of names with their own colour; the rest is grey
 SCALES: Final = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"), (1e-12, "ps"))
-LIGHT_COLOURS: Final = (  # Okabe and Ito's, distinct with any kind of colour vision, their yellow darkened; then lighter ones
+LIGHT_COLOURS: Final = (  # Okabe and Ito, safe for colour blindness, yellow darkened; then lighter tints
     "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#B8A400", "#6B7280",
     "#7FB8D8", "#F2CF7F", "#7FCEB9", "#E5BCD3",
 )  # fmt: skip
@@ -37,18 +37,18 @@ DARK_COLOURS: Final = (
     "#2B6A94", "#97741F", "#1F7A5E", "#915F7D",
 )  # fmt: skip
 GREY: Final = "#BBBBBB"
-# Named by their place in the style, so that a figure is light or dark where it is drawn, not where its colours are chosen.
+# Indices into the style, so that the same drawing code makes light and dark figures.
 COLOURS: Final = tuple(f"C{number}" for number in range(len(LIGHT_COLOURS)))
 OTHER, INK, SOFT, GRID, PAPER = (f"C{len(LIGHT_COLOURS) + number}" for number in range(5))
 LIGHT: Final = (*LIGHT_COLOURS, GREY, "#16191D", "#59626C", "#DDE1E5", "#FFFFFF")
 NIGHT: Final = (*DARK_COLOURS, "#5A626C", "#E9ECEF", "#A3ABB5", "#343B44", "#14181D")
 DASHES: Final = ("-", "--", ":", "-.")
 MARKERS: Final = "osD^v<>Pp*hX"
-WAITING: Final = "////"  # hatch of what waits or communicates
+WAITING: Final = "////"  # hatch of waiting and communication
 
 
 def suffix_of(path: str | Path) -> str:
-    """The end of a file's name that says how a figure is drawn.
+    """Return the suffix of a file that selects the format and the colours of a figure.
 
     >>> suffix_of("run.svg"), suffix_of("a.b/run.v2.dark.svg")
     ('.svg', '.dark.svg')
@@ -60,14 +60,15 @@ def suffix_of(path: str | Path) -> str:
 
 @contextmanager
 def figure_bytes(suffix: str, *, width: float = PAGE, height: float) -> Iterator[tuple[Figure, io.BytesIO]]:
-    """A figure to draw on, and the buffer that holds it as a file afterwards.
+    """Yield a figure to draw on, and the buffer that contains the file afterwards.
 
     Args:
-        suffix: `.png`, `.svg` or `.pdf`, before it `.dark`.
-        height: inches without the head (see `titled`).
+        suffix: `.png`, `.svg` or `.pdf`, optionally preceded by `.dark`.
+        width: width (inches).
+        height: height without the title (inches); see `titled`.
 
     Raises:
-        ValueError: the suffix is none of .png, .svg, .pdf.
+        ValueError: the suffix is not .png, .svg or .pdf.
     """
     *looks, kind = suffix.lower().removeprefix(".").split(".")
     if kind not in FORMATS:
@@ -86,7 +87,7 @@ def figure_bytes(suffix: str, *, width: float = PAGE, height: float) -> Iterator
 
 
 def _style(colours: Sequence[str]) -> Any:
-    """Settings of matplotlib: the style file, and one set of colours."""
+    """Return the matplotlib settings: the style file with one set of colours."""
     import matplotlib as mpl
     from cycler import cycler
 
@@ -99,9 +100,9 @@ def _style(colours: Sequence[str]) -> Any:
 
 
 def titled(figure: Figure, finding: str, below: str = "") -> None:
-    """Write the head: what the figure shows, bold, and below it the name of the run; the figure grows by its height.
+    """Write the title in bold and the name of the run below it; the figure grows by their height.
 
-    To be called before anything is measured, once the rest of the figure has its size.
+    Call it once the rest of the figure has its size, and before anything is measured.
     """
     lines, more = _wrapped(figure, finding, TITLE, "bold"), _wrapped(figure, below, BELOW, "normal")
     head = EDGE + 1.25 * TITLE * len(lines) + 1.3 * BELOW * len(more) + EDGE
@@ -118,7 +119,7 @@ def titled(figure: Figure, finding: str, below: str = "") -> None:
 
 
 def about(workload: str, machine: str, settings: Iterable[tuple[str, str]] = (), more: str = "") -> str:
-    """The line below a title names the run; figures of different runs differ in it.
+    """Return the line below a title, with the run and the changed settings; it differs between figures of different runs.
 
     >>> print(about("loop", "laptop", [("n", "10"), ("batch", "64")], "2 of 9 rows"))
     loop on laptop; 2 of 9 rows
@@ -130,7 +131,7 @@ def about(workload: str, machine: str, settings: Iterable[tuple[str, str]] = (),
 
 
 def text_width(figure: Figure, text: str, size: float, weight: str = "normal") -> float:
-    """Points that a text is wide."""
+    """Return the width of a text (points)."""
     from matplotlib.font_manager import FontProperties
 
     font = FontProperties(family="DejaVu Sans", size=size, weight=weight)
@@ -140,7 +141,7 @@ def text_width(figure: Figure, text: str, size: float, weight: str = "normal") -
 
 
 def _wrapped(figure: Figure, text: str, size: float, weight: str) -> list[str]:
-    """Lines that fit the figure's width."""
+    """Return the lines of a text, wrapped to the width of the figure."""
     room = 72.0 * figure.get_figwidth() - 2 * EDGE
     lines: list[str] = []
     for part in text.splitlines():
@@ -156,7 +157,7 @@ def _wrapped(figure: Figure, text: str, size: float, weight: str) -> list[str]:
 
 
 def legend_below(figure: Figure, handles: Sequence[Any], title: str = "") -> None:
-    """A legend below the axes, in as many columns as fit: it covers nothing."""
+    """Draw a legend below the axes, in as many columns as fit."""
     if not handles:
         return
     found = figure.legend(handles=handles, loc="outside lower left", ncols=_columns(figure, handles), title=title or None)
@@ -164,20 +165,20 @@ def legend_below(figure: Figure, handles: Sequence[Any], title: str = "") -> Non
 
 
 def legend_above(axes: Axes, handles: Sequence[Any]) -> None:
-    """A legend of one of several axes, between it and the one above."""
+    """Draw a legend above one of several axes."""
     figure: Any = axes.get_figure()
     columns = _columns(figure, handles)
     axes.legend(handles=handles, loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=columns, borderaxespad=0.2)
 
 
 def _columns(figure: Figure, handles: Sequence[Any]) -> int:
-    """Number of columns of a legend for which there is room."""
+    """Return the number of legend columns that fit."""
     widest = max(text_width(figure, str(handle.get_label()), 12.0) for handle in handles) + 12.0 * 4.4
     return max(1, min(len(handles), int((72.0 * figure.get_figwidth() - 2 * EDGE) / widest)))
 
 
 def decades(axis: Axis, written: Callable[[float], str]) -> None:
-    """Marks of a logarithmic axis at powers of ten, each written in full."""
+    """Set the ticks of a logarithmic axis to powers of ten, each with its own unit."""
     from matplotlib.ticker import LogLocator
 
     axis.set_major_locator(LogLocator(10.0, numticks=9))
@@ -186,7 +187,7 @@ def decades(axis: Axis, written: Callable[[float], str]) -> None:
 
 
 def time_scale(seconds: float) -> tuple[float, str]:
-    """(seconds, name) of the largest unit of time that is not longer than a run.
+    """Return (seconds, symbol) of the largest unit of time that is not longer than a run.
 
     >>> time_scale(0.02), time_scale(3)
     ((0.001, 'ms'), (1.0, 's'))
@@ -195,18 +196,25 @@ def time_scale(seconds: float) -> tuple[float, str]:
 
 
 def open_axes(axes: Axes, grid: Literal["both", "x", "y"] = "both", *, corner: bool = False) -> None:
-    """Draw a grid behind the data.  corner: both axes have a mark where they meet, and their texts must not touch there."""
+    """Draw a grid behind the data.
+
+    Args:
+        axes: axes.
+        grid: axis with grid lines.
+        corner: whether both axes have a tick in their common corner, so that their labels need extra distance.
+    """
     axes.grid(visible=True, axis=grid)
     if corner:
         axes.tick_params(axis="x", pad=CORNER)
 
 
 def line_names(axes: Axes, names: Iterable[tuple[float, str, str]], right: float) -> list[Annotation]:
-    """Write names right of the axes, at the height of their lines, highest first.
+    """Write the names of lines to the right of the axes, at the height of the lines, highest first.
 
     Args:
+        axes: axes.
         names: (height in data, name, colour).
-        right: points between the axes and the names.
+        right: distance between the axes and the names (points).
     """
     return [
         axes.annotate(
@@ -218,10 +226,10 @@ def line_names(axes: Axes, names: Iterable[tuple[float, str, str]], right: float
 
 
 def push_apart(axes: Axes, names: Sequence[Annotation]) -> None:
-    """Push names down where lines are close; the sizes of the figure must be known (`draw_without_rendering`)."""
+    """Move overlapping names down; call it after `draw_without_rendering`, which computes the sizes."""
     figure = axes.get_figure()
     to_points = 72.0 / (figure.dpi if figure is not None else 100.0)
-    above = math.inf  # the lower edge of the name before
+    above = math.inf  # lower edge of the previous name
     for name in names:
         height = float(axes.transData.transform((1.0, name.xy[1]))[1]) * to_points
         half = APART * (1 + name.get_text().count("\n")) / 2

@@ -1,4 +1,4 @@
-"""Rows of ops in a figure: one per queue, and for ops without a queue as many per device as run at once."""
+"""Rows of ops in a figure: one per queue; ops without a queue have as many rows per device as run concurrently."""
 
 from __future__ import annotations
 
@@ -16,7 +16,14 @@ from hwsim.results.result import Result
 
 @dataclass(frozen=True)
 class Lane:
-    """Ops that never overlap, in order of time.  kind: of their queue."""
+    """Ops in order of time that never overlap.
+
+    Args:
+        device: name of the device.
+        name: name of the row.
+        ops: op numbers.
+        kind: kind of the queue; "" without a queue.
+    """
 
     device: str
     name: str
@@ -25,11 +32,11 @@ class Lane:
 
 
 def lanes(result: Result) -> tuple[Lane, ...]:
-    """By device in natural order: its queues, then its unqueued ops. Every op with a device is on one lane."""
+    """Return the rows by device in natural order: queues, then ops without a queue. Each op with a device is in one row."""
     timeline = result.timeline
     flat = timeline.flat
     ops, begin = result.ops.numbers, result.ops.begin
-    # A transfer may stand in a queue of one device under the label of another: the queue decides.
+    # A transfer may be in the queue of another device than its label: the queue decides.
     devices = {name: number for number, name in enumerate(dict.fromkeys(_devices(result)))}
     of_label = np.array([devices.get(label.device, -1) for label in flat.graph.labels], np.int64)
     of_queue = np.array([*(devices[queue.device] for queue in flat.graph.queues), -1], np.int64)
@@ -57,7 +64,12 @@ def lanes(result: Result) -> tuple[Lane, ...]:
 
 
 def spent_by(result: Result, called: Mapping[str, str]) -> dict[str, float]:
-    """Femtoseconds of all ops of one name together; called: the name that a figure has for each name of ops."""
+    """Return the total time of all ops by name (fs).
+
+    Args:
+        result: result.
+        called: name in the figure by name of an op.
+    """
     timeline, ops = result.timeline, result.ops.numbers
     labels = timeline.flat.graph.labels
     took = (timeline.end[ops] - result.ops.begin[ops]).astype(np.float64)
@@ -70,7 +82,7 @@ def spent_by(result: Result, called: Mapping[str, str]) -> dict[str, float]:
 
 
 def inside(result: Result, ops: Ints) -> Floats:
-    """The part of each op in which it waits for a collective inside it."""
+    """Return the fraction of each op in which it waits for a collective inside it."""
     return collecting(result.timeline, result.timeline.flat.graph.trainings, ops)
 
 
@@ -80,18 +92,18 @@ def _devices(result: Result) -> list[str]:
 
 
 def _levels(starts: Sequence[int], ends: Sequence[int]) -> list[int]:
-    """The lowest row that is free, for intervals in order of start."""
+    """Return the lowest free row of each interval, in order of start."""
     free: list[int] = []
     busy: list[tuple[int, int]] = []
     rows = []
-    made = 0
+    row_count = 0
     for start, end in zip(starts, ends, strict=True):
         while busy and busy[0][0] <= start:
             heappush(free, heappop(busy)[1])
         if free:
             row = heappop(free)
         else:
-            row, made = made, made + 1
+            row, row_count = row_count, row_count + 1
         rows.append(row)
         heappush(busy, (end, row))
     return rows

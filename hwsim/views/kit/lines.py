@@ -1,4 +1,4 @@
-"""Text of 100 columns: lines under a title, wrapped lines, and bars of blocks."""
+"""Text of 100 columns: labelled lines, wrapped lines, shell commands, and bars of block characters."""
 
 from __future__ import annotations
 
@@ -8,15 +8,20 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-WIDTH: Final = 100
-TITLE: Final = 12  # letters
-LABEL: Final = 14  # letters of the labels of a summary
-BAR: Final = 12  # blocks
+WIDTH: Final = 100  # columns
+TITLE: Final = 12  # width of a label (columns)
+LABEL: Final = 14  # width of a label in a summary (columns)
+BAR: Final = 12  # width of a bar (columns)
 _JOIN: Final = re.compile(r"(?<=\d) (?=(?:[kMGTPEmunpf]?(?:s|B|b|FLOP|Hz|W)(?:/s)?|%|1/s|min|h|day)(?![A-Za-z]))")  # 16 GB/s
 
 
 def titled(title: str, text: str, letters: int = TITLE) -> list[str]:
-    """A text, wrapped, after its title; letters: width of the title. A number stays on one line with its per cent sign.
+    """Return a text after its label, wrapped; a number stays on one line with its per cent sign.
+
+    Args:
+        title: label.
+        text: text.
+        letters: width of the label column.
 
     >>> titled("memory", "12 GB")
     ['  memory       12 GB']
@@ -28,7 +33,7 @@ def titled(title: str, text: str, letters: int = TITLE) -> list[str]:
 
 
 def shell_command(lead: str, words: Sequence[str], settings: Mapping[str, str], note: str) -> str:
-    r"""A shell command between a lead and a note; if the line is longer than 100 columns, each `--set` on a line of its own.
+    r"""Return a shell command between a lead and a note; if longer than 100 columns, each `--set` is on its own line.
 
     >>> shell_command("next: ", ["hwsim", "explain", "laptop", "loop"], {"n": "10"}, "   (why)")
     'next: hwsim explain laptop loop --set n=10   (why)'
@@ -44,7 +49,7 @@ def shell_command(lead: str, words: Sequence[str], settings: Mapping[str, str], 
 
 
 def bar(fraction: float) -> str:
-    """A bar of blocks; a positive fraction shows, and only 1 fills it.
+    """Return a bar of block characters; a positive fraction fills at least one block, only 1 fills all.
 
     >>> bar(0.5), bar(0.001), bar(0.999)
     ('██████······', '█···········', '███████████·')
@@ -56,10 +61,12 @@ def bar(fraction: float) -> str:
 
 
 def wrapped(text: str, indent: int, *, deeper: int = 0) -> list[str]:
-    """Lines that keep each number together with its unit.
+    """Return wrapped lines that keep each number with its unit.
 
     Args:
-        deeper: indent of the second and later lines; 0 for two more than the first.
+        text: text.
+        indent: indent of the first line.
+        deeper: indent of the further lines; default: indent + 2.
     """
     kept, further = _JOIN.sub("\u00a0", text), " " * (deeper or indent + 2)
     lines = textwrap.wrap(kept, WIDTH, initial_indent=" " * indent, subsequent_indent=further, break_on_hyphens=False)
@@ -67,5 +74,5 @@ def wrapped(text: str, indent: int, *, deeper: int = 0) -> list[str]:
 
 
 def above(mfu: float) -> str:
-    """Why a share of the peak is above 100 %; "" where it is not."""
+    """Return the reason for an MFU above 100 %; "" up to 100 %."""
     return "; above 100 %: transformed convolutions compute fewer FLOP than the model counts" if mfu > 1.0 else ""

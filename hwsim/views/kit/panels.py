@@ -1,4 +1,4 @@
-"""A figure of panels over the time of a run, one below the other: a step line with the area below it."""
+"""A figure of stacked panels over the time of a run: step lines with filled areas."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from hwsim.graph.opgraph import Ints
     from hwsim.results.result import Result
 
-POINTS: Final = 4000  # more of them are drawn as the largest of each column of pixels
+POINTS: Final = 4000  # largest number of points; more are reduced to the maximum of each pixel column
 Row = TypeVar("Row")
 
 
@@ -31,15 +31,19 @@ def panels(
     heights: tuple[float, float],
     names: tuple[str, str, str],
 ) -> Iterable[bytes]:
-    """The figure as bytes; same result, same bytes with the same matplotlib.
+    """Return the figure as bytes; same result, same bytes with the same matplotlib.
 
     Args:
-        most: panels at most; the rest is counted in the title.
-        heights: inches around the panels, and of each.
-        names: what the figure shows, unit of a row that is left out ("" for none), and text of a figure without panels.
+        result: result.
+        suffix: suffix of the file.
+        rows: data of the panels.
+        draw: function that draws a panel.
+        most: largest number of panels; the others are counted below the title.
+        heights: height around the panels, and of each panel (inches).
+        names: title, unit of an omitted row ("" for none), and text of an empty figure.
 
     Raises:
-        ValueError: the suffix is none of .png, .svg, .pdf.
+        ValueError: the suffix is not .png, .svg or .pdf.
     """
     finding, unit, empty = names
     drawn = rows[:most]
@@ -59,17 +63,26 @@ def panels(
 
 
 def step(axes: Axes, result: Result, time: Ints, values: Floats | Ints, unit: float, width: float) -> Floats:
-    """Draw values from their times (fs) on, in `unit`, as a line that wide; return the values that are drawn."""
+    """Draw values from their times on as a step line; return the drawn values.
+
+    Args:
+        axes: axes.
+        result: result.
+        time: times (fs).
+        values: values.
+        unit: divisor of the values.
+        width: line width (points).
+    """
     scale, _ = time_scale(result.makespan_s)
-    at = np.append(time.astype(np.float64) / FEMTO, result.makespan_s)
-    at, drawn = thinned(at, np.append(values, values[-1:]).astype(np.float64))
-    axes.step(at / scale, drawn / unit, where="post", color=COLOURS[0], linewidth=width)
-    axes.fill_between(at / scale, drawn / unit, step="post", color=COLOURS[0], alpha=0.25, linewidth=0)
+    seconds = np.append(time.astype(np.float64) / FEMTO, result.makespan_s)
+    seconds, drawn = thinned(seconds, np.append(values, values[-1:]).astype(np.float64))
+    axes.step(seconds / scale, drawn / unit, where="post", color=COLOURS[0], linewidth=width)
+    axes.fill_between(seconds / scale, drawn / unit, step="post", color=COLOURS[0], alpha=0.25, linewidth=0)
     return drawn
 
 
 def thinned(time: Floats, values: Floats) -> tuple[Floats, Floats]:
-    """The largest and the last value of each column of pixels, if there are more points than columns."""
+    """Return the largest and the last value of each pixel column if there are more points than columns."""
     if len(time) <= POINTS:
         return time, values
     end = time[-1] or 1.0

@@ -1,4 +1,4 @@
-"""The forms in which every answer shows itself, next to its text and its document: HTML in a notebook, a figure, a data frame."""
+"""Forms of every answer beside text and JSON: HTML in a notebook, a figure, a pandas data frame."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from hwsim.views.kit.table import size_text
 if TYPE_CHECKING:
     import pandas as pd
 
-ROWS: Final = 30  # of a table in a notebook; `to_pandas` has them all
-UNITS: Final = (  # ends of names of a document's numbers
+ROWS: Final = 30  # largest number of rows in a notebook; `to_pandas` has all
+UNITS: Final = (  # unit by suffix of a key
     ("_bytes_per_s", "B/s"), ("_b_per_s", "B/s"), ("_flop_per_s", "FLOP/s"), ("_per_s", "1/s"),
     ("_bytes", "B"), ("_usd", "USD"), ("_fs", "s"), ("_s", "s"),
 )  # fmt: skip
@@ -23,9 +23,11 @@ NAMED: Final = {"algbw": "B/s", "busbw": "B/s", "flop": "FLOP"}
 
 
 class Shown:
-    """An answer that a notebook shows: one table of its document stands for all of it.
+    """An answer that a notebook shows as one table of its document.
 
-    TABLE: key of the list of rows in `to_json()`; COLUMNS: what a notebook shows of a row (none: all numbers and texts).
+    Args:
+        TABLE: key of the list of rows in `to_json()`.
+        COLUMNS: columns in a notebook; empty for all numbers and texts.
     """
 
     __slots__ = ()
@@ -33,27 +35,27 @@ class Shown:
     COLUMNS: ClassVar[tuple[str, ...]] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """The document, as dicts and lists: SI units, keys end in their unit."""
+        """Return the document as dicts and lists in SI units; keys end in their unit."""
         raise NotImplementedError
 
     def to_pandas(self, table: str = "") -> pd.DataFrame:
-        """Rows of a list of the document (`to_json`), nested names joined with dots.
+        """Return the rows of a list of the document (`to_json`) as a pandas data frame, with nested names joined by dots.
 
         Args:
-            table: key of the list, or keys joined with dots; default: the one that the answer is about.
+            table: key of the list, or keys joined by dots; default: the main table of the answer.
 
         Raises:
-            ValueError: the document has no such list; the message names those it has.
-            ModuleNotFoundError: pandas is not installed; the message says what to do.
+            ValueError: the document has no such list; the message names the lists.
+            ModuleNotFoundError: pandas is not installed; the message says how to install it.
         """
         frame: pd.DataFrame = pandas().json_normalize(self.listed(table or self.TABLE), sep=".")
         return frame
 
     def listed(self, table: str) -> list[Mapping[str, Any]]:
-        """The rows of a list of the document.
+        """Return the rows of a list of the document.
 
         Raises:
-            ValueError: it has none of that name.
+            ValueError: the document has no such list.
         """
         return rows_of(self.to_json(), table)
 
@@ -62,20 +64,20 @@ class Shown:
 
     def _repr_html_(self) -> str:
         found = self.listed(self.TABLE)
-        said: Sequence[Any] = getattr(self, "warnings", ())
-        return fragment(str(self), list(map(flat, found)), self.COLUMNS, [str(each) for each in said])
+        warnings: Sequence[Any] = getattr(self, "warnings", ())
+        return fragment(str(self), list(map(flat, found)), self.COLUMNS, list(map(str, warnings)))
 
 
 class Drawn(Shown):
-    """An answer that has a figure, too."""
+    """An answer that also has a figure."""
 
     __slots__ = ()
 
     def figure(self, suffix: str) -> Iterable[bytes]:
-        """The figure as bytes of a file of this suffix.
+        """Return the figure as bytes of a file with this suffix.
 
         Raises:
-            ValueError: there is nothing to draw, or another suffix.
+            ValueError: there is nothing to draw, or the suffix is not supported.
         """
         raise NotImplementedError
 
@@ -86,19 +88,22 @@ class Drawn(Shown):
     def plot(self, path: str | Path) -> Path: ...
 
     def plot(self, path: str | Path | None = None) -> Picture | Path:
-        """Write the figure (.png, .svg or .pdf), or give it to a notebook.
+        """Write the figure (.png, .svg or .pdf), or show it in a notebook.
+
+        Args:
+            path: file; None for a picture in a notebook.
 
         Returns:
-            The file; without a path a picture, which a notebook shows.
+            The file, or a picture without a path.
 
         Raises:
-            ValueError: there is nothing to draw, or another suffix.
+            ValueError: there is nothing to draw, or the suffix is not supported.
         """
         return drawn(self.figure, path)
 
 
 class Picture(bytes):
-    """A PNG that a notebook shows."""
+    """A PNG image that a notebook shows."""
 
     def __repr__(self) -> str:
         return f"Picture of {len(self):,} bytes"
@@ -108,10 +113,11 @@ class Picture(bytes):
 
 
 def drawn(figure: Callable[[str], Iterable[bytes]], path: str | Path | None) -> Picture | Path:
-    """Write a figure, or give it to a notebook where no path is given.
+    """Write a figure to a file, or return a picture without a path.
 
     Args:
-        figure: makes the bytes of a file by its suffix.
+        figure: function from a suffix to the bytes of the file.
+        path: file; None for a picture.
     """
     if path is None:
         return Picture(b"".join(figure(".png")))
@@ -122,10 +128,10 @@ def drawn(figure: Callable[[str], Iterable[bytes]], path: str | Path | None) -> 
 
 
 def pandas() -> Any:
-    """The module.
+    """Import pandas.
 
     Raises:
-        ModuleNotFoundError: it is not installed.
+        ModuleNotFoundError: pandas is not installed.
     """
     try:
         return import_module("pandas")
@@ -134,17 +140,17 @@ def pandas() -> Any:
 
 
 def rows_of(document: Mapping[str, Any], table: str) -> list[Mapping[str, Any]]:
-    """A list of rows of a document.
+    """Return a list of rows of a document.
 
     Raises:
-        ValueError: there is none of that name.
+        ValueError: the document has no such list.
 
     >>> rows_of({"rows": [{"a": 1}], "more": {"b": [{"c": 2}]}}, "more.b")
     [{'c': 2}]
     """
     tables = dict(_tables(document))
     if table not in tables:
-        raise ValueError(f"there is no table '{table}'; there are {', '.join(tables) or 'none'}")
+        raise ValueError(f"unknown table '{table}': expected one of {', '.join(tables) or 'none'}")
     return tables[table]
 
 
@@ -152,12 +158,12 @@ def _tables(document: Mapping[str, Any], before: str = "") -> Iterator[tuple[str
     for key, value in document.items():
         if isinstance(value, Mapping):
             yield from _tables(value, f"{before}{key}.")
-        elif isinstance(value, list) and all(isinstance(each, Mapping) for each in value):
+        elif isinstance(value, list) and all(isinstance(item, Mapping) for item in value):
             yield f"{before}{key}", value
 
 
 def flat(row: Mapping[str, Any], before: str = "") -> dict[str, Any]:
-    """A row without lists, nested names joined with dots.
+    """Return a row without lists, with nested names joined by dots.
 
     >>> flat({"set": {"n": 4}, "time_s": 1.0, "more": [1]})
     {'set.n': 4, 'time_s': 1.0}
@@ -172,11 +178,11 @@ def flat(row: Mapping[str, Any], before: str = "") -> dict[str, Any]:
 
 
 def fragment(text: str, rows: Sequence[Mapping[str, Any]], columns: Sequence[str] = (), warnings: Sequence[str] = ()) -> str:
-    """HTML of an answer: its head, its warnings, a table, and all that the command line would print below a fold.
+    """Return an answer as HTML: its head, warnings, a table, and the full text of the command line in a collapsed section.
 
-    Names come from files, so that all of it is escaped; there are no scripts and no styles but inline ones.
+    Names come from files, so everything is escaped; there are no scripts and only inline styles.
     """
-    from html import escape  # with all names of HTML
+    from html import escape  # slow import
 
     title, _, body = text.rstrip("\n").partition("\n\n")
     answer, _, rest = body.partition("\n\n")
@@ -193,9 +199,7 @@ def _table(rows: Sequence[Mapping[str, Any]], wanted: Sequence[str]) -> Iterator
 
     named = {name: None for row in rows for name, value in row.items() if value is not None and value != ""}
     named = {name: None for name in named if not (name.endswith("_fs") and f"{name.removesuffix('_fs')}_s" in named)}
-    columns = (
-        [name for each in wanted for name in named if name == each or name.startswith(f"{each}.")] if wanted else list(named)
-    )
+    columns = [name for key in wanted for name in named if name == key or name.startswith(f"{key}.")] if wanted else list(named)
     if not columns:
         return
     heads = "".join(f"<th>{escape(_heading(name))}</th>" for name in columns)
@@ -211,7 +215,7 @@ def _table(rows: Sequence[Mapping[str, Any]], wanted: Sequence[str]) -> Iterator
 
 
 def _heading(name: str) -> str:
-    """A name without its unit.
+    """Return a name without its unit.
 
     >>> _heading("set.machine.links.slot.bandwidth"), _heading("interval.low_s"), _heading("measures.step_s")
     ('machine.links.slot.bandwidth', 'interval low', 'step')
@@ -224,7 +228,7 @@ def _heading(name: str) -> str:
 
 
 def cell(name: str, value: object) -> str:
-    """A value with its unit.
+    """Return a value with its unit.
 
     >>> cell("time_s", 0.0125), cell("share", 0.25), cell("bytes", 1024.0), cell("ops", 12000), cell("chosen", None)
     ('12.5 ms', '25 %', '1 KiB', '12,000', '')

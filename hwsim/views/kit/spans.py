@@ -1,4 +1,4 @@
-"""Spans of time as parts of a picture's columns: no span is drawn longer than it is, however short it is."""
+"""Time spans as fractions of the pixel columns of a figure, so that no span is drawn longer than it is."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from hwsim.graph.opgraph import Floats, Ints
 
 
 def covered(low: Floats, high: Floats, edges: Floats) -> Floats:
-    """The part of each column that spans cover; spans that overlap count once.
+    """Return the covered fraction of each column; overlapping spans count once.
 
     Args:
-        low, high: in order of `low`.
-        edges: where columns begin, and where the last ends.
+        low, high: starts and ends of the spans, sorted by start.
+        edges: edges of the columns.
 
     >>> covered(np.array([0.0, 0.5]), np.array([0.25, 1.0]), np.linspace(0.0, 1.0, 3)).tolist()
     [0.5, 1.0]
@@ -31,7 +31,12 @@ def covered(low: Floats, high: Floats, edges: Floats) -> Floats:
 
 
 def merged(start: Floats, end: Floats, colour: Ints, pixel: float) -> tuple[Floats, Floats, Ints]:
-    """Neighbours of one colour with less than a pixel between them as one span; what is hidden by it vanishes.
+    """Merge spans of one colour that are less than a pixel apart; spans hidden by others are removed.
+
+    Args:
+        start, end: starts and ends of the spans.
+        colour: colour of each span.
+        pixel: width of a pixel; 0 to merge nothing.
 
     >>> start = np.array([0.0, 1.0, 2.0])
     >>> [each.tolist() for each in merged(start, start + 0.5, np.array([0, 0, 1]), 0.6)]
@@ -42,7 +47,7 @@ def merged(start: Floats, end: Floats, colour: Ints, pixel: float) -> tuple[Floa
     column = np.floor(start / pixel)
     starts_pixel = np.concatenate([[True], column[1:] != column[:-1]])
     wide = end - start >= pixel
-    keep = starts_pixel | wide  # of the short spans in one pixel, the first stands for all
+    keep = starts_pixel | wide  # the first short span of a pixel represents the others
     low, high, shade = start[keep], np.maximum(end[keep], start[keep] + pixel), colour[keep]
     heads = np.concatenate([[True], (low[1:] - high[:-1] > pixel) | (shade[1:] != shade[:-1])])
     firsts = np.flatnonzero(heads)

@@ -1,4 +1,4 @@
-"""Tables of text, and sizes in bytes."""
+"""Text tables, and sizes in bytes."""
 
 from __future__ import annotations
 
@@ -13,10 +13,13 @@ BINARY: Final = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10,
 
 
 def table(rows: Iterable[Sequence[str]], columns: str, indent: str = "  ", gap: str = "  ") -> list[str]:
-    """Lines of a table, each column as wide as its longest cell.
+    """Return the lines of a table, each column as wide as its longest cell.
 
     Args:
+        rows: cells by row.
         columns: alignment and least width of each column, such as "< >8 <".
+        indent: text before each line.
+        gap: text between columns.
 
     >>> table([("link", "rate"), ("uplink:cpu", "8 GB/s")], "< >8")
     ['  link            rate', '  uplink:cpu    8 GB/s']
@@ -30,11 +33,13 @@ def table(rows: Iterable[Sequence[str]], columns: str, indent: str = "  ", gap: 
 
 
 class Column(NamedTuple):
-    """Cells under a heading.
+    """A column of a table.
 
     Args:
-        right: whether cells stand to the right, as numbers do.
-        widest: letters of the longest cell that is shown in full; None for any.
+        heading: heading.
+        cells: cells.
+        right: whether the cells are right-aligned, as for numbers.
+        widest: largest width (characters); None for any.
     """
 
     heading: str
@@ -44,15 +49,17 @@ class Column(NamedTuple):
 
     @property
     def texts(self) -> list[str]:
-        """The heading and the cells."""
+        """Heading and cells."""
         return [self.heading, *(shortened(cell, self.widest) if self.widest else cell for cell in self.cells)]
 
 
 def aligned(columns: Sequence[Column], *, indent: int = 2, widest: int | None = None) -> list[str]:
-    r"""Lines of a table of columns; the first is the heading.
+    r"""Return the lines of a table of columns, headings first.
 
     Args:
-        widest: letters of the longest line; longer ones are cut.
+        columns: columns.
+        indent: indent of each line.
+        widest: largest width of a line (characters); longer lines are cut.
 
     >>> print(*aligned([Column("op", ["add", "all-reduce"], right=False), Column("time", ["1 us", "20 ms"])]), sep="\n")
       op           time
@@ -65,7 +72,12 @@ def aligned(columns: Sequence[Column], *, indent: int = 2, widest: int | None = 
 
 
 def continued(columns: Sequence[Column], place: int, room: int) -> list[Column]:
-    r"""The columns with longer cells of one column continued on rows below, so that nothing is cut.
+    r"""Wrap long cells of one column onto additional rows, so that nothing is cut.
+
+    Args:
+        columns: columns.
+        place: index of the column to wrap.
+        room: largest width of its cells (characters).
 
     >>> print(*aligned(continued([Column("change", ["gpu -> other gpu"], False), Column("time", ["1 us"])], 0, 10)), sep="\n")
       change      time
@@ -86,13 +98,13 @@ def continued(columns: Sequence[Column], place: int, room: int) -> list[Column]:
 
 
 def room(columns: Sequence[Column], place: int) -> int:
-    """Letters that a line of 100 has for one column beside the others."""
+    """Return the width left for one column beside the others on a line of 100 (characters)."""
     others = sum(max(map(len, column.texts)) + 2 for number, column in enumerate(columns) if number != place)  # integers
     return WIDTH - others - 2
 
 
 def shortened(text: str, widest: int) -> str:
-    """The text, or its beginning and three points.
+    """Return the text, cut to a width with three dots at the end.
 
     >>> shortened("all-reduce", 10), shortened("all-reduce", 8)
     ('all-reduce', 'all-r...')
@@ -101,7 +113,7 @@ def shortened(text: str, widest: int) -> str:
 
 
 def middle_out(text: str, widest: int) -> str:
-    """The text, or both its ends and three points between them.
+    """Return the text, cut to a width with three dots in the middle.
 
     >>> middle_out("node0.gpu0.compute", 12)
     'nod...ompute'
@@ -111,7 +123,7 @@ def middle_out(text: str, widest: int) -> str:
 
 
 def size_text(size: float) -> str:
-    """A size in bytes, binary where it is a whole number of such units, and none of 1000 bytes.
+    """Return a size in bytes, in a binary unit if it is a whole number of them and no multiple of 1000 bytes.
 
     >>> size_text(1024), size_text(1.5 * 2**30), size_text(160e6), size_text(640e3), size_text(1.024e6), size_text(0)
     ('1 KiB', '1536 MiB', '160 MB', '640 kB', '1.024 MB', '0 B')

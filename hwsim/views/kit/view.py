@@ -1,12 +1,12 @@
-"""A view: findings of a command in a machine (and a workload on it), as text, JSON and figure.
+"""A view: findings of a command about a machine, and a workload on it, as text, JSON and figure.
 
-A view `NAME` is the package `hwsim.views.NAME`. Its docstring is the help of the command, its `VIEW` names the options, and four
-functions do the work, imported when they are called (a short view has them all in the one file `hwsim/views/NAME.py`):
+The view NAME is the package `hwsim.views.NAME`. Its docstring is the help of the command, its `VIEW` names the options, and
+four functions do the work, imported when called (a short view has all of them in one file `hwsim/views/NAME.py`):
 
-    find.find(machine, **options)           findings; `graph` is an option where the view asks for it
+    find.find(machine, **options)           findings; with the option `graph` if the view needs a workload
     say.text(findings, heading, **options)  text
-    say.document(findings)                  the body of the JSON document
-    draw.figure(findings, heading, suffix)  chunks of a file: PNG, SVG or PDF
+    say.document(findings)                  body of the JSON document
+    draw.figure(findings, heading, suffix)  chunks of a PNG, SVG or PDF file
 """
 
 from __future__ import annotations
@@ -24,12 +24,13 @@ class Option(NamedTuple):
     """An option of a command.
 
     Args:
-        flag: as it is typed, `--links`.
+        flag: flag, such as `--links`.
         name: keyword argument of `find` and `text`.
-        metavar: what stands for its value in the help; "" for a switch.
-        default: value if the option is not given.
-        choices: the only values; () for any text.
-        without: flags of options that cannot be given with it.
+        help: help text.
+        metavar: placeholder of the value in the help; "" for a switch.
+        default: default value.
+        choices: accepted values; () for any text.
+        without: flags of options that cannot be combined with it.
     """
 
     flag: str
@@ -42,7 +43,13 @@ class Option(NamedTuple):
 
 
 class Heading(NamedTuple):
-    """Names above a text, a document or a figure, what was set for it, and the warnings below it."""
+    """The heading of a text, document or figure.
+
+    Args:
+        machine, workload: names.
+        settings: changed settings.
+        warnings: warnings printed below the text.
+    """
 
     machine: str
     workload: str = ""
@@ -51,15 +58,17 @@ class Heading(NamedTuple):
 
     @property
     def changes(self) -> str:
-        """The settings, as they were written."""
+        """Changed settings as written."""
         return ", ".join(f"{path}={value}" for path, value in self.settings)
 
 
 class Unshowable(Exception):
-    """Nothing to show.
+    """Raised if there is nothing to show.
 
     Args:
-        option: the option whose value is at fault, `--device`; "" if it is the machine.
+        message: message.
+        hint: hint; None without one.
+        option: option with the invalid value, such as `--device`; "" if the machine is the reason.
     """
 
     def __init__(self, message: str, hint: str | None = None, option: str = "") -> None:
@@ -69,12 +78,14 @@ class Unshowable(Exception):
 
 
 class View(NamedTuple):
-    """A view by its name.
+    """A view by name.
 
     Args:
-        needs: files on the command line; the last one may be left out if in brackets.
-        schema: first entry of its JSON document, `latency/1`.
-        plots: help of the option --plot; "" for a view that draws nothing.
+        name: name of the package and of the command.
+        needs: files on the command line; a file in brackets is optional.
+        schema: schema of the JSON document, such as `latency/1`.
+        options: options of the command.
+        plots: help of the option --plot; "" for a view without a figure.
     """
 
     name: str
@@ -84,7 +95,7 @@ class View(NamedTuple):
     plots: str = "Write a figure (.png, .svg or .pdf)."
 
     def find(self, machine: Any, **options: Any) -> Any:
-        """The findings.
+        """Return the findings.
 
         Raises:
             Unshowable: an option names something that does not exist, or there is nothing to show.
@@ -92,7 +103,7 @@ class View(NamedTuple):
         return self.function("find.find")(machine, **options)
 
     def text(self, findings: Any, heading: Heading, **options: Any) -> str:
-        """The text, with what was set below its first line, and the warnings below it."""
+        """Return the text, with the settings below its first line and the warnings at its end."""
         from hwsim.results.invariants import printed
         from hwsim.views.kit import warned
 
@@ -101,7 +112,7 @@ class View(NamedTuple):
         return "\n".join([first, *(changes if heading.settings else ())]) + end + rest + warned.text(heading.warnings)
 
     def document(self, findings: Any, heading: Heading) -> str:
-        """The JSON document, keys sorted: same findings, same bytes."""
+        """Return the JSON document with sorted keys; same findings, same bytes."""
         from hwsim.results import invariants
         from hwsim.views.kit import warned
 
@@ -113,17 +124,17 @@ class View(NamedTuple):
         return invariants.document(body | self.function("say.document")(findings))
 
     def figure(self, findings: Any, heading: Heading, suffix: str) -> Iterable[bytes]:
-        """The figure as bytes of a file; same findings, same bytes with the same matplotlib.
+        """Return the figure as bytes of a file; same findings, same bytes with the same matplotlib.
 
         Raises:
             Unshowable: there is nothing to draw.
-            ValueError: the suffix is none of .png, .svg, .pdf.
+            ValueError: the suffix is not .png, .svg or .pdf.
         """
         chunks: Iterable[bytes] = self.function("draw.figure")(findings, heading, suffix)
         return chunks
 
     def function(self, path: str) -> Any:
-        """A function of the view by module and name, such as `say.text`."""
+        """Return a function of the view by module and name, such as `say.text`."""
         module, _, function = path.partition(".")
         home = import_module(f"hwsim.views.{self.name}")
         return getattr(import_module(f"{home.__name__}.{module}") if hasattr(home, "__path__") else home, function)

@@ -1,4 +1,4 @@
-"""Warnings below what a command prints, one paragraph each, and as JSON."""
+"""Warnings below the output of a command, one paragraph each, and as JSON."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hwsim.views.kit.lines import WIDTH
 
 
 def text(warnings: Sequence[Warning], indent: str = "  ") -> str:
-    """An empty line and the warnings, ending with a newline; "" without any.
+    """Return an empty line and the warnings, ending with a newline; "" without warnings.
 
     >>> print(text([Warning("lone-barrier", "only program 'a' names the barrier 'x'")]), end="")
     <BLANKLINE>
@@ -21,7 +21,7 @@ def text(warnings: Sequence[Warning], indent: str = "  ") -> str:
 
 
 def lines(warnings: Iterable[Warning], indent: str = "  ") -> list[str]:
-    """Each warning after its code, wrapped; codes stay in one piece."""
+    """Return each warning after its code, wrapped; codes are not broken."""
     return [line for warning in warnings for line in textwrap.wrap(
         f"warning[{warning.code}]: {warning.message}", WIDTH, initial_indent=indent, subsequent_indent=indent + " " * 4,
         break_long_words=False, break_on_hyphens=False,
@@ -29,5 +29,5 @@ def lines(warnings: Iterable[Warning], indent: str = "  ") -> list[str]:
 
 
 def as_dicts(warnings: Iterable[Warning]) -> list[dict[str, Any]]:
-    """Code, text and place of each."""
+    """Return code, text and place of each warning."""
     return [warning.as_dict() for warning in warnings]

@@ -1,4 +1,4 @@
-"""Files are written whole or not at all."""
+"""Atomic file output."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from hwsim.spec.whole import replaced
 
 
 def write(path: str | Path, chunks: Iterable[bytes]) -> Path:
-    """Write a file as `replaced` does; after a failure `path` is as it was.
+    """Write a file with `replaced`; after a failure, `path` is unchanged.
 
     Returns:
-        The path as it was given.
+        The path as given.
 
     Raises:
-        OSError: the folder does not exist, is full, or may not be written to; the error has the path as its `filename`.
+        OSError: the folder does not exist, is full or is not writable; the error has the path as its `filename`.
     """
     given = Path(path)
     with naming(given), replaced(given) as beside, beside.open("wb") as file:
@@ -26,7 +26,7 @@ def write(path: str | Path, chunks: Iterable[bytes]) -> Path:
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Errors of the system inside name the file; the error of a full disk does not by itself."""
+    """Add the file name to errors of the operating system; the error of a full disk has none."""
     try:
         yield
     except OSError as error:

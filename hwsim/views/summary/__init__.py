@@ -1,1 +1,1 @@
-"""A run as text, JSON and HTML."""
+"""Summary of a run as text, JSON and HTML."""

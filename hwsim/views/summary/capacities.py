@@ -1,4 +1,4 @@
-"""The resources of a run as text and HTML show them: identical members of a family as one row."""
+"""Resources of a run for text and HTML: identical members of a family in one row."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hwsim.results.critical import Share
 from hwsim.results.usage import Usage
 
 NONE: Final = "-"
-WORDS: Final = {  # of kinds of capacities
+WORDS: Final = {  # display name by kind of capacity
     "iops": "IOPS", "line": "cache-line transfers", "media": "", "rx": "receive", "rx_messages": "messages received",
     "tx": "transmit", "tx_messages": "messages sent",
 }  # fmt: skip
@@ -19,7 +19,12 @@ WORDS: Final = {  # of kinds of capacities
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of the table of resources, as text; `utilisation` also as a number."""
+    """A row of the table of resources.
+
+    Args:
+        name, busy, moved, rate: cells.
+        utilisation: utilization (fraction).
+    """
 
     name: str
     busy: str
@@ -33,30 +38,30 @@ class Row:
 
 
 def capacities(usage: Sequence[Usage], limited: Iterable[Share] = ()) -> tuple[list[Row], list[str]]:
-    """Rows of the capacities that were used, and the names of the others.
+    """Return (rows of the capacities in use, names of idle ones).
 
-    Those that limit the run come first, by the share of its time that is due to them; then the fullest, then the busiest.
-    Time that is due to a device, but to none of its capacities, counts for its fullest one, except latency, which fills none.
+    Capacities that bound the run are first, by their share of its time; then by utilization and busy time. Time due to a device
+    but to none of its capacities counts for its most utilized one, except latency, which uses none.
     """
     fullest: dict[str, Usage] = {}
-    for one in usage:
-        if one.device:
-            fullest[one.device] = max(fullest.get(one.device, one), one, key=lambda each: (each.utilisation, each.busy_fs))
+    for row in usage:
+        if row.device:
+            fullest[row.device] = max(fullest.get(row.device, row), row, key=lambda used: (used.utilisation, used.busy_fs))
     held: dict[str, float] = {}
     for share in limited:
-        elsewhere = share.cause.kind == "latency" or share.cause.line == "flow"  # of a collective, which is due to links
+        elsewhere = share.cause.kind == "latency" or share.cause.line == "flow"  # a collective is due to links
         name = fullest[share.cause.name].capacity if share.cause.name in fullest and not elsewhere else share.cause.name
         held[name] = held.get(name, 0.0) + share.share
     sizes: dict[str, int] = {}
     alike: dict[tuple[str, tuple[str, str, str, str] | None], list[Usage]] = {}
-    for one in sorted(usage, key=lambda one: _place(one, held)):
-        name = family(one.capacity)
-        sizes[name] = sizes.get(name, 0) + one.alike
-        alike.setdefault((name, _look(one) if one.busy_fs else None), []).append(one)
+    for row in sorted(usage, key=lambda row: _place(row, held)):
+        name = family(row.capacity)
+        sizes[name] = sizes.get(name, 0) + row.alike
+        alike.setdefault((name, _look(row) if row.busy_fs else None), []).append(row)
     rows, unused = [], []
     for (name, look), members in alike.items():
         count = sum(member.alike for member in members)
-        title = group(sorted((resource(one) for one in members), key=natural), whole=sizes[name] == count, count=count)
+        title = group(sorted(map(resource, members), key=natural), whole=sizes[name] == count, count=count)
         if look is not None:
             busy, moved, rate, _ = look
             rows.append(Row(title, busy, moved, rate, members[0].utilisation))
@@ -65,13 +70,13 @@ def capacities(usage: Sequence[Usage], limited: Iterable[Share] = ()) -> tuple[l
     return rows, unused
 
 
-def _place(one: Usage, held: Mapping[str, float]) -> tuple[object, ...]:
-    """A sort key; shares and utilisations by what is shown of them, so that members of a family stay together."""
-    return (-round(held.get(one.capacity, 0.0), 3), -round(one.utilisation, 3), -one.busy_fs, natural(one.capacity))
+def _place(row: Usage, held: Mapping[str, float]) -> tuple[object, ...]:
+    """Return a sort key; shares and utilizations are rounded as shown, so that members of a family stay together."""
+    return (-round(held.get(row.capacity, 0.0), 3), -round(row.utilisation, 3), -row.busy_fs, natural(row.capacity))
 
 
 def resource_of(capacity: str) -> str:
-    """The name of a capacity as a reader calls it, by its full name alone.
+    """Return the display name of a capacity, by its full name only.
 
     >>> resource_of("disk.media"), resource_of("nic0.tx"), resource_of("slot:cpu->gpu")
     ('disk', 'nic0 transmit', 'slot cpu->gpu')
@@ -83,7 +88,7 @@ def resource_of(capacity: str) -> str:
 
 
 def resource(usage: Usage) -> str:
-    """The name of a capacity as a reader calls it.
+    """Return the display name of a capacity.
 
     >>> [resource(Usage(*pair, 0.0, "s", 0.0, kind=kind, device=device)) for *pair, kind, device in (
     ...     ("gpu0.memory", 0, "memory", "gpu0"), ("disk.media", 0, "media", "disk"), ("slot:cpu->gpu", 0, "way", ""))]
@@ -95,10 +100,12 @@ def resource(usage: Usage) -> str:
 
 
 def group(names: Sequence[str], *, whole: bool, count: int = 0) -> str:
-    """A name for several resources: the family if these are all of it.
+    """Return a name for several resources: the family if they are all of it.
 
     Args:
-        count: number of capacities, if larger than the number of names.
+        names: names of the resources.
+        whole: whether they are the whole family.
+        count: number of resources if larger than the number of names.
 
     >>> group(["gpu0 compute", "gpu1 compute"], whole=True), group(["gpu2 compute", "gpu3 compute"], whole=False)
     ('gpu* compute (2)', 'gpu2 compute and 1 more')

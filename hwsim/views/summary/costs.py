@@ -1,4 +1,4 @@
-"""Energy and cost of a run: lines of the summary, and entries of the JSON document."""
+"""Energy and cost of a run as lines of the summary and entries of the JSON document."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from hwsim.costs.cost import Cost
     from hwsim.costs.energy import Energy
 
-SHOWN: Final = 4  # prices
+SHOWN: Final = 4  # largest number of prices
 HOUR: Final = 3600.0  # seconds
 MONEY: Final = ((1e9, " G"), (1e6, " M"), (1e4, " k"))
 
 
 def usd(value: float) -> str:
-    """An amount of money.
+    """Return an amount of money.
 
     >>> usd(28_912_345), usd(1234.5), usd(0.01234), usd(2.5e-7), usd(0)
     ('28.9 M USD', '1230 USD', '0.0123 USD', '2.5e-7 USD', '0 USD')
@@ -33,7 +33,7 @@ def usd(value: float) -> str:
 
 
 def mass(value: float) -> str:
-    """A mass of carbon dioxide, from kg.
+    """Return a mass of carbon dioxide given in kg.
 
     >>> mass(1.9e6), mass(12.3), mass(0.00004), mass(433.0)
     ('1900 t', '12.3 kg', '0.04 g', '433 kg')
@@ -44,7 +44,7 @@ def mass(value: float) -> str:
 
 
 def joules(value: float) -> str:
-    """An amount of energy: kWh from one on.
+    """Return an energy; in kWh from 1 kWh on.
 
     >>> joules(485.0), joules(3.6e6), joules(1.2e13)
     ('485 J', '1 kWh', '3.33 GWh')
@@ -53,12 +53,12 @@ def joules(value: float) -> str:
 
 
 def between(amount: Amount, form: Any) -> str:
-    """The ends of a range in words; "" where there is none."""
+    """Return the 90 % interval of an amount in words; "" without uncertainty."""
     return "" if amount.low == amount.high else f"90 % interval {form(amount.low)} to {form(amount.high)}"
 
 
 def energy_text(energy: Energy, *, power: bool = True) -> str:
-    """Energy in a line."""
+    """Return an energy with its interval, power, carbon and basis in one line."""
     pue = energy.site.pue
     where = "wall power" if pue is None else f"facility power, PUE {pue.value:g}"
     around = between(energy.joules, joules).removeprefix("90 % interval ")
@@ -78,7 +78,7 @@ def energy_text(energy: Energy, *, power: bool = True) -> str:
 
 
 def cost_text(cost: Cost) -> str:
-    """A cost in a line."""
+    """Return a cost with its items and interval in one line."""
     if cost.total is None:
         missing = ", ".join(cost.missing[:SHOWN]) + (
             f" and {len(cost.missing) - SHOWN} more" if len(cost.missing) > SHOWN else ""
@@ -98,7 +98,7 @@ WAYS: Final = {"purchase": "bought", "on_demand": "on demand", "reserved": "rese
 
 
 def lines(bill: Bill) -> Iterator[tuple[str, str]]:
-    """(title, text) of the lines of the summary."""
+    """Yield (label, text) of the lines of a bill in the summary."""
     if bill.energy is not None:
         yield "energy", energy_text(bill.energy)
     if bill.cost is not None:
@@ -107,9 +107,9 @@ def lines(bill: Bill) -> Iterator[tuple[str, str]]:
         if hour is not None and year is not None:
             yield "", f"{usd(hour.value)} per hour, {usd(year.value)} per year at this rate"
         yield from based_lines(bill.cost)
-    things = [f"{one.name} {_each(one.joules, one.cost)}" for one in bill.each]
-    if things and (bill.cost is not None or bill.energy is not None):
-        yield "per unit", ", ".join(things)
+    units = [f"{unit.name} {_each(unit.joules, unit.cost)}" for unit in bill.each]
+    if units and (bill.cost is not None or bill.energy is not None):
+        yield "per unit", ", ".join(units)
     if bill.whole is not None:
         yield from whole_lines(*bill.whole)
     if bill.cost is not None:
@@ -119,7 +119,7 @@ def lines(bill: Bill) -> Iterator[tuple[str, str]]:
 
 
 def based_lines(cost: Cost) -> Iterator[tuple[str, str]]:
-    """Prices and amounts behind items that no other line has: hosting by the power of all parts."""
+    """Yield the basis of items that no other line explains, such as hosting by power."""
     for item in cost.items:
         if item.basis:
             part = item.amount.value / cost.known.value if cost.known.value > 0 else 0.0
@@ -128,7 +128,7 @@ def based_lines(cost: Cost) -> Iterator[tuple[str, str]]:
 
 
 def whole_lines(seconds: float, energy: Energy | None, cost: Cost | None) -> Iterator[tuple[str, str]]:
-    """Lines of an entire training."""
+    """Yield the lines of an entire training."""
     took = lasting(seconds)
     if energy is not None:
         yield "whole training", f"{took}: {energy_text(energy, power=False)}"
@@ -137,10 +137,10 @@ def whole_lines(seconds: float, energy: Energy | None, cost: Cost | None) -> Ite
 
 
 def price_lines(cost: Cost) -> Iterator[tuple[str, str]]:
-    """Provider and date of the prices."""
+    """Yield provider and date of the prices."""
     texts = cost.said
-    for at, text in enumerate(texts[:SHOWN]):
-        yield ("prices" if not at else ""), text
+    for index, text in enumerate(texts[:SHOWN]):
+        yield ("prices" if not index else ""), text
     if len(texts) > SHOWN:
         yield "", f"and {len(texts) - SHOWN} more"
 
@@ -154,7 +154,7 @@ def _each(energy: Amount | None, cost: Amount | None) -> str:
 
 
 def as_dict(bill: Bill) -> dict[str, Any]:
-    """Entries `energy` and `cost` of a document."""
+    """Return the entries `energy` and `cost` of a document."""
     entries: dict[str, Any] = {"energy": None if bill.energy is None else energy_dict(bill.energy)}
     entries["cost"] = None if bill.cost is None else cost_dict(bill.cost)
     if bill.cost is not None:
@@ -162,8 +162,8 @@ def as_dict(bill: Bill) -> dict[str, Any]:
     if bill.notes:
         entries["cost"] |= {"notes": list(bill.notes)}
     entries["each"] = [
-        {"name": one.name, "count": one.count, "energy_joules": amount(one.joules), "cost_usd": amount(one.cost)}
-        for one in bill.each
+        {"name": unit.name, "count": unit.count, "energy_joules": amount(unit.joules), "cost_usd": amount(unit.cost)}
+        for unit in bill.each
     ]
     if bill.whole is not None:
         seconds, energy, cost = bill.whole
@@ -176,12 +176,12 @@ def as_dict(bill: Bill) -> dict[str, Any]:
 
 
 def amount(given: Amount | None) -> dict[str, float] | None:
-    """A number and its 90 % range."""
+    """Return a value and its 90 % interval; None without a value."""
     return None if given is None else {"value": given.value, "low": given.low, "high": given.high}
 
 
 def energy_dict(energy: Energy) -> dict[str, Any]:
-    """Energy in J, power in W, carbon in kg."""
+    """Return an energy as an entry: J, W and kg of carbon dioxide."""
     return {
         "joules": amount(energy.joules),
         "plug_joules": amount(energy.plug),
@@ -197,7 +197,7 @@ def energy_dict(energy: Energy) -> dict[str, Any]:
 
 
 def cost_dict(cost: Cost) -> dict[str, Any]:
-    """Cost in USD."""
+    """Return a cost as an entry, in USD."""
     return {
         "way": cost.way,
         "total_usd": amount(cost.total),

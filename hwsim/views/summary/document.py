@@ -1,4 +1,4 @@
-"""The result as JSON, `hwsim: result/1`. Keys end in their unit; exact times are also integer femtoseconds."""
+"""The result as JSON, `hwsim: result/1`. Keys end in their unit; exact times are also given in integer fs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from hwsim.views.summary import costs
 
 
 def document(result: Result, *, ops: bool = False, rank: int | None = None) -> str:
-    """The document as text, keys sorted: same result, same bytes."""
+    """Return the document as text with sorted keys; same result, same bytes."""
     return invariants.document(as_dict(result, ops=ops, rank=rank))
 
 
@@ -31,11 +31,12 @@ def _ends(sure: Interval | None) -> dict[str, Any] | None:
 
 
 def as_dict(result: Result, *, ops: bool = False, rank: int | None = None) -> dict[str, Any]:
-    """The document as dicts and lists.
+    """Return the document as dicts and lists.
 
     Args:
-        ops: add a row per op; for a folded run, the ops of the first rank of each class.
-        rank: with `ops`, the ops of this rank only.
+        result: result.
+        ops: whether to add an entry per op; for a folded run, the ops of the first rank of each class.
+        rank: rank whose ops are added; None for all.
     """
     entries: dict[str, Any] = {
         "hwsim": "result/1",
@@ -44,7 +45,7 @@ def as_dict(result: Result, *, ops: bool = False, rank: int | None = None) -> di
         "issued_interval": _ends(result.issued_interval),
         "interval": interval.as_dict(result.interval, kernels=result.of_kernels) if result.sure else None,
         "op_count": result.op_count,
-        "work": [each._asdict() for each in work_of(result)],
+        "work": [work._asdict() for work in work_of(result)],
         "fold": _fold(result),
         "limited_by": [
             {"cause": str(share.cause), "kind": share.cause.kind, **picked(share, "time_s", "share")}
@@ -60,7 +61,7 @@ def as_dict(result: Result, *, ops: bool = False, rank: int | None = None) -> di
             for usage in result.usage
         ],
         **{family.rows: [] for family in FAMILIES.values() if family.rows},
-        **{name: value for each in facts_of(result) for name, value in each.entries(result, rows=ops).items()},
+        **{name: value for facts in facts_of(result) for name, value in facts.entries(result, rows=ops).items()},
         "jobs": [
             {
                 **picked(job, "name", "start_s", "end_s", "makespan_s"),
@@ -110,7 +111,7 @@ def as_dict(result: Result, *, ops: bool = False, rank: int | None = None) -> di
 
 
 def _fold(result: Result) -> dict[str, Any] | None:
-    """The ranks that were simulated, each with the number that it represents; or the reason that many were not folded."""
+    """Return the simulated ranks, each with the number of ranks it represents; or the reason why many were not folded."""
     graph = result.simulated.flat.graph
     if graph.alike is None or graph.alike.unseen:
         return {"unfolded": graph.unfolded} if graph.unfolded else None

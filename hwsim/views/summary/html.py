@@ -10,7 +10,7 @@ from hwsim.views.summary.say import summary
 
 
 def fragment(result: Result) -> str:
-    """The head of the summary with time, interval and limit, the table of capacities, warnings, and the rest below a fold."""
+    """Return the head of the summary, the table of resources, warnings, and the full summary in a collapsed section."""
     rows, _ = capacities(result.usage, limited_by(result.simulated))
     cells = [
         {"resource": row.name, "busy": row.busy, "util": row.percent, "moved": row.moved, "rate while busy": row.rate}

@@ -1,4 +1,4 @@
-"""The summary of a run as text: its time or rate, the bottleneck, what takes the time, and how busy the resources are."""
+"""The summary of a run as text: time or rate, interval, bottleneck, activities, and utilization of resources."""
 
 from __future__ import annotations
 
@@ -26,23 +26,27 @@ from hwsim.views.summary.capacities import NONE, Row, capacities
 if TYPE_CHECKING:
     from hwsim.results.requests import RequestStatistics
 
-RESOURCES: Final = 6  # rows
-ACTIVITIES: Final = 8
-ALL: Final = 64  # rows of a table that shows everything
+RESOURCES: Final = 6  # largest number of rows
+ACTIVITIES: Final = 8  # largest number of rows
+ALL: Final = 64  # largest number of rows with -v
 CAUSES: Final = 12
-CLASSES: Final = 6  # classes of ranks
+CLASSES: Final = 6  # largest number of rank classes
 EVENTS: Final = 6
-CHOICES: Final = 4  # collectives with an algorithm that was chosen
+CHOICES: Final = 4  # largest number of collectives with a chosen algorithm
 MEMORIES: Final = 4
-NAME: Final = 40  # letters of the name of an activity
-RESOURCE: Final = 44  # and of a resource
-SMALL: Final = 0.005  # share of a resource or an activity that is not worth a row
-MAIN: Final = 0.9  # share of a bottleneck that one activity makes
+NAME: Final = 40  # width of the name of an activity (characters)
+RESOURCE: Final = 44  # width of the name of a resource (characters)
+SMALL: Final = 0.005  # least share or utilization of a row
 
 
 @invariants.guarded
 def summary(result: Result, *, verbose: bool = False) -> str:
-    """The summary, ending with a newline; verbose: with all causes, resources, algorithms and sources of uncertainty."""
+    """Return the summary, ending with a newline.
+
+    Args:
+        result: result.
+        verbose: whether to add all causes, resources, algorithms and sources of uncertainty.
+    """
     return "\n".join(_lines(result, verbose)) + "\n"
 
 
@@ -74,7 +78,7 @@ def _lines(result: Result, verbose: bool) -> Iterator[str]:
 
 
 def facts(result: Result, done: Activities | None = None) -> Iterator[Fact]:
-    """The labelled lines of a run: the answer and its interval, the bottleneck, then what else the run tells."""
+    """Yield the labelled lines of a run: the answer with its interval, the bottleneck, then all other facts."""
     told = facts_of(result)
     lead = [fact for each in told for fact in each.headline(result)]
     if not lead:
@@ -110,10 +114,12 @@ def facts(result: Result, done: Activities | None = None) -> Iterator[Fact]:
 
 
 def _interval(result: Result, value: float | None, *, of_run: bool) -> Iterator[Fact]:
-    """The interval of the answer; with -v what it rests on.
+    """Yield the interval of the answer, and its evidence and sources for -v.
 
     Args:
-        value: the answer (s); None for the time of the run. of_run: whether another answer than that time stands above.
+        result: result.
+        value: answer (s); None for the makespan.
+        of_run: whether the answer above is not the makespan.
     """
     told = result.told.values()
     halves = [result.interval.half, *(each.half(result) for each in told)] if result.sure and not result.only_requests else []
@@ -129,7 +135,7 @@ def _interval(result: Result, value: float | None, *, of_run: bool) -> Iterator[
 
 
 def bottleneck(done: Activities, makespan_fs: int) -> str:
-    """What bounds most of the critical path, its share, and the activities that it bounds."""
+    """Return what bounds most of the critical path, its share, and the activities that it bounds."""
     if not done.parts or not makespan_fs:
         return "none: no op takes any time"
     bound, spent = done.parts[0].bound, done.parts[0].time_fs
@@ -143,20 +149,20 @@ def bottleneck(done: Activities, makespan_fs: int) -> str:
 
 
 def _of_work(done: Activities) -> str:
-    """The bound of the work that takes longest, where waiting for requests or replicas is no work."""
+    """Return the bound of the longest work other than waiting for requests or replicas."""
     found = (row.bound for row in done.rows if row.path_s > 0 and row.bound is not None)
     longest = next((bound for bound in found if bound.term not in (ARRIVALS, "waiting")), None)
     return f", bound by {longest}" if longest else ""
 
 
 def _within(row: Activity, part: Part) -> int:
-    """fs that this bound has of the path time of an activity."""
+    """Return the time on the critical path that a bound has in an activity (fs)."""
     return sum(bound.time_fs for bound in row.bounds if bound.bound == part.bound) if row.path_s > 0 else 0  # integers
 
 
 def _activities(rows: Sequence[Activity], *, of_ops: bool, most: int) -> Iterator[str]:
-    """A row for each op or kind of work; empty columns are left out."""
-    most += len(rows) == most + 1  # one more is as long as the line that it is left out
+    """Yield a row per op or kind of work; empty columns are omitted."""
+    most += len(rows) == most + 1  # a further row takes no more space than the line "1 more"
     shown = [row for number, row in enumerate(rows) if number < most and (of_ops or most == ALL or row.share >= SMALL)]
     if not shown:
         return
@@ -168,7 +174,7 @@ def _activities(rows: Sequence[Activity], *, of_ops: bool, most: int) -> Iterato
 
 
 def _table(shown: Sequence[Activity], bounds: int, *, of_ops: bool) -> list[str]:
-    """Lines of a table of activities; bounds: the most that are told of each."""
+    """Return the lines of a table of activities; bounds: largest number of bounds per activity."""
     columns = [Column("op" if of_ops else "activity", [middle_out(row.name, NAME) for row in shown], right=False)]
     if of_ops:
         columns += [
@@ -195,7 +201,7 @@ def _time_and_share(row: Activity) -> str:
 
 
 def _causes(result: Result) -> Iterator[str]:
-    """The causes of the critical path by their full names, as the engine tells them."""
+    """Yield the causes on the critical path by their full internal names."""
     rows = families(limited_by(result.simulated))
     if not rows:
         return
@@ -210,7 +216,7 @@ def _causes(result: Result) -> Iterator[str]:
 
 
 def _resources(result: Result, verbose: bool) -> Iterator[str]:
-    """How busy the resources are; without -v those that matter."""
+    """Yield the utilization of the resources; without -v only significant ones."""
     rows, unused = capacities(result.usage, limited_by(result.simulated))
     if not rows:
         return
@@ -239,7 +245,7 @@ def _resources(result: Result, verbose: bool) -> Iterator[str]:
 
 
 def _used(shown: Sequence[Row], letters: int) -> list[str]:
-    """A row for each resource, its name in so many letters; columns without a number are left out."""
+    """Return a row per resource, with the name cut to a number of characters; columns without a number are omitted."""
     columns = [
         Column("resource", [middle_out(row.name, letters) for row in shown], right=False),
         Column("busy", [row.busy for row in shown]),
@@ -251,7 +257,7 @@ def _used(shown: Sequence[Row], letters: int) -> list[str]:
 
 
 def _events(result: Result) -> Iterator[Fact]:
-    """The events of parts and links."""
+    """Yield the events of parts and links."""
     for event in result.events[:EVENTS]:
         yield Fact("event", str(event))
     if len(result.events) > EVENTS:
@@ -261,7 +267,7 @@ def _events(result: Result) -> Iterator[Fact]:
 
 
 def _choices(result: Result) -> Iterator[Fact]:
-    """Algorithms that were chosen for collectives."""
+    """Yield the algorithms that the library chose for collectives."""
     if result.only_requests:
         return
     chosen = choices(result.simulated)
@@ -272,7 +278,7 @@ def _choices(result: Result) -> Iterator[Fact]:
 
 
 def _costs(result: Result) -> Iterator[Fact]:
-    """Lines of energy and cost, if they are asked for or the machine has prices; the energy of trainings and services always."""
+    """Yield energy and cost if requested or if the machine has prices; the energy of trainings and services always."""
     machine = result.built
     priced = machine is not None and machine.layout.priced
     if result.only_requests or (result.paying is None and not priced and not any(each.billed for each in facts_of(result))):
@@ -288,7 +294,7 @@ def _costs(result: Result) -> Iterator[Fact]:
 
 
 def _fold(result: Result) -> Iterator[Fact]:
-    """The classes of ranks of a folded run; a warning says why many ranks were not folded."""
+    """Yield the classes of ranks of a folded run; a warning states why many ranks were not folded."""
     graph = result.simulated.flat.graph
     if result.only_requests or graph.alike is None or graph.alike.unseen or len(graph.alike.programs) < 2:
         return
@@ -300,7 +306,7 @@ def _fold(result: Result) -> Iterator[Fact]:
 
 
 def _memory(found: Sequence[DeviceMemory]) -> Iterator[Fact]:
-    """The fullest devices, identical ones as one."""
+    """Yield the devices with the fullest memory, identical ones joined."""
     identical: dict[tuple[str, str], list[DeviceMemory]] = {}
     for memory in sorted(found, key=lambda device: (device.fits, -device.peak / (device.size or math.inf))):
         identical.setdefault((family(memory.device), _filled(memory)), []).append(memory)
@@ -319,7 +325,7 @@ def _filled(memory: DeviceMemory) -> str:
 
 
 def _requests(served: RequestStatistics) -> str:
-    """Requests of a device that was simulated request by request."""
+    """Return the statistics of a device that was simulated request by request."""
 
     def time(seconds: float) -> str:
         return format_quantity(seconds, "s")
