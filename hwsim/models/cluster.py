@@ -1,17 +1,17 @@
-"""A machine as a cluster for training: equal GPUs in equal nodes, the rate of a ring in a node, and the rate out of a node.
+"""A machine as a training cluster: identical GPUs in equal nodes, ring bandwidth within a node, and bandwidth out of a node.
 
-Nodes whose GPUs meet in a switch of NVLinks (a rack of 72) are one node here, with the network cards of all of them.
+Nodes whose GPUs share NVLink switches (a rack of 72 GPUs) count as one node with the NICs of all of them.
 
-The rates come from the closed forms of `hwsim.communication` on the machine's links: of a ring among the GPUs of a node, and of
-messages that all GPUs of two nodes exchange at once. NICs that GPUs share are counted.
+The bandwidths follow from the closed forms of `hwsim.communication` on the machine's links: of a ring among the GPUs of a node,
+and of messages that all GPUs of two nodes exchange at once. Shared NICs are taken into account.
 
-    ring in a node      = steps x step + share x bytes / rate
-    ring across nodes   = as slow as the slower of the rings in a node and the links out of it
+    ring in a node      = steps x step latency + share x bytes / rate
+    ring across nodes   = the slower of the rings within a node and the links out of it
 
-Among no more than FEW GPUs of the machine, exchanges take what they take in a simulation, with the links that they share.
+Exchanges among at most FEW GPUs of the machine take their simulated time, including link contention.
 
-**Range**: equal nodes. Among more GPUs, or more nodes than the machine has: a fabric that carries between all nodes what it
-carries between two of them; if its upper levels are oversubscribed, the simulation shows it and the estimate does not.
+**Range**: equal nodes. For more GPUs, or more nodes than the machine has, the fabric between all nodes has the bandwidth of two
+nodes; contention in oversubscribed upper levels appears in simulations only.
 """
 
 from __future__ import annotations
@@ -35,41 +35,43 @@ from hwsim.spec.mistakes import Hinted
 _LONG: Final = 1e9
 Names = tuple[str, ...]
 Sized = tuple[tuple[Names, ...], float]  # groups, bytes of one rank's whole array
-Groups = Sequence[Sequence[int]]  # by group the places of its GPUs in the order of the machine
-# Seconds of a collective's start, of a step in a node and of one between nodes: NCCL's own table, rings, protocol simple.
+Groups = Sequence[Sequence[int]]  # GPU indices of each group, in machine order
+# Seconds to start a collective, per step within a node, and per step between nodes: NCCL's table, ring, protocol Simple.
 # Source: NVIDIA NCCL, src/graph/tuning.cc at commit 5067397c2676 (2026).
 START: Final = 8.4e-6
 STEP: Final = 3.4e-6
 HOP: Final = 14e-6
-# Part of a card's rate that collectives reach, and bytes of time that a message has lost once it is long (`Overheads.knee`).
+# Share of the NIC bandwidth that collectives reach, and bytes whose time a long message loses (`Overheads.knee`).
 # Source: fitted to published training throughput, see `calibrate/published/llm_training.py`.
 NETWORK: Final = 0.633
 KNEE: Final = 8e6
-FEW: Final = 512  # GPUs whose exchanges are looked at one by one; among more, only those in a node
-PRICED: Final = 4  # 2**4 sizes an octave have an all-reduce worked out; between them it is straight
+FEW: Final = 512  # maximum GPUs whose exchanges between nodes are simulated; beyond, only exchanges within a node are
+PRICED: Final = 4  # all-reduces are computed at 2**4 sizes per octave and interpolated linearly between them
 
 
 class NotAlike(Hinted):
-    """The machine is no cluster of equal GPUs."""
+    """The machine is not a cluster of identical GPUs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Equal GPUs in equal nodes.
+    """A cluster of identical GPUs in equal nodes.
 
     Args:
-        gpus: all of them; per_node: of one node.
-        inside: B/s that pass each GPU of a ring in a node, by the number of its GPUs.
-        across: B/s that leave a node when all of its GPUs send; pair: when one does.
-        network, knee: what collectives make of it, see NETWORK and KNEE.
-        bucket: bytes of weights that are gathered at once; None: however many there are.
-        reducing: seconds of an all-reduce (bytes, GPUs, own kernels) among the first GPUs, as the machine's library does it.
-        named: by node the names of its GPUs, where exchanges among them take as long as they do in a simulation.
-        timed: seconds of the first of collectives at the same time (operation; groups and bytes of each; the part of a card's
-            rate that the framework reaches), as they are simulated.
-        by_library: rates inside are what a library reaches of long messages over PCIe, all of its losses included: how well it is
-            known; None of other links.
-        moved: it with each unsure number of the machine at the ends of its range.
+        gpus: number of GPUs.
+        per_node: GPUs per node.
+        inside: ring bandwidth per GPU within a node (B/s), by the number of GPUs of the ring.
+        across: bandwidth out of a node when all of its GPUs send (B/s).
+        pair: bandwidth out of a node when one GPU sends (B/s).
+        network, knee: network efficiency of collectives, see NETWORK and KNEE.
+        bucket: bytes of weights per all-gather; None: all at once.
+        reducing: seconds of an all-reduce (bytes, GPUs, custom kernel) among the first GPUs, by the machine's library.
+        named: GPU names of each node, if exchanges among them take their simulated time.
+        timed: seconds of the first of several concurrent collectives (operation; groups and bytes of each; NIC efficiency of the
+            framework), as simulated.
+        by_library: confidence in the library, if the bandwidths within a node are what it reaches over PCIe with long messages,
+            including all losses; None for other links.
+        moved: the cluster with each uncertain number of the machine at both ends of its range.
     """
 
     gpu: Gpu
@@ -88,30 +90,31 @@ class Cluster:
     moved: tuple[tuple[Moved, tuple[Cluster, ...]], ...] = field(default=(), compare=False, repr=False)
 
     def reduced(self, size: float, ranks: int, framework: str = "") -> float:
-        """Seconds of an all-reduce among neighbours: as the machine's library does it, where that is known.
+        """Return the seconds of an all-reduce among neighbours, by the machine's library if it is known.
 
-        framework: whose own kernels do it, up to the size they are for.
+        Simulations use the same time. It serves inference passes, whose all-reduces are small; the constants of `seconds` are
+        those of trainings.
 
-        It is what a simulation has, and serves passes of inference, whose all-reduces are small; the constants of `seconds`
-        are of training.
+        Args:
+            framework: framework with a custom all-reduce, which is used up to its size limit.
         """
         if self.reducing is None or ranks > self.per_node:
             return self.seconds("all-reduce", size, ranks)
         return self.reducing(size, ranks, framework) if ranks > 1 and size > 0 else 0.0
 
     def seconds(self, operation: Operation, size: float, ranks: int, stride: int = 1) -> float:
-        """Seconds of a collective among every `stride`-th of GPUs in order, while the other such groups do the same."""
+        """Return the seconds of a collective in every group of ranks at distance `stride`, all groups at once."""
         inside = 1 if operation == "send" else max(1, self.per_node // (ranks * stride))
         begins = [tile * ranks * stride + offset for tile in range(inside) for offset in range(stride)]
         groups = [range(begin, begin + (ranks - 1) * stride + 1, stride) for begin in begins]
         return self.among(operation, size, [group for group in groups if group[-1] < self.gpus] or groups)
 
     def among(self, operation: Operation, size: float, groups: Groups, beside: Sequence[tuple[Groups, float]] = ()) -> float:
-        """Seconds of a collective in the first of the groups, while the others do the same.
+        """Return the seconds of a collective in the first group, while the other groups run the same collective.
 
-        beside: groups and bytes of further collectives at the same time, which share links and nothing else.
-
-        size: bytes of one rank's whole array, as nccl-tests count; for send, of the message.
+        Args:
+            size: bytes of one rank's whole array, as in nccl-tests; for a send, bytes of the message.
+            beside: groups and bytes of other concurrent collectives, which share only links.
         """
         first, ranks = groups[0], len(groups[0])
         if ranks < 2 or size <= 0:
@@ -137,7 +140,7 @@ class Cluster:
                 sum(any(place // self.per_node == node for place in group) for group in each)
                 for each in (groups, *(each for each, _ in beside))
             ]
-            cards = self.across / self.pair  # of a node; groups that have to share them do so at the rate that one would reach
+            cards = self.across / self.pair  # NICs of a node; groups that share them get the rate of one group
             sharing = max(1.0, leaving * (local if operation == "all-to-all" else min(local, cards)) / cards)
             out = self.pair * self.network
             if operation == "all-to-all":
@@ -151,7 +154,7 @@ class Cluster:
         return START + steps + softened(share * size, self.knee) / rate
 
     def inside_rate(self, ranks: int) -> float:
-        """B/s that pass each GPU of a ring in a node."""
+        """Return the ring bandwidth per GPU within a node (B/s)."""
         rate = self.inside.get(ranks)
         if rate is None:
             near = min(self.inside, key=lambda each: (abs(each - ranks), each), default=None)
@@ -160,7 +163,7 @@ class Cluster:
 
 
 def buckets(size: float, bucket: float | None) -> float:
-    """The number of collectives that gather these bytes of weights.
+    """Return the number of all-gathers for these bytes of weights.
 
     >>> buckets(100e6, 40e6), buckets(10e6, 40e6), buckets(10e6, None)
     (2.5, 1.0, 1.0)
@@ -169,11 +172,11 @@ def buckets(size: float, bucket: float | None) -> float:
 
 
 def cluster_of(machine: Machine, devices: tuple[str, ...] | None = None) -> Cluster:
-    """The cluster that the GPUs of a machine are.
+    """Return the cluster that the GPUs of a machine form.
 
     Raises:
-        NotAlike: no GPUs, GPUs of several kinds, or nodes with different numbers of them.
-        CannotCollect, NoRoute: they are not linked.
+        NotAlike: no GPUs, different GPUs, or nodes with different numbers of GPUs.
+        CannotCollect, NoRoute: the GPUs are not linked.
     """
     names = devices or machine.devices_of("gpu")
     models = {name: machine.device(name).model for name in names}
@@ -187,7 +190,7 @@ def cluster_of(machine: Machine, devices: tuple[str, ...] | None = None) -> Clus
     nodes: dict[str, list[str]] = {}
     for name in names:
         nodes.setdefault(machine.device(name).node, []).append(name)
-    together: dict[str, list[str]] = {}  # by the switch of NVLinks that joins them, else alone
+    together: dict[str, list[str]] = {}  # by the NVLink switch that joins them, or by node
     joined = placing.domains(machine, nodes)
     for node, those in nodes.items():
         together.setdefault(joined.get(node, node), []).extend(those)
@@ -211,7 +214,7 @@ def cluster_of(machine: Machine, devices: tuple[str, ...] | None = None) -> Clus
         part = (size - low) / step
         return at(low, ranks, own) if part == 0 else (1 - part) * at(low, ranks, own) + part * at(low + step, ranks, own)
 
-    from hwsim.models.exchanges import Exchanges  # which take the constants above
+    from hwsim.models.exchanges import Exchanges  # imports the constants above
     from hwsim.models.numbered import Rows, largest
 
     exchanging = cache(partial(Exchanges, machine))
@@ -230,10 +233,10 @@ def cluster_of(machine: Machine, devices: tuple[str, ...] | None = None) -> Clus
 
 
 def _bus(machine: Machine, names: list[str]) -> float:
-    """B/s that pass each rank of the rings that are found among them, or of what takes least if their library does that.
+    """Return the ring bandwidth per rank among these GPUs (B/s): of the rings found, or of the library's fastest algorithm.
 
-    NETWORK and the starts were fitted to trainings over NVLink, whose rings reach the links' rate. Over PCIe a library reaches a
-    part of it, and the part is the library's.
+    NETWORK and the start times were fitted to trainings over NVLink, where rings reach the link rate. Over PCIe, a library
+    reaches a share of it, and the share is a constant of the library.
     """
     if isinstance(timing.library_of(machine, names), Overheads) or timing.over_pcie(machine, names):
         flows = timing.timed(machine, None, "all-gather", names, _LONG)
@@ -244,9 +247,9 @@ def _bus(machine: Machine, names: list[str]) -> float:
 
 
 def _leaving(machine: Machine, sources: Sequence[str], targets: Sequence[str]) -> tuple[float, float]:
-    """(B/s out of a node when all of its GPUs send, B/s when one does).
+    """Return the bandwidth out of a node (B/s) when all of its GPUs send, and when one sends.
 
-    Every GPU uses a card of its own where there are enough of them, as NCCL has it, wherever a shortest route would go.
+    As in NCCL, every GPU uses a separate NIC if there are enough, regardless of the shortest route.
     """
     rates = machine.rates()
     alone = _LONG / machine.transfer(sources[0], targets[0], _LONG).demand.body(rates)

@@ -1,14 +1,14 @@
-"""The fastest of all legal plans of a transformer's training: tables by what a layer and a collective depend on, then columns.
+"""The fastest of all legal plans of a transformer's training, from tables and columns.
 
-Among 100,000 plans, a few hundred differ in what a layer computes, and a few thousand in what replicas exchange. Each of these is
-worked out once, by the functions that `hwsim.models.step` sums for a single plan; the least time that the layers take and the
-memory are then summed for all plans at once. Plans that fit are estimated in the order of that time, while they may be fastest.
+Among 100,000 plans, layers differ in a few hundred cases, and replica exchanges in a few thousand. Each case is computed once, by
+the functions that `hwsim.models.step` sums for a single plan. Minimum layer times and memory are then summed for all plans at
+once. Plans that fit are estimated in the order of their minimum time, while they may be the fastest.
 
     layers    (tp, cp, ep, sequence parallel, micro-batch, recompute)   seconds of block, embedding and head; bytes kept
     states    (tp, pp, cp, ep, dp, sharding)                            bytes of a stage
     stages    (pp, chunks)                                              blocks of each stage and virtual stage
 
-**Range**: models whose layers are all alike.
+**Range**: models with identical layers.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from hwsim.units import BYTES
 
 Floats = NDArray[np.float64]
 
-NEAR: Final = 1e-9  # part by which a sum of columns may differ from the sum of a single plan
+NEAR: Final = 1e-9  # relative difference between a sum over columns and the sum for a single plan
 
 
 def every(
@@ -50,14 +50,16 @@ def every(
     few: int = 10,
     margin: float = 0.0,
 ) -> Searched:
-    """The fastest legal plans that fit, as `hwsim.models.search.search` finds them, of every combination of the axes.
+    """Return the fastest legal plans that fit, over every combination of the axes; result as in `hwsim.models.search.search`.
 
     Args:
-        plan: the fields that all of them share; fixed: names of its fields that stay as they are.
-        few: how many are wanted; margin: part of the memory that stays free.
+        plan: the fields that all plans share.
+        fixed: names of the fields that remain unchanged.
+        few: number of plans to return.
+        margin: share of the memory that stays free.
 
     Raises:
-        WrongPlan: no plan is legal, or the model has layers of several kinds.
+        WrongPlan: no plan is legal, or the model has several layer kinds.
     """
     if model.runs:
         raise WrongPlan((("plan", "`--plan every` requires identical layers; use `--plan auto`"),))
@@ -72,7 +74,7 @@ def every(
         return largest(plans.laid(number), framework).total
 
     fits = _at_most(need, room, bytes_of)
-    if not fits.any() and margin <= 0:  # those that may
+    if not fits.any() and margin <= 0:  # plans that may fit
         fits = _at_most(need * (1.0 - SPREAD), room, lambda number: bytes_of(number) * (1.0 - SPREAD))
     estimate = partial(step, cluster=cluster, framework=framework, times=times)
     if not fits.any():
@@ -85,7 +87,7 @@ def every(
 
 
 def _at_most(column: Floats, bound: float, exactly: Callable[[int], float]) -> NDArray[np.bool_]:
-    """Whether each is at most `bound`; those that are near are worked out singly."""
+    """Return whether each value is at most `bound`; values close to it are computed exactly."""
     kept = column <= bound
     for number in np.flatnonzero(np.abs(column - bound) <= NEAR * bound).tolist() if math.isfinite(bound) else ():
         kept[number] = exactly(number) <= bound
@@ -93,7 +95,7 @@ def _at_most(column: Floats, bound: float, exactly: Callable[[int], float]) -> N
 
 
 class _Table:
-    """Values that plans share if they are alike in some columns: a row for each such group, made from its first plan."""
+    """A table of values shared by plans that are equal in some columns: one row per group, computed for its first plan."""
 
     def __init__(self, *columns: Any) -> None:
         code = np.zeros(len(columns[0]), np.int64)
@@ -104,13 +106,13 @@ class _Table:
         self.first = np.unique(code, return_index=True)[1].tolist()
 
     def column(self, values: Sequence[float]) -> Floats:
-        """A value of each group, as a column of the plans."""
+        """Return the values of the groups as a column over the plans."""
         return np.array(values, np.float64)[self.of]
 
 
 @dataclass(frozen=True, slots=True)
 class _Layers:
-    """Columns of what the layers of a plan take: seconds of a micro-batch, bytes kept of it, bytes computed again."""
+    """Columns of layer costs: seconds per micro-batch, bytes kept, bytes recomputed."""
 
     block: Floats
     embedding: Floats
@@ -120,7 +122,7 @@ class _Layers:
 
 
 class _Columns:
-    """Least seconds of a step, and bytes on the fullest GPU, of all plans at once: as sums of `step` and `training_memory`."""
+    """Minimum step time and memory of all plans at once, as the sums of `step` and `training_memory`."""
 
     def __init__(self, plans: Space, cluster: Cluster, framework: Framework, times: KernelTimes) -> None:
         self.plans, self.framework, self.times = plans, framework, times
@@ -153,7 +155,7 @@ class _Columns:
         return _Layers(*map(table.column, zip(*rows, strict=True)))
 
     def _of_states(self, value: Callable[[Laid, int], float]) -> tuple[Floats, Floats, Floats]:
-        """A value of the first, the second and the last stage."""
+        """Return a value of the first, second and last stage."""
         rows = [[value(laid, stage) for stage in (0, min(1, laid.plan.pp - 1), laid.plan.pp - 1)] for laid in self.laid]
         first, second, last = map(self.states.column, zip(*rows, strict=True))
         return first, second, last
@@ -161,7 +163,7 @@ class _Columns:
     # ---- seconds ----
 
     def least(self) -> Floats:
-        """Seconds of a step less those of its exchanges between stages and between replicas, and of its end: it takes longer."""
+        """Return a lower bound of the step time (s), without exchanges between stages or replicas and without the step's end."""
         plans, layers = self.plans, self.layers
         pp, chunks, m = plans.pp, plans.chunks, plans.batches
         block, embedding, head = layers.block, layers.embedding, layers.head
@@ -177,7 +179,7 @@ class _Columns:
     # ---- bytes ----
 
     def need(self) -> Floats:
-        """Bytes on a GPU of the stage that needs most."""
+        """Return the bytes on a GPU of the stage that needs most."""
         plans, layers, framework = self.plans, self.layers, self.framework
         model, pp = plans.model, plans.pp
         width = BYTES[plans.base.stored]
@@ -195,7 +197,7 @@ class _Columns:
         return most
 
     def _flying(self, stage: Ints) -> Floats:
-        """Micro-batches whose activations a stage keeps at once: `in_flight`."""
+        """Return the micro-batches in flight in a stage; as `in_flight`."""
         plans = self.plans
         pp, chunks, m = plans.pp, plans.chunks, plans.batches
         groups = np.maximum(1, m // pp)
@@ -207,13 +209,12 @@ class _Columns:
 
 
 def _parts(plans: Space, number: int) -> tuple[int, ...]:
-    """Blocks of the first, the second and the last stage; of a virtual stage at most, of the first one and of the last."""
+    """Return the blocks of the first, second and last stage; and the maximum, the first and the last virtual stage."""
     plan = plans.plan(number)
     first, second, last = (parts_of(plans.model, plan, stage) for stage in (0, min(1, plan.pp - 1), plan.pp - 1))
     return sum(first), sum(second), sum(last), max(*first, *second, *last), first[0], last[-1]  # integers
 
 
 def _state_bytes(laid: Laid, stage: int, framework: Framework) -> float:
-    """Bytes of weights, gradients and the optimizer's states of a stage."""
     footprint = training_memory(laid, framework, stage)
     return footprint.weights + footprint.gradients + footprint.optimizer

@@ -1,10 +1,10 @@
-"""Costs of the exchanges of a training: the phases of one collective, and one demand of all groups that do the same at once.
+"""Costs of the exchanges of a training: phases of one collective, and one demand of all groups that run the same one at once.
 
-Between nodes a collective reaches the part of the NICs' rate that it reaches in published trainings (`hwsim.models.cluster`):
+Between nodes, a collective reaches the share of the NIC bandwidth observed in published trainings (`hwsim.models.cluster`):
 
-    seconds of a flow between nodes = seconds by the links / (NETWORK x the framework's part) x softened(bytes, KNEE) / bytes
+    seconds of a flow between nodes = seconds by the links / (NETWORK x the framework's factor) x softened(bytes, KNEE) / bytes
 
-or what the library's protocol takes of it, if that is longer: of the two limits the lower holds, they do not multiply.
+or the time of the library's protocol, if that is longer: the lower limit applies, they do not multiply.
 """
 
 from __future__ import annotations
@@ -46,9 +46,14 @@ EVEN: Final[Uneven] = (1.0, 1.0)
 
 
 class _Flow(NamedTuple):
-    """One collective: the costs of its phases, what all of them draw.
+    """One collective.
 
-    latency, body: their seconds together; by_links: those of the body that the links alone would take, under any protocol.
+    Args:
+        costs: costs of its phases.
+        rows: amounts that all phases draw.
+        latency: latency of all phases (s).
+        body: time of all phases without latency (s).
+        by_links: body if only the links limited it, under any protocol (s).
     """
 
     costs: tuple[Cost, ...]
@@ -60,11 +65,11 @@ class _Flow(NamedTuple):
 
 @dataclass(slots=True)
 class Exchanges:
-    """Collectives on a machine, each costed once.
+    """The collectives on a machine, each costed once.
 
     Args:
-        network: part of the NICs' rate that the framework reaches.
-        by_library: how well the library is known that moves them over PCIe; None over other links.
+        network: NIC efficiency of the framework, relative to other frameworks.
+        by_library: confidence in the library that runs them over PCIe; None for other links.
     """
 
     machine: Machine
@@ -75,7 +80,7 @@ class Exchanges:
     _named: dict[tuple[tuple[Names, ...], Operation, float, Uneven], Cost] = field(default_factory=dict)
     _costs: dict[tuple[tuple[Names, ...], Operation, float, Uneven], Numbered] = field(default_factory=dict)
     _rings: dict[tuple[object, Operation, float], tuple[_Flow, Look]] = field(default_factory=dict)
-    _alone: dict[int, tuple[Cost, float]] = field(default_factory=dict)  # by id of a cost: it, and its seconds
+    _alone: dict[int, tuple[Cost, float]] = field(default_factory=dict)  # cost id -> cost and its seconds
     _flows: dict[tuple[object, ...], Flows] = field(default_factory=dict)
     _nodes: dict[str, str] = field(default_factory=dict)
     _looked_at: dict[tuple[Names, ...], list[Look | None]] = field(default_factory=dict)
@@ -89,11 +94,11 @@ class Exchanges:
     def flows(
         self, operation: Operation, devices: Sequence[str], size: float, algorithm: Algorithm | None, *, named: bool
     ) -> Flows:
-        """The phases of one collective.
+        """Return the phases of one collective.
 
         Args:
-            algorithm: None is the choice of the machine's library.
-            named: the file names the algorithm; else it is the usual one of these devices.
+            algorithm: algorithm; None: the choice of the machine's library.
+            named: whether the workload names the algorithm; else the default for these devices applies.
 
         Raises:
             CannotCollect, NoRoute, UnknownName: the machine does not link the devices.
@@ -108,15 +113,15 @@ class Exchanges:
         return self._flows[key]
 
     def of(self, item: Exchange, groups: Sequence[Names]) -> Cost:
-        """The exchange of a layer in each of the groups; errors as of `cost`."""
+        """Return the cost of a layer's exchange in each group; errors as in `cost`."""
         return self.cost(groups, item.operation, item.size, (item.received, item.sent))
 
     def cost(self, groups: Sequence[Names], operation: Operation, size: float, uneven: Uneven = EVEN) -> Cost:
-        """One collective in each of the groups, as one demand.
+        """Return the cost of one collective in each group, as one demand.
 
         Args:
             size: bytes of one rank's whole array.
-            uneven: what the first of a group receives, and sends, over the mean.
+            uneven: bytes that the first rank of a group receives, and sends, relative to the average.
 
         Raises:
             CannotCollect, NoRoute: the machine does not link the devices.
@@ -127,7 +132,7 @@ class Exchanges:
         return self._named[key]
 
     def numbered(self, groups: Sequence[Names], operation: Operation, size: float, uneven: Uneven = EVEN) -> Numbered:
-        """The same, with its amounts by number: among all replicas it draws from very many capacities."""
+        """Return the cost with numbered amounts; a collective among all replicas draws from many capacities."""
         key = tuple(groups), operation, size, uneven
         if key not in self._costs:
             self._costs[key] = self._together(*key)
@@ -151,16 +156,16 @@ class Exchanges:
             inputs = (("flow in a training", precise(alone, "s"), IN_TRAINING),)
             doubts = (Doubt("nccl/large", "known", "exchanges of a training over the network", alone),)
             why = (*why, Term("flow", "flow in a training", inputs, alone, kind="flow", doubts=doubts))
-        # what it takes of the GPUs while kernels run is in the part of it that is exposed (`hwsim.models.hiding`)
+        # the exposed share includes the slowdown of concurrent kernels (`hwsim.models.hiding`)
         latency = max(flow.latency for flow in flows)
         rest = Cost(Demand(latency, (), alone, (), slowest or 1.0), (), why, choice=first.choice, exchange=first.exchange)
         return Numbered(rows, rest)
 
     def _timed(self, groups: tuple[Names, ...], operation: Operation, size: float, uneven: Uneven) -> Iterator[_Flow]:
-        """The collective in each group; of one like a group that was timed that one's, over its own capacities."""
+        """Yield the collective in each group. A group equivalent to a timed one reuses its flow over its own capacities."""
         if operation == "send":
             if self._sends is None:
-                from hwsim.models.sends import Sends  # few trainings have stages
+                from hwsim.models.sends import Sends  # imported on demand: few trainings have stages
 
                 self._sends = Sends(self.machine)
             yield from (self._flow(phases) for phases in self._sends.of(groups, size))
@@ -181,10 +186,10 @@ class Exchanges:
             yield flow
 
     def look_at(self, needed: Sequence[tuple[Names, ...]]) -> None:
-        """Look at groups that are asked for later: at many together it is quicker."""
+        """Prepare groups that are needed later; many at once are faster."""
         new = list(dict.fromkeys(groups for groups in needed if groups not in self._looked_at))
         if self._look is None:
-            from hwsim.communication.renaming import Looks  # not every training exchanges
+            from hwsim.communication.renaming import Looks  # imported on demand: a training on one GPU needs no exchange
 
             self._look = Looks(self.machine)
         looks = iter(self._look.of([members for groups in new for members in groups]))
@@ -198,7 +203,7 @@ class Exchanges:
         return _Flow(costs, self.known.rows(costs), latency, body, by_links)
 
     def _over(self, flow: _Flow, look: Look, target: Look) -> _Flow | None:
-        """The flow over the capacities of a like ring; None if it leaves its ring."""
+        """Return the flow over the capacities of an equivalent ring; None if the flow leaves its ring."""
         if look is target:
             return flow
         from hwsim.communication.renaming import renamed
@@ -212,11 +217,11 @@ class Exchanges:
         return flow._replace(costs=(first, *others), rows=Rows(numbers, flow.rows.amounts, flow.rows.moved))
 
     def _leaves(self, groups: tuple[Names, ...]) -> bool:
-        """Whether some group spans several nodes that no switch of NVLinks joins."""
+        """Return whether a group spans several nodes that no NVLink switch joins."""
         return any(self._joined(name) != self._joined(members[0]) for members in groups for name in members[1:])
 
     def _joined(self, name: str) -> str:
-        """The node of a GPU, or the switch of NVLinks that joins it to others."""
+        """Return the node of a GPU, or the NVLink switch that joins it to other nodes."""
         node = self.machine.node_of(name)
         if node not in self._nodes:
             from hwsim.communication.placing import leads_out
@@ -225,20 +230,20 @@ class Exchanges:
         return self._nodes[node]
 
     def link_rate(self, name: str) -> float:
-        """B/s of a link, 0 of another capacity."""
+        """Return the bandwidth of a link (B/s); 0 for another capacity."""
         capacity = self.machine.capacities[name]
         return capacity.rate if capacity.unit == "B" else 0.0
 
     def alone(self, cost: Cost) -> float:
-        """Seconds of an exchange when nothing else runs."""
+        """Return the seconds of an exchange without contention."""
         alone = self._alone.get(id(cost))
-        if alone is None:  # the cost is kept with it, for its id is its own only while it lives
+        if alone is None:  # the cost is stored too, because its id is unique only while it lives
             alone = self._alone[id(cost)] = cost, cost.demand.alone(self.rates)
         return alone[1]
 
 
 def _parts(ranks: int, uneven: Uneven) -> tuple[float, ...]:
-    """Bytes from each rank to each in proportion, a row for each sender; none if all are equal.
+    """Return the relative bytes from each rank to each other rank, one row per sender; empty if all are equal.
 
     >>> _parts(2, (1.5, 1.0)), _parts(2, EVEN)
     ((1.5, 0.5, 1.5, 0.5), ())
@@ -250,13 +255,21 @@ def _parts(ranks: int, uneven: Uneven) -> tuple[float, ...]:
 
 
 def in_training(body: float, size: float, operation: Operation, network: float) -> float:
-    """Seconds between nodes, in a training, of a flow that takes `body` seconds by the links; size: bytes on a link."""
+    """Return the seconds, between nodes in a training, of a flow that takes `body` seconds by the links.
+
+    Args:
+        size: bytes on a link.
+    """
     reached = body / (NETWORK * network)
     return reached if operation == "send" or size <= 0 else reached * softened(size, KNEE) / size
 
 
 def scaled(cost: Cost, part: float, meaning: str = EXPOSED) -> Cost:
-    """A part of a collective as a collective that takes and draws that much less.  meaning: of the part, in words."""
+    """Return a cost scaled by `part`, in time and in amounts.
+
+    Args:
+        meaning: text that explains the factor.
+    """
     demand = cost.demand
     return replace(
         cost,
@@ -280,9 +293,9 @@ def _in_part(term: Term, part: float, meaning: str) -> Term:
 
 
 def concurrent(cost: Cost, others: Sequence[Cost]) -> Cost:
-    """An op that represents others too, as the engine shares capacities among them: each draws its own amounts."""
+    """Return the cost of an op that also represents others. Each of them draws its own amounts, as capacities are shared."""
     draws: dict[tuple[str, float], int] = {}
-    moved: dict[tuple[str, float], tuple[float, Unit]] = {}  # by draw the natural amount behind it
+    moved: dict[tuple[str, float], tuple[float, Unit]] = {}  # draw -> natural amount
     for drawing in (cost, *others):
         natural = {name: (amount, unit) for name, amount, unit in drawing.moved}
         for draw in drawing.demand.amounts:
@@ -291,7 +304,9 @@ def concurrent(cost: Cost, others: Sequence[Cost]) -> Cost:
                 moved.setdefault(draw, natural[draw[0]])
     if all(times == 1 for times in draws.values()) and len(draws) == len(cost.demand.amounts):
         return cost
-    amounts = tuple(sorted(draws, key=lambda draw: draw[0]))  # of a capacity its own first: energy pairs it with its computing
+    amounts = tuple(
+        sorted(draws, key=lambda draw: draw[0])
+    )  # own amounts of a capacity first: energy pairs them with its computing
     demand = replace(cost.demand, amounts=amounts, times=(*(draws[draw] for draw in amounts), *(1 for _ in cost.demand.holds)))
     undrawn = [row for row in cost.moved if all(name != row[0] for name, _ in amounts)]
     rows = tuple((draw[0], *moved[draw]) for draw in amounts if draw in moved)

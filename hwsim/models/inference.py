@@ -1,16 +1,17 @@
-"""The time of inference in closed form: one pass (a prefill, a step of decoding, a batch of images), and a batch served.
+"""Inference time in closed form: one pass (a prefill, a decode step, a batch of images), and a batch served.
 
-    pass         = layers forward + head (of the last token of each sequence) + collectives of tensor parallel + host.
-    first token  = a prefill of all prompts at once, and what a server takes for a request before and after it.
-    next tokens  = a step of decoding each: the mean of the first and the last, for a step is linear in the context but for tiles.
+    pass         = layers forward + head (last token of each sequence) + tensor-parallel collectives + host
+    first token  = a prefill of all prompts at once, plus the server's time for a request before and after it
+    next tokens  = one decode step each: the average of the first and the last step, as a step is linear in the context length
+                   except for tile effects
 
-A step of decoding reads all weights and the keys and values of every sequence once: it is bound by memory until the batch is
-as large as the ratio of peak to bandwidth.
+A decode step reads all weights and the keys and values of every sequence once. It is memory-bound until the batch reaches the
+ratio of peak FLOP/s to memory bandwidth.
 
 **Error**: of single passes, see `docs/validation/models.md`.
-**Range**: all sequences of a batch are alike and start together; no continuous batching, no chunks of a prefill. Between passes
-is what the host of the framework's server takes, if its file has one. A server with continuous batching is close to a pass with
-the same sums of tokens and of context.
+**Range**: all sequences of a batch are equal and start together; no continuous batching, no chunked prefill. Between passes, the
+host time of the framework's server passes, if its file states it. A server with continuous batching is close to a pass with the
+same total tokens and total context.
 """
 
 from __future__ import annotations
@@ -45,8 +46,10 @@ class Pass:
     """One pass over a batch.
 
     Args:
-        seconds: from its first kernel to its last, and what the host takes; shares: seconds of each kind of work.
-        memory: weights, and the keys and values after it; verdict: whether they fit.
+        seconds: time from the first to the last kernel, plus host time (s).
+        shares: time of each kind of work (s).
+        memory: weights, keys and values after the pass.
+        verdict: whether the memory suffices.
     """
 
     seconds: float
@@ -65,10 +68,11 @@ def served(
     gpu: Gpu | None = None,
     quantised: Quantised | None = None,
 ) -> Slice:
-    """The part of a pass of a server on a GPU: `tokens` new ones of each sequence, which look at `context` tokens.
+    """Return the part of a server's pass on a GPU: `tokens` new tokens of each sequence, which attend to `context` tokens.
 
-    In fp8 are weights, cache and products; the rest is in 16 bits (bf16 where the GPU has it), as servers have it. Weights that
-    are `quantised` are read in their format, and computed in it where it is fp8 or nvfp4 and the GPU has it, else in `dtype`.
+    With fp8, weights, KV cache and matmuls are in 8 bits and the rest in 16 bits (bf16 if the GPU has it), as in real servers.
+    Quantized weights are read in their own format. They are computed in it if it is fp8 or nvfp4 and the GPU supports it, else in
+    `dtype`.
     """
     if dtype != "fp8":
         part = Slice(sequences, tokens, context, tp, dtype=dtype, attention=attention, cache=True)
@@ -81,7 +85,7 @@ def served(
 
 
 def _narrowed(part: Slice, quantised: Quantised, gpu: Gpu) -> Slice:
-    """The part with weights in their own format, keys and values in the checkpoint's."""
+    """Return the part with weights, keys and values in the checkpoint's formats."""
     part = replace(part, kept=part.kept or quantised.cache or "")
     forms = {
         "mxfp4": ("mxfp4-mxfp8", "mxfp4-weights"),
@@ -102,7 +106,7 @@ def _narrowed(part: Slice, quantised: Quantised, gpu: Gpu) -> Slice:
 
 
 def experts_by(model: Transformer, gpu: Gpu, dtype: str, library: str) -> str:
-    """The kernel that a library runs a served model's experts by, as `experts:` of a GPU may call it; "" without experts."""
+    """Return the library kernel that runs a served model's experts, as named in a GPU's `experts`; "" without experts."""
     part = served(1, 1, 1, 1, dtype, "flash", gpu, model.quantised)
     of_layers = (kernel.work.experts for kind in model.kinds if kind.experts > 1 for kernel in blocks.experts(kind, part))
     call = next(filter(None, of_layers), None)
@@ -110,7 +114,7 @@ def experts_by(model: Transformer, gpu: Gpu, dtype: str, library: str) -> str:
 
 
 def formats(model: Transformer, gpu: Gpu, dtype: str) -> str | None:
-    """Formats of a checkpoint's weights, of products and of keys and values, in words; None where `dtype` is all of them."""
+    """Return the formats of a checkpoint's weights, matmuls and KV cache as text; None if all of them are `dtype`."""
     if model.quantised is None:
         return None
     part, form = served(1, 1, 1, 1, dtype, "flash", gpu, model.quantised), model.quantised.format
@@ -131,10 +135,10 @@ def formats(model: Transformer, gpu: Gpu, dtype: str) -> str | None:
 
 
 def one_pass(model: Transformer, part: Slice, cluster: Cluster, framework: Framework, times: KernelTimes | None = None) -> Pass:
-    """A pass of a batch through all layers, on the GPUs of one tensor-parallel group.
+    """Return a pass of a batch in all layers, on the GPUs of one tensor-parallel group.
 
     Raises:
-        WrongPlan: the group does not divide heads or widths, or there are fewer GPUs.
+        WrongPlan: the group size does not divide heads or widths, or exceeds the GPUs.
     """
     mistakes = []
     if model.heads % part.tensor:
@@ -151,14 +155,14 @@ def one_pass(model: Transformer, part: Slice, cluster: Cluster, framework: Frame
     )
     if framework.step > 0:
         shares["host"] = framework.step
-    kept = part.sequences * model.cached(part.context) if model.causal else 0.0  # what reads alone keeps no keys and values
+    kept = part.sequences * model.cached(part.context) if model.causal else 0.0  # an encoder has no KV cache
     memory = serving_memory(model, part.tensor, kept,
                             part.stored if model.kept("") == "" else part.dtype)  # fmt: skip
     return Pass(math.fsum(shares.values()), shares, memory, memory.verdict(cluster.gpu.memory.size))
 
 
 def batch_pass(network: Network, batch: int, dtype: str, times: KernelTimes, software: Software) -> Pass:
-    """A batch of examples through a network of convolutions or a perceptron, on one GPU."""
+    """Return the pass of a batch of examples in a CNN or MLP, on one GPU."""
     layers = layers_of(network, batch, dtype, training=False)
     shares = forward_shares(layers, seconds_by(times, lambda _: 0.0))
     issued = sum(len(layer.forward) for layer in layers)
@@ -169,7 +173,7 @@ def batch_pass(network: Network, batch: int, dtype: str, times: KernelTimes, sof
 
 
 def forward_shares(layers: Sequence[Layer], seconds: Seconds) -> dict[str, float]:
-    """Seconds of each kind of work of the forward pass of some layers."""
+    """Return the seconds of each kind of work of some layers' forward pass."""
     shares: dict[str, float] = {}
     for layer in layers:
         for kind, share in by_kind(layer.forward, seconds).items():
@@ -178,7 +182,7 @@ def forward_shares(layers: Sequence[Layer], seconds: Seconds) -> dict[str, float
 
 
 def passed(model: Transformer, part: Slice) -> tuple[Layer, ...]:
-    """The layers that a pass goes through: the embedding, the blocks, and the head of the last token of each sequence."""
+    """Return the layers of a pass: embedding, blocks, and the head for the last token of each sequence."""
     last = replace(part, tokens=1, context=1) if model.causal else None
     head = () if last is None else blocks.output(model, last, training=False)
     return (
@@ -193,15 +197,20 @@ def passed(model: Transformer, part: Slice) -> tuple[Layer, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """A batch served on one tensor-parallel group.
+    """A batch served by one tensor-parallel group.
 
     Args:
-        first: the prefill; steps: the first and the last step of decoding, None for a prefill alone.
-        waits: seconds of a request at the door of the server and back to the client; 0 of a prefill alone.
-        seconds: the prefill, or the mean step of decoding; total: seconds until the last token.
-        memory: at the end; verdict: whether it fits; capacity: tokens of context that would, of all layers.
-        held: sequences that would; copies: groups that the cluster has.
-        formats: formats of weights, products and cache, in words; None of a model that is not quantised.
+        first: the prefill.
+        steps: the first and the last decode step; None for prefill only.
+        waits: server time of a request before its first and after its last kernel (s); 0 for prefill only.
+        seconds: time of the prefill, or of the average decode step (s).
+        total: time until the last token (s).
+        memory: memory at the end.
+        verdict: whether the memory suffices.
+        capacity: KV cache capacity in tokens, over all layers.
+        held: KV cache capacity in sequences.
+        copies: replicas on the cluster.
+        formats: data types of weights, matmuls and cache as text; None for a model that is not quantized.
     """
 
     phase: Phase
@@ -224,12 +233,12 @@ class Service:
 
     @property
     def first_token(self) -> float:
-        """Seconds until a client has its first token."""
+        """Time to first token (s)."""
         return self.first.seconds + self.waits
 
     @property
     def shares(self) -> dict[str, float]:
-        """Seconds of each kind of work of the phase."""
+        """Time of each kind of work of the phase (s)."""
         if self.steps is None:
             return dict(self.first.shares)
         begin, end = self.steps
@@ -237,7 +246,7 @@ class Service:
 
     @property
     def tokens_per_second(self) -> float:
-        """Tokens of one group: read in a prefill, written in decoding."""
+        """Throughput of one group (tokens/s): prompt tokens in prefill, output tokens in decode."""
         return self.batch * (self.prompt if self.steps is None else 1) / self.seconds
 
 
@@ -254,12 +263,13 @@ def serve(
     dtype: str,
     times: KernelTimes | None = None,
 ) -> Service:
-    """A batch of prompts of `prompt` tokens, and `output` tokens written after each.
+    """Return the service of a batch of prompts of `prompt` tokens, each followed by `output` tokens.
 
-    times: seconds of kernels on its GPU under the framework, with what was worked out before.
+    Args:
+        times: kernel times of earlier estimates, on the same GPU with the same framework.
 
     Raises:
-        WrongPlan: the group does not divide heads or widths, or there are fewer GPUs.
+        WrongPlan: the group size does not divide heads or widths, or exceeds the GPUs.
     """
     times = times or KernelTimes(cluster.gpu, framework)
     host = framework.server.host or HostTimes()
@@ -278,7 +288,7 @@ def serve(
         begin, end = passes(1, prompt + 1), passes(1, prompt + output)
         steps = begin, end
         seconds = (begin.seconds + end.seconds) / 2
-        total += (output - 1) * seconds  # the prefill brings the first
+        total += (output - 1) * seconds  # the prefill emits the first token
     size, length = cluster.gpu.memory.size, model.cached(prompt + (output if steps else 0))
     memory = serving_memory(model, tp, batch * length if model.causal else 0.0, dtype)
     _, capacity = cache_room(model, tp, size, dtype, framework.server.on(size, cluster.gpu.generation))

@@ -1,19 +1,19 @@
-"""The time of one iteration of a server: prompts (or parts of them) that are read, and answers that grow by a token.
+"""Time of one iteration of a server with continuous batching: prefill chunks, and answers that grow by a token.
 
-    iteration = linear maps of all tokens together + attention of each prompt's part + attention of the answers + output
+    iteration = linear layers of all tokens together + attention of each prefill chunk + attention of the answers + output
 
-Matrices are read once for all tokens of the iteration: that is why requests are batched. Attention is one kernel for the
-prompts and one for the answers. A prompt's part of the first is its part of a batch of equal prompts; the second is computed
-for the mean context.
+All tokens of the iteration read the weights once, which is why requests are batched. Prefill and decode have one attention kernel
+each. A chunk's share of the first is its share of a batch of equal chunks. The second is computed for the average context.
 
-    an iteration of equal prompts alone = a prefill, one of answers alone = a step of decoding, both as `one_pass` has them
+    an iteration of equal prompts only = a prefill, one of answers only = a decode step, both as in `one_pass`
 
-If a CUDA graph starts the kernels, the linear maps have the rows of the smallest graph with room for all tokens. Answers
-that are verified (speculative decoding) have several tokens each: they attend as one token with as many times the heads.
+With a CUDA graph, linear layers have the rows of the smallest graph that holds all tokens. Answers that are verified (speculative
+decoding) have several tokens each. They attend like one token with a multiple of the heads.
 
-Times are tabled (`hwsim.models.kernel_tables`). An iteration of answers is a line of the mean context between two knots.
+Times are tabulated (`hwsim.models.kernel_tables`). The time of an iteration of answers is linear in the average context between
+two knots.
 
-**Error**: of single passes, see `docs/validation/models.md`; of the straight lines below 1 %, none at the knots.
+**Error**: of single passes, see `docs/validation/models.md`; of the linear interpolation below 1 %, none at the knots.
 """
 
 from __future__ import annotations
@@ -36,7 +36,11 @@ SQUARE: Final = 4.0  # bytes of a sum of squares
 
 
 class Sent(NamedTuple):
-    """A collective of `ranks` GPUs, `times` times; size: bytes of one GPU's whole array, or of a message."""
+    """A collective of `ranks` GPUs, executed `times` times.
+
+    Args:
+        size: bytes of one GPU's whole array, or of a message.
+    """
 
     operation: Operation
     size: float
@@ -45,12 +49,13 @@ class Sent(NamedTuple):
 
 
 def sends(model: Transformer, rows: int, *, tp: int, groups: int = 1, pp: int = 1, width: float = 2.0) -> tuple[Sent, ...]:
-    """Exchanges of the GPUs of a copy in an iteration of `rows` tokens of each group; arguments as of `Iterations`.
+    """Return the exchanges of a replica's GPUs in an iteration of `rows` tokens per group; other arguments as in `Iterations`.
 
-    The GPUs of a group sum what they have of attention, and of what follows. Groups that share experts gather their tokens
-    before those, and scatter what comes of them. A norm over the queries and keys of all heads sums two squares of a token.
+    The GPUs of a group sum the results of attention and of the feed-forward network. Groups that share experts gather their
+    tokens before the experts and scatter the results. A norm over the queries and keys of all heads sums two squares per token.
 
-    width: bytes of a number of a token.
+    Args:
+        width: bytes of an element.
     """
     size, gpus = rows * model.hidden * width, tp * groups
     normed = model.layers if model.qk_norm == "whole" else 0
@@ -66,7 +71,7 @@ def sends(model: Transformer, rows: int, *, tp: int, groups: int = 1, pp: int = 
 
 
 class Iterations:
-    """Iterations of a model on a group of GPUs."""
+    """The iterations of a model on a group of GPUs."""
 
     def __init__(
         self,
@@ -80,14 +85,13 @@ class Iterations:
         ep: int = 1,
         cache: str = "",
     ) -> None:
-        """
-        Args:
-            tp: GPUs that attention and dense networks are split over.
-            graphs: numbers of tokens that a graph was captured for: fewer are padded to the next.
-            tokens: tokens of each answer that pass at once: one, and drafts that are verified.
-            groups: groups of `tp` GPUs, each with sequences of its own; experts are shared by all (data-parallel attention).
-            ep: GPUs that experts are spread over; what is left of all of them splits each expert.
-            cache: number format of keys and values, if another than the model's or `dtype`.
+        """Args:
+        tp: GPUs that split attention and dense layers.
+        graphs: batch sizes (tokens) captured as CUDA graphs; smaller batches are padded to the next one.
+        tokens: tokens per answer and iteration: one, plus draft tokens to verify.
+        groups: groups of `tp` GPUs with separate sequences, which share all experts (data-parallel attention).
+        ep: GPUs that the experts are spread over; the remaining GPUs split each expert.
+        cache: data type of keys and values, if it differs from the model's or `dtype`.
         """
         self.model, self.times, self.tp, self.dtype = model, times, tp, dtype
         self.graphs, self.tokens = graphs, tokens
@@ -103,7 +107,7 @@ class Iterations:
 
     @functools.cached_property
     def starts(self) -> int:
-        """Kernels and exchanges of all layers: the host starts each one where no graph does."""
+        """Kernels and exchanges of all layers, each of which the host launches without a CUDA graph."""
         ops = self.times.framework.ops
         return sum(  # integers
             layer.times * (ops[item.name].kernels if item.name in ops else round(item.times))
@@ -112,12 +116,13 @@ class Iterations:
         )
 
     def of(self, prompts: Sequence[tuple[int, int]], answers: int, context: float, ended: int) -> Taken:
-        """One iteration, without exchanges.
+        """Return the time of one iteration, without exchanges.
 
         Args:
-            prompts: for each prompt the tokens read now and the tokens read before.
-            answers: sequences that grow; context: tokens that each looks at in the mean, itself included.
-            ended: tokens that are written.
+            prompts: (tokens computed now, tokens computed before) of each prompt.
+            answers: sequences in decode.
+            context: average tokens that a sequence in decode attends to, including the current one.
+            ended: tokens emitted.
         """
         taken = self.linear(self.rows_of(prompts, answers), self.total_of(prompts, answers))
         if prompts:
@@ -128,18 +133,18 @@ class Iterations:
         return taken._replace(seconds=taken.seconds + self.host)
 
     def total_of(self, prompts: Sequence[tuple[int, int]], answers: int) -> int:
-        """Tokens of all groups."""
+        """Return the tokens of all groups."""
         return answers * self.tokens + sum([tokens for tokens, _ in prompts])  # integers
 
     def rows_of(self, prompts: Sequence[tuple[int, int]], answers: int) -> int:
-        """Tokens of the group with most of them."""
+        """Return the tokens of the group with most tokens."""
         if self.groups == 1:
             return self.total_of(prompts, answers)
         read = sum([tokens for tokens, _ in prompts])  # integers
         return self._of_group(answers) * self.tokens + -(-read // max(1, min(self.groups, len(prompts))))
 
     def read(self, prompts: Sequence[tuple[int, int]]) -> Taken:
-        """Attention of the prompts; groups read theirs side by side."""
+        """Return the attention time of the prompts. Groups process their prompts in parallel."""
         groups, taken = min(self.groups, len(prompts)), NOTHING
         alike = -(-len(prompts) // groups)
         for tokens, before in prompts:
@@ -147,39 +152,39 @@ class Iterations:
         return taken
 
     def _of_group(self, many: int) -> int:
-        """The part of a group of a number of sequences."""
         return -(-many // self.groups)
 
     def around(self, rows: int, ended: int, total: int | None = None) -> float:
-        """Seconds of all of an iteration but attention and exchanges.
+        """Return the seconds of an iteration without attention and exchanges.
 
-        rows: tokens of the group with most of them; ended: tokens that are written; total: tokens of all groups (default: all
-        have as many).
+        Args:
+            rows: tokens of the group with most tokens.
+            ended: tokens emitted.
+            total: tokens of all groups (default: `rows` in every group).
         """
         total = rows * self.groups if total is None else total
         return self.linear(rows, total).seconds + self.output(ended).seconds + self.host
 
     def linear(self, rows: int, total: int | None = None) -> Taken:
-        """All kernels of all layers but attention, and the embedding; arguments as of `around`."""
+        """Return the time of all kernels of all layers except attention, and of the embedding; arguments as in `around`."""
         if not rows:
             return NOTHING
         taken, all_rows = self._rows.at(self.padded(rows)), rows if self.groups == 1 or total is None else self._of_group(total)
         return taken.plus(self._experts.at(self.padded(all_rows))) if self.sparse else taken
 
     def output(self, ended: int) -> Taken:
-        """Logits of the tokens that are written."""
+        """Return the time of the logits of the emitted tokens."""
         return self._output.at(self._of_group(ended)) if ended and self.model.causal else NOTHING
 
     def answers(self, answers: int, context: float) -> Taken:
-        """Attention of all layers, of sequences that grow."""
+        """Return the attention time of all layers for sequences in decode."""
         return self._answers.at(self._of_group(answers), context)
 
     def passing(self, rows: int, total: int) -> int:
-        """Tokens of each group in the even split whose exchanges take as long as those in the uneven split.
+        """Return the tokens per group of an even split whose exchanges take as long as those of the actual, uneven split.
 
-        Arguments as of `around`.
-
-        A group receives the tokens of all others, and passes on what comes of them, so that one with few tokens has most to pass.
+        A group receives the tokens of all other groups and returns their results, so a group with few tokens transfers most.
+        Arguments as in `around`.
         """
         if self.groups == 1:
             return rows
@@ -187,7 +192,7 @@ class Iterations:
         return max(-(-total // self.groups), -(-(total - (total - rows) // others) // others))
 
     def padded(self, rows: int) -> int:
-        """The tokens that kernels are started for: of the smallest graph that has room; as many as there are beyond all."""
+        """Return the tokens after padding to the next CUDA graph; the tokens themselves above the largest graph."""
         return padded(rows, self.graphs) if rows else 0
 
     def _slice(self, sequences: int, tokens: int, context: int) -> Slice:
@@ -215,7 +220,6 @@ class Iterations:
         return self._attention(self._slice(alike, tokens, tokens + cached))
 
     def _attention(self, part: Slice) -> Sequence[Counted]:
-        """Attention of all layers."""
         return [
             (kernel, float(kind.layers))
             for kind in self.model.kinds

@@ -1,17 +1,17 @@
-"""Bytes that a training, or a service, keeps on each GPU.
+"""Memory on each GPU of a training or of an inference server (bytes).
 
-Activations of a layer that backward needs, in bytes for each token of the micro-batch (Korthikanti et al., table 2). Letters: h
-hidden, a heads, s sequence, t tensor parallel; activations have 16 bits, masks 1 B.
+Activations of a layer that backward needs, in bytes per token of the micro-batch (Korthikanti et al., table 2), with hidden size
+h, a heads, sequence length s and tensor parallelism t; activations have 16 bits, masks 1 B:
 
-    kept whole             10 h       inputs of two norms and of two linear maps, two masks of dropout.
-    split by tensor        24 h / t   queries, keys, values, output of attention; inside of the feed-forward network.
-    scores                 5 a s / t  softmax, its mask, its dropped values; kept neither by flash nor with selective recompute.
+    undivided              10 h       inputs of two norms and of two linear layers, two dropout masks.
+    split by tensor        24 h / t   queries, keys, values, output of attention; inside the feed-forward network.
+    scores                 5 a s / t  softmax, its mask, its dropout output; not kept by flash or with selective recompute.
 
-With sequence parallel the first are split as well. Full recompute keeps the input of each layer: 2 h.
+Sequence parallelism also splits the undivided part. Full recompute keeps the input of each layer, 2 h.
 
 **Source**: Korthikanti et al., "Reducing activation recomputation in large transformer models", arXiv:2205.05198, 2022;
-Rajbhandari et al., "ZeRO", arXiv:1910.02054, 2020 (what each stage divides); Narayanan et al., arXiv:2104.04473 (in flight).
-**Range**: what a framework also allocates (communication buffers, fragments, the CUDA context) is `reserved`.
+Rajbhandari et al., "ZeRO", arXiv:1910.02054, 2020 (sharding by stage); Narayanan et al., arXiv:2104.04473 (in flight).
+**Range**: other allocations of a framework (communication buffers, fragmentation, the CUDA context) are `RESERVED`.
 """
 
 from __future__ import annotations
@@ -33,21 +33,22 @@ from hwsim.models.server import PLAIN, ServerKeys, sizes_of
 from hwsim.records import dataclass
 from hwsim.units import BYTES
 
-RESERVED: Final = 1.5e9  # CUDA context, NCCL's buffers and cuBLAS' workspaces; typical figures of nvidia-smi, quoted from memory
-FRAGMENTS: Final = 1.05  # of what an allocator hands out anew for every micro-batch, with the gaps between: `llm_memory.py`
-WHOLE: Final = 4.0  # arrays of the stream that no tensor-parallel GPU has a part of only: inputs of both halves of the layer at
-# work, gathered or added up, and their gradients
-SORTED: Final = 20.0  # bytes a logit of a server's sampler: itself and sorted in 32 bits, its place in 64, its probability
-SPREAD: Final = 0.15  # of the bytes of a training, either way: `calibrate/published/llm_memory.py`
-KEPT: Final = {"sgd": 4.0, "adam": 8.0}  # bytes a parameter of a network that stay for the next update: momentum; two moments
-OPTIMIZER: Final = {"adam": 12.0, "sgd": 8.0}  # bytes a parameter: 32-bit weights and moments
+RESERVED: Final = 1.5e9  # bytes: CUDA context, NCCL buffers, cuBLAS workspaces; typical nvidia-smi figures, quoted from memory
+FRAGMENTS: Final = 1.05  # fragmentation factor of arrays allocated anew for every micro-batch: `llm_memory.py`
+WHOLE: Final = 4.0  # hidden-state arrays that tensor parallelism does not split: inputs of both halves of the current layer,
+# gathered or summed, and their gradients
+SORTED: Final = 20.0  # bytes per logit in a server's sampler: unsorted and sorted in 32 bits, 64-bit index, probability
+SPREAD: Final = 0.15  # relative half-width of the interval of training memory: `calibrate/published/llm_memory.py`
+KEPT: Final = {"sgd": 4.0, "adam": 8.0}  # optimizer bytes per CNN or MLP parameter: momentum; two moments
+OPTIMIZER: Final = {"adam": 12.0, "sgd": 8.0}  # bytes per parameter: 32-bit weights and moments
 
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
-    """Bytes on one GPU of a stage.
+    """Memory on one GPU of a stage (bytes).
 
-    spread: part of the total, either way; nine of ten GPUs take what lies between.
+    Args:
+        spread: relative half-width of the 90 % interval of the total.
     """
 
     stage: int
@@ -64,7 +65,7 @@ class Footprint:
         return self.weights + self.gradients + self.optimizer + self.activations + self.buffers + self.cache
 
     def verdict(self, size: float | None, gpu: str = "gpu0") -> str:
-        """Whether it fits into `size` bytes.
+        """Return whether the total fits into `size` bytes.
 
         >>> Footprint(0, 50e9, 0, 0, 0, 0).verdict(40 * 2**30)
         'does not fit by 7.05 GB on gpu0'
@@ -82,9 +83,10 @@ class Footprint:
 def activations(
     model: Transformer, plan: ParallelPlan, sequence: int, attention: Attention = "flash", repeated: float = 0.0
 ) -> float:
-    """Bytes that one layer of a model of equal layers keeps of one micro-batch on one GPU.
+    """Return the activation bytes that one layer of a model of equal layers keeps of one micro-batch on one GPU.
 
-    repeated: part of the products that selective recompute repeats; where it repeats any, the results of the others are kept.
+    Args:
+        repeated: share of the matmuls that selective recompute repeats; above 0, the results of the other matmuls are kept.
 
     >>> gpt = Transformer(layers=96, hidden=12288, heads=96, vocab=51200, dropout=True)
     >>> plan = ParallelPlan(tp=8, global_batch=8)
@@ -103,7 +105,7 @@ def activations(
     undivided = 4 * h * w + 2 * h * mask + (active - 1) * h * w + vectors * w
     wide = (model.queries + model.attended + model.keys + model.values) * w  # queries and output, keys and values
     inner = (active * model.of_ffn + model.shared) * (model.gates + 1) * w
-    if plan.recompute == "selective" and repeated > 0:  # its input, the result of attention, and of the products a part
+    if plan.recompute == "selective" and repeated > 0:  # keeps the input, the result of attention and a share of the matmuls
         results = model.queries + model.keys + model.values + (active * model.of_ffn + model.shared) * model.gates
         return rows * w * ((h + vectors) / split + model.attended / t + (1.0 - repeated) * (results / t + 2 * h / split))
     kept = rows * (undivided / split + (wide + inner) / t)
@@ -113,7 +115,7 @@ def activations(
 
 
 def in_flight(plan: ParallelPlan, stage: int, microbatches: int) -> float:
-    """Micro-batches whose activations a stage keeps at once, counted in whole stages.
+    """Return the micro-batches in flight in a stage, in units of whole stages, whose activations are kept.
 
     >>> plan = ParallelPlan(pp=4, global_batch=16, schedule="1f1b")
     >>> [in_flight(plan, stage, 16) for stage in range(4)]
@@ -128,12 +130,12 @@ def in_flight(plan: ParallelPlan, stage: int, microbatches: int) -> float:
 
 
 def layer_share(model: Transformer, plan: ParallelPlan) -> float:
-    """Parameters on one GPU of a layer of a model of equal layers, before any sharding over copies."""
+    """Return the parameters of a layer on one GPU, before any sharding over replicas, for a model of equal layers."""
     return share(model, plan.tp, plan.ep)
 
 
 def kept_of(laid: Laid, stage: int, framework: Framework, times: float = 1.0) -> float:
-    """Bytes that the layers of a virtual stage of a stage keep in the mean of one micro-batch on one GPU, `times` times."""
+    """Return the average activation bytes of a virtual stage of a stage for one micro-batch on one GPU, multiplied by `times`."""
     kinds = laid.transformer.kinds
     return math.fsum(
         times
@@ -145,19 +147,19 @@ def kept_of(laid: Laid, stage: int, framework: Framework, times: float = 1.0) ->
 
 
 def stage_parameters(model: Transformer, plan: ParallelPlan, stage: int) -> float:
-    """Parameters of one GPU of a stage, before any sharding over copies."""
+    """Return the parameters of a stage on one GPU, before any sharding over replicas."""
     parameters = math.fsum(many * layer_share(model.kinds[kind], plan) for kind, many in kinds_of(model, plan, stage).items())
     if stage == 0:
         parameters += model.embedding_parameters / plan.tp
     if stage == plan.pp - 1:
         parameters += model.head_parameters / plan.tp
-        if plan.pp > 1 and model.tied:  # a copy of the table
+        if plan.pp > 1 and model.tied:  # copy of the embedding table
             parameters += model.vocab * model.hidden / plan.tp
     return parameters
 
 
 def routed_parameters(model: Transformer, plan: ParallelPlan, stage: int) -> float:
-    """Parameters of experts on one GPU of a stage; none where replicas do not split them."""
+    """Return the expert parameters of a stage on one GPU; 0 without expert parallelism."""
     if plan.ep == 1:
         return 0.0
     kinds = ((model.kinds[kind], many) for kind, many in kinds_of(model, plan, stage).items())
@@ -167,9 +169,9 @@ def routed_parameters(model: Transformer, plan: ParallelPlan, stage: int) -> flo
 
 
 def state_bytes(plan: ParallelPlan) -> float:
-    """Bytes a parameter that a checkpoint holds: weights as computed with, and what the optimizer keeps, each once.
+    """Return the bytes per parameter of a checkpoint: compute weights and optimizer states, each once.
 
-    Fully sharded replicas, and those that compute with 32 bits, keep no other weights than the optimizer's.
+    Fully sharded replicas (fsdp) and replicas that compute in 32 bits keep only the optimizer's copy of the weights.
 
     >>> state_bytes(ParallelPlan(global_batch=8)), state_bytes(ParallelPlan(global_batch=8, sharding="fsdp", optimizer="sgd"))
     (14.0, 8.0)
@@ -179,7 +181,7 @@ def state_bytes(plan: ParallelPlan) -> float:
 
 
 def recomputed(laid: Laid, framework: Framework, stage: int = 0) -> float:
-    """Bytes of the layer that backward computes again, while it does; of the largest of a stage."""
+    """Return the activation bytes of the layer that backward is recomputing, for the largest layer of a stage."""
     plan = laid.plan
     if plan.recompute == "full" or (plan.recompute == "selective" and framework.repeated > 0):
         kinds = laid.transformer.kinds
@@ -191,7 +193,7 @@ def recomputed(laid: Laid, framework: Framework, stage: int = 0) -> float:
 
 
 def gathered_bytes(laid: Laid, framework: Framework, stage: int) -> float:
-    """Bytes of weights gathered from replicas, of the layer at work and the next, and of a layer's gradients to be scattered."""
+    """Return the bytes of gathered weights of the current and the next layer, plus the gradients of a layer before scattering."""
     model, plan = laid.transformer, laid.plan
     if not plan.gathers:
         return 0.0
@@ -203,10 +205,10 @@ def gathered_bytes(laid: Laid, framework: Framework, stage: int) -> float:
 
 
 def training_memory(laid: Laid, framework: Framework | None = None, stage: int = 0) -> Footprint:
-    """Bytes on each GPU of a stage.
+    """Return the memory of a stage on each GPU.
 
-    Fully sharded replicas (fsdp) keep no other weights than the optimizer's, and gradients as wide as those; the embedding and
-    the output, which no layer has, stay gathered from forward to backward. Replicas of zero-3 keep weights of 16 bits as well.
+    Fully sharded replicas (fsdp) keep only the optimizer's weights, and gradients of the same width. The embedding and the
+    output, which belong to no layer, stay gathered from forward to backward. Replicas with zero-3 also keep 16-bit weights.
     """
     framework = framework or Framework()
     model, plan = laid.transformer, laid.plan
@@ -215,7 +217,7 @@ def training_memory(laid: Laid, framework: Framework | None = None, stage: int =
     experts = routed_parameters(model, plan, stage)
 
     def held(width: float, *, shared: bool) -> float:
-        """Bytes of all parameters; where copies share them, of experts only those that hold the same ones."""
+        """Return the bytes of all parameters; if sharded, experts only over the replicas with the same experts."""
         if not shared:
             return parameters * width
         if plan.ep == 1:
@@ -225,7 +227,7 @@ def training_memory(laid: Laid, framework: Framework | None = None, stage: int =
     weights, gradients = held(w, shared=plan.gathers), held(gradient, shared=plan.gathers or plan.level == 2)
     if plan.gathers and plan.sharding == "fsdp":
         weights, gradients = 0.0, held(4.0, shared=True)
-    twice = 4.0 if w == 4.0 and weights else 0.0  # weights of 32 bits are the optimizer's own
+    twice = 4.0 if w == 4.0 and weights else 0.0  # 32-bit weights are the optimizer's
     optimizer = held(OPTIMIZER[plan.optimizer] - twice, shared=plan.level >= 1)
     flying = in_flight(plan, stage, laid.microbatches)
     kept = flying * math.fsum(
@@ -242,9 +244,9 @@ def training_memory(laid: Laid, framework: Framework | None = None, stage: int =
 
 
 def network_memory(layers: Sequence[Layer], plan: ParallelPlan, stage: int, microbatches: int) -> Footprint:
-    """Bytes on the GPU of a stage of a network: weights, gradients and optimizer in 32 bit, and what the layers keep.
+    """Return the memory of a CNN or MLP stage on its GPU: weights, gradients and optimizer in 32 bits, and kept activations.
 
-    **Range**: without what libraries allocate to work in, and the context of the driver (0.3 to 1 GB).
+    **Range**: excludes workspaces of libraries and the driver's context (0.3 to 1 GB).
     """
     parameters, width = math.fsum(layer.parameters for layer in layers), BYTES[plan.dtype]
     weights = (4.0 + (width if width < 4 else 0.0)) * parameters
@@ -253,7 +255,7 @@ def network_memory(layers: Sequence[Layer], plan: ParallelPlan, stage: int, micr
 
 
 def batch_memory(network: Network, layers: Sequence[Layer], dtype: str) -> Footprint:
-    """Bytes of a network that serves: its weights, and the largest result of a layer with what the layer reads."""
+    """Return the memory of a CNN or MLP in inference: weights, and the largest input plus output of a layer."""
     results = [layer.output_bytes for layer in layers]
     largest = max((before + after for before, after in pairwise(results)), default=0.0)
     return Footprint(0, network.parameters * BYTES[dtype], 0.0, 0.0, largest, 0.0)
@@ -262,13 +264,18 @@ def batch_memory(network: Network, layers: Sequence[Layer], dtype: str) -> Footp
 def serving_memory(
     model: Transformer, tp: int, tokens: float, dtype: str = "bf16", pp: int = 1, *, groups: int = 1, kept: str = ""
 ) -> Footprint:
-    """Weights, and the KV cache of `tokens` tokens of all layers, on each GPU; weights in narrow formats, where they are.
+    """Return the weights, and the KV cache of `tokens` tokens of all layers, on each GPU (bytes).
 
-    groups: groups of `tp` GPUs, whose experts are spread over all of them, and whose sequences are their own; `kept`: format of
-    keys and values, if another than the model's.
+    Quantized weights count in their own format.
+
+    Args:
+        groups: groups of `tp` GPUs with separate sequences (data-parallel attention); the experts are spread over all groups.
+        kept: data type of keys and values, if it differs from the model's.
     """
     w = BYTES[dtype]
-    heads = max(1.0, model.of_kv_heads / tp) / model.of_kv_heads if model.latent is None else 1.0  # one vector for all heads
+    heads = (
+        max(1.0, model.of_kv_heads / tp) / model.of_kv_heads if model.latent is None else 1.0
+    )  # one latent vector for all heads
     copied = math.fsum(kind.layers * kind.whole for kind in model.kinds) * w
     weights = model.parameters * w if model.quantised is None else model.weight_bytes(w)
     narrow = w if model.quantised is None else model.quantised.width
@@ -289,14 +296,14 @@ def cache_room(
     groups: int = 1,
     kept: str = "",
 ) -> tuple[Footprint, int | None]:
-    """Bytes on each GPU with an empty cache, and the tokens that the cache of a server holds; None: any number.
+    """Return the memory on each GPU with an empty KV cache, and the capacity of the cache in tokens (None: unlimited).
 
-    Servers try the largest iteration before they lay the cache out: its largest arrays are kept free, the logits of all sequences
-    among them, which are sorted. What the context of the driver and libraries take is `kept`.
+    Servers run the largest iteration before they allocate the cache. Its largest arrays are reserved, including the logits of all
+    sequences, which are sorted. `kept` covers the driver's context and the libraries.
 
     **Source**: vllm 0.19.0, v1/worker/gpu_worker.py; sglang 0.5.9, srt/server_args.py; TensorRT-LLM, _torch/pyexecutor/_util.py.
-    Checked on one server: vLLM 0.28, Llama-3.1-8B on 102 GB at 92 % has 574,608 tokens (LLMServingSim's bench/examples), here
-    within 1 %.
+    Checked on one server: vLLM 0.28, Llama-3.1-8B on 102 GB at 92 % has 574,608 tokens (LLMServingSim's bench/examples); this
+    function is within 1 %.
     """
     keys = server.over(PLAIN)
     room, graphs = keys.memory, keys.graphs
@@ -316,7 +323,7 @@ def cache_room(
 
 
 def iteration_arrays(model: Transformer, tp: int, tokens: int, sequences: int, dtype: str) -> float:
-    """Bytes of the largest arrays that live together in an iteration: of a layer, or of the logits."""
+    """Return the bytes of the largest arrays that coexist in an iteration: those of a layer, or the logits."""
     width = max(BYTES[dtype], 2.0)
     active = model.top_k if model.experts > 1 else 1
     inner = (active * model.of_ffn + model.shared) * (model.gates + 1) / tp

@@ -1,22 +1,22 @@
-"""Plans of a training, tried one after another: those that fit into the memory, by the estimate of their step.
+"""Search for the fastest training plans that fit into memory, according to the estimated step.
 
     tp            powers of two that divide the heads, up to a node's GPUs.
-    pp            numbers that divide the layers; of a prime number of layers powers of two, with stages that differ by a layer.
+    pp            divisors of the layers; for a prime number of layers, powers of two with stages that differ by one layer.
     microbatch    1, 2, 4, 8, as far as the global batch allows.
-    sharding      none, the optimizer's states (zero-1), everything (zero-3, if pp is 1); not zero-2 and fsdp (see `space`).
-    recompute     nothing, attention scores (if they are kept), all of a layer.
-    ep            powers of two that divide the experts of every layer that has some.
+    sharding      none, zero-1 (optimizer states), zero-3 (everything, only with pp 1); not zero-2 and fsdp (see `space`).
+    recompute     nothing, attention scores (if they are kept), the full layer.
+    ep            powers of two that divide the experts of every layer with experts.
 
-A network of convolutions or a perceptron has stages (pp) and micro-batches: the batch of a replica in 1, 2, 4, ... parts.
-Everything else is as the plan at hand says, and so is whatever is fixed. The global batch may differ by a part (`within`), so
-that more numbers of replicas divide it.
+A CNN or MLP has stages (pp) and micro-batches: the batch of a replica in 1, 2, 4, ... parts. All other settings, and fixed ones,
+are those of the given plan. The global batch may differ by a relative tolerance (`within`), so that more replica counts divide
+it.
 
-    legal (divides) -> memory, with a margin -> least time of the blocks alone -> estimate, while that could be the fastest
+    legal (divides) -> memory, with a margin -> minimum time of the blocks -> estimate, while the plan could be the fastest
 
-Plans that model and number of GPUs allow, and their memory, are the same on every GPU: `Search` keeps them for further clusters.
+The legal plans of a model and GPU count, and their memory, do not depend on the GPU; `Search` caches them for other clusters.
 
-**Error**: of the estimate, see `docs/validation/models.md`; plans nearer to each other than that are equally good.
-**Range**: what the estimate knows. It makes no claim about plans with more than one of the axes that `left_at_one` names.
+**Error**: of the estimate, see `docs/validation/models.md`; plans that differ by less are equally good.
+**Range**: effects that the estimate models. Plans with more than one of the axes in `left_at_one` are not searched.
 """
 
 from __future__ import annotations
@@ -41,17 +41,18 @@ from hwsim.records import dataclass
 MICROBATCHES: Final = (1, 2, 4, 8)
 SHARDINGS: Final[tuple[Sharding, ...]] = ("zero-0", "zero-1", "zero-3")
 ROUNDING: Final = 1.0 - 1e-9
-LONG: Final = 32_768  # tokens of a sequence, from which on published trainings split it
+LONG: Final = 32_768  # minimum sequence length (tokens) that published trainings split
 AXES: Final[Mapping[str, str]] = {"cp": "context parallel", "chunks": "interleaved stages"}
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Plans that one rule refuses.
+    """Plans that violate one rule.
 
     Args:
-        key: key of the plan that the rule is about: dp, tp, pp, global_batch, ...
-        count: number of them; message: what the rule says of the first.
+        key: key of the plan that the rule concerns: dp, tp, pp, global_batch, ...
+        count: number of plans.
+        message: message for the first of them.
     """
 
     key: str
@@ -64,12 +65,13 @@ class Searched:
     """The result of a search.
 
     Args:
-        steps: steps of the plans that fit, fastest first; of a search for a few, these alone.
-        tried: number of plans that model and machine allow; fitting: number of plans whose memory suffices.
+        steps: steps of the plans that fit, fastest first; only the fastest ones if the search was limited.
+        tried: number of legal plans.
+        fitting: number of plans that fit into memory.
         nearest: the plan that needs least memory, if none fits.
-        refused: plans that do not divide, by the key that does not.
+        refused: illegal plans, grouped by the violated key.
         least: the plan that needs least memory among those that do not fit, and its bytes.
-        left: axes that no plan has more than one of, though it might, and whether plans of such a training usually have.
+        left: axes that the search left at one, and whether plans of such trainings usually use them.
     """
 
     steps: tuple[Step, ...]
@@ -83,7 +85,7 @@ class Searched:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A plan that divides: its numbers, and the bytes on the GPU that needs most."""
+    """A legal plan with its numbers, and the bytes on the GPU that needs most."""
 
     laid: Laid
     need: float
@@ -91,11 +93,12 @@ class Candidate:
 
 @dataclass(slots=True)
 class Search:
-    """Searches for plans of one training, on any number of any GPUs.
+    """A search for plans of one training, on any number of any GPUs.
 
     Args:
-        plan: the fields that all plans share; fixed: names of its fields that stay as they are.
-        within: part by which the global batch may differ from the one in the plan.
+        plan: the fields that all plans share.
+        fixed: names of the fields that remain unchanged.
+        within: relative tolerance of the global batch.
     """
 
     model: Model
@@ -106,26 +109,26 @@ class Search:
     _candidates: dict[tuple[int, int], tuple[tuple[Candidate, ...], tuple[Refused, ...]]] = field(default_factory=dict)
 
     def candidates(self, gpus: int, per_node: int) -> tuple[tuple[Candidate, ...], tuple[Refused, ...]]:
-        """Plans that a number of GPUs allows, and those that it does not."""
+        """Return the legal plans on a number of GPUs, and the illegal ones."""
         key = gpus, min(per_node, gpus)
         if key not in self._candidates:
             self._candidates[key] = self._divided(*key)
         return self._candidates[key]
 
     def on(self, cluster: Cluster, *, times: KernelTimes | None = None, margin: float = 0.0, few: int | None = None) -> Searched:
-        """Plans on all GPUs of a cluster, best first.
+        """Return the plans on all GPUs of a cluster, best first.
 
         Args:
             times: kernel times of earlier searches, on the same GPUs with the same framework.
-            margin: part of the memory that stays free.
-            few: number of steps wanted, the fastest; None for all.
+            margin: share of the memory that stays free.
+            few: number of steps to return, fastest first; None: all.
 
         Raises:
-            WrongPlan: no plan is possible; the mistakes of the given one.
+            WrongPlan: no plan is legal; contains the mistakes of the given plan.
         """
         candidates, refused = self.candidates(cluster.gpus, cluster.per_node)
         if not candidates:
-            lay(self.model, self.plan, cluster.gpus)  # says why, if the plan itself is wrong
+            lay(self.model, self.plan, cluster.gpus)  # raises the reason if the given plan is illegal
             raise WrongPlan((("plan", f"no legal plan for {cluster.gpus} GPUs"),))
         times = times or times_of(cluster, self.framework)
         size = cluster.gpu.memory.size
@@ -133,7 +136,7 @@ class Search:
         needs = candidates if isinstance(self.framework, Framework) else self._of_network(candidates, cluster, times)
         fitting = [each for each in needs if each.need <= room]
         least = min((each for each in needs if each.need > room), key=lambda each: each.need, default=None)
-        if not fitting and margin <= 0:  # those that may
+        if not fitting and margin <= 0:  # plans that may fit
             fitting = [each for each in needs if each.need * (1.0 - SPREAD) <= room]
         estimate = partial(step, cluster=cluster, framework=self.framework, times=times)
         if few is None or len(fitting) <= few or not isinstance(self.framework, Framework):
@@ -148,7 +151,7 @@ class Search:
         return Searched(tuple(steps), len(candidates), len(fitting), nearest, refused, beyond, left)
 
     def _bounds(self, fitting: list[Candidate], cluster: Cluster, times: KernelTimes) -> list[tuple[float, Laid]]:
-        """(least seconds, plan) by the least of a token: blocks and the bubble of blocks, without all else."""
+        """Return (minimum seconds, plan), sorted by seconds per token: blocks and their bubble only."""
         framework = self.framework
         assert isinstance(framework, Framework)
         faster, passes_of = sped(cluster, framework), dict[tuple[object, ...], float]()
@@ -169,7 +172,7 @@ class Search:
         return sorted(bounds, key=lambda each: each[0] / each[1].tokens)
 
     def _of_network(self, candidates: tuple[Candidate, ...], cluster: Cluster, times: KernelTimes) -> tuple[Candidate, ...]:
-        """With the memory of networks, whose stages are cut by the times of their layers."""
+        """Return the candidates of a CNN or MLP with their memory; its stage boundaries depend on layer times."""
         return tuple(
             Candidate(candidate.laid, step(candidate.laid, cluster, self.framework, times).memory.total)
             for candidate in candidates
@@ -189,18 +192,18 @@ class Search:
                 continue
             if (
                 laid.summing == 1 and candidate.level > 0 and "sharding" not in self.fixed
-            ):  # one replica shares nothing: the same as zero-0
+            ):  # a single replica has nothing to shard: equal to zero-0
                 continue
             if (
                 candidate.level == 3 and candidate.pp > 1 and "sharding" not in self.fixed
-            ):  # exchanges what zero-1 does, and keeps more
+            ):  # same exchanges as zero-1, but more memory
                 continue
             need = largest(laid, self.framework).total if isinstance(self.framework, Framework) else 0.0
             candidates.append(Candidate(laid, need))
         return tuple(candidates), tuple(Refused(key, count, message) for key, (count, message) in refused.items())
 
     def _batched(self, plan: ParallelPlan, gpus: int) -> ParallelPlan:
-        """The plan with the nearest global batch that its replicas divide, if that is within bounds."""
+        """Return the plan with the nearest global batch that its replicas divide, if it is within tolerance."""
         if self.within <= 0 or gpus % (plan.tp * plan.pp * plan.cp):
             return plan
         sequences = replicas(plan, gpus) * plan.microbatch
@@ -210,7 +213,7 @@ class Search:
 
 
 def left_at_one(model: Model, plan: ParallelPlan, fixed: Collection[str], gpus: int) -> dict[str, bool]:
-    """Axes that a search leaves as they are, and whether plans of such a training usually have more than one of them.
+    """Return the axes that a search does not vary, and whether plans of such trainings usually use them.
 
     >>> model = Transformer(layers=8, hidden=128, heads=2, vocab=64)
     >>> left_at_one(model, ParallelPlan(global_batch=8, sequence=131072), (), 64)
@@ -225,7 +228,7 @@ def left_at_one(model: Model, plan: ParallelPlan, fixed: Collection[str], gpus: 
 
 
 def not_tried(left: Mapping[str, bool]) -> str:
-    """Axes in words.
+    """Return the axes that a search did not vary as text.
 
     >>> not_tried({"cp": True, "chunks": False})
     'cp (context parallel), chunks (interleaved stages): all plans have one of each'
@@ -243,23 +246,24 @@ def search(
     margin: float = 0.0,
     few: int | None = None,
 ) -> Searched:
-    """Plans by the estimate, best first; as `Search.on`, once.
+    """Return the plans according to the estimate, best first; as `Search.on`, once.
 
     Args:
-        plan: the fields that all of them share; fixed: names of its fields that stay as they are.
+        plan: the fields that all plans share.
+        fixed: names of the fields that remain unchanged.
 
     Raises:
-        WrongPlan: no plan is possible; the mistakes of the given one.
+        WrongPlan: no plan is legal; contains the mistakes of the given plan.
     """
     return Search(model, plan, framework, frozenset(fixed)).on(cluster, margin=margin, few=few)
 
 
 def fastest(bounds: Iterable[tuple[float, Laid]], few: int, estimate: Callable[[Laid], Step]) -> list[Step]:
-    """The fastest of some plans.
+    """Return the fastest of some plans.
 
     Args:
-        bounds: seconds that a step of a plan takes at least, and the plan; the least of a token first.
-        few: how many are wanted. Others are estimated only as long as they could be among them.
+        bounds: (minimum seconds of a step, plan), sorted by minimum seconds per token.
+        few: number of steps to return; further plans are estimated only while they could be among them.
     """
     steps = list[Step]()
     for least, laid in bounds:
@@ -270,7 +274,7 @@ def fastest(bounds: Iterable[tuple[float, Laid]], few: int, estimate: Callable[[
 
 
 def order_of(found: Step) -> tuple[float, float, int, int, int]:
-    """Key that sorts steps: the faster, then the one that needs less memory, then the simpler plan."""
+    """Return the sort key of steps: faster first, then less memory, then the simpler plan."""
     plan = found.laid.plan
     return found.seconds / found.laid.tokens, found.memory.total, plan.pp, plan.tp, plan.microbatch
 
@@ -313,7 +317,7 @@ def _plans(
 
 
 def _of_network(plan: ParallelPlan, gpus: int, fixed: frozenset[str]) -> Iterator[ParallelPlan]:
-    """Stages of a network, and the batch of a replica whole, in 2, in 4, ... micro-batches."""
+    """Yield the stages of a CNN or MLP, with the batch of a replica in 1, 2, 4, ... micro-batches."""
     for pp in (plan.pp,) if "pp" in fixed else range(1, gpus + 1):
         staged = replace(plan, pp=pp)
         batch = max(1, plan.global_batch // replicas(staged, gpus))

@@ -1,14 +1,14 @@
-"""All plans of a transformer's training as columns: which are legal, before any is made.
+"""All legal plans of a transformer's training as columns, without creating plan objects.
 
     tp            divisors of a node's GPUs and of the heads.
-    pp, chunks    numbers that divide the layers, and the layers of a stage; with chunks the schedule is interleaved.
+    pp, chunks    divisors of the layers, and of the layers of a stage; with chunks the schedule is interleaved.
     cp, ep        powers of two that divide the sequence, and the experts.
     microbatch    powers of two up to the global batch.
     sharding      none, zero-1, zero-2, zero-3, fsdp.
-    recompute     nothing, attention scores (if they are kept), all of a layer; sequence parallel with and without.
+    recompute     nothing, attention scores (if they are kept), the full layer; with and without sequence parallelism.
 
-Everything else is as the plan at hand says, and so is whatever is fixed. Plans that do the same as another are left out: copies
-share nothing if there is one, and stages gather no weights for every micro-batch.
+All other settings, and fixed ones, are those of the given plan. Equivalent plans are omitted: a single replica has nothing to
+shard, and pipeline stages do not gather weights for every micro-batch.
 """
 
 from __future__ import annotations
@@ -29,19 +29,21 @@ from hwsim.records import dataclass
 
 Ints = NDArray[np.int64]
 
-MOST: Final = 20_000_000  # combinations that are looked at
+MOST: Final = 20_000_000  # maximum combinations
 SHARDINGS: Final[tuple[Sharding, ...]] = ("zero-0", "zero-1", "zero-2", "zero-3", "fsdp")
 RECOMPUTED: Final[tuple[Recompute, ...]] = ("none", "selective", "full")
 
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """Legal plans as columns of equal length.
+    """The legal plans as columns of equal length.
 
     Args:
-        base: the fields that all of them share.
-        tp, ...: their numbers; sharded: 1 with sequence parallel; sharding, recompute: numbers of the names in `shardings` and
-            RECOMPUTED; batches: micro-batches of a replica in a step.
+        base: the plan with the fields that all plans share.
+        tp, ...: the plans' numbers.
+        sharded: 1 with sequence parallelism.
+        sharding, recompute: indices into `shardings` and RECOMPUTED.
+        batches: micro-batches per replica and step.
     """
 
     model: Transformer
@@ -64,7 +66,7 @@ class Space:
         return len(self.tp)
 
     def plan(self, number: int) -> ParallelPlan:
-        """A plan as an object."""
+        """Return one of the plans."""
         chunks = int(self.chunks[number])
         return replace(
             self.base,
@@ -81,16 +83,16 @@ class Space:
         )
 
     def laid(self, number: int) -> Laid:
-        """A plan with the numbers that follow."""
+        """Return one of the plans with its derived numbers."""
         return lay(self.model, self.plan(number), self.gpus)
 
     @property
     def level(self) -> Ints:
-        """ZeRO's stage: 0 to 3."""
+        """ZeRO stage, 0 to 3."""
         return np.array([replace(self.base, sharding=sharding).level for sharding in self.shardings], np.int64)[self.sharding]
 
     def stride(self, axis: Axis) -> Ints:
-        """As `Laid.stride`."""
+        """Return the distance between neighbours of a group; as `Laid.stride`."""
         sizes = {"tp": self.tp, "cp": self.cp, "ep": self.ep, "pp": self.pp, "dp": self.dp // self.ep}
         distance = np.ones_like(self.tp)
         for name in self.base.order:
@@ -104,10 +106,10 @@ class Space:
 def space(
     model: Transformer, plan: ParallelPlan, gpus: int, per_node: int, framework: Framework, fixed: frozenset[str] = frozenset()
 ) -> Space:
-    """The legal plans on a number of GPUs.
+    """Return the legal plans on a number of GPUs.
 
     Raises:
-        WrongPlan: none is legal; or there are too many combinations to look at.
+        WrongPlan: no plan is legal, or there are too many combinations.
     """
     again = RECOMPUTED if framework.attention == "plain" or framework.repeated > 0 else ("none", "full")
     axes: dict[str, list[int]] = {
@@ -144,7 +146,7 @@ def space(
     columns = ("tp", "pp", "cp", "ep", "chunks", "microbatch", "sharding", "recompute", "sharded", "dp", "batches")
     legals = replace(made, **{name: getattr(made, name)[legal] for name in columns})
     if not len(legals):
-        lay(model, plan, gpus)  # says why, if the plan itself is wrong
+        lay(model, plan, gpus)  # raises the reason if the given plan is illegal
         raise WrongPlan((("plan", f"no legal plan for {gpus} GPUs"),))
     return legals
 
@@ -152,7 +154,7 @@ def space(
 def _staged(
     model: Transformer, plan: ParallelPlan, gpus: int, fixed: frozenset[str], *, interleaves: bool
 ) -> Iterator[tuple[int, int]]:
-    """Stages, and virtual stages of each."""
+    """Yield (stages, virtual stages per stage)."""
     stages = [plan.pp] if "pp" in fixed else [n for n in range(1, min(model.layers, gpus) + 1) if model.layers % n == 0]
     for pp in stages:
         if "chunks" in fixed:
@@ -163,7 +165,7 @@ def _staged(
 
 
 def _legal(model: Transformer, plan: ParallelPlan, gpus: int) -> bool:
-    """Whether all but the batch and sequence parallel of a plan is legal."""
+    """Return whether a plan is legal, except for its batch and sequence parallelism."""
     broken = problems(model, replace(plan, microbatch=1, sequence_parallel=False), gpus)
     return all(key == "global_batch" for key, _ in broken)
 

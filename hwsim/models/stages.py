@@ -1,6 +1,6 @@
 """Work of the GPUs of a pipeline stage for one micro-batch and at the end of a step.
 
-The same lists feed the closed form, which sums them, and the op graph, which plays them.
+The closed form sums these lists, and the op graph simulates them.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from hwsim.units import BYTES
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Work of the GPUs of one pipeline stage.
+    """The work of the GPUs of one pipeline stage.
 
     Args:
-        layers: for one micro-batch.
-        passed: bytes that each GPU sends to the next stage for a micro-batch, and gets back; 0 for a single stage.
+        layers: layers, for one micro-batch.
+        passed: bytes that each GPU sends to the next stage per micro-batch, and receives back; 0 for a single stage.
         gathered: exchanges of fully sharded weights and gradients, for each micro-batch.
-        adding: kernels that add the gradients of a micro-batch to the sum so far.
-        ending: kernels and exchanges once a step, after the last micro-batch.
-        parts: blocks of each virtual stage; empty: as many in each.
-        runs: by virtual stage (name of the blocks, how many follow each other), where blocks differ; else empty.
+        adding: kernels that add the gradients of a micro-batch to the sum.
+        ending: kernels and exchanges once per step, after the last micro-batch.
+        parts: blocks of each virtual stage; empty: equally many.
+        runs: (block name, number of consecutive blocks) by virtual stage, if blocks differ; else empty.
     """
 
     number: int
@@ -49,12 +49,12 @@ class Stage:
 
     @property
     def blocks(self) -> tuple[Layer, ...]:
-        """The blocks of a transformer's stage, one for each kind."""
+        """Blocks of a transformer stage, one for each layer kind."""
         return tuple(layer for layer in self.layers if layer.name.startswith("block"))
 
 
 def slice_of(laid: Laid, framework: Framework) -> Slice:
-    """The part of a micro-batch on one GPU."""
+    """Return the part of a micro-batch on one GPU."""
     plan = laid.plan
     return Slice(
         sequences=plan.microbatch,
@@ -73,15 +73,16 @@ def slice_of(laid: Laid, framework: Framework) -> Slice:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """The work of a step on the GPUs, for the closed form.
+    """The work of a training step on the GPUs, for the closed form.
 
     Args:
         layers: layers of the model, for one micro-batch.
-        stages: those that may be the longest, the first and the last among them.
-        sent: bytes that each stage but the last sends for a micro-batch, and gets back.
-        flop: model FLOP of a step on all GPUs; recomputed_flop: FLOP of the recomputation.
+        stages: stages that may be the longest, including the first and the last.
+        sent: bytes that each stage except the last sends per micro-batch, and receives back.
+        flop: model FLOP of a step on all GPUs.
+        recomputed_flop: FLOP of the recomputation.
         memory: memory of the stage that needs most.
-        numbers: numbers in the inputs of a step that the host prepares for a GPU.
+        numbers: numbers in the inputs of a step that the host prepares for one GPU.
     """
 
     laid: Laid
@@ -98,7 +99,7 @@ class Load:
 
 
 def transformer_load(laid: Laid, framework: Framework) -> Load:
-    """A transformer's step; of its stages the first, the second and the last, for those between are equal if the layers are."""
+    """Return the work of a transformer's step. With equal layers, it contains the first, second and last stage."""
     model, plan = laid.transformer, laid.plan
     stages = tuple(stage_of(laid, framework, number) for number in stages_told_apart(model, plan))
     recomputed = 0.0
@@ -120,13 +121,13 @@ def transformer_load(laid: Laid, framework: Framework) -> Load:
 
 
 def largest(laid: Laid, framework: Framework) -> Footprint:
-    """The memory of the stage that needs most."""
+    """Return the memory of the stage that needs most."""
     stages = stages_told_apart(laid.transformer, laid.plan)
     return max((training_memory(laid, framework, stage) for stage in stages), key=lambda need: need.total)
 
 
 def stage_of(laid: Laid, framework: Framework, number: int = 0) -> Stage:
-    """Everything that the GPUs of one stage of a transformer do: embedding (the first), blocks, head (the last)."""
+    """Return the work of one stage of a transformer: embedding (first stage), blocks, head (last stage)."""
     model, plan, part = laid.transformer, laid.plan, slice_of(laid, framework)
     kinds = laid.kinds_of(number)
     blocks = blocks_of(laid, framework)
@@ -155,7 +156,7 @@ def stage_of(laid: Laid, framework: Framework, number: int = 0) -> Stage:
 
 
 def blocks_of(laid: Laid, framework: Framework) -> tuple[Layer, ...]:
-    """The blocks of the whole model for one micro-batch, a layer for each kind."""
+    """Return the blocks of the whole model for one micro-batch, one layer per layer kind."""
     plan, part = laid.plan, slice_of(laid, framework)
     return tuple(
         replace(
@@ -168,7 +169,7 @@ def blocks_of(laid: Laid, framework: Framework) -> tuple[Layer, ...]:
 
 
 def gathered_of(laid: Laid, framework: Framework, parameters: float) -> tuple[Exchange, ...]:
-    """Weights from the replicas that hold them, before forward and before backward; gradients back to them."""
+    """Return the all-gathers of sharded weights before forward and backward, and the reduce-scatter of gradients."""
     if not laid.plan.gathers or laid.sharers == 1:
         return ()
     width = BYTES[laid.plan.stored]
@@ -181,7 +182,7 @@ def gathered_of(laid: Laid, framework: Framework, parameters: float) -> tuple[Ex
 
 
 def adding_of(laid: Laid, framework: Framework, parameters: float) -> tuple[Kernel, ...]:
-    """The gradients of one micro-batch added to the sum so far."""
+    """Return the kernel that adds the gradients of one micro-batch to the sum."""
     if laid.microbatches == 1 or framework.accumulate <= 0:
         return ()
     size = framework.accumulate * parameters / (laid.sharers if laid.plan.level == 2 or laid.plan.gathers else 1)
@@ -189,7 +190,7 @@ def adding_of(laid: Laid, framework: Framework, parameters: float) -> tuple[Kern
 
 
 def ending_of(laid: Laid, framework: Framework, parameters: float) -> tuple[Item, ...]:
-    """The sum of the gradients of all replicas, the optimizer, and the updated weights back to the replicas that share it."""
+    """Return the gradient sum over all replicas, the optimizer, and the all-gather of updated weights if replicas share it."""
     plan, items = laid.plan, list[Item]()
     shards = laid.sharers if plan.level >= 1 else 1
     if laid.summing > 1 and not plan.gathers:
@@ -209,10 +210,10 @@ def ending_of(laid: Laid, framework: Framework, parameters: float) -> tuple[Item
 
 
 def network_load(laid: Laid, seconds: Callable[[Layer], float]) -> Load:
-    """A network's step.
+    """Return the work of a step of a CNN or MLP.
 
     Args:
-        seconds: seconds of a layer for one micro-batch, by which the network is cut into stages.
+        seconds: function from a layer to its seconds for one micro-batch, which determines the stage boundaries.
     """
     network, plan = laid.network, laid.plan
     layers = layers_of(network, plan.microbatch, plan.dtype)
@@ -233,7 +234,10 @@ def network_load(laid: Laid, seconds: Callable[[Layer], float]) -> Load:
 
 
 def network_cut(network: Network, pp: int, tp: int, seconds: Callable[[Unit], float]) -> tuple[tuple[Piece, ...], ...]:
-    """The layers of each stage, the longest as short as cuts between blocks allow; a single stage may be split over `tp` GPUs."""
+    """Return the layers of each stage.
+
+    Stage boundaries lie between blocks and minimize the longest stage. A single stage may be split over `tp` GPUs.
+    """
     units = network.chain()
     if pp == 1:
         return (split(units, tp),)
@@ -243,9 +247,10 @@ def network_cut(network: Network, pp: int, tp: int, seconds: Callable[[Unit], fl
 def network_stages(
     cuts: Sequence[Sequence[Piece]], batch: int, dtype: str, updated: float, *, training: bool = True
 ) -> tuple[Stage, ...]:
-    """The stages of a network for `batch` examples at once.
+    """Return the stages of a CNN or MLP for `batch` examples at once.
 
-    updated: bytes of memory that the update of a parameter moves.
+    Args:
+        updated: bytes that the update of a parameter moves.
     """
     made = []
     for number, pieces in enumerate(cuts):
@@ -259,7 +264,7 @@ def network_stages(
 
 
 def _with_exchanges(piece: Piece, layer: Layer, batch: int, dtype: str) -> Layer:
-    """A layer with the exchanges of the GPUs of a split: inputs before it, and gradients that go back once they are computed."""
+    """Return a layer with the exchanges of split channels: inputs before it, and gradients after their computation."""
     if not piece.gathers and not piece.scatters:
         return layer
     width = batch * BYTES[dtype]

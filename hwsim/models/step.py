@@ -1,26 +1,28 @@
-"""The time of a training step in closed form, for every model, without the engine.
+"""Time of a training step in closed form, for every model, without the simulator.
 
     stage  = its layers forward, recomputed and backward, for one micro-batch
     step   = micro-batches x longest stage + the other stages / chunks + sends + gradients + optimizer + host
-    sends  = those of a micro-batch there and back, and 1f1b: (micro-batches - 1) x the time for which a round through the last
-             stages keeps the longest one waiting; interleaved: those of the first group of micro-batches, forward and backward
+    sends  = sends of one micro-batch in both directions, plus:
+             1f1b: (micro-batches - 1) x the time for which a round trip through the last stages delays the longest stage;
+             interleaved: sends of the first group of micro-batches, forward and backward
 
-which for equal stages is the pipeline's (m + (p - 1)/v) x stage: a bubble of (p - 1)/(v m + p - 1) (Narayanan et al. 2021).
-With fewer micro-batches than stages the first passes all stages, and each of the others adds the longest virtual stage.
+For equal stages this is the pipeline formula (m + (p - 1)/v) x stage, with a bubble of (p - 1)/(v m + p - 1) (Narayanan et al.
+2021). With fewer micro-batches than stages, the first micro-batch passes all stages, and each further micro-batch adds the
+longest virtual stage.
 
-Gradients hide behind the layers that compute. Of transformers they hide as `hwsim.models.hiding` says. Other networks send them
-in buckets, each once its layers are done and the bucket before it has arrived:
+Gradient exchanges overlap computation. For transformers, `hwsim.models.hiding` defines the overlap. CNNs and MLPs send gradients
+in buckets; a bucket is sent when its layers are done and the previous bucket has arrived:
 
     end of bucket i = max(end of its layers, end of bucket i - 1) + its collective
 
-The GPU waits if the host takes longer to issue the kernels of a network than the GPU to compute them.
+The GPU waits if the host needs longer to launch the kernels of a CNN or MLP than the GPU to compute them.
 
 **Source**: buckets: Li et al., "PyTorch Distributed", arXiv:2006.15704, section 3.2.3.
 **Error**: see `docs/validation/models.md`.
-**Range**: equal GPUs; collectives that do not slow the kernels next to them. Stages exchange gradients at once over the links
-that they share, each from the end of its last backward pass; sends between stages share no link with anything else. Over 1,200
-random plans on nine machines, steps are 0.85 to 1.2 times as long as simulated, half of them within 0.2 %. The fabric is as
-`Cluster` sees it.
+**Range**: identical GPUs; collectives that do not slow concurrent kernels. Stages exchange gradients simultaneously over shared
+links, each from the end of its last backward pass; sends between stages share no link with other traffic. Over 1,200 random plans
+on nine machines, step times are 0.85x to 1.2x the simulated ones, half of them within 0.2 %. The fabric is modelled as in
+`Cluster`.
 """
 
 from __future__ import annotations
@@ -49,14 +51,16 @@ Exchanging = Callable[[Exchange], float]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A training step, as estimated.
+    """An estimated training step.
 
     Args:
-        seconds: from one step to the next.
-        shares: seconds of each kind of work, adding up to the step: convolution, matmul, attention, elementwise, output, tp, cp,
-            ep, pp (sends), dp, gradients, bubble, accumulate, optimizer, host.
-        mfu: model FLOP (forward, twice that backward) over what the GPUs' peaks could do; hfu: recomputed FLOP included.
-        memory: memory of the stage that needs most; verdict: whether it fits, or how tight it is.
+        seconds: step time in steady state (s).
+        shares: time of each kind of work (s); the sum is the step time: convolution, matmul, attention, elementwise, output, tp,
+            cp, ep, pp (sends), dp, gradients, bubble, accumulate, optimizer, host.
+        mfu: model FLOP (forward, and twice as much backward) relative to the GPUs' peak.
+        hfu: model FLOP plus recomputed FLOP, relative to the GPUs' peak.
+        memory: memory of the stage that needs most.
+        verdict: whether the memory suffices, or how tight it is.
     """
 
     laid: Laid
@@ -69,42 +73,43 @@ class Step:
 
     @property
     def fits(self) -> bool:
-        """Whether its memory may suffice: not that it does not."""
+        """Whether the memory may suffice, which includes `tight`."""
         return not self.verdict.startswith("does not fit")
 
     @property
     def tokens_per_second(self) -> float:
-        """Tokens of a transformer, examples of another network."""
+        """Tokens per second of a transformer; examples per second of a CNN or MLP."""
         return self.laid.tokens / self.seconds
 
 
 def estimate(
     model: Model, plan: ParallelPlan, cluster: Cluster, framework: Framework | Software, times: KernelTimes | None = None
 ) -> Step:
-    """A step of the plan on all GPUs of a cluster.
+    """Return the step of a plan on all GPUs of a cluster.
 
     Args:
-        framework: `Software` of a network of convolutions or a perceptron, `Framework` of a transformer.
+        framework: `Framework` for a transformer, `Software` for a CNN or MLP.
         times: kernel times of earlier estimates, on the same GPUs with the same framework.
 
     Raises:
-        WrongPlan: the plan fits neither the model nor the cluster.
+        WrongPlan: the plan does not fit the model or the cluster.
     """
     return step(lay(model, plan, cluster.gpus), cluster, framework, times or times_of(cluster, framework))
 
 
 def times_of(cluster: Cluster, framework: Framework | Software) -> KernelTimes:
-    """Times of kernels on the GPUs of a cluster."""
+    """Return the kernel times on the GPUs of a cluster."""
     return KernelTimes(cluster.gpu, framework if isinstance(framework, Framework) else framework.kernels)
 
 
 def step(
     laid: Laid, cluster: Cluster, framework: Framework | Software, times: KernelTimes, exchange: Exchanging | None = None
 ) -> Step:
-    """As `estimate`, of a plan with all its numbers.
+    """Return the step of a plan whose numbers are derived; as `estimate`.
 
     Args:
-        exchange: seconds of an exchange (default: `collective`); if given, a single replica exchanges gradients as well.
+        exchange: function from an exchange to its seconds (default: `collective`); if set, a single replica exchanges gradients,
+            too.
     """
     cluster = sped(cluster, framework)
     seconds = seconds_by(times, exchange or (lambda item: collective(item, laid, cluster)))
@@ -136,7 +141,7 @@ def step(
 
 
 def sped(cluster: Cluster, framework: Framework | Software) -> Cluster:
-    """The cluster as the framework's collectives use it."""
+    """Return the cluster with the network bandwidth that the framework's collectives reach."""
     if isinstance(framework, Framework) and (framework.network != 1.0 or framework.bucket is not None):
         return replace(cluster, network=cluster.network * framework.network, bucket=framework.bucket)
     return cluster
@@ -147,7 +152,7 @@ def sped(cluster: Cluster, framework: Framework | Software) -> Cluster:
 
 @dataclass(frozen=True, slots=True)
 class Passes:
-    """Seconds of each kind of work of a layer for one micro-batch; `backward` with what it recomputes."""
+    """Time of each kind of work of a layer for one micro-batch (s); `backward` includes the recomputation."""
 
     forward: Mapping[str, float]
     backward: Mapping[str, float]
@@ -162,7 +167,7 @@ class Passes:
 
 
 def seconds_by(times: KernelTimes, exchange: Exchanging) -> Seconds:
-    """Seconds that an item of a layer takes from those that wait for it."""
+    """Return a function from an item of a layer to its exposed seconds."""
 
     def seconds(item: Item) -> float:
         return times.seconds(item) if isinstance(item, Kernel) else item.times * item.exposed * exchange(item)
@@ -171,7 +176,7 @@ def seconds_by(times: KernelTimes, exchange: Exchanging) -> Seconds:
 
 
 def by_kind(items: Iterable[Item], seconds: Seconds) -> dict[str, float]:
-    """Seconds of each kind of kernel, and of the exchanges of each axis."""
+    """Return the seconds of each kind of kernel, and of the exchanges of each axis."""
     shares: dict[str, float] = {}
     for item in items:
         kind = item.kind if isinstance(item, Kernel) else item.axis
@@ -180,11 +185,12 @@ def by_kind(items: Iterable[Item], seconds: Seconds) -> dict[str, float]:
 
 
 def collective(exchange: Exchange, laid: Laid, cluster: Cluster, stage: int = 0) -> float:
-    """Seconds of an exchange while the other groups do the same, and the stages before, which end later.
+    """Return the seconds of an exchange, while other groups and earlier stages run the same exchange.
 
-    The machine's library sums a network's gradients.
+    The gradients of a CNN or MLP are summed by the machine's library.
 
-    stage: whose gradients or weights it exchanges.
+    Args:
+        stage: stage whose gradients or weights are exchanged.
     """
     if isinstance(laid.model, Network) and exchange.axis == "dp":
         return cluster.reduced(exchange.size, laid.dp)
@@ -200,7 +206,7 @@ def collective(exchange: Exchange, laid: Laid, cluster: Cluster, stage: int = 0)
 
 
 def _pipeline(load: Load, longest: Stage, layers: Mapping[str, Passes], seconds: Seconds) -> dict[str, float]:
-    """Seconds of all micro-batches through the longest stage, of the bubble and of the sends."""
+    """Return the seconds of all micro-batches in the longest stage, of the bubble and of the sends."""
     plan, m = load.laid.plan, load.laid.microbatches
     shares: dict[str, float] = {}
     for layer in longest.layers:
@@ -222,7 +228,7 @@ def _pipeline(load: Load, longest: Stage, layers: Mapping[str, Passes], seconds:
 
 
 def _longest_part(load: Load, layers: Mapping[str, Passes]) -> float:
-    """Seconds of a micro-batch through the longest virtual stage, forward and backward."""
+    """Return the seconds of a micro-batch in the longest virtual stage, forward and backward."""
     lengths = list[float]()
     for stage in load.stages:
         embedding = layers["embedding"].seconds if stage.number == 0 else 0.0
@@ -234,9 +240,10 @@ def _longest_part(load: Load, layers: Mapping[str, Passes]) -> float:
 
 
 def _interval(lengths: Sequence[float], sends: Sequence[float]) -> float:
-    """Seconds from one micro-batch to the next in a 1f1b schedule whose sends block no kernels.
+    """Return the seconds between two micro-batches of a 1f1b schedule whose sends do not block kernels.
 
-    The last d stages hold d micro-batches at once: each passes all of them, and the sends between them twice, in d intervals.
+    The last d stages process d micro-batches at once. In d intervals, each micro-batch passes all of them, and the sends between
+    them in both directions.
 
     >>> _interval([1.0, 1.0], [0.0]), _interval([1.0, 1.0], [0.5]), _interval([2.0, 1.0], [0.5])
     (1.0, 1.5, 2.0)
@@ -248,7 +255,6 @@ def _interval(lengths: Sequence[float], sends: Sequence[float]) -> float:
 
 
 def _length(stage: Iterable[Layer], layers: Mapping[str, Passes]) -> float:
-    """Seconds of a micro-batch through a stage, forward and backward."""
     return math.fsum(layer.times * layers[layer.name].seconds for layer in stage)
 
 
@@ -263,9 +269,9 @@ def _add(shares: dict[str, float], more: Mapping[str, float], times: float = 1.0
 def _gradients_in_pieces(
     shares: dict[str, float], load: Load, layers: Mapping[str, Passes], seconds: Seconds, cluster: Cluster
 ) -> None:
-    """Add accumulation and optimizer of a transformer, and what nothing hides of its exchanges between replicas.
+    """Add gradient accumulation, the optimizer and the exposed exchanges between replicas of a transformer to `shares`.
 
-    A later stage begins a step later and ends it sooner than the first: its exchanges have that much time more.
+    A later stage starts a step later and ends it earlier than the first stage, so its exchanges have that time in addition.
     """
     laid, first = load.laid, load.stages[0]
     if first.adding:
@@ -284,7 +290,7 @@ def _gradients_in_pieces(
 
 
 def _ending(stage: Stage, laid: Laid, layers: Mapping[str, Passes], seconds: Seconds, cluster: Cluster) -> dict[str, float]:
-    """Seconds that a stage takes at the end of a step, by kind of work."""
+    """Return the seconds of a stage at the end of a step, by kind of work."""
     passes = _passes(stage.blocks, layers)
     shares = by_kind(kernels(stage.ending), seconds)
     for item in exchanges(stage.ending):
@@ -293,17 +299,17 @@ def _ending(stage: Stage, laid: Laid, layers: Mapping[str, Passes], seconds: Sec
 
 
 def _passes(stage: Iterable[Layer], layers: Mapping[str, Passes]) -> tuple[float, float]:
-    """Seconds of a micro-batch through layers, forward and backward."""
+    """Return the seconds of a micro-batch in some layers, forward and backward."""
     listed = [(layer.times, layers[layer.name]) for layer in stage]
     forward = math.fsum(many * math.fsum(passes.forward.values()) for many, passes in listed)
     return forward, math.fsum(many * math.fsum(passes.backward.values()) for many, passes in listed)
 
 
 def _gathered(stage: Stage, laid: Laid, layers: Mapping[str, Passes], cluster: Cluster) -> float:
-    """Seconds that gathering weights and scattering gradients add to computing.
+    """Return the seconds that gathering weights and scattering gradients add to the computation.
 
-    The weights of a piece hide behind the piece before, and so do gradients: blocks have many pieces, embedding and head are a
-    part of one. In a backward pass both are exchanged.
+    The weights and gradients of a piece overlap the previous piece. Blocks have many pieces; embedding and head are part of one.
+    A backward pass exchanges both.
     """
     many, m = laid.plan.chunks * hiding.pieces(laid, stage.number), laid.microbatches
     weights, gradients = stage.gathered  # of one exposed part
@@ -320,10 +326,10 @@ def _gathered(stage: Stage, laid: Laid, layers: Mapping[str, Passes], cluster: C
 
 
 def _waited(item: Exchange, stage: int, passes: tuple[float, float], laid: Laid, cluster: Cluster) -> float:
-    """Seconds that a stage waits for an exchange at the end of a step.
+    """Return the seconds that a stage waits for an exchange at the end of a step.
 
     Args:
-        passes: seconds of one forward, and of one backward pass.
+        passes: seconds of one forward and of one backward pass.
     """
     forward, backward = passes
     alone = item.times * collective(item, laid, cluster, stage)
@@ -349,7 +355,7 @@ def _gradients_in_buckets(
     *,
     exchanged: bool,
 ) -> None:
-    """Add optimizer and host of a network, and what of its buckets of gradients is left after the backward pass."""
+    """Add optimizer, host and exposed gradient buckets of a CNN or MLP to `shares`."""
     laid = load.laid
     _add(shares, by_kind(stage.ending, seconds))
     busy = math.fsum(shares.values())
@@ -368,11 +374,12 @@ def _gradients_in_buckets(
 
 
 def left_of_buckets(marks: Sequence[tuple[float, float]], exchange: Callable[[float], float], bucket: float) -> float:
-    """Seconds that the exchange of gradients takes beyond the backward pass.
+    """Return the seconds of the gradient exchange after the end of the backward pass.
 
     Args:
-        marks: (seconds from the start of the backward pass, bytes of gradients that are ready then), in order.
-        exchange: seconds of the exchange of some bytes; bucket: bytes that are sent together.
+        marks: (seconds from the start of the backward pass, gradient bytes that are ready then), in order.
+        exchange: function from bytes to the seconds of their exchange.
+        bucket: bytes of a bucket.
 
     >>> left_of_buckets([(1.0, 10.0), (2.0, 10.0)], lambda size: size / 10.0, bucket=10.0)
     1.0

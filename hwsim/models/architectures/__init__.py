@@ -1,7 +1,7 @@
-"""Architectures of models: for each the dimensions that its file writes, and the layers that follow from them.
+"""Architectures of models: the dimensions in the file of each architecture, and the layers that follow from them.
 
-A new architecture is a file here and a line in `ARCHITECTURES`. A network gives its layers as units (`Network.chain`), which
-`unit_layers` turns into kernels. The kernels of transformers are made in `transformer_layers`.
+A new architecture is a module here and a line in `ARCHITECTURES`. A CNN or MLP returns its layers as units (`Network.chain`),
+which `unit_layers` converts to kernels. `transformer_layers` creates the kernels of transformers.
 """
 
 from __future__ import annotations

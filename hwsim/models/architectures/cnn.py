@@ -1,4 +1,4 @@
-"""A convolutional network by its layers: shapes, parameters and operations.
+"""A convolutional neural network (CNN) defined by its layers: shapes, parameters and FLOP.
 
     hwsim: model/1
     kind: cnn
@@ -10,14 +10,14 @@
       - bottleneck: {channels: 64, times: 3}
       - linear: {units: 1000, activation: none}
 
-Each entry is one key. A convolution has a batch norm and an activation after it, the network's `norm` and `activation` unless
-it has its own. Its parameters are channels_out x channels_in / groups x kernel, and its bias or the two of its norm; its
-operations are 2 x channels_out x channels_in / groups x kernel x pixels of the result.
+Each entry has one key. A convolution is followed by a batch norm and an activation according to the network's `norm` and
+`activation`, unless the entry sets them. Its parameters are channels_out x channels_in / groups x kernel, plus its bias or the
+two parameters of its norm. Its FLOP are 2 x channels_out x channels_in / groups x kernel x pixels of the result.
 
 **Source**: He et al., arXiv:1512.03385 (residual blocks); Xie et al., arXiv:1611.05431 (groups); Hu et al., arXiv:1709.01507
 (squeeze and excitation); Szegedy et al., arXiv:1512.00567 (branches).
-**Error**: none: the counts of `workloads/models` are the published ones to the last parameter.
-**Range**: images in, classes out; no dilation, no transposed convolutions.
+**Error**: none: the parameter counts of `workloads/models` equal the published ones.
+**Range**: images as input, classes as output; no dilation, no transposed convolutions.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from hwsim.spec.mistakes import Problem
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cnn(Network):
-    """A network of convolutions."""
+    """A convolutional neural network (CNN)."""
 
     kind: ClassVar[str] = "cnn"
 
@@ -51,10 +51,10 @@ class Cnn(Network):
             yield "layers", str(error), None
 
     def chain(self) -> tuple[Unit, ...]:
-        """Its layers one by one.
+        """Return the network's units in order.
 
         Raises:
-            WrongNetwork: they do not fit together.
+            WrongNetwork: the layers do not fit together.
         """
         walk = Walk(self.norm, self.activation)
         walk.entries(self.layers, self.input, "")

@@ -1,4 +1,4 @@
-"""The dimensions of a transformer, as its file writes them, and widths that follow from them."""
+"""The dimensions of a transformer in its file, and the widths that follow from them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Cached = Literal["all", "window"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dimensions:
-    """Dimensions in the file of a transformer, and widths of a layer that follow from them."""
+    """The dimensions in the file of a transformer, and the widths of a layer that follow from them."""
 
     layers: int = field("transformer blocks (attention and feed-forward network)", minimum=1, maximum=MOST_LAYERS)
     hidden: int = field("hidden size (width of the residual stream)", minimum=1)
@@ -69,7 +69,7 @@ class Dimensions:
 
     @property
     def of_head(self) -> int:
-        """Numbers of a head's query."""
+        """Width of a head's query."""
         if self.latent is not None:
             return self.latent.key
         return self.hidden // self.heads if self.head is None else self.head
@@ -85,7 +85,7 @@ class Dimensions:
 
     @property
     def attended(self) -> int:
-        """Width of what attention returns."""
+        """Width of the attention output."""
         return self.queries if self.latent is None else self.heads * self.latent.values
 
     @property
@@ -100,17 +100,17 @@ class Dimensions:
 
     @property
     def biased(self) -> frozenset[Biased]:
-        """Parts that have biases."""
+        """Parts with biases."""
         return biases(self.bias)
 
     @property
     def gates(self) -> int:
-        """Matrices from hidden to ffn: 2 with a gate."""
+        """Matrices from the hidden size to the feed-forward width: 2 if gated."""
         return 2 if self.gated else 1
 
     @property
     def seen(self) -> int:
-        """Tokens that a token sees at most in attention; 0: any number."""
+        """Maximum tokens that a token attends to; 0: unlimited."""
         if self.latent is not None and self.latent.indexer is not None:
             return self.latent.indexer.chosen
         return self.window or 0

@@ -1,4 +1,4 @@
-"""Entries of a network of convolutions, as its file writes them: one key each."""
+"""Layer entries in the file of a CNN, with one key each."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from hwsim.spec.fields import field
 
 Shape = tuple[int, int, int]
 Activation = Literal["relu", "sigmoid", "none"]
-MOST_LAYERS: Final = 100_000  # of any network, a hundred times what the deepest have
+MOST_LAYERS: Final = 100_000  # maximum layers, 100x the deepest published networks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conv:
-    """A convolution, with its norm and activation."""
+    """A convolution with its norm and activation."""
 
     channels: int = field("output channels", minimum=1)
     kernel: tuple[int, ...] = field(
@@ -33,7 +33,7 @@ class Conv:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pool:
-    """The largest, or the mean, of each window."""
+    """Max or average pooling."""
 
     by: Literal["max", "average"] = field(
         "value of each window: its maximum or its average", default="max", record="both read the same and write the same"
@@ -45,7 +45,7 @@ class Pool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Linear:
-    """All of what comes in, to each of its units."""
+    """A fully connected layer."""
 
     units: int = field("output units", minimum=1)
     bias: bool = field("bias of each unit", default=True)
@@ -55,7 +55,7 @@ class Linear:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Basic:
-    """Two convolutions of 3 x 3 with a way around them."""
+    """A residual block of two 3 x 3 convolutions."""
 
     channels: int = field("output channels of both convolutions", minimum=1)
     stride: int = field("stride of the first block", default=1, minimum=1)
@@ -64,7 +64,7 @@ class Basic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bottleneck:
-    """Convolutions of 1 x 1, 3 x 3 and 1 x 1 with a way around them."""
+    """A residual block of a 1 x 1, a 3 x 3 and a 1 x 1 convolution."""
 
     channels: int = field("channels of the first two convolutions, before `width` and `groups` widen them; the third has four "
                           "times as many", minimum=1)  # fmt: skip
@@ -82,7 +82,7 @@ class Bottleneck:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Branches:
-    """Layers side by side, whose channels are put together."""
+    """Parallel branches, concatenated by channel."""
 
     of: tuple[tuple[Entry, ...], ...] = field("branches, each a list of layers; an empty list passes the input on")
     times: int = field("number of consecutive repetitions", default=1, minimum=1)
@@ -90,7 +90,7 @@ class Branches:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One key and what belongs to it."""
+    """An entry of the layer list: one key and its settings."""
 
     conv: Conv | None = field("convolution with norm and activation", default=None)
     pool: Pool | None = field("max or average pooling", default=None)
@@ -105,4 +105,4 @@ class Entry:
 
     @property
     def given(self) -> tuple[str, ...]:
-        return tuple(each.name for each in dataclasses.fields(self) if getattr(self, each.name) is not None)
+        return tuple(key.name for key in dataclasses.fields(self) if getattr(self, key.name) is not None)

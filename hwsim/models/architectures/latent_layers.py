@@ -1,16 +1,17 @@
-"""Kernels of latent attention: keys and values come from one vector for all heads, which alone is cached.
+"""Kernels of multi-head latent attention: all heads share one latent vector of keys and values, and only this vector is cached.
 
-Maps of a layer, h hidden, a heads, n plain, r rotary and v value numbers of a head, c rank, q rank of the queries:
+Matrices of a layer with hidden size h, a heads, head widths n (no position), r (rotary) and v (value), latent rank c, and query
+rank q:
 
-    down   h x (q + c + r)           whole on every GPU of a tensor-parallel group, as are the norms of both vectors
+    down   h x (q + c + r)           replicated on every GPU of a tensor-parallel group, as are the norms of both vectors
     up     q x a (n + r), c x a (n + v)
 
-A prefill computes keys and values of all heads from the vectors: attention of a heads of n + r and v. A step of decoding reads
-the vectors alone: each head's query is taken to the vector's space, so that a head looks at c + r numbers and returns c. What
-takes it there and back are the matrices of `up` again, the same operations and bytes for one token.
+Prefill computes keys and values of all heads from the latent vectors: attention of a heads of widths n + r and v. Decode reads
+only the latent vectors: each head's query is projected to the latent space, so that a head reads c + r numbers and returns c.
+These projections use the `up` matrices, with the same FLOP and bytes for one token.
 
-An indexer has keys of its own; each query of its heads is multiplied with the keys of all tokens, and the `chosen` highest sums
-are looked at.
+The indexer has separate keys. Each query of its heads is multiplied with the keys of all tokens, and attention reads the tokens
+with the `chosen` highest sums.
 
 **Source**: DeepSeek-AI, "DeepSeek-V2", arXiv:2405.04434, section 2.1; DeepSeek-V3.2, 2025 (indexer).
 **Error**: attention of DeepSeek-V3's sizes: see `docs/validation/components.md`; other sizes, and the indexer, are not validated.
@@ -30,7 +31,7 @@ from hwsim.units import BYTES
 
 
 def maps(model: Transformer, latent: Latent, part: Slice) -> Iterator[Kernel]:
-    """Queries from the stream, and the vector that is cached; and of that, keys and values of the new tokens."""
+    """Yield the projections to queries and the cached latent vector, and from it to keys and values of the new tokens."""
     t, w, rows, h = part.tensor, part.width, part.rows, model.hidden
     vectors = latent.cached + (latent.query_rank or 0)
     yield from casting(product("latent-down", rows, vectors, h, part, narrow=True), part)
@@ -49,12 +50,12 @@ def maps(model: Transformer, latent: Latent, part: Slice) -> Iterator[Kernel]:
 
 
 def attention(model: Transformer, latent: Latent, part: Slice) -> Iterator[Kernel]:
-    """Kernels that look at the tokens before, and return their values."""
+    """Yield the attention kernels over the context."""
     if latent.indexer is not None:
         yield from _choosing(model, latent.indexer, part)
     decoding = part.cache and part.tokens == 1
     cached = part.context - part.tokens
-    if cached > 0 and not decoding:  # keys and values of the tokens before are computed anew
+    if cached > 0 and not decoding:  # keys and values of cached tokens are recomputed
         wide = model.heads // part.tensor * (latent.plain + latent.values)
         yield product("cached-up", part.sequences * cached, wide, latent.rank, part, kind="attention", narrow=True)
     call = call_of(model, latent, part, decoding=decoding)
@@ -66,7 +67,7 @@ def attention(model: Transformer, latent: Latent, part: Slice) -> Iterator[Kerne
 
 
 def call_of(model: Transformer, latent: Latent, part: Slice, *, decoding: bool) -> Attended:
-    """The call of fused attention.
+    """Return the call of fused attention.
 
     >>> from hwsim.models.library import load_transformer
     >>> model = load_transformer("deepseek-v3")
@@ -95,7 +96,7 @@ def call_of(model: Transformer, latent: Latent, part: Slice, *, decoding: bool) 
 
 
 def _choosing(model: Transformer, indexer: Indexer, part: Slice) -> Iterator[Kernel]:
-    """Every head of the indexer with the key of every token, in 8 bits; the highest sums are taken."""
+    """Yield the indexer kernels: all head queries with all token keys, in 8 bits, then the selection of the highest sums."""
     seen = part.context if part.tokens == 1 or not model.causal else part.context - (part.tokens - 1) / 2
     pairs = part.sequences * part.tokens * seen / part.ring
     alike = product("indexer", part.tokens * indexer.heads, part.context, indexer.width, part, part.sequences, "attention")

@@ -1,4 +1,4 @@
-"""Parts of a transformer that not every one has: latent attention, kinds of layers, images cut into patches, narrow weights.
+"""Optional parts of a transformer: latent attention, layer kinds, image patches, quantized weights.
 
 **Source**: DeepSeek-AI, "DeepSeek-V2", arXiv:2405.04434 (latent attention), "DeepSeek-V3.2" (indexer); Rouhani et al.,
 arXiv:2310.10537 (mxfp4); Dosovitskiy et al., arXiv:2010.11929 (patches).
@@ -18,7 +18,7 @@ from hwsim.spec.mistakes import Problem
 Biased = Literal["q", "k", "v", "projection", "ffn", "norm", "router", "output", "pooler"]
 Narrow = Literal["fp8", "int8", "int4", "mxfp4", "nvfp4"]
 ALL: Final[frozenset[Biased]] = frozenset(("q", "k", "v", "projection", "ffn", "norm", "pooler"))  # of `bias: true`
-# bytes of a number, and of the scale of each group
+# data type -> (bytes of a number, bytes of the scale of each group)
 WEIGHTS: Final[dict[Narrow, tuple[float, float]]] = {
     "fp8": (1.0, 4.0),
     "int8": (1.0, 2.0),
@@ -30,7 +30,7 @@ WEIGHTS: Final[dict[Narrow, tuple[float, float]]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Indexer:
-    """A choice of the tokens that a query of latent attention looks at (DeepSeek-V3.2)."""
+    """The selection of the tokens that a query of latent attention attends to (DeepSeek-V3.2)."""
 
     heads: int = field("query heads of the indexer, projected from the latent queries", minimum=1)
     width: int = field("width of an indexer head, and of the single key of each token", minimum=1)
@@ -39,7 +39,7 @@ class Indexer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Latent:
-    """Keys and values that come from one vector for all heads, which alone is cached (multi-head latent attention)."""
+    """Multi-head latent attention: all heads share one latent vector of keys and values, and only this vector is cached."""
 
     rank: int = field("width of the latent vector of keys and values (kv_lora_rank)", minimum=1)
     query_rank: int | None = field("width of the latent vector of queries (q_lora_rank; default: queries are projected from the "
@@ -51,25 +51,25 @@ class Latent:
 
     @property
     def key(self) -> int:
-        """Numbers of a head's query, and of its key."""
+        """Width of a head's query, and of its key."""
         return self.plain + self.rotary
 
     @property
     def cached(self) -> int:
-        """Numbers that a token leaves in the cache of a layer."""
+        """Numbers that a token adds to the cache of a layer."""
         return self.rank + self.rotary
 
     def down(self, hidden: int) -> int:
-        """Parameters that each GPU of a tensor-parallel group has whole: maps from the stream to the vectors, their norms."""
+        """Return the parameters that each tensor-parallel GPU replicates: down-projections to the latent vectors, and norms."""
         queries = 0 if self.query_rank is None else hidden * self.query_rank + self.query_rank
         return queries + hidden * self.cached + self.rank + self.choosing(hidden)
 
     def up(self, hidden: int, heads: int) -> int:
-        """Parameters of the maps from the vectors to the heads."""
+        """Return the parameters of the up-projections from the latent vectors to the heads."""
         return (self.query_rank or hidden) * heads * self.key + self.rank * heads * (self.plain + self.values)
 
     def choosing(self, hidden: int) -> int:
-        """Parameters of the indexer: queries, key with its norm, weights of its heads."""
+        """Return the parameters of the indexer: queries, key with its norm, head weights."""
         one = self.indexer
         if one is None:
             return 0
@@ -78,7 +78,7 @@ class Latent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """Layers of one kind that follow each other: what of them is another than the model's."""
+    """Consecutive layers of one kind, with the dimensions that differ from the model's."""
 
     layers: int = field("number of consecutive layers", minimum=1)
     window: int | None = field("maximum tokens that a token attends to; 0: all", default=None, minimum=0)
@@ -93,7 +93,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patches:
-    """An image that is cut into squares, each a token, with one more before them."""
+    """An image cut into square patches, one token each, with extra tokens in front."""
 
     image: int = field("side of the image in pixels", minimum=1)
     side: int = field("side of a patch in pixels", minimum=1)
@@ -102,23 +102,23 @@ class Patches:
 
     @property
     def tokens(self) -> int:
-        """Squares of an image, and what is before them."""
+        """Tokens of an image: patches and extra tokens."""
         return (self.image // self.side) ** 2 + self.extra
 
     @property
     def numbers(self) -> int:
-        """Numbers of a square."""
+        """Numbers of a patch."""
         return self.channels * self.side**2
 
     def problems(self) -> Iterator[Problem]:
-        """(key, message, hint) of what cannot be."""
+        """Yield (key, message, hint) for each invalid setting."""
         if self.side > self.image:
             yield "patches", f"patches of {self.side} pixels exceed an image of {self.image} pixels", None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quantised:
-    """Weights that a server keeps in a narrower format than it computes in; a training has them in its own."""
+    """Weights that a server stores in a narrower format than it computes in. A training stores them in its own format."""
 
     format: Narrow = field("data type of the weights")
     of: Literal["linear", "experts"] = field(
@@ -129,7 +129,7 @@ class Quantised:
 
     @property
     def width(self) -> float:
-        """Bytes of a weight, with its part of a scale.
+        """Bytes of a weight, including its share of a scale.
 
         >>> Quantised(format="mxfp4", group=32).width, Quantised(format="int4", group=128).width
         (0.53125, 0.51953125)
@@ -139,7 +139,7 @@ class Quantised:
 
 
 def order_of(runs: Sequence[Run], layers: int) -> tuple[int, ...]:
-    """The run that each layer is of; runs come again until all layers have one.
+    """Return the index of the run of each layer; the list of runs repeats until all layers are assigned.
 
     >>> order_of((Run(layers=2), Run(layers=1)), 7)
     (0, 0, 1, 0, 0, 1, 0)
@@ -149,7 +149,7 @@ def order_of(runs: Sequence[Run], layers: int) -> tuple[int, ...]:
 
 
 def runs_of(kinds: Sequence[int]) -> tuple[tuple[tuple[int, int], ...], int]:
-    """((kind, layers) of each run of the shortest piece that is repeated, layers of the piece).
+    """Return ((kind, layers) of each run of the shortest repeating pattern, layers of the pattern).
 
     >>> runs_of((0, 0, 1, 0, 0, 1, 0)), runs_of((0, 0, 1, 1, 1))
     ((((0, 2), (1, 1)), 3), (((0, 2), (1, 3)), 5))
@@ -161,7 +161,7 @@ def runs_of(kinds: Sequence[int]) -> tuple[tuple[tuple[int, int], ...], int]:
 
 
 def in_runs(kinds: Sequence[int]) -> tuple[tuple[int, int], ...]:
-    """(kind, how many follow each other) in order.
+    """Return (kind, count) of consecutive equal kinds, in order.
 
     >>> in_runs((3, 3, 1))
     ((3, 2), (1, 1))
@@ -170,16 +170,17 @@ def in_runs(kinds: Sequence[int]) -> tuple[tuple[int, int], ...]:
 
 
 def biases(bias: bool | Collection[Biased]) -> frozenset[Biased]:
-    """Parts that have biases: all that usually have, none, or those that are named."""
+    """Return the parts with biases: all usual ones, none, or the listed ones."""
     if isinstance(bias, bool):
         return ALL if bias else frozenset()
     return frozenset(bias)
 
 
 def parts_held(tokens: int, shares: Sequence[tuple[float, int]]) -> float:
-    """Tokens of all layers that take as much of the cache as `tokens` of a sequence.
+    """Return the tokens over all layers that occupy as much of the cache as `tokens` of a sequence.
 
-    shares: (part of a token's bytes, most tokens that are kept of a sequence; 0: all).
+    Args:
+        shares: (share of a token's bytes, maximum tokens cached per sequence; 0: all) of each layer kind.
 
     >>> parts_held(100, ((0.75, 20), (0.25, 0)))
     40.0

@@ -1,10 +1,10 @@
-"""A multilayer perceptron by the widths of its layers.
+"""A multilayer perceptron (MLP) defined by the widths of its layers.
 
     hwsim: model/1
     kind: mlp
     units: [784, 256, 10]
 
-Parameters: the sum over its layers of units in x units out, and units out for the biases.
+Parameters: the sum over its layers of units in x units out, plus units out for the biases.
 
 **Source**: Zhang et al., "Dive into Deep Learning", chapter 4.
 **Error**: none.
@@ -25,7 +25,7 @@ from hwsim.spec.mistakes import Problem
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mlp(Network):
-    """Linear maps one after another.
+    """A multilayer perceptron (MLP): consecutive linear layers.
 
     >>> Mlp(units=(784, 256, 10)).parameters
     203530
@@ -47,7 +47,7 @@ class Mlp(Network):
         return self.units[0], 1, 1
 
     def chain(self) -> tuple[Unit, ...]:
-        """Its layers, as a network of convolutions has them."""
+        """Return the network's units in order."""
         walk, shape = Walk(False, self.activation), self.input
         for at, units in enumerate(self.units[1:], start=1):
             last = at == len(self.units) - 1

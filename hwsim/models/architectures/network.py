@@ -1,4 +1,4 @@
-"""Parent of the architectures without tokens: one example in, one result out, and layers that follow from the units between."""
+"""Base class of architectures without tokens: one example in, one result out. Layers follow from the units."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hwsim.spec.mistakes import Problem
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Network:
-    """A network by its units. An architecture adds the keys of its file, `input` and `chain`."""
+    """A network defined by its units. Architectures add the keys of their file, `input` and `chain`."""
 
     kind: ClassVar[str]
 
@@ -28,15 +28,15 @@ class Network:
         raise NotImplementedError
 
     def chain(self) -> tuple[Unit, ...]:
-        """Its units in order.
+        """Return the units in order.
 
         Raises:
-            WrongNetwork: they do not fit together.
+            WrongNetwork: the layers do not fit together.
         """
         raise NotImplementedError
 
     def problems(self) -> Iterator[Problem]:
-        """Keys that contradict each other."""
+        """Yield (key, message, hint) of contradicting keys."""
         yield from ()
 
     @property
@@ -45,5 +45,5 @@ class Network:
 
     @property
     def forward_flop(self) -> float:
-        """Operations of one example, forward; a multiplication and an addition are two."""
+        """FLOP of one example's forward pass; a multiply-add counts as two."""
         return math.fsum(unit.flop for unit in self.chain())

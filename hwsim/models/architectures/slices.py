@@ -1,4 +1,4 @@
-"""The part of a micro-batch that a GPU has, and the kinds of kernels that layers of transformers are made of."""
+"""The part of a micro-batch on a GPU, and the kinds of kernels in transformer layers."""
 
 from __future__ import annotations
 
@@ -19,19 +19,24 @@ class Slice:
 
     Args:
         sequences: sequences of the micro-batch.
-        tokens: tokens of each sequence that are computed: all of them, or the one that is decoded.
-        context: tokens that each of them looks at, itself included, where it sees all.
-        tensor: GPUs that a layer's matrices are split over.
-        sharded: norms and residuals are split over them as well (sequence parallel).
-        expert: GPUs that a layer's experts are split over; imbalance: tokens of the fullest of them over their mean.
-        ring: GPUs that each sequence is split over (context parallel).
-        dtype: number format of activations; products: of matrix products, if another.
-        cache: keys and values are written to a cache, as a server does; kept: their number format there, if another.
-        variant: kind of the products, a word of `matmul`, if they have kernels of their own ("fp8-block").
-        weight: bytes of a weight of the linear maps, if not of the products' format; weight_of_experts: of the experts.
-        routed: format of the experts' kernels, a word of `FORMATS`, if another than the products'.
-        together: groups of GPUs of a server that have sequences of their own, and whose tokens go through the same experts;
-            `expert` is then of all their GPUs, and each expert is split over what is left of them.
+        tokens: tokens of each sequence that are computed: all of them, or the decoded one.
+        context: tokens that each of them attends to, including itself, with full attention.
+        tensor: GPUs that split a layer's matrices.
+        sharded: norms and residuals are split over these GPUs, too (sequence parallel).
+        expert: GPUs that split a layer's experts.
+        ring: GPUs that split each sequence (context parallel).
+        dtype: data type of activations.
+        products: data type of matmuls, if it differs.
+        attention: attention scores in memory (plain) or on chip (flash).
+        cache: keys and values are written to a cache, as in a server.
+        kept: data type of the cache, if it differs.
+        variant: variant of the matmul kernels, a key of `matmul` ("fp8-block").
+        weight: bytes per weight of linear layers, if it differs from the matmuls' data type.
+        weight_of_experts: bytes per weight of experts, if it differs.
+        routed: format of the expert kernels, a key of `FORMATS`, if it differs from the matmuls' data type.
+        together: groups of a server's GPUs with separate sequences and common experts; `expert` then counts GPUs of all groups,
+            and the remaining GPUs split each expert.
+        imbalance: tokens of the most loaded expert-parallel GPU, relative to the average.
     """
 
     sequences: int
@@ -55,12 +60,12 @@ class Slice:
 
     @property
     def of_expert(self) -> int:
-        """GPUs that each expert is split over."""
+        """GPUs that split each expert."""
         return max(1, self.tensor * self.together // self.expert) if self.cache else self.tensor
 
     @property
     def stored(self) -> str:
-        """Number format of weights and of the cache of a server."""
+        """Data type of weights and of the cache of a server."""
         return self.kept or self.dtype
 
     @property
@@ -76,10 +81,12 @@ class Slice:
 def product(
     name: str, rows: int, columns: int, depth: int, part: Slice, batch: int = 1, kind: Kind = "matmul", *, narrow: bool = False
 ) -> Kernel:
-    """(rows x depth) by (depth x columns): a linear map of that many tokens.
+    """Return a matmul of (rows x depth) by (depth x columns), a linear layer for `rows` tokens.
 
-    The kernel of a server that computes in 8 bits casts what comes in (a training does so apart: `casting`).
-    narrow: the second factor is weights that may be kept in another format (`Slice.weight`).
+    A server's 8-bit kernel also casts its input; a training casts in separate kernels (`casting`).
+
+    Args:
+        narrow: the second factor consists of weights, which may have another format (`Slice.weight`).
     """
     dtype = part.products or part.dtype
     casts = part.width if part.cache and part.products and kind == "matmul" else 0.0
@@ -106,7 +113,7 @@ def product(
 
 
 def casting(kernel: Kernel, part: Slice) -> Iterator[Kernel]:
-    """A product of a training, after both of its factors have been turned into 8-bit numbers, if it computes in them."""
+    """Yield a matmul of a training, preceded by the cast of both factors to fp8 if it computes in fp8."""
     shape = kernel.work.product
     if part.products == "fp8" and not part.cache and shape is not None and kernel.work.dtype != part.dtype:
         yield cast(f"cast-{kernel.name}", (shape.m + shape.n) * shape.k * shape.batch, part)
@@ -114,17 +121,17 @@ def casting(kernel: Kernel, part: Slice) -> Iterator[Kernel]:
 
 
 def cast(name: str, count: float, part: Slice) -> Kernel:
-    """So many numbers in 8 bits: one kernel looks for the largest of an array, one scales and converts."""
+    """Return the cast of `count` numbers to 8 bits: one kernel finds the maximum, one scales and converts."""
     work = Work(reads=2 * count * part.width, writes=count, dtype=part.dtype, kernels=2)
     return Kernel(name, "cast", work)
 
 
 def transposition(name: str, shape: Product) -> Kernel:
-    """Both factors and the gradient of a product the other way round, as 8-bit matrix units read them along the depth."""
+    """Return the transposition of both factors and the gradient of a matmul; 8-bit matrix units read along the depth."""
     count = (shape.m * shape.k + shape.k * shape.n + shape.m * shape.n) * shape.batch
     return Kernel(name, "cast", Work(reads=float(count), writes=float(count), dtype="fp8", kernels=3))
 
 
 def moving(name: str, reads: float, writes: float, dtype: str, kind: Kind = "elementwise", across: int = 0) -> Kernel:
-    """A kernel that only moves bytes."""
+    """Return a kernel that only moves bytes."""
     return Kernel(name, kind, Work(reads=reads, writes=writes, dtype=dtype), across=across)

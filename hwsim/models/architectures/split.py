@@ -1,17 +1,17 @@
-"""A network over several GPUs: layer by layer (stages), or every layer over all of them (channels and units).
+"""A CNN or MLP over several GPUs: by pipeline stages, or by channels and units (tensor parallel).
 
-    stages(network, 4, weights)     where to cut, so that the longest stage is as short as it can be
-    split(network, 4)               what each of four GPUs does of every layer, and what they exchange in between
+    stages(network, 4, weights)     stage boundaries that minimize the longest stage
+    split(network, 4)               the part of each layer on one of four GPUs, and the exchanges between them
 
-A cut between stages lies between the blocks of the network: inside a block several arrays would cross. If channels are split,
-each GPU computes its part of the channels (or units) of every convolution and linear map, after the inputs are gathered from
-all GPUs. Backward, every GPU has a part of each gradient of the input; the parts are added up and scattered. Norms,
-activations and pools work on the channels that a GPU has. Convolutions in groups keep to their own channels.
+Stage boundaries lie between the blocks of the network, because several arrays would cross a boundary inside a block. If channels
+are split, each GPU computes its part of the channels (or units) of every convolution and linear layer, after the inputs are
+gathered from all GPUs. In backward, every GPU has a part of each input gradient; the parts are summed and scattered. Norms,
+activations and pools process the channels of their GPU. Grouped convolutions need only their own channels.
 
 **Source**: Krizhevsky, Sutskever and Hinton, "ImageNet classification with deep convolutional neural networks", 2012, and
 "One weird trick", arXiv:1404.5997; Zhang et al., "Dive into Deep Learning", chapter 13.5 (splitting the problem).
-**Error**: none in what is counted; a real program may gather less often (AlexNet's two halves meet at three layers).
-**Range**: classes that the GPUs do not divide are computed whole by each.
+**Error**: none in the counts; a real program may gather less often (AlexNet's two halves exchange at three layers).
+**Range**: each GPU computes all classes if their number is not divisible.
 """
 
 from __future__ import annotations
@@ -29,14 +29,16 @@ _PRODUCTS: Final = ("conv", "linear")
 
 
 class CannotSplit(ValueError):
-    """The network cannot be cut like that."""
+    """The network cannot be split as requested."""
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A layer as one GPU of a split does it.
+    """The part of a layer on one GPU of a split.
 
-    gathers: numbers of one example that come in from all GPUs; scatters: of the gradient that goes back, added up.
+    Args:
+        gathers: numbers of one example that are gathered from all GPUs.
+        scatters: numbers of the input gradient that are summed and scattered.
     """
 
     unit: Unit
@@ -45,10 +47,10 @@ class Piece:
 
 
 def split(units: Sequence[Unit], gpus: int) -> tuple[Piece, ...]:
-    """The part of each layer on one of the GPUs.
+    """Return the part of each layer on one of the GPUs.
 
     Raises:
-        CannotSplit: channels or units that do not come out even; all of the layers that have them.
+        CannotSplit: channels or units that the GPUs do not divide; lists all such layers.
     """
     if gpus == 1:
         return tuple(map(Piece, units))
@@ -59,7 +61,7 @@ def split(units: Sequence[Unit], gpus: int) -> tuple[Piece, ...]:
     gathered: set[tuple[str, ...]] = set()
     last, first = _last(units), next((at for at, unit in enumerate(units) if unit.kind in _PRODUCTS), len(units))
     for at, unit in enumerate(units):
-        is_undivided = at == last and unit.out[0] % gpus  # the classes, computed by every GPU
+        is_undivided = at == last and unit.out[0] % gpus  # the classes, which every GPU computes
         part = 1 if is_undivided else gpus
         if unit.kind not in _PRODUCTS:
             pieces.append(Piece(_narrow(unit, gpus if at > first and unit.into[0] % gpus == 0 else 1)))
@@ -75,7 +77,7 @@ def split(units: Sequence[Unit], gpus: int) -> tuple[Piece, ...]:
 
 
 def uneven(units: Sequence[Unit], gpus: int) -> Iterator[str]:
-    """A line for each kind of number that the GPUs do not divide."""
+    """Yield a message for each layer whose channels or units the GPUs do not divide."""
     last = _last(units)
     for at, unit in enumerate(units):
         if unit.kind in _PRODUCTS and at != last and unit.out[0] % gpus:
@@ -84,7 +86,7 @@ def uneven(units: Sequence[Unit], gpus: int) -> Iterator[str]:
 
 
 def _last(units: Sequence[Unit]) -> int:
-    """The last product: the classes."""
+    """Return the index of the last convolution or linear layer, which computes the classes."""
     return max((at for at, unit in enumerate(units) if unit.kind in _PRODUCTS), default=-1)
 
 
@@ -94,7 +96,7 @@ def _narrow(unit: Unit, gpus: int) -> Unit:
 
 
 def _branch(unit: Unit) -> tuple[str, ...]:
-    """Layers that take the same array: the way around a block and its first layer, and the first layers of branches."""
+    """Return a key of a layer's input array, which the first layers of parallel branches share with each other or a shortcut."""
     parts = unit.name.split(".")
     numbers = _numbers(unit)
     if parts[-1] == "around" or (parts[-1] == "conv0" and len(numbers) == 2):
@@ -105,20 +107,20 @@ def _branch(unit: Unit) -> tuple[str, ...]:
 
 
 def _numbers(unit: Unit) -> tuple[str, ...]:
-    """The numbers that a layer's name begins with: entry, turn, branch, ..."""
+    """Return the numbers at the beginning of a layer's name: entry, repetition, branch, ..."""
     return tuple(takewhile(str.isdigit, unit.name.split(".")))
 
 
 def blocks(units: Sequence[Unit]) -> tuple[tuple[Unit, ...], ...]:
-    """The layers between which an only array passes on: an entry of the network, or one turn of it."""
+    """Return the layers in groups with a single array between them: an entry of the network, or one repetition of it."""
     return tuple(tuple(some) for _, some in groupby(units, lambda unit: _numbers(unit)[:2]))
 
 
 def stages(units: Sequence[Unit], count: int, seconds: Callable[[Unit], float]) -> tuple[tuple[Unit, ...], ...]:
-    """The layers of `count` GPUs, each with the next ones: the longest of them as short as cuts between blocks allow.
+    """Return the layers of `count` pipeline stages. Boundaries lie between blocks and minimize the longest stage.
 
     Raises:
-        CannotSplit: fewer blocks than GPUs.
+        CannotSplit: fewer blocks than stages.
 
     >>> from hwsim.models.library import load_network
     >>> [len(each) for each in stages(load_network("vgg-11").chain(), 2, lambda unit: unit.flop)]
@@ -129,7 +131,9 @@ def stages(units: Sequence[Unit], count: int, seconds: Callable[[Unit], float]) 
         raise CannotSplit(f"{count} stages, but the network has only {len(cut)} blocks")
     sums = list(accumulate((math.fsum(map(seconds, each)) for each in cut), initial=0.0))
 
-    best: list[tuple[float, tuple[int, ...]]] = [(end, (0,)) for end in sums]  # by blocks: the longest stage, where each begins
+    best: list[tuple[float, tuple[int, ...]]] = [
+        (end, (0,)) for end in sums
+    ]  # by blocks: longest stage, first block of each stage
     for parts in range(2, count + 1):
         before, best = best, []
         for i, end in enumerate(sums):

@@ -1,4 +1,4 @@
-"""A transformer by its dimensions: parameters, operations and memory for each token.
+"""A transformer defined by its dimensions: parameters, FLOP and memory per token.
 
     hwsim: model/1
     kind: transformer
@@ -10,22 +10,22 @@
     gated: true
     vocab: 128256
 
-Parameters of a layer, h hidden, d the width of a head, a heads and k key-value heads, f the feed-forward width, g 2 where it
-is gated and else 1, e experts:
+Parameters of a layer with hidden size h, head width d, a heads, k KV heads, feed-forward width f, g = 2 if gated and else 1, and
+e experts:
 
     attention = h (a + 2 k) d + a d h            feed-forward = e (g + 1) h f      (+ h e for the router)
 
-and biases, norms and embeddings as the file says. Layers that differ are runs: `runs` names what of each is another, and comes
-again until all layers have one. Each kind of layer is a transformer of its own with equal layers (`kinds`).
+plus biases, norms and embeddings according to the file. Layers may differ: each entry of `runs` overrides dimensions, and the
+list repeats until all layers are assigned. Each layer kind is a transformer with equal layers (`kinds`).
 
     layers: 61
     experts: 256
     ffn: 2048
     runs: [{layers: 3, experts: 1, ffn: 18432}, {layers: 58}]
 
-**Source**: Vaswani et al., "Attention is all you need", 2017; parameter counts as the models' authors publish them.
-**Error**: none: the counts of the models in `workloads/models` are the published ones to the last parameter, where published.
-**Range**: decoders, or encoders, of one stack of layers.
+**Source**: Vaswani et al., "Attention is all you need", 2017; parameter counts as published by the models' authors.
+**Error**: none: the parameter counts of `workloads/models` equal the published ones, where published.
+**Range**: decoders, or encoders, with one stack of layers.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ from hwsim.spec.mistakes import Problem
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transformer(Dimensions):
-    """Layers of attention and feed-forward networks over a vocabulary."""
+    """A transformer: layers of attention and feed-forward networks over a vocabulary."""
 
     kind: ClassVar[str] = "transformer"
 
     def problems(self) -> Iterator[Problem]:
-        """(key, message, hint) of what cannot be."""
+        """Yield (key, message, hint) for each invalid setting."""
         if self.patches is not None:
             yield from self.patches.problems()
             if self.sequence != self.patches.tokens:
@@ -67,7 +67,7 @@ class Transformer(Dimensions):
             yield "cache", "`cache: window` requires a layer with a window", "window: 4096"
 
     def problems_of_layers(self) -> Iterator[Problem]:
-        """(key, message, hint) of what cannot be in equal layers."""
+        """Yield (key, message, hint) for each invalid setting of equal layers."""
         if self.latent is not None:
             yield from self._problems_of_latent(self.latent)
         elif self.head is None and self.hidden % self.heads:
@@ -88,7 +88,7 @@ class Transformer(Dimensions):
             yield "window", "`window` requires causal attention", "causal: true"
 
     def _problems_of_runs(self) -> Iterator[Problem]:
-        """Mistakes of all kinds of layers, each once."""
+        """Yield the problems of all layer kinds, each once."""
         many = sum(run.layers for run in self.runs)  # integers
         if many > self.layers:
             yield "runs", f"`runs` have {many} layers, but the model has only {self.layers}", None
@@ -115,7 +115,7 @@ class Transformer(Dimensions):
 
     @property
     def kinds(self) -> tuple[Transformer, ...]:
-        """A transformer for each kind of layer, with as many layers as are of it; itself where all are equal.
+        """One transformer per layer kind, with the number of its layers; the model itself if all layers are equal.
 
         >>> dense = Run(layers=1, experts=1, ffn=64)
         >>> model = Transformer(layers=4, hidden=8, heads=2, vocab=9, experts=8, runs=(dense, Run(layers=3)))
@@ -126,11 +126,11 @@ class Transformer(Dimensions):
 
     @property
     def order(self) -> tuple[int, ...]:
-        """The kind of each layer, a place among `kinds`."""
+        """Kind of each layer, as an index into `kinds`."""
         return _kinds(self)[1] if self.runs else (0,) * self.layers
 
     def between(self, first: int, last: int) -> tuple[tuple[int, int], ...]:
-        """(kind, how many follow each other) of the layers from `first` to before `last`."""
+        """Return (kind, count) of consecutive equal layers from `first` to before `last`."""
         if not self.runs:
             return ((0, last - first),) if last > first else ()
         return in_runs(self.order[first:last])
@@ -139,7 +139,7 @@ class Transformer(Dimensions):
 
     @property
     def attention_weights(self) -> int:
-        """Parameters of the linear maps of the attention of one layer."""
+        """Parameters of the attention matrices of one layer."""
         if self.latent is not None:
             norms = self.latent.rank + (self.latent.query_rank or 0)
             return self.latent.down(self.hidden) - norms + self.latent.up(self.hidden, self.heads) + self.attended * self.hidden
@@ -160,34 +160,34 @@ class Transformer(Dimensions):
 
     @property
     def expert_weights(self) -> int:
-        """Parameters of the linear maps of one feed-forward network."""
+        """Parameters of the matrices of one feed-forward network or expert."""
         return (self.gates + 1) * self.hidden * self.of_ffn
 
     @property
     def expert_parameters(self) -> int:
-        """Parameters of one feed-forward network."""
+        """Parameters of one feed-forward network or expert."""
         return self.expert_weights + (self.gates * self.of_ffn + self.hidden if "ffn" in self.biased else 0)
 
     @property
     def shared_parameters(self) -> int:
-        """Parameters of the network that all tokens go through besides experts."""
+        """Parameters of the shared expert."""
         if not self.shared:
             return 0
         return (self.gates + 1) * self.hidden * self.shared + (self.hidden if self.shared_gate else 0)
 
     @property
     def router_parameters(self) -> int:
-        """Parameters of what chooses the experts."""
+        """Parameters of the router."""
         return (self.hidden + ("router" in self.biased)) * self.experts if self.experts > 1 else 0
 
     @property
     def norm_parameters(self) -> int:
-        """Parameters of one norm: a scale, and a shift where there are biases."""
+        """Parameters of one norm: a scale, and a shift if norms have biases."""
         return self.hidden * (2 if self.norm == "layernorm" and "norm" in self.biased else 1)
 
     @property
     def layer_parameters(self) -> int:
-        """Parameters of one layer with all of its experts; of the mean layer, rounded, where they differ."""
+        """Parameters of one layer with all of its experts; the rounded average if layers differ."""
         if self.runs:
             return round(self.all_layers / self.layers)
         feed_forward = self.experts * self.expert_parameters + self.router_parameters + self.shared_parameters
@@ -200,7 +200,7 @@ class Transformer(Dimensions):
 
     @property
     def embedding_parameters(self) -> int:
-        """Parameters of the tables before the first layer, or of the map of patches."""
+        """Parameters of the embedding tables, or of the patch projection."""
         places = (self.places or self.sequence) if self.positions == "learned" else 0
         norm = self.norm_parameters if self.embedding_norm else 0
         cut = 0 if self.patches is None else self.hidden * (self.patches.numbers + 1 + self.patches.extra)
@@ -226,17 +226,17 @@ class Transformer(Dimensions):
 
     @property
     def active_parameters(self) -> int:
-        """Parameters that a token meets: `top_k` of the experts."""
+        """Active parameters per token: `top_k` of the experts."""
         idle = sum(kind.layers * (kind.experts - kind.top_k) * kind.expert_parameters for kind in self.kinds)  # integers
         return self.parameters - idle
 
     @property
     def whole(self) -> int:
-        """Parameters of a layer that each GPU of a tensor-parallel group has whole."""
+        """Parameters of a layer that each tensor-parallel GPU replicates."""
         return 0 if self.latent is None else self.latent.down(self.hidden)
 
     def weight_bytes(self, width: float) -> float:
-        """Bytes of the weights of a server, `width` of each that is kept in no narrower format.
+        """Return the bytes of a server's weights, with `width` bytes per weight that is not quantized.
 
         >>> from hwsim.models.architectures.layer_parts import Quantised
         >>> model = Transformer(layers=1, hidden=64, heads=1, vocab=100, quantised=Quantised(format="mxfp4", group=32))
@@ -249,12 +249,12 @@ class Transformer(Dimensions):
         return (self.parameters - narrow) * width + narrow * self.quantised.width
 
     def kept(self, dtype: str) -> str:
-        """Number format of keys and values of a server that computes in `dtype`."""
+        """Return the data type of keys and values of a server that computes in `dtype`."""
         return dtype if self.quantised is None or self.quantised.cache is None else self.quantised.cache
 
     @property
     def narrow(self) -> int:
-        """Weights of one layer that a server keeps in a narrower format."""
+        """Quantized weights of one layer."""
         if self.quantised is None or (self.quantised.of == "experts" and self.experts == 1):
             return 0
         experts = self.experts * self.expert_weights
@@ -265,9 +265,10 @@ class Transformer(Dimensions):
     # ---- for each token ----
 
     def forward_flop(self, sequence: int, *, causal: bool = False) -> float:
-        """FLOP of a token through all layers and the output matrix, in sequences of `sequence` tokens.
+        """Return the FLOP of a token in all layers and the output matrix, for sequences of `sequence` tokens.
 
-        causal: count only the half of the attention scores that a causal mask leaves; the literature counts all of them.
+        Args:
+            causal: count only the half of the attention scores that a causal mask leaves; the literature counts all of them.
 
         >>> gpt = Transformer(layers=96, hidden=12288, heads=96, vocab=51200, bias=False)
         >>> h, l, s, v = 12288, 96, 2048, 51200
@@ -277,7 +278,7 @@ class Transformer(Dimensions):
         return 2.0 * (math.fsum(kind.layers * kind.layer_flop(sequence, causal=causal) for kind in self.kinds) + self.outer_flop)
 
     def layer_flop(self, sequence: int, *, causal: bool = False) -> float:
-        """Multiplications of a token in one layer; as `forward_flop`."""
+        """Return the multiplications of a token in one layer; as `forward_flop`."""
         linear = self.attention_weights
         linear += self.top_k * (self.gates + 1) * self.hidden * self.of_ffn + (
             self.hidden * self.experts if self.experts > 1 else 0
@@ -292,15 +293,15 @@ class Transformer(Dimensions):
 
     @property
     def outer_flop(self) -> int:
-        """Multiplications of a token outside the layers: the output matrix, or the map of patches."""
+        """Multiplications of a token outside the layers: output matrix, or patch projection."""
         return self.vocab * self.hidden if self.patches is None else self.patches.numbers * self.hidden
 
     def training_flop(self, sequence: int) -> float:
-        """FLOP of a token in a step: forward, and twice that backward."""
+        """Return the FLOP of a token in a training step: forward, and twice as much backward."""
         return 3.0 * self.forward_flop(sequence)
 
     def kv_bytes(self, width: float = 2.0) -> float:
-        """Bytes that a token leaves in the KV cache, of all layers.
+        """Return the KV cache bytes per token, over all layers.
 
         >>> Transformer(layers=80, hidden=8192, heads=64, kv_heads=8, vocab=128256).kv_bytes()
         327680.0
@@ -308,7 +309,7 @@ class Transformer(Dimensions):
         return math.fsum(kind.layers * kind.layer_cache(width) for kind in self.kinds)
 
     def layer_cache(self, width: float) -> float:
-        """Bytes that a token leaves in the cache of one layer: keys and values, or a latent vector and a key of the indexer.
+        """Return the KV cache bytes per token of one layer: keys and values, or a latent vector and an indexer key.
 
         >>> latent = Latent(rank=512, query_rank=1536, plain=128, rotary=64, values=128)
         >>> Transformer(layers=61, hidden=7168, heads=128, vocab=129280, latent=latent).layer_cache(2.0)
@@ -317,24 +318,24 @@ class Transformer(Dimensions):
         if self.latent is None:
             return 2.0 * self.keys * width
         indexer = self.latent.indexer
-        return self.latent.cached * width + (0.0 if indexer is None else indexer.width + 4.0)  # in 8 bits, with a scale
+        return self.latent.cached * width + (0.0 if indexer is None else indexer.width + 4.0)  # indexer key: 8 bits and a scale
 
     @property
     def caching(self) -> tuple[tuple[float, int], ...]:
-        """(part of a token's bytes in the cache, most tokens of a sequence that it holds; 0: all) of each kind of layer."""
+        """(share of a token's cache bytes, maximum tokens cached per sequence; 0: all) of each layer kind."""
         total = self.kv_bytes()
         return tuple(
             (kind.layers * kind.layer_cache(2.0) / total, kind.seen if self.cache == "window" else 0) for kind in self.kinds
         )
 
     def cached(self, tokens: int) -> float:
-        """Tokens of all layers that take as much of the cache as `tokens` of one sequence: fewer where windows bound it."""
+        """Return the tokens over all layers that occupy as much cache as `tokens` of a sequence; fewer if windows limit it."""
         return float(tokens) if self.cache == "all" else parts_held(tokens, self.caching)
 
 
 @lru_cache(maxsize=256)
 def _kinds(model: Transformer) -> tuple[tuple[Transformer, ...], tuple[int, ...]]:
-    """Kinds of layers, each once, and the kind of each layer."""
+    """Return the distinct layer kinds, and the kind of each layer."""
     made: list[Transformer] = []
     places: list[int] = []
     for run in model.runs:
@@ -343,13 +344,13 @@ def _kinds(model: Transformer) -> tuple[tuple[Transformer, ...], tuple[int, ...]
             made.append(kind)
         places.append(made.index(kind))
     order = [places[run] for run in order_of(model.runs, model.layers)]
-    used = [kind for kind in range(len(made)) if kind in order]  # a run beyond the last layer has none
+    used = [kind for kind in range(len(made)) if kind in order]  # runs beyond the last layer are unused
     kinds = tuple(dataclasses.replace(made[kind], layers=order.count(kind)) for kind in used)
     return kinds, tuple(used.index(kind) for kind in order)
 
 
 def _of_run(model: Transformer, run: Run) -> Transformer:
-    """A model whose layers are all like a run's."""
+    """Return a model whose layers all equal those of a run."""
     stated = {key.name: getattr(run, key.name) for key in dataclasses.fields(run) if key.name != "layers"}
     changed = {key: value for key, value in stated.items() if value is not None}
     if "window" in changed:

@@ -1,12 +1,12 @@
 """Layers of a transformer on one GPU, for one micro-batch: embedding, blocks, head.
 
-The linear maps are matrix products, split over `tensor` GPUs. A product of m x n x k becomes two backward: m x k x n for its
-input and k x n x m for its weights. Attention is `plain` or `flash`:
+Linear layers are matmuls, split over `tensor` GPUs. The backward pass of an m x n x k matmul has two: m x k x n for its input and
+k x n x m for its weights. Attention is `plain` or `flash`:
 
-    plain   two batched products, with the scores written to memory between them
-    flash   one kernel that keeps the scores on the chip and recomputes them backward: 2.5 times the forward work
+    plain   two batched matmuls, with the scores written to memory between them
+    flash   one kernel that keeps the scores on chip and recomputes them in backward, with 2.5 times the forward work
 
-Everything else moves bytes: `passes` over arrays of tokens x width.
+All other kernels move bytes: `passes` over arrays of tokens x width.
 
 **Source**: Vaswani et al. 2017; Shoeybi et al., "Megatron-LM", arXiv:1909.08053 (tensor parallel); Korthikanti et al.,
 arXiv:2205.05198 (sequence parallel); Dao, "FlashAttention-2", arXiv:2307.08691 (2.5).
@@ -30,20 +30,20 @@ from hwsim.models.architectures.transformer import Transformer
 from hwsim.models.layer import Exchange, Item, Kernel, Layer
 from hwsim.units import BYTES
 
-FLASH_BACKWARD: Final = 2.5  # of the forward work: five products in place of two
-FORWARD_PASSES: Final = 6.0  # over the scores of plain attention: scale and mask, softmax, dropout, each read and written
+FLASH_BACKWARD: Final = 2.5  # backward work relative to forward: five matmuls instead of two
+FORWARD_PASSES: Final = 6.0  # reads and writes of the scores of plain attention: scale and mask, softmax, dropout
 BACKWARD_PASSES: Final = 8.0
-SUMMED: Final = ("projection", "down", "experts")  # kernels whose results the GPUs of a tensor-parallel group sum
-NARROW: Final = "fp8-block"  # weights of experts in 8 bits: the published ones have a scale for each block
+SUMMED: Final = ("projection", "down", "experts")  # kernels whose results a tensor-parallel group sums
+NARROW: Final = "fp8-block"  # format of 8-bit expert weights: published ones have a scale per block
 
 
 @lru_cache(maxsize=4096)
 def forward(model: Transformer, part: Slice) -> tuple[Kernel, ...]:
-    """The kernels of one layer of a model of equal layers, in their order."""
+    """Return the forward kernels of one layer of a model with equal layers, in order."""
     t, w, rows = part.tensor, part.width, part.rows
     h = model.hidden
-    kept = rows / (t if part.sharded else 1) * h * w  # bytes of the stream between blocks, on this GPU
-    drops = 0.5 if model.dropout else 0.0  # of an array of 2 B: a mask of 1 B
+    kept = rows / (t if part.sharded else 1) * h * w  # hidden-state bytes on this GPU
+    drops = 0.5 if model.dropout else 0.0  # a mask of 1 B per element of 2 B
     norm = moving("norm", kept, kept, part.dtype, across=h)
     after = (norm,) if model.norms >= 4 else ()
     kernels = [
@@ -53,7 +53,7 @@ def forward(model: Transformer, part: Slice) -> tuple[Kernel, ...]:
         *casting(product("projection", rows, h, model.attended // t, part, narrow=True), part),
         *after,
     ]
-    if model.norms > 1:  # else attention and feed-forward network read the same, and both are added at once
+    if model.norms > 1:  # else attention and feed-forward network share a norm and a residual add
         kernels += [moving("residual", 2 * kept, (1 + drops) * kept, part.dtype, across=h), norm]
     more = 0 if model.norms > 1 else 1
     kernels += [
@@ -66,12 +66,12 @@ def forward(model: Transformer, part: Slice) -> tuple[Kernel, ...]:
 
 
 def maps(model: Transformer, part: Slice) -> Iterator[Kernel]:
-    """Queries, keys and values from the stream, with their norms and places."""
+    """Yield the projections to queries, keys and values, with their norms and rotary embedding."""
     t, rows = part.tensor, part.rows
     wide = model.queries + model.keys + (0 if model.shared_values else model.values)
     yield from casting(product("qkv", rows, wide // t, model.hidden, part, narrow=True), part)
     turned = rows * (model.queries + model.keys) / t * part.width
-    if model.qk_norm == "whole" and t > 1:  # squares are summed here, then over the GPUs
+    if model.qk_norm == "whole" and t > 1:  # squares are summed locally, then over the GPUs
         yield moving("qk-squares", turned, 8.0 * rows, part.dtype)
     if model.qk_norm != "none":
         yield moving("qk-norm", turned, turned, part.dtype)
@@ -80,7 +80,7 @@ def maps(model: Transformer, part: Slice) -> Iterator[Kernel]:
 
 
 def attention(model: Transformer, part: Slice) -> Iterator[Kernel]:
-    """Scores, softmax, and the values they weigh."""
+    """Yield the attention kernels: scores, softmax, weighted values; or one fused kernel."""
     t, w = part.tensor, part.width
     heads = max(1, model.heads // t)
     scores = float(part.sequences * heads * part.tokens * part.context) / part.ring
@@ -95,7 +95,6 @@ def attention(model: Transformer, part: Slice) -> Iterator[Kernel]:
 
 
 def _fused(model: Transformer, part: Slice, scores: float) -> Work:
-    """Attention in one kernel."""
     t, w, window = part.tensor, part.width, model.seen
     call = Attended(
         sequences=part.sequences / part.ring,
@@ -122,7 +121,7 @@ def _fused(model: Transformer, part: Slice, scores: float) -> Work:
 
 
 def feed_forward(model: Transformer, part: Slice) -> Iterator[Kernel]:
-    """Up, activation, down; with experts, their router and the kernel of those on this GPU."""
+    """Yield the feed-forward kernels: up, activation, down; or router, shared expert and this GPU's experts."""
     t, w, rows, h = part.tensor, part.width, part.rows, model.hidden
     f, g = model.of_ffn // t, model.gates
     if model.experts > 1:
@@ -137,7 +136,7 @@ def feed_forward(model: Transformer, part: Slice) -> Iterator[Kernel]:
 
 
 def beside(model: Transformer, part: Slice) -> Iterator[Kernel]:
-    """The feed-forward network that every token goes through besides its experts; its result is added to theirs."""
+    """Yield the kernels of the shared expert, whose result is added to that of the routed experts."""
     rows, h, f, g = part.rows, model.hidden, model.shared // part.tensor, model.gates
     yield from casting(product("shared-up", rows, g * f, h, part, narrow=True), part)
     yield moving("activation", g * rows * f * part.width, rows * f * part.width, part.dtype, across=f)
@@ -147,14 +146,14 @@ def beside(model: Transformer, part: Slice) -> Iterator[Kernel]:
 
 
 def experts(model: Transformer, part: Slice) -> Iterator[Kernel]:
-    """The experts on this GPU: tokens are sorted, multiplied and summed in kernels of their own.
+    """Yield the kernels of the experts on this GPU, which sort, multiply and sum tokens.
 
-    A training sends equally many tokens to each expert of a GPU. The kernel is the fullest GPU's, for which the others wait. A
-    server's tokens choose their experts at random.
+    In a training, each expert of a GPU receives the same number of tokens. The kernel is that of the most loaded GPU, because the
+    others wait for it. In a server, tokens select experts at random.
     """
     h, f = model.hidden, max(1, model.of_ffn // part.of_expert)
     count = max(1, model.experts // part.expert)
-    top_k = min(model.top_k, count)  # of a token; where a GPU has fewer, more tokens come
+    top_k = min(model.top_k, count)  # per token; if a GPU has fewer experts, it receives more tokens
     tokens = max(1, part.rows * model.top_k // top_k)
     if part.imbalance > 1.0:
         tokens = math.ceil(tokens * part.imbalance)
@@ -162,7 +161,7 @@ def experts(model: Transformer, part: Slice) -> Iterator[Kernel]:
     weight, form = BYTES[dtype], "bf16" if BYTES[dtype] > 1 else NARROW
     if part.routed:
         (dtype, weight), form = FORMATS[part.routed], part.routed
-    elif part.weight_of_experts > 0:  # read in their own format, computed in the tokens'
+    elif part.weight_of_experts > 0:  # read in their own format, computed in the activations' format
         dtype, weight, form = part.dtype, part.weight_of_experts, "bf16"
     kernel = f"{LIBRARIES[0]} {form}"
     if part.cache:
@@ -190,7 +189,7 @@ def experts(model: Transformer, part: Slice) -> Iterator[Kernel]:
 
 @lru_cache(maxsize=4096)
 def backward(model: Transformer, part: Slice) -> tuple[Kernel, ...]:
-    """The kernels of one layer backward, in their order, without recomputation."""
+    """Return the backward kernels of one layer, in order, without recomputation."""
     kernels: list[Kernel] = []
     for kernel in reversed(forward(model, part)):
         kernels += _gradients(kernel, part, model)
@@ -198,7 +197,7 @@ def backward(model: Transformer, part: Slice) -> tuple[Kernel, ...]:
 
 
 def _gradients(kernel: Kernel, part: Slice, model: Transformer) -> Iterator[Kernel]:
-    """Kernels of the gradient of its input, then of its weights."""
+    """Yield the kernels of a kernel's input gradient, then of its weight gradient."""
     work, shape = kernel.work, kernel.work.product
     if shape is not None:
         if work.dtype != part.dtype and part.products:
@@ -214,7 +213,7 @@ def _gradients(kernel: Kernel, part: Slice, model: Transformer) -> Iterator[Kern
     elif kernel.flash:
         more = dataclasses.replace(work, flop=FLASH_BACKWARD * work.flop, reads=3 * work.reads, writes=3 * work.writes)
         yield Kernel("d-attention", kernel.kind, more)
-    elif work.experts is not None:  # of its input, and of its weights: as much again each
+    elif work.experts is not None:  # input and weight gradient: the forward work each
         if work.dtype != part.dtype and part.products:
             yield cast("cast-d-experts", work.experts.pairs * model.hidden, part)
         yield Kernel("d-experts", kernel.kind, work)
@@ -222,11 +221,11 @@ def _gradients(kernel: Kernel, part: Slice, model: Transformer) -> Iterator[Kern
     elif kernel.name == "softmax":
         factor = BACKWARD_PASSES / FORWARD_PASSES
         yield moving("d-softmax", factor * work.reads, factor * work.writes, work.dtype, kernel.kind)
-    elif kernel.name == "residual":  # the gradient passes on as it is; a mask is applied to it
+    elif kernel.name == "residual":  # the gradient is unchanged, except for the dropout mask
         yield moving("d-residual", work.reads / 2 + (work.reads / 2 if model.dropout else 0), work.reads / 2, work.dtype)
-    elif kernel.name in ("norm", "activation"):  # its input, and the gradient of its output
+    elif kernel.name in ("norm", "activation"):  # reads input and output gradient
         yield moving(f"d-{kernel.name}", work.reads + work.writes, work.reads, work.dtype)
-        if kernel.name == "norm":  # added to the gradient that went around it
+        if kernel.name == "norm":  # added to the gradient of the residual path
             yield moving("d-add", 2 * work.writes, work.writes, work.dtype)
     else:
         yield moving(f"d-{kernel.name}", work.writes, work.reads, work.dtype)
@@ -234,7 +233,7 @@ def _gradients(kernel: Kernel, part: Slice, model: Transformer) -> Iterator[Kern
 
 @lru_cache(maxsize=4096)
 def embedding(model: Transformer, part: Slice) -> tuple[Kernel, ...]:
-    """Rows of the tables, forward; backward as much again."""
+    """Return the kernels of the embedding, or of the patch projection; backward moves the same bytes."""
     if model.patches is not None:
         return (product("patches", part.rows, model.hidden, model.patches.numbers, part, kind="output"),)
     size = part.rows * model.hidden * part.width
@@ -243,18 +242,18 @@ def embedding(model: Transformer, part: Slice) -> tuple[Kernel, ...]:
 
 @lru_cache(maxsize=4096)
 def output(model: Transformer, part: Slice, *, training: bool = True) -> tuple[Kernel, ...]:
-    """Final norm and logits; in training the loss and the way back, of a server the choice of a word.
+    """Return the kernels of the final norm and the logits; in training also loss and backward, in a server sampling.
 
-    The table is split over `tensor` GPUs.
+    The output matrix is split over `tensor` GPUs.
     """
     rows, columns, h = part.rows, max(1, (model.vocab or model.classes) // part.tensor), model.hidden
-    if model.patches is not None:  # of the first token of each
+    if model.patches is not None:  # only the first token of each image
         rows = part.sequences
     half = dataclasses.replace(part, products="")
     logits = product("logits", rows, columns, h, half, kind="output")
     norm = rows * h * part.width
     kernels = [moving("final norm", norm, norm, part.dtype, "output"), logits]
-    if not training and model.causal and model.vocab:  # of all words, which one GPU has in fp32
+    if not training and model.causal and model.vocab:  # fp32 logits of the whole vocabulary on one GPU
         kernels.append(moving("sampling", 4.0 * rows * model.vocab, 4.0 * rows, part.dtype, "output"))
     if training:
         scores = 4.0 * rows * columns  # in fp32
@@ -279,13 +278,13 @@ def block(
     stops: bool = False,
     name: str = "block",
 ) -> Layer:
-    """One block, with the exchanges of tensor, context and expert parallel.
+    """Return one block with the exchanges of tensor, context and expert parallelism.
 
     Args:
-        recompute: what backward repeats: none, selective (attention scores), full.
-        exposed: part of tensor-parallel collectives that nothing hides.
-        repeated: part of the matrix products that selective recompute repeats.
-        stops: full recompute does not repeat the last product, whose result backward does not need.
+        recompute: work that backward repeats: none, selective (attention scores), full.
+        exposed: exposed share of the tensor-parallel collectives.
+        repeated: share of the matmuls that selective recompute repeats.
+        stops: full recompute skips the last matmul, whose result backward does not need.
     """
     ahead = _with_exchanges(model, part, forward(model, part), SUMMED, exposed)
     back = _with_exchanges(model, part, backward(model, part), ("d-qkv", "d-latent-up", "d-up", "d-experts"), exposed)
@@ -303,20 +302,20 @@ def block(
 
 @lru_cache(maxsize=1024)
 def served_block(model: Transformer, part: Slice, name: str) -> Layer:
-    """One block of a server: forward alone."""
+    """Return one block of a server, forward only."""
     ahead = _with_exchanges(model, part, forward(model, part), SUMMED, 1.0)
     return Layer(name, ahead, output_bytes=part.rows * model.hidden * part.width)
 
 
 def share(model: Transformer, tensor: int, expert: int) -> float:
-    """Parameters of a layer on one of the GPUs that split its matrices (`tensor`) and its experts (`expert`)."""
+    """Return the parameters of a layer on one GPU, with matrices split over `tensor` and experts over `expert` GPUs."""
     experts, whole = model.experts * model.expert_parameters, model.whole
     spread = expert if model.experts > 1 else 1
     return (model.layer_parameters - experts - whole) / tensor + experts / (tensor * spread) + whole
 
 
 def named(kind: int) -> str:
-    """The name of the layers of a kind.
+    """Return the name of the layers of a kind.
 
     >>> named(0), named(1)
     ('block', 'block 2')
@@ -327,10 +326,10 @@ def named(kind: int) -> str:
 def _with_exchanges(
     model: Transformer, part: Slice, kernels: tuple[Kernel, ...], after: tuple[str, ...], exposed: float
 ) -> tuple[Item, ...]:
-    """The kernels and what the GPUs exchange between them.
+    """Return the kernels with the exchanges between them.
 
     Args:
-        after: kernels whose results the GPUs of a tensor-parallel group sum.
+        after: names of kernels whose results a tensor-parallel group sums.
     """
     size = part.rows * model.hidden * part.width
     items: list[Item] = []
@@ -356,13 +355,13 @@ def _with_exchanges(
 
 
 def embedding_layer(model: Transformer, part: Slice) -> Layer:
-    """The tables before the first block; backward writes as much as forward reads."""
+    """Return the layer in front of the first block; backward writes as much as forward reads."""
     kernels, size = embedding(model, part), part.rows * model.hidden * part.width
     return Layer("embedding", kernels, (), kernels, model.embedding_parameters / part.tensor, output_bytes=size)
 
 
 def head_layer(model: Transformer, part: Slice, *, copied: bool = False) -> Layer:
-    """Final norm, logits and loss; `copied`: the stage has a copy of the embedding table."""
+    """Return the layer of final norm, logits and loss; `copied`: the stage has a copy of the embedding table."""
     kernels = output(model, part)
     table = model.vocab * model.hidden if copied else 0
     return Layer("head", kernels[:3], (), kernels[3:], (model.head_parameters + table) / part.tensor)

@@ -1,19 +1,20 @@
-"""Kernels of a network for a batch: forward, backward, and the optimizer.
+"""Kernels of a CNN or MLP for a batch: forward, backward and optimizer.
 
-Convolutions and linear maps are products, two more of them backward (the first layer needs no gradient of its input).
-Everything else moves bytes, in arrays of activations:
+Convolutions and linear layers are matmuls with two more in backward (the first layer needs no input gradient). All other layers
+move bytes, in arrays of activations:
 
-    norm        forward reads twice (mean and variance; the result), writes once. Backward reads two arrays twice, writes one.
+    norm        forward reads twice (mean and variance; result), writes once. Backward reads two arrays twice, writes one.
     activation  one read, one written. Backward reads two.
-    pool        one read, one written. Backward the same, and the chosen places.
+    pool        one read, one written. Backward the same, plus the selected positions.
     add         two read, one written. Backward as much, for two gradients.
     concat      all read and written, in both directions.
-    scale       one read and written. Backward two read, one written, and once more for the factors.
+    scale       one read and written. Backward two read, one written, and one more for the factors.
 
-Convolutions and linear maps add their biases in their own kernels forward, and read the gradient once for it backward.
+Convolutions and linear layers add their biases in their own kernels forward. Backward reads the output gradient once for the
+bias.
 
 **Source**: Ioffe and Szegedy, arXiv:1502.03167, algorithms 1 and 2 (norm); Chetlur et al., arXiv:1410.0759.
-**Range**: nothing is computed again; arrays that the backward pass needs are kept.
+**Range**: no recomputation; all arrays that backward needs are kept.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ from hwsim.models.architectures.units import Unit, size
 from hwsim.models.layer import Kernel, Layer
 from hwsim.units import BYTES
 
-# (arrays in, arrays out) read and written, in units of the array that goes in (i) and the one that goes out (o): forward
-# reads, forward writes, backward reads, backward writes.
+# (multiples of the input array, multiples of the output array) for: forward reads, forward writes, backward reads, backward
+# writes.
 _MOVED: Final = {
     "norm": ((2.0, 0.0), (0.0, 1.0), (2.0, 2.0), (1.0, 0.0)),
     "activation": ((1.0, 0.0), (0.0, 1.0), (0.0, 2.0), (1.0, 0.0)),
@@ -41,26 +42,26 @@ _MOVED: Final = {
     "scale": ((1.0, 0.0), (0.0, 1.0), (1.0, 2.0), (1.0, 0.0)),
     "dropout": ((1.0, 0.0), (0.0, 1.0), (1.0, 0.0), (0.0, 1.0)),
 }
-# Bytes of memory to update a parameter in fp32: weight and gradient read, weight written; and momentum, or two moments, both.
+# Bytes moved to update a parameter in fp32: weight and gradient read, weight written; momentum, or two moments, read and written.
 UPDATED: Final[Mapping[str, float]] = {"sgd": 5.0 * 4.0, "adam": 7.0 * 4.0}
 
 
 @lru_cache(maxsize=256)
 def layers_of(network: Network, batch: int, dtype: str, *, training: bool = True) -> tuple[Layer, ...]:
-    """The layers of a network in order, for `batch` examples at once.
+    """Return the layers of a network in order, for `batch` examples at once.
 
     Args:
-        dtype: number format of activations and products.
-        training: norms look at the batch; else they use learnt values, in one pass over it.
+        dtype: data type of activations and matmuls.
+        training: norms use batch statistics; else they use learnt values, in one pass.
     """
     return tuple(layer_of(unit, batch, dtype, training=training, first=at == 0) for at, unit in enumerate(network.chain()))
 
 
 def layer_of(unit: Unit, batch: int, dtype: str, *, training: bool = True, first: bool = False) -> Layer:
-    """One layer for `batch` examples at once; the `first` computes no gradient of its input."""
+    """Return one layer for `batch` examples at once; the `first` layer has no input gradient."""
     ops = tuple(_forward(unit, batch, dtype, training))
     back = tuple(_backward(unit, batch, dtype, first=first)) if training else ()
-    again = unit.kind in ("add", "concat", "activation") or unit.name.endswith(".around")  # in place, or kept by another
+    again = unit.kind in ("add", "concat", "activation") or unit.name.endswith(".around")  # in place, or kept by another layer
     kept = 0.0 if again or not training else batch * size(unit.into) * BYTES[dtype]
     out = batch * size(unit.out) * BYTES[dtype]
     return Layer(unit.name, ops, (), back, unit.parameters, unit.tensors, kept, out)
@@ -81,7 +82,7 @@ def _forward(unit: Unit, batch: int, dtype: str, training: bool) -> Iterator[Ker
 
 
 def _backward(unit: Unit, batch: int, dtype: str, *, first: bool) -> Iterator[Kernel]:
-    """First what the layers before wait for."""
+    """Yield the input gradient first, because earlier layers wait for it; then weight and bias gradients."""
     match unit.kind:
         case "conv":
             if not first:
@@ -130,17 +131,17 @@ def _moving(unit: Unit, batch: int, dtype: str, reads: tuple[float, float], writ
 
 
 def optimizer(layers: tuple[Layer, ...], each: float = UPDATED["sgd"]) -> Kernel:
-    """The update of all parameters, `each` bytes of memory for one of them."""
+    """Return the kernel that updates all parameters and moves `each` bytes per parameter."""
     size = sum(layer.parameters for layer in layers) * each
     return Kernel("optimizer", "optimizer", Work(reads=0.6 * size, writes=0.4 * size))
 
 
 def activation_bytes(layers: tuple[Layer, ...]) -> float:
-    """Bytes kept from the forward pass for the backward pass."""
+    """Return the activation bytes kept for backward."""
     return math.fsum(layer.kept_bytes for layer in layers)
 
 
 @lru_cache(maxsize=256)
 def flop_of(network: Network) -> float:
-    """Operations of one example, forward."""
+    """Return the FLOP of one example's forward pass."""
     return network.forward_flop

@@ -1,4 +1,4 @@
-"""The entries of a network written out as layers that do one thing each."""
+"""Expansion of the entries of a CNN into units, layers that perform one operation each."""
 
 from __future__ import annotations
 
@@ -14,14 +14,16 @@ Kind = Literal["conv", "linear", "norm", "activation", "pool", "add", "concat", 
 
 
 class WrongNetwork(ValueError):
-    """Layers that do not fit together."""
+    """The layers of a network do not fit together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
-    """A layer that does one thing, with its place known.
+    """A layer that performs one operation, with its shapes.
 
-    sources: arrays it takes; kernel, stride and groups of a convolution or of a pool (kernel (0, 0): of the whole image).
+    Args:
+        sources: number of input arrays.
+        kernel, stride, groups: settings of a convolution or a pool.
     """
 
     name: str
@@ -37,27 +39,27 @@ class Unit:
 
     @property
     def flop(self) -> float:
-        """Operations of one example, forward; 0 unless a convolution or linear map."""
+        """FLOP of one example's forward pass; 0 except for convolutions and linear layers."""
         if self.kind == "conv":
             return 2.0 * size(self.out) * self.into[0] // self.groups * self.kernel[0] * self.kernel[1]
         return 2.0 * size(self.into) * size(self.out) if self.kind == "linear" else 0.0
 
 
 def size(shape: Shape) -> int:
-    """Numbers in an array of that shape."""
+    """Return the number of elements of an array with this shape."""
     return shape[0] * shape[1] * shape[2]
 
 
 @dataclass(slots=True)
 class Walk:
-    """Through a network, from the image on: each method takes the shape that comes in and returns the one that goes out."""
+    """Expansion of a network from the image on: each method takes the input shape and returns the output shape."""
 
     norm: bool
     activation: Activation
     found: list[Unit] = field(default_factory=list)
 
     def entries(self, entries: Sequence[Entry], shape: Shape, where: str) -> Shape:
-        """One after another."""
+        """Add consecutive entries."""
         for at, entry in enumerate(entries):
             name = f"{where}{at}"
             match entry.conv or entry.pool or entry.linear or entry.basic or entry.bottleneck or entry.branches:
@@ -77,19 +79,19 @@ class Walk:
         return shape
 
     def add(self, name: str, kind: Kind, into: Shape, out: Shape | None = None, **more: int) -> Shape:
-        """A layer that is no convolution."""
+        """Add a layer that is not a convolution."""
         out = into if out is None else out
         self.put(Unit(name=name, kind=kind, into=into, out=out, **more))  # type: ignore[arg-type]
         return out
 
     def put(self, unit: Unit) -> None:
-        """A layer more."""
+        """Append a unit."""
         if len(self.found) == entries.MOST_LAYERS:
             raise WrongNetwork(f"{unit.name}: a network has at most {entries.MOST_LAYERS:,} layers")
         self.found.append(unit)
 
     def conv(self, conv: Conv, shape: Shape, name: str) -> Shape:
-        """The convolution, its norm and its activation."""
+        """Add a convolution with its norm and activation."""
         a, b = _pair(conv.kernel, name)
         up, left = (a // 2, b // 2) if conv.padding is None else _pair(conv.padding, name)
         channels, high, wide = shape
@@ -106,19 +108,19 @@ class Walk:
         return out if conv.first else self.normed(norm, conv.activation, out, name)
 
     def normed(self, norm: bool, activation: Activation | None, shape: Shape, name: str) -> Shape:
-        """The norm and the activation of a convolution."""
+        """Add the norm and the activation of a convolution."""
         if norm:
             self.add(f"{name}.norm", "norm", shape, parameters=2 * shape[0], tensors=2)
         return self.activate(activation, shape, name)
 
     def activate(self, activation: Activation | None, shape: Shape, name: str) -> Shape:
-        """The activation that the layer names, else the network's."""
+        """Add the activation of the layer, or the network's default."""
         if (self.activation if activation is None else activation) != "none":
             self.add(f"{name}.activation", "activation", shape)
         return shape
 
     def pool(self, pool: Pool, shape: Shape, name: str) -> Shape:
-        """The largest or the mean of windows, or of the image."""
+        """Add max or average pooling of windows, or of the whole image."""
         channels, high, wide = shape
         if pool.kernel is None:
             unit = Unit(name=name, kind="pool", into=shape, out=(channels, 1, 1), kernel=(high, wide))
@@ -132,7 +134,7 @@ class Walk:
         return unit.out
 
     def linear(self, linear: Linear, shape: Shape, name: str) -> Shape:
-        """A linear map of the whole input, and its activation."""
+        """Add a linear layer over the whole input, and its activation."""
         out = linear.units, 1, 1
         more = linear.units if linear.bias else 0
         self.add(name, "linear", shape, out, parameters=size(shape) * linear.units + more, tensors=2 if linear.bias else 1)
@@ -140,7 +142,7 @@ class Walk:
         return self.add(f"{name}.dropout", "dropout", out) if linear.dropout else out
 
     def residual(self, block: Basic | Bottleneck, shape: Shape, name: str) -> Shape:
-        """Its blocks; the first has the stride."""
+        """Add residual blocks; the first one has the stride."""
         for turn in range(block.times):
             stride = block.stride if turn == 0 else 1
             prefix = f"{name}.{turn}"
@@ -158,14 +160,14 @@ class Walk:
         return shape
 
     def excite(self, units: int, shape: Shape, name: str) -> Shape:
-        """A factor for each channel, from the means of all."""
+        """Add squeeze and excitation: a factor for each channel, computed from the averages of all channels."""
         mean = self.pool(Pool(by="average"), shape, f"{name}.squeeze")
         mean = self.linear(Linear(units=units), mean, f"{name}.excite0")
         self.linear(Linear(units=shape[0], activation="sigmoid"), mean, f"{name}.excite1")
         return self.add(f"{name}.scale", "scale", shape)
 
     def branches(self, branches: Branches, shape: Shape, name: str) -> Shape:
-        """Branches of one input, put together by channels."""
+        """Add branches with a common input, concatenated by channel."""
         ends = [self.entries(entries, shape, f"{name}.{at}.") for at, entries in enumerate(branches.of)]
         if len({end[1:] for end in ends}) != 1:
             raise WrongNetwork(f"{name}: branches have different output sizes: {', '.join(f'{h} x {w}' for _, h, w in ends)}")
@@ -174,7 +176,7 @@ class Walk:
 
 
 def _body(block: Basic | Bottleneck, stride: int) -> tuple[Conv, ...]:
-    """The convolutions of one block."""
+    """Return the convolutions of one residual block."""
     if isinstance(block, Basic):
         return (
             Conv(channels=block.channels, kernel=(3,), stride=stride),
@@ -196,7 +198,7 @@ def _pair(given: tuple[int, ...], name: str) -> tuple[int, int]:
 
 
 def _windows(side: int, kernel: int, stride: int, padding: int, name: str) -> int:
-    """Windows along a side."""
+    """Return the number of windows along a side."""
     count = (side + 2 * padding - kernel) // stride + 1
     if count < 1:
         raise WrongNetwork(f"{name}: a window of {kernel} does not fit into {side} + 2 x {padding} pixels")

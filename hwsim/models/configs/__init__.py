@@ -1,8 +1,8 @@
-"""Configs of Hugging Face (`config.json`) as models: which key becomes which, family by family.
+"""Hugging Face configs (`config.json`) as models: the mapping of keys for each model family.
 
-    read_config(Path("config.json"))       the config, with the keys of a model and where each came from
+    read_config(Path("config.json"))       the keys of a model, each with its origin
 
-A new family is a function in a file here, and a line in `families`.
+A new family is a function in a module here, and a line in `families`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A config while it is read: which keys were asked for, and what is wrong with them, each with its place."""
+"""A config while it is read: the keys that were used, and mistakes with their places."""
 
 from __future__ import annotations
 
@@ -11,11 +11,16 @@ from hwsim.spec.mistakes import NOWHERE, Mistakes, Place
 from hwsim.spec.tree import Tree
 
 NOT_GIVEN: Final = object()
-LARGEST: Final = 10**9  # of any dimension
+LARGEST: Final = 10**9  # maximum of any dimension
 
 
 class Told(NamedTuple):
-    """A value of a key of a model, and what it came from."""
+    """A value of a model key with its origin.
+
+    Args:
+        origin: config keys, or the default, that determined the value.
+        place: place in the config.
+    """
 
     value: Any
     origin: str
@@ -24,11 +29,12 @@ class Told(NamedTuple):
 
 @dataclass(slots=True)
 class Config:
-    """A config, or the part of it that is of the language model.
+    """A config, or the language model's part of it.
 
     Args:
-        family: `model_type`; defaults: what this family takes where a key is left out.
-        used: keys that were asked for.
+        family: `model_type`.
+        defaults: values of omitted keys in this family.
+        used: keys that were read.
     """
 
     tree: Tree
@@ -38,7 +44,7 @@ class Config:
     used: set[str] = field(default_factory=set)
 
     def find(self, *names: str) -> tuple[str, Tree | None]:
-        """(the first of the names that has a value, the value); all of them count as asked for."""
+        """Return (the first name that has a value, the value), and mark all names as used."""
         self.used.update(names)
         for name in names:
             tree = self.tree.get(name)
@@ -47,15 +53,15 @@ class Config:
         return names[0], None
 
     def has(self, *names: str) -> bool:
-        """Whether one of them has a value."""
+        """Return whether one of the names has a value."""
         return self.find(*names)[1] is not None
 
     def count(self, *names: str, default: Any = NOT_GIVEN, minimum: int = 1) -> Told:
-        """A whole number.
+        """Return a whole number.
 
         Args:
             names: names of the key, the usual one first.
-            default: where it is left out; required if there is none here and none of the family.
+            default: value if the key is omitted; without this and without a family default, the key is required.
         """
         name, tree = self.find(*names)
         if tree is None:
@@ -72,7 +78,7 @@ class Config:
         return Told(1 if default in (NOT_GIVEN, None) else default, name, tree.place)
 
     def flag(self, *names: str, default: Any = NOT_GIVEN) -> Told:
-        """True or false."""
+        """Return true or false."""
         name, tree = self.find(*names)
         if tree is None:
             return self._left_out(names, default)
@@ -82,7 +88,7 @@ class Config:
         return Told(tree.value, name, tree.place)
 
     def listed(self, name: str, kind: type, length: int | None = None) -> Told | None:
-        """A list of texts or of whole numbers; None where it is left out."""
+        """Return a list of strings or whole numbers; None if omitted."""
         _, tree = self.find(name)
         if tree is None:
             return None
@@ -97,9 +103,11 @@ class Config:
         return Told(values, name, tree.place)
 
     def refuse_types(self, name: str, allowed: Sequence[str]) -> None:
-        """Note that layers are of another kind than `allowed`."""
+        """Add a mistake if a layer type is not one of `allowed`."""
         listed = self.listed(name, str)
-        strange = next((each for each in listed.value if each not in allowed), None) if listed is not None else None
+        strange = (
+            next((layer_type for layer_type in listed.value if layer_type not in allowed), None) if listed is not None else None
+        )
         if strange is not None:
             self.refuse(name, f"unsupported layer type '{strange}' for {self.family}", f"all layers {' or '.join(allowed)}")
 
@@ -114,12 +122,12 @@ class Config:
         return Told(default, f"left out: {names[0]}", self.tree.place)
 
     def refuse(self, name: str, message: str, hint: str | None = None) -> None:
-        """Note that a key says what a model cannot."""
+        """Add a mistake for a key that a model does not support."""
         self.used.add(name)
         self.mistakes.add(self.tree.key_place(name), message, hint)
 
     def refuse_unless(self, name: str, allowed: Sequence[Any], message: str) -> None:
-        """Note that a key has a value that a model cannot say; left out, or one of `allowed`, it can."""
+        """Add a mistake if the key is set, and its value is not one of `allowed`."""
         _, found = self.find(name)
         if found is not None and found.plain() not in allowed:
             self.mistakes.add(found.place, f"'{name}' is {found.what()}: {message}")

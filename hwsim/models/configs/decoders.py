@@ -1,4 +1,4 @@
-"""Families of decoders: which keys of a config become which keys of a model."""
+"""Decoder families: the mapping from config keys to model keys."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ ATTENTION: Final = ("q", "k", "v", "projection")
 
 
 def fixed(value: Any, config: Config) -> Told:
-    """A value that all models of the family have."""
+    """Return a value that all models of the family have."""
     return Told(value, f"all of {config.family}", config.tree.place)
 
 
 def stack(config: Config, *, gated: bool = True, norm: str = "rmsnorm", positions: str = "rotary") -> Keys:
-    """Keys that all decoders have."""
+    """Return the keys that all decoders have."""
     head = config.count("head_dim", default=None)
     return {
         "layers": config.count("num_hidden_layers", "n_layer", "n_layers", "num_layers"),
@@ -47,7 +47,9 @@ def biased(
     """Set which parts have biases.
 
     Args:
-        flags: key of the config -> what it is of; default: where one is left out.  always: what has them anyway.
+        flags: config key -> parts that it controls.
+        always: parts that always have biases.
+        default: value of an omitted flag.
     """
     parts, origins = list(always), [f"all of {config.family}"] if always else []
     for key, of in flags.items():
@@ -59,21 +61,21 @@ def biased(
 
 
 def told(keys: Keys, key: str) -> Told:
-    """What a config says of a key that all decoders have."""
+    """Return a key that all decoders have."""
     one = keys[key]
     assert one is not None
     return one
 
 
 def plain(config: Config) -> Keys:
-    """Gemma, the first: attention alone may have biases."""
+    """Return the keys of Gemma (first version): only attention may have biases."""
     keys = stack(config)
     biased(config, keys, {"attention_bias": ATTENTION})
     return keys
 
 
 def llama(config: Config) -> Keys:
-    """Llama, Granite, SmolLM3."""
+    """Return the keys of Llama, Granite and SmolLM3."""
     keys = stack(config)
     biased(config, keys, {"attention_bias": ATTENTION, "mlp_bias": ("ffn",)})
     config.find("no_rope_layers", "no_rope_layer_interval", "use_sliding_window", "layer_types")
@@ -86,18 +88,18 @@ def _no_window(config: Config) -> None:
 
 
 def mistral(config: Config) -> Keys:
-    """Mistral, Phi-3: all layers have the window, if there is one."""
+    """Return the keys of Mistral and Phi-3: all layers have the window, if there is one."""
     keys = stack(config)
     return windowed(keys, *seen(config, keys, ["sliding_attention"] * told(keys, "layers").value))
 
 
 def seen(config: Config, keys: Keys, types: Sequence[str], window: str = "sliding_window") -> tuple[list[Each], str]:
-    """What each layer sees, and the keys that say so; as of `windows`."""
+    """Return the window of each layer and the keys that determine it; as `windows`."""
     return windows(config, told(keys, "layers").value, window, types)
 
 
 def windowed(keys: Keys, each: Sequence[Each], origin: str) -> Keys:
-    """Set what each layer sees."""
+    """Set the window of each layer."""
     put(keys, each, origin)
     if any(one.get("window") for one in each):
         keys["cache"] = Told("window", "as servers keep it")
@@ -105,21 +107,21 @@ def windowed(keys: Keys, each: Sequence[Each], origin: str) -> Keys:
 
 
 def starcoder2(config: Config) -> Keys:
-    """StarCoder 2: layer norms, no gates."""
+    """Return the keys of StarCoder 2: layer norms, not gated."""
     keys = mistral(config) | {"gated": None, "norm": None}
     keys["bias"] = Told(config.flag("use_bias", default=True).value or ["norm"], "use_bias")
     return keys
 
 
 def qwen2(config: Config) -> Keys:
-    """Qwen 2 and 2.5: q, k and v have biases, which the file does not say."""
+    """Return the keys of Qwen 2 and 2.5: q, k and v have biases, which the config does not state."""
     keys = _qwen_windows(config, stack(config))
     keys["bias"] = fixed(["q", "k", "v"], config)
     return keys
 
 
 def qwen3(config: Config) -> Keys:
-    """Qwen 3."""
+    """Return the keys of Qwen 3."""
     keys = _qwen_windows(config, plain(config))
     keys["qk_norm"] = fixed("head", config)
     return keys
@@ -136,7 +138,7 @@ def _qwen_windows(config: Config, keys: Keys) -> Keys:
 
 
 def gemma2(config: Config, step: int = 2, *, qk_norm: bool = False) -> Keys:
-    """Gemma 2: every second layer sees all, four norms a layer."""
+    """Return the keys of Gemma 2: full attention in every second layer, four norms per layer."""
     keys = plain(config)
     period = config.count("sliding_window_pattern", "_sliding_window_pattern", default=step).value
     keys["norms"] = fixed(4, config)
@@ -146,12 +148,15 @@ def gemma2(config: Config, step: int = 2, *, qk_norm: bool = False) -> Keys:
 
 
 def gemma3(config: Config) -> Keys:
-    """Gemma 3: every sixth layer sees all."""
+    """Return the keys of Gemma 3: full attention in every sixth layer."""
     return gemma2(config, 6, qk_norm=True)
 
 
 def gemma4(config: Config) -> Keys:
-    """Gemma 4: layers that see all have heads of their own, and keys that are the values; experts add to a dense network."""
+    """Return the keys of Gemma 4.
+
+    Layers with full attention have separate heads and shared keys and values; experts are added to a dense network.
+    """
     if config.count("hidden_size_per_layer_input", default=0, minimum=0).value:
         config.refuse(
             "hidden_size_per_layer_input", "per-layer input embeddings are not supported", "hidden_size_per_layer_input: 0"
@@ -188,7 +193,7 @@ def gemma4(config: Config) -> Keys:
 
 
 def _layer_by_layer(config: Config, kinds: list[Each], layers: int) -> list[Each]:
-    """With what `per_layer_config` says of some layers, in place of the keys that say it of all that see all."""
+    """Return the layers with `per_layer_config` instead of the keys for all layers with full attention."""
     _, stated = config.find("per_layer_config")
     names = {"head_dim": "head", "num_key_value_heads": "kv_heads"}
     changed = [{key: value for key, value in kind.items() if key not in names.values()} for kind in kinds]
@@ -206,7 +211,7 @@ def _layer_by_layer(config: Config, kinds: list[Each], layers: int) -> list[Each
 
 
 def gpt2(config: Config) -> Keys:
-    """GPT-2."""
+    """Return the keys of GPT-2."""
     keys = stack(config, gated=False, norm="layernorm", positions="learned")
     keys["bias"] = fixed(True, config)
     config.refuse_unless("add_cross_attention", (False, None), "cross-attention to an encoder is not supported")
@@ -214,21 +219,21 @@ def gpt2(config: Config) -> Keys:
 
 
 def gpt_neox(config: Config) -> Keys:
-    """GPT-NeoX, Pythia."""
+    """Return the keys of GPT-NeoX and Pythia."""
     keys = stack(config, gated=False, norm="layernorm")
     biased(config, keys, {"attention_bias": ATTENTION}, ("ffn", "norm"), default=True)
     return keys
 
 
 def gptj(config: Config) -> Keys:
-    """GPT-J: attention and feed-forward network read the same norm."""
+    """Return the keys of GPT-J: attention and feed-forward network share a norm."""
     keys = stack(config, gated=False, norm="layernorm")
     keys |= {"norms": fixed(1, config), "bias": fixed(["ffn", "norm", "output"], config)}
     return keys
 
 
 def phi(config: Config) -> Keys:
-    """Phi-1, 1.5 and 2."""
+    """Return the keys of Phi-1, 1.5 and 2."""
     keys = stack(config, gated=False, norm="layernorm")
     config.refuse_unless("qk_layernorm", (False, None), "query and key norms with biases are not supported")
     keys |= {"norms": fixed(1, config), "bias": fixed([*ATTENTION, "ffn", "norm", "output"], config)}
@@ -236,7 +241,7 @@ def phi(config: Config) -> Keys:
 
 
 def opt(config: Config) -> Keys:
-    """OPT."""
+    """Return the keys of OPT."""
     keys = stack(config, gated=False, norm="layernorm", positions="learned")
     config.refuse_unless(
         "word_embed_proj_dim", (told(keys, "hidden").value, None), "an embedding width other than hidden_size is not supported"
@@ -251,14 +256,14 @@ def opt(config: Config) -> Keys:
 
 
 def bloom(config: Config) -> Keys:
-    """BLOOM."""
+    """Return the keys of BLOOM."""
     keys = stack(config, gated=False, norm="layernorm", positions="alibi")
     wide = Told(4 * told(keys, "hidden").value, "4 x hidden_size")
     return keys | {"bias": fixed(True, config), "embedding_norm": fixed(True, config), "ffn": wide}
 
 
 def olmo2(config: Config) -> Keys:
-    """OLMo 2 and 3: norms of all queries and of all keys."""
+    """Return the keys of OLMo 2 and 3: norms over all queries and over all keys."""
     keys = plain(config)
     keys["qk_norm"] = fixed("whole", config)
     if config.family != "olmo3":

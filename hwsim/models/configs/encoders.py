@@ -1,4 +1,4 @@
-"""Families of encoders: of words, and of images."""
+"""Encoder families, for text and for images."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from hwsim.models.configs.decoders import Keys, fixed, stack
 
 
 def bert(config: Config) -> Keys:
-    """BERT, RoBERTa, without the head of a task."""
+    """Return the keys of BERT and RoBERTa, without a task head."""
     config.refuse_unless("is_decoder", (False, None), "a decoder is not supported")
     keys = stack(config, gated=False, norm="layernorm", positions="learned")
     keys |= {
@@ -23,7 +23,7 @@ def bert(config: Config) -> Keys:
 
 
 def vit(config: Config) -> Keys:
-    """ViT, with the map to classes where the config has names of them."""
+    """Return the keys of ViT, with a classifier if the config names classes."""
     image, side = config.count("image_size"), config.count("patch_size")
     channels = config.count("num_channels", default=3)
     keys = {key: config.count(name) for key, name in

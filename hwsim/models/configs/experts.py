@@ -1,4 +1,4 @@
-"""Families of decoders with experts."""
+"""Families of mixture-of-experts decoders."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ def _chosen(config: Config, keys: Keys, experts: Sequence[str], top_k: Sequence[
 
 
 def _mixed(keys: Keys, has: Callable[[int], bool], width: Told, origin: str, shared: Told | None = None) -> Keys:
-    """Layers with experts and layers without.
+    """Set the layers with and without experts.
 
     Args:
-        has: whether a layer has experts.
-        width: width of an expert; a dense layer has the `ffn` of the keys.  shared: width of what all tokens go through.
+        has: function from a layer index to whether the layer has experts.
+        width: width of an expert; dense layers have the `ffn` of the keys.
+        shared: width of the shared expert.
     """
     dense = keys["ffn"]
     keys["ffn"] = width
@@ -35,14 +36,14 @@ def _mixed(keys: Keys, has: Callable[[int], bool], width: Told, origin: str, sha
 
 
 def mixtral(config: Config) -> Keys:
-    """Mixtral, OLMoE, PhiMoE: all layers have experts."""
+    """Return the keys of Mixtral, OLMoE and PhiMoE: all layers have experts."""
     keys = stack(config)
     _chosen(config, keys, ("num_local_experts", "num_experts"), ("num_experts_per_tok",))
     return windowed(keys, *seen(config, keys, ["sliding_attention"] * told(keys, "layers").value))
 
 
 def olmoe(config: Config) -> Keys:
-    """OLMoE."""
+    """Return the keys of OLMoE."""
     keys = plain(config)
     _chosen(config, keys, ("num_experts",), ("num_experts_per_tok",))
     keys["qk_norm"] = fixed("whole", config)
@@ -50,7 +51,7 @@ def olmoe(config: Config) -> Keys:
 
 
 def minimax_m2(config: Config) -> Keys:
-    """MiniMax M2: all layers have experts; queries and keys have norms over all heads."""
+    """Return the keys of MiniMax M2: all layers have experts; norms over the queries and keys of all heads."""
     keys = stack(config)
     _chosen(config, keys, ("num_local_experts",), ("num_experts_per_tok",))
     if config.flag("use_qk_norm", default=True).value:
@@ -60,7 +61,7 @@ def minimax_m2(config: Config) -> Keys:
 
 
 def qwen2_moe(config: Config) -> Keys:
-    """Qwen 2 with experts: one more network, with a gate."""
+    """Return the keys of Qwen 2 with experts: a shared expert with a gate."""
     keys = stack(config)
     keys["bias"] = Told(["q", "k", "v"] if config.flag("qkv_bias", default=True).value else False, "qkv_bias")
     keys["shared_gate"] = fixed(True, config)
@@ -68,7 +69,7 @@ def qwen2_moe(config: Config) -> Keys:
 
 
 def qwen3_moe(config: Config) -> Keys:
-    """Qwen 3 with experts."""
+    """Return the keys of Qwen 3 with experts."""
     keys = plain(config)
     keys["qk_norm"] = fixed("head", config)
     return _sparse(config, keys, None)
@@ -87,7 +88,7 @@ def _sparse(config: Config, keys: Keys, shared: Told | None) -> Keys:
 
 
 def deepseek(config: Config) -> Keys:
-    """DeepSeek-V2, V3 and V3.2, Kimi K2: latent attention, the first layers dense, experts, some of them shared."""
+    """Return the keys of DeepSeek-V2, V3, V3.2 and Kimi K2: latent attention, first layers dense, shared experts."""
     keys = stack(config) | {"kv_heads": None, "head": None}
     config.find("head_dim")
     names = {"rank": "kv_lora_rank", "plain": "qk_nope_head_dim", "rotary": "qk_rope_head_dim", "values": "v_head_dim"}
@@ -120,7 +121,7 @@ def deepseek(config: Config) -> Keys:
 
 
 def glm4_moe(config: Config) -> Keys:
-    """GLM-4.5."""
+    """Return the keys of GLM-4.5."""
     keys = stack(config)
     biased(config, keys, {"attention_bias": ("q", "k", "v")})
     if config.flag("use_qk_norm", default=False).value:
@@ -133,7 +134,7 @@ def glm4_moe(config: Config) -> Keys:
 
 
 def gpt_oss(config: Config) -> Keys:
-    """gpt-oss: windows in every second layer, sinks, biases everywhere, the router's too."""
+    """Return the keys of gpt-oss: windows in every second layer, attention sinks, biases everywhere, including the router."""
     keys = stack(config)
     biased(config, keys, {"attention_bias": ATTENTION}, ("ffn", "router"), default=True)
     keys["sinks"] = fixed(True, config)
@@ -142,7 +143,7 @@ def gpt_oss(config: Config) -> Keys:
 
 
 def llama4(config: Config) -> Keys:
-    """Llama 4: experts in some layers, one of them shared; attention in chunks in most."""
+    """Return the keys of Llama 4: experts in some layers, a shared expert; chunked attention in most layers."""
     keys = plain(config)
     config.find("use_qk_norm")  # norms without parameters
     _chosen(config, keys, ("num_local_experts",), ("num_experts_per_tok",))

@@ -1,4 +1,4 @@
-"""Families of configs: `model_type` -> what reads it. A new family is a function in this folder, and a line here."""
+"""Config families: `model_type` -> reader. A new family is a function in this package, and a line here."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class Family:
     """A family of models.
 
     Args:
-        read: the keys of a model of a config.
-        defaults: keys that configs of the family leave out, as its class in transformers has them.
+        read: function from a config to the keys of a model.
+        defaults: values of keys that the configs omit, as in the family's transformers class.
     """
 
     read: Callable[[Config], Keys]
@@ -67,7 +67,7 @@ FAMILIES: Final[Mapping[str, Family]] = {
 PAIR: Final = "a decoder with cross-attention to an encoder"
 STATES: Final = "state-space layers (Mamba) instead of attention"
 DELTA: Final = "linear attention (gated DeltaNet, a state per head instead of keys and values) in most layers"
-OUTSIDE: Final[Mapping[str, str]] = {  # known, with the part that a model/1 has no layer for
+OUTSIDE: Final[Mapping[str, str]] = {  # known families with unsupported layers
     "bart": PAIR,
     "falcon_mamba": STATES,
     "gemma3n": "per-layer input embeddings and layers that share keys and values",

@@ -1,8 +1,8 @@
-"""`quantization_config` of a config, or `hf_quant_config.json` in its folder: the format that weights are published in.
+"""Published weight formats: `quantization_config` of a config, or `hf_quant_config.json` in its folder.
 
-Modules that a checkpoint leaves in 16 bits decide which part of a model's linear maps is narrow. Their names are of checkpoints
-(`model.layers.3.self_attn*`). Heads, embeddings, norms, routers, indexers, towers of images and layers behind the last one are in
-16 bits in a model anyway.
+The modules that a checkpoint keeps in 16 bits determine which linear layers are quantized. Their names are those of the
+checkpoint (`model.layers.3.self_attn*`). Heads, embeddings, norms, routers, indexers, vision towers and layers after the last one
+are always in 16 bits in a model.
 
 **Source**: the configurations of transformers 5.23 and compressed-tensors; NVIDIA ModelOpt (hf_quant_config.json).
 """
@@ -25,10 +25,10 @@ _CACHE: Final = ("kv_cache_quant_algo", "kv_cache_scheme")
 
 
 def joined(config: Tree, beside: Tree) -> Tree:
-    """A config with the content of ModelOpt's file; its stated `quantization_config` goes first where it is whole.
+    """Return a config merged with ModelOpt's file. A complete `quantization_config` takes precedence.
 
     Raises:
-        SpecError: the file is none of ModelOpt.
+        SpecError: the file is not from ModelOpt.
     """
     written = beside.get("quantization")
     if written is None or not written.is_mapping:
@@ -42,10 +42,10 @@ def joined(config: Tree, beside: Tree) -> Tree:
 
 
 def refuse_alone(tree: Tree) -> None:
-    """Refuse a file of ModelOpt that is given in place of the config.
+    """Raise SpecError if a ModelOpt file is given instead of the config.
 
     Raises:
-        SpecError: it is one.
+        SpecError: the tree is a ModelOpt file.
     """
     if tree.is_mapping and tree.get("quantization") is not None and tree.get("model_type") is None and tree.get("hwsim") is None:
         mistakes = Mistakes()
@@ -55,7 +55,7 @@ def refuse_alone(tree: Tree) -> None:
 
 
 def quantised(config: Config) -> tuple[Told | None, tuple[str, ...]]:
-    """(the key `quantised` of a model, None where weights have the format that is computed in; what was assumed)."""
+    """Return (the model key `quantised`, or None if weights have the compute data type; assumptions)."""
     _, tree = config.find("quantization_config")
     if tree is None:
         return None, ()
@@ -82,7 +82,7 @@ def quantised(config: Config) -> tuple[Told | None, tuple[str, ...]]:
 
 
 def _method(tree: Tree) -> str | None:
-    """The way, of what else is there if it is not named: ModelOpt of an early version leaves it out."""
+    """Return the quantization method; inferred from other keys if omitted, as in early ModelOpt versions."""
     producer = tree.get("producer")
     if tree.get("quant_algo") is not None or (producer is not None and producer.text("name") == "modelopt"):
         return "modelopt"
@@ -95,7 +95,7 @@ def _is_none(tree: Tree) -> bool:
 
 
 def _kept(config: Config, tree: Tree, made: dict[str, Any]) -> tuple[str, ...]:
-    """Set which weights are narrow; what was assumed."""
+    """Set which weights are quantized; return the assumptions."""
     key, listed = next(((key, value) for key in _KEPT if (value := tree.get(key)) is not None), ("", None))
     names = [element.value for element in listed.elements() if isinstance(element.value, str)] if listed is not None else []
     if not names or made.get("of") == "experts":
@@ -112,7 +112,7 @@ def _kept(config: Config, tree: Tree, made: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _cached(tree: Tree, made: dict[str, Any]) -> tuple[str, ...]:
-    """Set the format of keys and values; what was assumed."""
+    """Set the data type of keys and values; return the assumptions."""
     cache = next((value for key in _CACHE if (value := tree.get(key)) is not None and value.value is not None), None)
     if cache is None:
         return ()
@@ -207,18 +207,25 @@ _NONE: Final = re.compile(
 
 
 class Narrow(NamedTuple):
-    """Which linear maps are narrow, None where a model cannot say it; notes: where that is more or fewer than the file says."""
+    """The linear layers that are quantized.
+
+    Args:
+        of: linear layers or experts; None: not supported.
+        notes: differences from the checkpoint.
+    """
 
     of: Literal["linear", "experts"] | None
     notes: tuple[str, ...]
 
 
 def narrow_part(excluded: Sequence[str], layers: int, *, experts: bool, mlp_is_shared: bool = False) -> Narrow:
-    """The part that is narrow where modules with these names are not.
+    """Return which linear layers are quantized, if the modules with these names are not.
 
     Args:
-        excluded: names with wildcards; layers: of the model.
-        experts: there are some; mlp_is_shared: `mlp` is a network that all tokens pass, too (Gemma 4).
+        excluded: module names, with wildcards.
+        layers: number of layers of the model.
+        experts: whether the model has experts.
+        mlp_is_shared: whether `mlp` is the shared expert (Gemma 4).
 
     >>> narrow_part(["lm_head", "model.layers.0.mlp.gate"], 1, experts=True)
     Narrow(of='linear', notes=())
@@ -280,6 +287,6 @@ def _part(name: str, *, mlp_is_shared: bool) -> Part:
     return "unknown"
 
 
-def _some(names: Sequence[str], most: int = 4) -> str:
-    rest = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + rest
+def _some(names: Sequence[str], max_count: int = 4) -> str:
+    rest = f" and {len(names) - max_count} more" if len(names) > max_count else ""
+    return ", ".join(names[:max_count]) + rest

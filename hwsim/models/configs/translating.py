@@ -1,10 +1,10 @@
-"""A `config.json` becomes the keys of a model.
+"""Translation of a `config.json` into the keys of a model.
 
-The file is read as YAML, which JSON is, so that each mistake has its line and column. The language model of a config with
-images or sound is in `text_config`; the rest is left out, and said to be.
+The file is parsed as YAML, a superset of JSON, so that each mistake has a line and column. In multimodal configs, the language
+model is in `text_config`; other parts are omitted, with a note.
 
-**Source**: the configuration classes of transformers 5.23 (names of keys, and what is taken where one is left out).
-**Error**: none: parameters are as many as the classes of transformers have, for every family of `FAMILIES`.
+**Source**: the configuration classes of transformers 5.23 (names and defaults of keys).
+**Error**: none: parameter counts equal those of the transformers classes, for every family of `FAMILIES`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ class Translated:
 
     Args:
         keys: keys of the model, each with its origin.
-        notes: what is left out, in words; unknown: keys that were not heeded and may matter; idle: no shape depends on them.
+        notes: omitted parts, as text.
+        unknown: ignored keys that may matter.
+        idle: ignored keys that no shape depends on.
     """
 
     name: str
@@ -44,19 +46,19 @@ class Translated:
 
 
 def read_config(path: Path) -> Translated:
-    """The config of a file.
+    """Return the config of a file.
 
     Raises:
-        SpecError: it cannot be read, or says what a model cannot.
+        SpecError: the file cannot be read, or contains settings that a model does not support.
     """
     return translated(*config_tree(path))
 
 
 def config_tree(path: Path) -> tuple[Tree, str]:
-    """The content of a file, joined with an `hf_quant_config.json` in its folder, and a name for the model.
+    """Return the content of a file, merged with an `hf_quant_config.json` in its folder, and a name for the model.
 
     Raises:
-        SpecError: it cannot be read.
+        SpecError: the file cannot be read.
     """
     tree = _content(path)
     refuse_alone(tree)
@@ -78,7 +80,7 @@ def _content(path: Path) -> Tree:
 
 
 def translated(tree: Tree, name: str) -> Translated:
-    """As `read_config`, of a tree."""
+    """Return the config of a tree; as `read_config`."""
     mistakes = Mistakes()
     inner, outer, notes = _language(tree, mistakes)
     family = inner.text("model_type") or ""
@@ -111,21 +113,21 @@ def translated(tree: Tree, name: str) -> Translated:
 
 
 def as_tree(made: Translated) -> Tree:
-    """The model as the tree of a file, with the places of the config."""
+    """Return the model as a file's tree, with places in the config."""
     told = {"hwsim": Told("model/1", ""), "kind": Told(made.kind, ""), "name": Told(made.name, ""), **made.keys}
     places = {key: each.place if each.place.file else made.place for key, each in told.items()}
     return Tree({key: tree_of(each.value, places[key]) for key, each in told.items()}, made.place, places)
 
 
 def _over(outer: Tree, inner: Tree) -> Tree:
-    """The inner config, with the keys of the outer one that hold for both."""
+    """Return the inner config, with the keys of the outer one that apply to both."""
     around = {key: each for key, each in outer.items() if key in ("tie_word_embeddings", "quantization_config")}
     places = {key: outer.key_place(key) for key in around}
     return Tree({**around, **dict(inner.items())}, inner.place, {**places, **inner.keys})
 
 
 def _language(tree: Tree, mistakes: Mistakes) -> tuple[Tree, Tree | None, tuple[str, ...]]:
-    """(the config of the language model, the one around it, what is left out)."""
+    """Return (config of the language model, config around it, notes)."""
     if not tree.is_mapping:
         mistakes.add(tree.place, f"config: expected a mapping, got {tree.what()}")
         return tree, None, ()
@@ -154,7 +156,7 @@ def _left_out(config: Config) -> list[str]:
 
 
 def _says(tree: Tree, key: str) -> bool:
-    """Whether a key says something: neither nothing nor false."""
+    """Return whether a key has a value that is not empty, zero or false."""
     found = tree.get(key)
     return found is not None and found.value not in (None, False, 0, "", 0.0)
 
@@ -184,7 +186,7 @@ ENDS: Final = ("_token_id", "_token_ids", "_token_index", "_eps", "_theta", "dro
 
 
 def is_idle(key: str) -> bool:
-    """Whether no shape depends on a key.
+    """Return whether no shape depends on a key.
 
     >>> is_idle("rope_theta"), is_idle("eos_token_id"), is_idle("hidden_size")
     (True, True, False)

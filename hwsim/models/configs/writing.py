@@ -1,4 +1,4 @@
-"""The file of a model that was read of a config: each key with what it came from, and what was not used."""
+"""Model files created from configs: each key with its origin, and comments on ignored keys."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from hwsim.spec.writing import flow
 
 
 def written(made: Translated, source: str) -> str:
-    """The text of `model.yaml`.
+    """Return the text of `model.yaml`.
 
-    source: where it is from, in words.
+    Args:
+        source: origin of the config, as text.
     """
     lines = ["hwsim: model/1", f"kind: {made.kind}", f"name: {flow(made.name)}", "source: datasheet", f"ref: {flow(source)}"]
     for key, value in made.keys.items():
@@ -25,7 +26,7 @@ def written(made: Translated, source: str) -> str:
 
 
 def remarks(made: Translated) -> Iterator[str]:
-    """Comments on what was not used."""
+    """Yield comments on ignored parts of the config."""
     for note in made.notes:
         yield from _comment(note)
     if made.unknown:
