@@ -1,4 +1,4 @@
-"""Many small accesses of one kind: what an op asks of caches and memory where it is not one long stream."""
+"""Many small accesses of one kind: the demand of an op on caches and memory if it is not one long stream."""
 
 from __future__ import annotations
 
@@ -11,21 +11,23 @@ from hwsim.records import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accesses:
-    """`count` loads and stores of `size` bytes each.
+    """A set of `count` loads and stores of `size` bytes each.
 
     Args:
-        pattern: sequential: one after the other, each next to the last; strided: `stride` bytes apart; random: anywhere,
-            independent of each other; dependent: anywhere, and each needs the one before it (a chain of pointers).
-        stride: bytes from one to the next; 0 for `size`.
-        offset: bytes that the first lies beyond a multiple of `size`: misaligned if not 0.
-        working_set: bytes they use repeatedly; None: everything is used once, and comes from memory.
-        write: part of them that store.
-        cores: number of a cpu that do them, each its part; None for all.
-        chains: dependent accesses that every core follows side by side.
-        remote: part of them that goes to the memory of another domain or socket.
-        banks, row_hit: banks of each channel that they go to (None: all), and the part that finds its row open; for a memory
-            without caches before it.
-        call: the call of a library that does them, for a machine whose calls were measured.
+        count: number of accesses.
+        size: size of one access (B).
+        pattern: sequential: consecutive addresses; strided: addresses `stride` bytes apart; random: independent random addresses;
+            dependent: random addresses, each known only after the access before it (pointer chasing).
+        stride: distance from one access to the next (B); 0: `size`.
+        offset: distance of the first access from a multiple of `size` (B); not 0: misaligned.
+        working_set: bytes that are accessed repeatedly; None: every byte is used once and comes from memory.
+        write: share of stores.
+        cores: number of CPU cores that share the accesses; None: all.
+        chains: dependent accesses in flight on each core.
+        remote: share of accesses to the memory of another domain or socket.
+        banks: number of banks of each channel that are accessed, for a memory without caches; None: all.
+        row_hit: share of row hits, for a memory without caches.
+        call: library call that makes the accesses, for a machine with measured calls.
     """
 
     count: float
@@ -44,17 +46,17 @@ class Accesses:
 
     @property
     def step(self) -> float:
-        """Bytes from one access to the next where they follow each other."""
+        """Distance between successive sequential or strided accesses (B)."""
         return self.stride if self.pattern == "strided" and self.stride > 0 else self.size
 
     @property
     def scattered(self) -> bool:
-        """Whether they go anywhere, so that no prefetcher and no open row helps."""
+        """Whether the addresses are random, so that neither a prefetcher nor an open row helps."""
         return self.pattern in ("random", "dependent")
 
 
 def crossings(size: float, step: float, offset: float, line: float) -> float:
-    """Lines that one access touches beyond its first, on average over accesses `step` bytes apart.
+    """Return the average number of cache lines of an access beyond its first, for accesses `step` bytes apart.
 
     >>> crossings(8, 8, 0, 64), crossings(8, 8, 4, 64), crossings(8, 64, 60, 64), crossings(256, 256, 0, 64)
     (0.0, 0.125, 1.0, 3.0)
@@ -70,7 +72,7 @@ def crossings(size: float, step: float, offset: float, line: float) -> float:
 
 
 def lines_touched(accesses: Accesses, line: float) -> float:
-    """Lines that one access brings from the next level on average: neighbours share theirs, far ones do not.
+    """Return the average number of cache lines that one access fetches; neighbouring accesses share lines, distant ones do not.
 
     >>> lines_touched(Accesses(count=1, size=8, pattern="strided", stride=16), 64)
     0.25

@@ -1,18 +1,18 @@
-"""The arm of a hard disk: how long it takes from one track to another, and on average.
+"""The arm of a hard disk: seek time by distance, and on average.
 
-    seek(d) = a + b sqrt(d)  up to `bend` cylinders (the arm speeds up and brakes),  c + e d  beyond (it coasts)
+    seek(d) = a + b sqrt(d)  up to `bend` cylinders (acceleration and braking),  c + e d  beyond (constant speed)
 
-Keys: the three figures of a data sheet (track to track, average, full stroke), or the five constants themselves. The curve
-through three figures has its bend at a third of the cylinders, where the average lies.
+Keys: the three figures of a data sheet (track to track, average, full stroke), or the five constants. The curve through the
+three figures bends at a third of the cylinders, the distance of the average seek.
 Source: Ruemmler and Wilkes, "An introduction to disk drive modeling", IEEE Computer 27(3), 1994.
 
-The geometry of a hard disk's platters: from densities to the capacity of a track, the rate and the size.
+The geometry of the platters: capacity of a track, transfer rate and size from the densities.
 
     capacity of a track = 2 pi radius x density,   rate = capacity x rpm / 60,
     size = surfaces x tracks x capacity of the mean track,   tracks = (outer - inner) x track density
 
-Twice the bits along a track double its capacity, the rate and the size; twice the tracks double the size alone.
-Source: geometry. Range: one density everywhere; sector headers, error correction and servo wedges are in `used`.
+Twice the linear density doubles the capacity of a track, the rate and the size; twice the tracks double only the size.
+Source: geometry. Range: one density everywhere; `used` covers sector headers, error correction and servo wedges.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ BytesPerMetre = Annotated[float, SIZE / LENGTH]
 
 @dataclass(frozen=True, slots=True)
 class Platter:
-    """Radii of the outermost and innermost track, and how densely bits and tracks lie."""
+    """The radii of the outermost and innermost tracks, and the densities of bits and tracks."""
 
     outer: Metres = field("radius of the outermost track", exclusive_minimum=0.0, example="46 mm")
     inner: Metres = field("radius of the innermost track", exclusive_minimum=0.0, example="21 mm")
@@ -41,7 +41,7 @@ class Platter:
     used: Ratio = field("share of a track that contains data", default=1.0, exclusive_minimum=0.0, maximum=1.0)
 
     def track(self, radius: float) -> float:
-        """Bytes of the track at a radius.
+        """Return the capacity of a track at a radius (B).
 
         >>> round(Platter(outer=0.046, inner=0.021, density=10e6).track(0.046) / 1e6, 2)  # 80 Mb/m: 2 Mb an inch
         2.89
@@ -49,17 +49,17 @@ class Platter:
         return 2 * math.pi * radius * self.density * self.used
 
     def rate(self, rpm: float) -> float:
-        """Bytes a second at the outermost track."""
+        """Return the transfer rate at the outermost track (B/s)."""
         return self.track(self.outer) * rpm / 60.0
 
     def size(self) -> float:
-        """Bytes of all surfaces."""
+        """Return the capacity of all surfaces (B)."""
         return self.surfaces * self.tracks * 0.5 * (self.track(self.outer) + self.track(self.inner))
 
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """a + b sqrt(d) up to `bend` cylinders, c + e d beyond."""
+    """A seek curve: a + b sqrt(d) up to `bend` cylinders, c + e d beyond."""
 
     a: float
     b: float
@@ -68,7 +68,7 @@ class Curve:
     bend: float
 
     def __call__(self, distance: float) -> float:
-        """Seconds over a number of cylinders; 0 over none."""
+        """Return the seek time (s) over a distance in cylinders; 0 for no distance."""
         if distance <= 0:
             return 0.0
         return self.a + self.b * math.sqrt(distance) if distance <= self.bend else self.c + self.e * distance
@@ -76,14 +76,14 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class Distances:
-    """Seeks between two random places on a number of cylinders: a part x of them has the density 2 (1 - x)."""
+    """Seeks between two random cylinders: a share x of the cylinders is the distance with density 2 (1 - x)."""
 
     curve: Curve
     cylinders: float
 
     @property
     def mean(self) -> float:
-        """Seconds."""
+        """Average seek time (s)."""
         curve, width = self.curve, self.cylinders
         if width <= 0:
             return 0.0
@@ -93,15 +93,18 @@ class Distances:
         return float(max(0.0, short + long))
 
     def at(self, share: float) -> float:
-        """Seconds that this share of the seeks is below."""
+        """Return the quantile of the seek time (s) at a share of the seeks."""
         return self.curve(self.cylinders * (1.0 - math.sqrt(1.0 - share)))
 
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """Ways to a random sector: a seek, then a part of a turn, any as likely.
+    """Positioning times to a random sector: a seek, then a uniformly distributed part of a revolution.
 
-    turn: seconds of a whole one. settle: seconds that each takes besides.
+    Args:
+        seeks: distribution of the seeks.
+        turn: time of one revolution (s).
+        settle: extra time of each positioning (s).
     """
 
     seeks: Distances
@@ -110,7 +113,7 @@ class Reach:
 
     @property
     def mean(self) -> float:
-        """Seconds.
+        """Average positioning time (s).
 
         >>> drive = Seek(cylinders=3000, track=1e-3, average=8e-3, full=16e-3)
         >>> round(Reach(drive.within(1.0), turn=60 / 7200).mean, 5)
@@ -119,13 +122,13 @@ class Reach:
         return self.seeks.mean + 0.5 * self.turn + self.settle
 
     def at(self, share: float, turned: float) -> float:
-        """Seconds of one, by the share of the seeks that are shorter, and the part of a turn."""
+        """Return the positioning time (s) at a quantile of the seeks and a part `turned` of a revolution."""
         return self.seeks.at(share) + self.turn * turned + self.settle
 
 
 @dataclass(frozen=True, slots=True)
 class Seek:
-    """Track, average and full, or a, b, c, e and bend."""
+    """The keys of a seek curve: track, average and full; or a, b, c, e and bend."""
 
     cylinders: int = field("number of cylinders (tracks across one surface)", minimum=2)
     track: Seconds | None = field("track-to-track seek time", default=None)
@@ -138,7 +141,7 @@ class Seek:
     bend: int | None = field("seek distance in cylinders from which a seek is long", default=None, minimum=1)
 
     def problems(self) -> Iterator[Problem]:
-        """(key, message, hint) of what cannot be."""
+        """Yield (key, message, hint) for each invalid combination of keys."""
         three, five = (self.track, self.average, self.full), (self.a, self.b, self.c, self.e, self.bend)
         expected = "expected `track`, `average` and `full`, or `a`, `b`, `c`, `e` and `bend`"
         if any(key is not None for key in three) and any(key is not None for key in five):
@@ -149,7 +152,7 @@ class Seek:
             yield "average", "a longer seek takes less time: expected `track` <= `average` <= `full`", None
 
     def curve(self) -> Curve:
-        """The curve through what is given."""
+        """Return the seek curve."""
         if self.a is not None and self.b is not None and self.c is not None and self.e is not None and self.bend is not None:
             return Curve(self.a, self.b, self.c, self.e, float(self.bend))
         track, average, full = self.track or 0.0, self.average or 0.0, self.full or 0.0
@@ -161,9 +164,9 @@ class Seek:
         return Curve(track - b, b, full - e * cylinders, e, third)
 
     def seconds(self, distance: float) -> float:
-        """Over a distance in cylinders."""
+        """Return the seek time (s) over a distance in cylinders."""
         return self.curve()(distance)
 
     def within(self, part: float) -> Distances:
-        """The curve over a part of the cylinders."""
+        """Return the random seeks within a share of the cylinders."""
         return Distances(self.curve(), part * self.cylinders)

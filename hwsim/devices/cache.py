@@ -1,25 +1,25 @@
-"""Caches: which level serves a working set, how fast, and how long one access takes.
+"""Caches: hit rates of a working set by level, bandwidth of each level, latency of an access.
 
-Gone over in order, again and again: level l serves hit(W / C), a ramp (see `curves.hit_share`); bytes that miss it
-cross from the next. A core takes, per op,
+Sequential reuse: level l has the hit rate hit(W / C), a ramp (see `hit_share`), and its misses are served by the next level.
+The time of a core for each op is
 
-    bytes / b1 + sum of (bytes that miss l - 1) / b_l       one transfer at a time (Intel: not overlapping)
-    max(bytes / b1, (bytes that miss l - 1) / b_l)           all at once (AMD Zen)
+    bytes / b1 + sum of (bytes that miss l - 1) / b_l       without overlap (Intel)
+    max(bytes / b1, (bytes that miss l - 1) / b_l)           with overlap (AMD Zen)
 
-Anywhere, at random: every line is as likely as any other, so a level that holds C of W bytes serves C / W of them. Pages
-of random colour crowd lines out of a set of `ways` lines, and leave E[min(N, ways)] / mean, N ~ Poisson(mean = ways W / C).
-One access takes the latencies of the levels it misses, and a walk of the page tables beyond the reach of the TLB:
+Random access: each line is equally likely, so a level with capacity C serves C / W of accesses to W bytes. If pages of random
+colour compete for sets of `ways` lines, the hit rate is E[min(N, ways)] / mean, N ~ Poisson(mean = ways W / C).
+The latency of an access adds the latencies of the levels that it misses, and a page-table walk beyond the reach of the TLB:
 
     latency = first level + sum (1 - hit_l^k) (latency_l+1 - latency_l) + sum (1 - reach_t^k) miss_t + walk_t log2(W / reach_t)
 
-for k chains side by side (the slowest of k counts); never less than k accesses through `in_flight`, or through `paired` / 2
-of the chains where that was measured.
+for k parallel chains, of which the slowest counts. It is at least the time of k accesses with `in_flight` misses in flight, or,
+if measured, with `paired` / 2 of the chains in flight.
 
 Source: composition: Treibig and Hager, "Introducing a performance model for bandwidth-limited loop kernels", PPAM 2009
 (execution-cache-memory model). Page colours: Kessler and Hill, ACM TOCS 10(4), 1992.
 Error: docs/validation/components.md: in-cache streams against likwid-bench, latency against tinymembench.
-Range: least recently used or random replacement, uniform accesses; a stream that a prefetcher sees. No inclusion
-effects, no stencils (layer conditions), no cache that other programs use too.
+Range: LRU or random replacement, uniform accesses, streams that a prefetcher detects. No inclusion effects, no stencils (layer
+conditions), no cache shared with other programs.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from hwsim.units import Bytes, BytesPerSecond, Seconds
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """One level of cache, as one core sees it."""
+    """A cache level, as one core sees it."""
 
     size: Bytes = field("capacity of one cache of this level", exclusive_minimum=0.0)
     latency: Seconds | None = field("load-to-use latency from the core; alternative to `cycles`", default=None)
@@ -57,18 +57,18 @@ class Level:
     victim: bool = field("whether it is a victim cache: its size adds to the previous level's", default=False)
 
     def time(self, clock: float) -> float:
-        """Seconds of one access that it serves."""
+        """Return the load-to-use latency (s)."""
         return self.latency if self.latency is not None else (self.cycles or 0.0) / clock
 
     def rate(self, clock: float, sharing: int) -> float:
-        """Bytes per second that each of `sharing` cores reads from it; infinite if not given."""
+        """Return the read bandwidth (B/s) of each of `sharing` cores; infinite if not given."""
         own = self.bandwidth if self.bandwidth is not None else math.inf if self.per_cycle is None else self.per_cycle * clock
         return own if self.together is None else min(own, self.together / max(sharing, 1))
 
 
 @dataclass(frozen=True, slots=True)
 class Tlb:
-    """Pages whose place is known without looking into the page tables."""
+    """A translation lookaside buffer."""
 
     entries: int = field("number of TLB entries (pages)", minimum=1)
     page: Bytes = field("page size", default=4096.0, exclusive_minimum=0.0)
@@ -77,13 +77,13 @@ class Tlb:
 
     @property
     def reach(self) -> float:
-        """Bytes it covers."""
+        """Bytes whose translations fit into the TLB."""
         return self.entries * self.page
 
 
 @dataclass(frozen=True, slots=True)
 class Caches:
-    """The caches of a socket, from the core outwards, and its TLBs."""
+    """The caches of a socket from the core outwards, and its TLBs."""
 
     levels: Mapping[str, Level] = field("cache levels from the core outwards: {L1: ..., L2: ..., L3: ...}")
     tlbs: Mapping[str, Tlb] = field("TLBs from the core outwards", default_factory=dict)
@@ -95,7 +95,7 @@ class Caches:
                                  default=None, minimum=1.0, maximum=2.0)  # fmt: skip
 
     def problems(self) -> Iterator[Problem]:
-        """(key, message, hint) of what cannot be."""
+        """Yield (key, message, hint) for each invalid combination of keys."""
         if not self.levels:
             yield "caches.levels", "no cache level is defined", "such as {L1: {size: 32 KiB, cycles: 4}}"
         before: Level | None = None
@@ -115,7 +115,7 @@ class Caches:
             before = level
 
     def sizes(self, used: int) -> tuple[float, ...]:
-        """Bytes that each level holds for `used` busy cores that sit next to each other, all such caches together.
+        """Return the total capacity (B) of each level for `used` busy cores next to each other.
 
         >>> Caches(levels={"L1": Level(size=32.0), "L3": Level(size=1000.0, shared_by=4)}).sizes(6)
         (192.0, 2000.0)
@@ -127,14 +127,14 @@ class Caches:
         return tuple(sizes)
 
     def streamed(self, working_set: float | None, used: int) -> tuple[float, ...]:
-        """Part of the bytes that each level serves itself or from nearer the core, read in order; rising."""
+        """Return the hit rate of sequential reuse in each level or a nearer one; non-decreasing."""
         if working_set is None:
             return (0.0,) * len(self.levels)
         levels = zip(self.levels.values(), self.sizes(used), strict=True)
         return _rising(hit_share(working_set, size, full=each.full, none=each.none) for each, size in levels)
 
     def scattered(self, working_set: float | None) -> tuple[float, ...]:
-        """As `streamed`, for accesses to any line at random: every core uses the whole working set."""
+        """Return the hit rates as `streamed`, for random accesses; each core uses the whole working set."""
         if working_set is None:
             return (0.0,) * len(self.levels)
         ways = [level.ways for level in self.levels.values()]
@@ -143,10 +143,18 @@ class Caches:
     def moving(
         self, reads: float, writes: float, in_place: float, served: Sequence[float], used: int, clock: float, near: float = 1.0
     ) -> tuple[float, ...]:
-        """Seconds for which each level keeps a core busy with its part of these bytes, all cores at once.
+        """Return the time (s) for which each level occupies a core with its share of the bytes, all cores at once.
 
-        near: part of these bytes that the core itself asks for: less than 1 where it uses a part of each line.
-        Beyond the first level a line that is stored to comes in (`write_allocate`) and goes out again.
+        Args:
+            reads: bytes read.
+            writes: bytes written.
+            in_place: bytes written to addresses that are read as well.
+            served: hit rate of each level, see `streamed`.
+            used: number of busy cores.
+            clock: clock of the cores (Hz).
+            near: share of the bytes that the core requests; below 1 if it uses a part of each line.
+
+        Beyond the first level, a stored line is read (`write_allocate`) and written back.
         """
         fetched = reads + (max(0.0, writes - in_place) if self.write_allocate else 0.0)
         missing = (1.0, *(1.0 - part for part in served[:-1]))
@@ -160,9 +168,9 @@ class Caches:
     def latency(
         self, working_set: float | None, clock: float, memory: float, chains: int = 1
     ) -> tuple[tuple[str, float, float], ...]:
-        """(what, part of the groups of `chains` accesses that meet it, seconds more for them), from the core outwards.
+        """Return (name, share of groups of `chains` accesses, extra seconds of a group) by level and TLB, outwards.
 
-        working_set: None: every line comes from memory, and every page is known.
+        working_set: bytes accessed at random; None: every line comes from memory, without TLB misses.
         """
         served = self.scattered(working_set)
         times = [*(level.time(clock) for level in self.levels.values()), memory]
@@ -179,13 +187,13 @@ class Caches:
         return tuple(steps)
 
     def group_time(self, working_set: float | None, clock: float, memory: float, chains: int = 1) -> float:
-        """Seconds until `chains` accesses that a core makes side by side have all ended."""
+        """Return the time (s) until `chains` parallel accesses of a core have all completed."""
         together = math.fsum(part * more for _, part, more in self.latency(working_set, clock, memory, chains))
         alone = together if chains == 1 else math.fsum(part * more for _, part, more in self.latency(working_set, clock, memory))
         return max(together, chains * alone / self.followed(chains))
 
     def followed(self, chains: int) -> float:
-        """Lines that a core waits for at once, of `chains` side by side: `paired` of every two, at most `in_flight`.
+        """Return the misses in flight of a core with `chains` parallel chains: `paired` of every two, at most `in_flight`.
 
         >>> slow = Caches(levels={"L1": Level(size=32.0)}, paired=1.5)
         >>> [slow.followed(chains) for chains in (1, 2, 4, 100)]
@@ -195,7 +203,7 @@ class Caches:
 
 
 def random_share(working_set: float, size: float, ways: int = 0) -> float:
-    """Part of random accesses to `working_set` bytes that a cache of `size` bytes serves.
+    """Return the hit rate of random accesses to `working_set` bytes in a cache of `size` bytes.
 
         E[min(N, ways)] / mean,  N ~ Poisson(mean = ways x working_set / size);  without ways: min(1, size / working_set)
 
@@ -217,7 +225,7 @@ def random_share(working_set: float, size: float, ways: int = 0) -> float:
 
 
 def _rising(parts: Iterable[float]) -> tuple[float, ...]:
-    """No level serves less than one nearer the core."""
+    """Return the running maximum, because a level serves at least the share of the levels nearer to the core."""
     found: list[float] = []
     for part in parts:
         found.append(max(part, found[-1]) if found else part)
@@ -225,9 +233,9 @@ def _rising(parts: Iterable[float]) -> tuple[float, ...]:
 
 
 def hit_share(working_set: float, capacity: float, *, full: float = 0.8, none: float = 1.3) -> float:
-    """Part of the accesses that a cache serves when `working_set` bytes are used repeatedly.
+    """Return the hit rate of a cache for `working_set` bytes that are used repeatedly.
 
-    1 up to `full` x capacity, 0 from `none` x capacity, linear between.
+    It is 1 up to `full` x capacity, 0 from `none` x capacity, and linear in between.
 
     >>> hit_share(50, 100), hit_share(200, 100), round(hit_share(105, 100), 2)
     (1.0, 0.0, 0.5)

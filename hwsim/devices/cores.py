@@ -1,43 +1,43 @@
-"""One core of a CPU: its clock, its vector units, how many instructions it starts, what a wrong guess costs.
+"""A CPU core: its clock, vector units, instruction rate and branch misprediction penalty.
 
     FLOP per cycle = lanes x pipes x (2 with fused multiply-add)        lanes = bits of a register / bits of a number
-    clock          = the clock of the class of instructions, higher while few cores are busy
-    instructions   = instructions / (ipc x clock), branches guessed wrong x mispredict / clock on top
+    clock          = clock of the instruction class, higher if few cores are busy
+    instructions   = instructions / (ipc x clock), plus mispredicted branches x mispredict / clock
 
 Source: Hennessy and Patterson, "Computer Architecture", chapter 3; the vendors' optimisation manuals for pipes and widths.
 Error: peaks are the datasheets' arithmetic, to the digit. `ipc` and `smt` are averages over programs: +-30 %.
-Range: throughput of loops whose instructions do not wait for each other. No dependency chains, no decoder, no ports by
-kind of instruction; heat and power shorten a boost that the table of clocks promises.
+Range: throughput of loops with independent instructions. No dependency chains, no decoder, no execution ports by instruction.
+Thermal and power limits can shorten the boost clocks of the table.
 
-The part of a socket's memory bandwidth that its busy cores reach: NUMA domains and the bandwidth of one core.
+Memory bandwidth of the busy cores of a socket, from NUMA domains and the bandwidth of one core:
 
-A domain (half a socket, a quadrant, one die) has its own part of the memory; n_d of its cores reach
+A domain (half a socket, a quadrant, one die) has its own share of the memory. The bandwidth of n_d of its cores is
 
-    B_d(n_d) = (1 / time per byte) of  ((n_d b1)^-p + B^-p)^(-1/p)         b1 one core alone, B the domain, p the knee
+    B_d(n_d) = (1 / time per byte) of  ((n_d b1)^-p + B^-p)^(-1/p)         b1 a single core, B the domain, p the knee
 
-Work is divided evenly among the cores beforehand, each with its data nearby, so that the op ends with the slowest domain:
+Work is divided evenly among the cores in advance, with local data, so the op ends with the slowest domain:
 
     BW(n) = n min_d B_d(n_d) / n_d         cores fill one domain after another
 
-A byte written takes `write_cost` times as long as one read: the bus turns around.
-Source: the rule and the knee hold for likwid-bench on four server CPUs (kerncraft's machine files): see docs/validation.
-Error: there, 1 to 5 % mean over kernels and numbers of cores; adding up the domains instead is wrong by up to 47 %.
-Range: static division of the work and data on the domain of its core; a scheduler that moves work reaches the sum.
+A byte written takes `write_cost` times as long as a byte read, because the bus changes direction.
+Source: the rule and the knee fit likwid-bench on four server CPUs (kerncraft's machine files): see docs/validation.
+Error: there, 1 to 5 % mean over kernels and core counts; the sum over domains instead is wrong by up to 47 %.
+Range: static division of the work and data in the domain of its core; a scheduler that moves work reaches the sum.
 
-Cache lines that several cores write: how long a line takes from one core to another, and what false sharing costs.
+Cache lines that several cores write: core-to-core transfers and false sharing.
 
-A line is in one core's hands at a time. `times` increments by each of n cores of a line they share (the same counter, or
-counters that lie in one line) are one after another:
+One core at a time owns a line. If n cores each make `times` increments in a line that they share (one counter, or counters in
+the same line), the increments are serial:
 
-    shared   cores x times x L_c2c(n)           L_c2c: mean over the pairs of these cores
-    own      times x cycles / clock              each counter in a line of its own: side by side
+    shared   cores x times x L_c2c(n)           L_c2c: average over the pairs of these cores
+    own      times x cycles / clock              each counter in its own line: in parallel
 
-so that falsely shared counters are slower than one core alone, however many cores help.
+Falsely shared counters are therefore slower than a single core, whatever the number of cores.
 Source: cache coherence protocols (Sorin, Hill and Wood, "A Primer on Memory Consistency and Cache Coherence", 2011);
 latencies: nviennot/core-to-core-latency, one way of a compare-and-swap ping-pong.
-Error: docs/validation/components.md (core-to-core). The ratio shared / own is right to a factor of 2 for plain stores:
-store buffers let a core write several times before it gives the line away.
-Range: a line that is written all the time. Readers in between, back-off of locks and queues of them are not modelled.
+Error: docs/validation/components.md (core-to-core). The ratio shared / own is correct to a factor of 2 for plain stores:
+with its store buffer, a core writes several times before it loses the line.
+Range: a line that is written continuously. Interleaved readers, lock back-off and lock queues are not modelled.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ ISAS: Final[tuple[str, ...]] = get_args(Isa)
 
 @dataclass(frozen=True, slots=True)
 class Busy:
-    """The clock up to a number of busy cores."""
+    """The clock of up to a number of busy cores."""
 
     cores: int = field("maximum number of busy cores at this clock", minimum=1)
     clock: Hertz = field("clock of the busy cores", exclusive_minimum=0.0)
@@ -68,7 +68,7 @@ class Busy:
 
 @dataclass(frozen=True, slots=True)
 class Instructions:
-    """One class of instructions: register width, pipes that take them, and the clock they run at."""
+    """An instruction class: register width, pipes and clock."""
 
     pipes: int = field("number of arithmetic instructions issued per cycle", default=1, minimum=1)
     bits: int = field("register width in bits; 0: scalar", default=0, minimum=0)
@@ -78,7 +78,7 @@ class Instructions:
     boost: tuple[Busy, ...] = field("higher clocks with fewer busy cores, from the fewest cores on", default=(), one_or_many=True)
 
     def lanes(self, dtype: str) -> int:
-        """Numbers in a register.
+        """Return the count of numbers in a register.
 
         >>> Instructions(bits=256).lanes("fp32"), Instructions().lanes("fp64")
         (8, 1)
@@ -86,7 +86,7 @@ class Instructions:
         return max(1, self.bits // int(8 * BYTES[dtype]))
 
     def per_cycle(self, dtype: str) -> float:
-        """FLOP per cycle and core.
+        """Return the FLOP per cycle and core.
 
         >>> Instructions(pipes=2, bits=512, fma=True).per_cycle("fp64")
         32.0
@@ -94,7 +94,7 @@ class Instructions:
         return float(self.lanes(dtype) * self.pipes * (2 if self.fma else 1))
 
     def clock_of(self, busy: int, otherwise: float) -> float:
-        """Hertz with a number of busy cores; `otherwise` where the class has no clock of its own.
+        """Return the clock (Hz) with `busy` busy cores; `otherwise` if the class has no clock of its own.
 
         >>> Instructions(clock=3e9, boost=(Busy(1, 4e9), Busy(2, 3.5e9))).clock_of(2, 0)
         3500000000.0
@@ -104,7 +104,7 @@ class Instructions:
 
 @dataclass(frozen=True, slots=True)
 class Core:
-    """One core: instructions, wrong guesses and atomic operations, in cycles."""
+    """A CPU core: instruction classes, and the cost of mispredicted branches and atomic operations in cycles."""
 
     isa: Mapping[str, Instructions] = field("instruction classes by name: scalar, sse, avx, avx2, avx512, neon, sve, ...",
                                             default_factory=dict)  # fmt: skip
@@ -121,7 +121,7 @@ class Core:
     store: float = field("cycles of a plain increment in a cache line that the core owns", default=5.0, minimum=0.0)
 
     def problems(self, cores: int, clock: float | None) -> Iterator[Problem]:
-        """(key, message, hint) of what cannot be."""
+        """Yield (key, message, hint) for each invalid combination of keys."""
         for name, entry in self.isa.items():
             if name not in ISAS:
                 yield f"core.isa.{name}", f"unknown instruction class '{name}'", did_you_mean(name, ISAS)
@@ -139,7 +139,7 @@ class Core:
             yield "core.smt", f"expected at most the number of `threads`, {self.threads}, got {self.smt:g}", None
 
     def rate(self, threads: int) -> float | None:
-        """Instructions per cycle of `threads` threads of a core; None if unknown."""
+        """Return the instructions per cycle of `threads` hardware threads of a core; None if unknown."""
         if self.ipc is None:
             return None
         return self.ipc * (
@@ -147,7 +147,7 @@ class Core:
         )
 
     def of_sockets(self, sockets: int) -> Core:
-        """The same core where the clocks count the busy cores of all sockets together."""
+        """Return this core for clocks that depend on the busy cores of all sockets together."""
         if sockets == 1:
             return self
         classes = {
@@ -159,7 +159,7 @@ class Core:
 
 @dataclass(frozen=True, slots=True)
 class Numa:
-    """The NUMA domains of a socket and what their memory sustains."""
+    """The NUMA domains of a socket and their sustained memory bandwidth."""
 
     domains: int = field("number of NUMA domains of the socket; each has an equal share of the memory", default=1, minimum=1)
     efficiency: Ratio = field("sustained read bandwidth, relative to the bandwidth of `memory`",
@@ -174,11 +174,14 @@ class Numa:
                                                     default=None, exclusive_minimum=0.0)  # fmt: skip
 
     def domain(self, cores: int, read: float, written: float, memory: float, core: float | None) -> float:
-        """Seconds in which `cores` cores of one domain move these bytes together.
+        """Return the time (s) in which `cores` cores of one domain transfer these bytes.
 
         Args:
-            read, written: bytes that cross from and to memory.
-            memory: bandwidth of the whole memory; core: bandwidth of one core alone, None for no limit.
+            cores: number of busy cores of the domain.
+            read: bytes read from memory.
+            written: bytes written to memory.
+            memory: bandwidth of the whole memory (B/s).
+            core: bandwidth of a single core (B/s); None: unlimited.
         """
         shared = memory * self.efficiency / self.domains
         most = _per(read + self.write_cost * written, shared)
@@ -192,7 +195,7 @@ class Numa:
     def seconds(
         self, used: int, cores: int, read: float, written: float, memory: float, core: float | None
     ) -> tuple[float, tuple[int, ...]]:
-        """(seconds in which `used` of `cores` cores move these bytes, cores by domain): the slowest domain ends last.
+        """Return (time in s of the slowest domain, cores by domain) if `used` of `cores` cores transfer these bytes.
 
         >>> two = Numa(domains=2)
         >>> [round(two.seconds(n, 4, 1.0, 0.0, 20.0, 8.0)[0], 3) for n in (1, 2, 3, 4)]
@@ -204,7 +207,7 @@ class Numa:
 
 
 def fill(used: int, cores: int, domains: int) -> tuple[int, ...]:
-    """Busy cores by domain, one domain after another.
+    """Return the busy cores by domain if they fill one domain after another.
 
     >>> fill(5, 8, 2), fill(8, 8, 2)
     ((4, 1), (4, 4))
@@ -214,13 +217,12 @@ def fill(used: int, cores: int, domains: int) -> tuple[int, ...]:
 
 
 def _per(weight: float, rate: float) -> float:
-    """Bytes of the op per second, each of this weight; no limit at weight 0."""
     return rate / weight if weight > 0 else math.inf
 
 
 @dataclass(frozen=True, slots=True)
 class Coherence:
-    """One-way latency of a line from core to core, by how far apart they are."""
+    """The one-way latency of a cache line between cores, by their distance."""
 
     cluster: Seconds = field("one-way latency between cores of a cluster (a core complex, ring or mesh)", exclusive_minimum=0.0)
     cluster_cores: int | None = field("number of cores of a cluster (default: all cores of the socket)", default=None, minimum=1)
@@ -233,7 +235,12 @@ class Coherence:
                           default=0.0, minimum=0.0, maximum=0.5, record="times are of the mean pair")  # fmt: skip
 
     def pairs(self, cores: int, sockets: int = 1, threads: int = 1) -> tuple[tuple[float, float], ...]:
-        """(part of the pairs, seconds) by kind of pair, nearest first; `cores` of each socket, `threads` of each core.
+        """Return (share of the pairs, latency in s) by kind of pair, nearest first.
+
+        Args:
+            cores: cores of each socket.
+            sockets: number of sockets.
+            threads: hardware threads of each core.
 
         >>> Coherence(cluster=20e-9, cluster_cores=4, across=90e-9).pairs(8)
         ((0.428..., 2e-08), (0.571..., 9e-08))
@@ -254,7 +261,7 @@ class Coherence:
         return tuple((count / every, seconds) for count, seconds in counted if count > 0)
 
     def transfer(self, used: int, cores: int, sockets: int = 1) -> float:
-        """Mean seconds a line takes between any two of `used` cores that fill one socket after another; 0 for one core.
+        """Return the average time (s) to move a line between two of `used` cores that fill the sockets in turn; 0 for one core.
 
         >>> round(Coherence(cluster=20e-9, cluster_cores=4, across=90e-9).transfer(4, 8) * 1e9, 3)
         20.0

@@ -1,13 +1,13 @@
-"""A CPU, and several equal sockets addressed as one: the costs of their ops (see `hwsim.devices.cpu_keys` for the keys).
+"""A CPU socket, and several identical sockets addressed as one (see `hwsim.devices.cpu_keys` for the keys).
 
-Several sockets are what a bare `cpu` means on a node that has two.
-Work and its memory traffic are spread evenly over the sockets, each part with its data in its own socket's memory.
-Traffic to the other's memory (`remote`) takes `numa.remote_latency` more and shares `numa.remote_bandwidth`; a line
-that cores of both write crosses between them (`coherence.sockets`).
+On a node with two sockets, `cpu` without a number refers to both.
+Work and its memory traffic are spread evenly over the sockets, each with its data in local memory.
+Traffic to the memory of another socket (`remote`) has an extra latency `numa.remote_latency` and shares
+`numa.remote_bandwidth`; a line that cores of both sockets write crosses between them (`coherence.sockets`).
 
 Error: docs/validation/components.md (BabelStream and core-to-core rows of dual-socket servers).
-Range: remote traffic is held to the rate of the link between the sockets, and does not draw on that link where other
-transfers use it too: a copy from socket to socket does, an op with `remote` does not.
+Range: remote traffic is limited to the rate of the link between the sockets, but does not compete with other transfers on that
+link: a copy from socket to socket uses the link, an op with `remote` does not.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from hwsim.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Cpu(CpuKeys):
-    """Roofline CPU. An op has all cores unless it says how many."""
+    """A roofline model of a CPU socket; an op uses all cores unless it states their number."""
 
     kind: ClassVar[str] = "cpu"
 
     def compute(self, name: str, work: Work) -> Cost:
-        """One op on the cores it asks for.
+        """Return the cost of one op on its number of cores.
 
         Raises:
-            CannotCompute: no peak for the type or the instructions, or more cores than the socket has.
+            CannotCompute: there is no peak for the number format or the instructions, or the op has more cores than the socket.
         """
         from hwsim.devices.cpu_kernels import measured_cost  # a machine without computation needs neither
         from hwsim.devices.cpu_work import work_cost
@@ -42,10 +42,10 @@ class Cpu(CpuKeys):
         return measured_cost(self, name, work.call, work.flop, lambda: work_cost(self, name, work, used), unit)
 
     def access(self, name: str, accesses: Accesses) -> Cost:
-        """Many small accesses, shared evenly by the cores they ask for.
+        """Return the cost of many small accesses, divided evenly among the cores of the op.
 
         Raises:
-            CannotCompute: more cores than the socket has.
+            CannotCompute: the op has more cores than the socket.
         """
         from hwsim.devices.cpu_access import access_cost
         from hwsim.devices.cpu_kernels import measured_cost
@@ -56,10 +56,10 @@ class Cpu(CpuKeys):
     def increment(
         self, name: str, times: float, cores: int | None, *, shared: bool, atomic: bool = True, sockets: int = 1
     ) -> Cost:
-        """`times` increments by each of these cores, of counters in one line (`shared`) or in a line each.
+        """Return the cost of `times` increments by each core, of counters in one line (`shared`) or in one line each.
 
         Raises:
-            CannotCompute: more cores than there are, or nothing is known of what an increment takes.
+            CannotCompute: there are more cores than in the socket, or the time of an increment is unknown.
         """
         from hwsim.devices.cpu_access import increment_cost
 
@@ -68,7 +68,12 @@ class Cpu(CpuKeys):
 
 @dataclass(frozen=True, slots=True)
 class Sockets:
-    """The cores and memories of `names`, all of the same `model`."""
+    """Several identical sockets as one CPU.
+
+    Args:
+        model: model of each socket.
+        names: names of the sockets.
+    """
 
     kind: ClassVar[str] = "cpu"
     model: Cpu
@@ -79,25 +84,25 @@ class Sockets:
         return self.model.cores * len(self.names)
 
     def capacities(self, name: str) -> tuple[Capacity, ...]:  # noqa: ARG002 (as Cpu)
-        """The capacities of its sockets."""
+        """Return the capacities of all sockets."""
         return tuple(capacity for socket in self.names for capacity in self.model.capacities(socket))
 
     def compute(self, name: str, work: Work) -> Cost:
-        """As `Cpu.compute`, on one CPU with the cores and the memory bandwidth of all."""
+        """Return the cost as `Cpu.compute` does, for one CPU with the cores and the memory bandwidth of all sockets."""
         return self._spread(name, self._whole().compute(name, work))
 
     def access(self, name: str, accesses: Accesses) -> Cost:
-        """As `Cpu.access`, on one CPU with the cores and the memory bandwidth of all."""
+        """Return the cost as `Cpu.access` does, for one CPU with the cores and the memory bandwidth of all sockets."""
         cost = self._spread(name, self._whole().access(name, accesses))
         return replace(cost, requests=None)  # no single device serves them
 
     def increment(self, name: str, times: float, cores: int | None, *, shared: bool, atomic: bool = True) -> Cost:
-        """As `Cpu.increment`; cores fill one socket after another, and the line is the first socket's."""
+        """Return the cost as `Cpu.increment` does; cores fill one socket after another, and the line is in the first socket."""
         whole = self._whole()
         return self._spread(name, whole.increment(name, times, cores, shared=shared, atomic=atomic, sockets=len(self.names)))
 
     def busy(self, name: str, seconds: float) -> Cost:
-        """One core for a known time, any one of the sockets'."""
+        """Return the cost of a known time on one core of any socket."""
         return self._spread(name, self._whole().busy(name, seconds))
 
     def _whole(self) -> Cpu:
@@ -115,7 +120,7 @@ class Sockets:
         return self.model.like(cores=self.cores, flop=flop, memory=memory, sources=sources, sockets=n)
 
     def _spread(self, name: str, cost: Cost) -> Cost:
-        """Core-seconds are divided among the sockets; memory time is the same on each; a line is in one place."""
+        """Divide core time among the sockets; each socket has the same memory time, and the line is in the first socket."""
         n, every = len(self.names), self.names
         parts = {  # capacity: (its name on a socket, what each socket has of the amount, which sockets)
             f"{name}.cores": (".cores", n, every),

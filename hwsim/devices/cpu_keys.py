@@ -1,10 +1,10 @@
-"""A CPU socket: cores with their caches, that share one memory.
+"""A CPU socket: cores with their caches, which share one memory.
 
-One op takes the longest of what it asks of the cores (arithmetic, instructions, bytes through the caches) and of the
-memory. What a part does not say is ideal: without `caches` everything comes from memory once, without `core` only the
-stated peaks count, without `numa` the whole memory serves every core.
+The duration of an op is the largest of its times on the cores (arithmetic, instructions, bytes through the caches) and on the
+memory. Omitted keys are ideal: without `caches`, every byte comes from memory once; without `core`, only the stated peaks count;
+without `numa`, every core can use the full memory bandwidth.
 
-Source, error and range of each piece: `core`, `cache`, `numa`, `coherence`, `cpu_work`, `cpu_access`.
+Source, error and range of each part: `cores`, `cache`, `cpu_work`, `cpu_access`.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from hwsim.units import BytesPerSecond, FlopPerSecond, Hertz, PerSecond, Seconds
 
 @dataclass(frozen=True, slots=True)
 class CpuKeys(Device):
-    """Roofline CPU. An op has all cores unless it says how many.
+    """A roofline model of a CPU socket; an op uses all cores unless it states their number.
 
-    Peaks are of the whole socket: as stated in `flop`, else cores x clock x `per_cycle`, else the peaks of the widest
-    instructions of `core`. A type without a peak runs in the next wider one (see `roofline.WIDER`).
+    Peaks apply to the whole socket: as stated in `flop`, else cores x clock x `per_cycle`, else the peaks of the widest
+    instructions of `core`. A number format without a peak runs in the next wider one (see `roofline.WIDER`).
     """
 
     cores: int = field("number of physical cores", minimum=1)
@@ -97,23 +97,23 @@ class CpuKeys(Device):
         return (*own, Capacity.of(name, "line")) if self.coherence else own
 
     def busy(self, name: str, seconds: float) -> Cost:
-        """One core for a known time."""
+        """Return the cost of a known time on one core."""
         return busy_cost("given, on one core", f"{name}.cores", seconds, self.cores, self.memory)
 
     def copy_bytes(self, name: str, size: float) -> tuple[str, float]:
-        """Memory time drawn by a transfer that leaves or reaches this memory."""
+        """Return the memory capacity and the memory time (s) that a transfer to or from this memory takes."""
         return f"{name}.memory", size / self.memory.bandwidth
 
     def copy_latency(self) -> float:
-        """Seconds before the first byte of a transfer that ends here."""
+        """Return the latency (s) to the first byte of a transfer that ends here."""
         return self.memory.latency
 
     def like(
         self, *, cores: int, flop: Mapping[str, float], memory: LocalMemory, sources: Mapping[str, Origin], sockets: int = 1
     ) -> Self:
-        """The same CPU with another number of cores, other peaks and another memory, from these sources.
+        """Return this CPU with other cores, peaks, memory and sources.
 
-        sockets: how many of it are counted as one: clocks follow the busy cores of each, domains add up.
+        sockets: number of such CPUs that are combined: clocks depend on the busy cores of each socket, domains add up.
         """
         numa = replace(self.numa, domains=self.numa.domains * sockets) if self.numa else None
         core = self.core.of_sockets(sockets) if self.core else None
@@ -122,36 +122,40 @@ class CpuKeys(Device):
         return cpu
 
     def clock_of(self, isa: str, busy: int) -> float:
-        """Hertz of instructions of this class with a number of busy cores; 0 if not given."""
+        """Return the clock (Hz) of an instruction class with `busy` busy cores; 0 if not given."""
         found = self.core.isa.get(isa) if self.core else None
         return found.clock_of(busy, self.clock or 0.0) if found else self.clock or 0.0
 
     def core_rate(self) -> float | None:
-        """Bytes per second that one core reads from memory alone: by its cycles, else as stated; None if neither is given."""
+        """Return the read bandwidth (B/s) of a single core: from `core.streamed`, else as stated; None if neither is given."""
         streamed = self.core.streamed if self.core is not None else None
         if streamed is None:
             return self.core_bandwidth
         return streamed * self.clock_of("scalar", 1) or self.core_bandwidth
 
     def core_rate_source(self) -> Origin:
-        """Source of `core_rate`."""
+        """Return the source of `core_rate`."""
         if self.core is None or self.core.streamed is None or self.clock_of("scalar", 1) <= 0:
             return "core_bandwidth: " + source_of(self.sources, "core_bandwidth")
         return "core.streamed, per cycle: " + source_of(self.sources, "core.streamed")
 
     def store_rate(self) -> float | None:
-        """Bytes per second that one core writes to memory alone; None if not given."""
+        """Return the write bandwidth (B/s) of a single core; None if not given."""
         if self.core is None or self.core.stored is None:
             return None
         return self.core.stored * self.clock_of("scalar", 1) or None
 
     def peak(self, dtype: str, where: str = "the cpu", isa: str = "", busy: int | None = None) -> tuple[str, float, str]:
-        """(the type it is computed in, peak of the socket in FLOP/s, the key that says so).
+        """Return (number format of the computation, peak of the socket in FLOP/s, key of the peak).
 
-        isa: with this class of instructions only; busy: number of busy cores, which sets the clock (default: all).
+        Args:
+            dtype: number format of the op.
+            where: name of the CPU in messages.
+            isa: instruction class; "": the fastest.
+            busy: number of busy cores, which sets the clock; default: all.
 
         Raises:
-            CannotCompute: no peak for it, or no such instructions.
+            CannotCompute: there is no peak for the number format, or no such instruction class.
         """
         classes = self.core.isa if self.core else {}
         if isa and isa not in classes:
@@ -174,10 +178,10 @@ class CpuKeys(Device):
         return used, rate, derived[used][1]
 
     def used(self, name: str, cores: int | None) -> int:
-        """Cores an op has.
+        """Return the number of cores of an op.
 
         Raises:
-            CannotCompute: more than there are.
+            CannotCompute: the op has more cores than the socket.
         """
         if cores is None:
             return self.cores

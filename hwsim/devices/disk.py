@@ -1,13 +1,14 @@
-"""A disk: bandwidth, the time of one access, and how many accesses it works on at once.
+"""A disk given by its bandwidth, the latency of one access, and the number of accesses in progress.
 
-Sequential reading costs one access and then goes at full bandwidth. Of random accesses, `depth`
-are in flight at most, so that they take at least
+A sequential op takes the latency of one access, then the full bandwidth. Random accesses with at most `depth` in flight take at
+least
 
     ceil(times / depth) x (latency + size / bandwidth)
 
-and no more than `iops` of them end in a second.
+and at most `iops` of them complete per second.
 Source: Little's law; Patterson and Hennessy, "Computer Organization and Design", chapter on storage.
-Error: not yet measured. No cache, no seek curve, no write amplification.
+Error: not yet measured.
+Range: no cache, no seek curve, no write amplification.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from hwsim.units import Bytes, BytesPerSecond, PerSecond, Seconds
 
 @dataclass(frozen=True, slots=True)
 class Disk(Storage):
-    """Reads and writes share the media; a number for writing left out is that for reading."""
+    """A disk whose reads and writes share the medium; numbers for writes default to those for reads."""
 
     kind: ClassVar[str] = "disk"
     read_bandwidth: BytesPerSecond = field("read bandwidth", key="read", exclusive_minimum=0.0)
@@ -54,7 +55,7 @@ class Disk(Storage):
         return (media,) if self.iops is None else (media, Capacity.of(name, "iops", self.iops, "1"))
 
     def serve(self, name: str, direction: Direction, request: Asked) -> Cost:
-        """Reads or writes of one op; regions and writes that must be on the medium are not modelled."""
+        """Return the cost of the reads or writes of one op. `region` has no effect; `sync` only limits the depth to 1."""
         serial = self.queue == 1 or request.times == 1
         go = (
             self._stream
@@ -64,7 +65,7 @@ class Disk(Storage):
         return go(name, request, *self._numbers(direction))
 
     def _numbers(self, direction: Direction) -> tuple[tuple[str, float], tuple[str, float], tuple[str, float]]:
-        """(key, number) of the bandwidth, of the latency, and of accesses a second (0 for no limit)."""
+        """Return (key, number) of the bandwidth, of the latency and of the IOPS (0: unlimited)."""
         rate, latency, iops = ("read", self.read_bandwidth), ("latency", self.latency), ("iops", self.iops or 0.0)
         if direction == "read":
             return rate, latency, iops
@@ -77,7 +78,7 @@ class Disk(Storage):
     def _stream(
         self, name: str, request: Asked, rate: tuple[str, float], latency: tuple[str, float], _: tuple[str, float]
     ) -> Cost:
-        """Accesses in sequence of a request among others: the latency is the device's time, as of one at random."""
+        """Return the cost of sequential accesses of one request among others: the latency occupies the device, as at random."""
         wait: Input = ("latency", precise(latency[1], "s"), source_of(self.sources, latency[0]))
         speed = given("bandwidth", rate[1], "B/s", self.sources, rate[0])
         seconds = latency[1] + request.bytes / rate[1]

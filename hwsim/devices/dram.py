@@ -1,20 +1,20 @@
-"""DRAM of any kind (DDR, LPDDR, HBM, GDDR) in one closed form over the timings of its standard.
+"""DRAM of any type (DDR, LPDDR, HBM, GDDR) in one closed form over the timings of its standard.
 
-Requests per second of one channel, a part `h` of them to an open row, spread over `B` banks, `Q` of them in view:
+Requests per second of one channel, a share `h` of them row hits, spread over `B` banks, with `Q` of them in the queue:
 
     X = min(banks, activations, columns) x (1 - refresh)
     banks        B u E[k] / E[max(tRC, tRCD + (k - 1) tCCD_L + tRTP + tRP)],  k ~ geometric: accesses of one activation
-                 u = Q / (Q + (B - 1)/2): random banks leave some idle (1 where requests take turns)
+                 u = Q / (Q + (B - 1)/2): random requests leave some banks idle (1 if requests take the banks in turn)
     activations  pseudo-channels x min(4/tFAW, 1/tRRD_S) / (1 - h)
     columns      pseudo-channels / (max(tBL, tCCD_S, tCCD_L / bank groups) + (1 - h) open_cost)
     refresh      (tRTP + tRP + tRFC + tRCD) / tREFI
 
-**Source.** JEDEC JESD79-4, JESD79-5, JESD235, JESD238, JESD250, JESD209-4 for what the timings mean; Little's law for requests
-in flight; loaded latency fitted to Intel Memory Latency Checker (see `loaded_latency`).
+**Source.** JEDEC JESD79-4, JESD79-5, JESD235, JESD238, JESD250, JESD209-4 for the meaning of the timings; Little's law for
+requests in flight; loaded latency fitted to Intel Memory Latency Checker (see `loaded_latency`).
 **Error.** Against Ramulator 2 on DDR4, DDR5, HBM2, HBM3 and GDDR6: sweeps over banks 0.2 to 1.2 % mean, 7 % worst. Over row
 hits 1.9 to 3.5 % mean, 19 % worst; streams of reads 0.2 %, of reads and writes 0.7 % (docs/validation/components.md).
-**Range.** Open rows, refresh of all banks at once, one direction at a time. Worst where two limits meet; writes mixed
-at random with reads in one row cost more than `read_write_factor` says. There, simulate request by request.
+**Range.** Open-page policy, all-bank refresh, one direction at a time. The error is largest where two limits meet. Writes
+mixed at random with reads in one row cost more than `read_write_factor` predicts; there, simulate request by request.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ ROW_COMMANDS_KNEE: Final = 6.0  # sharpness where banks and the row command bus 
 
 @dataclass(frozen=True, slots=True)
 class Dram:
-    """A memory channel of this type, and how many of them there are.
+    """A memory channel, and the number of such channels.
 
-    Its data bus is `width` bits in all; pseudo-channels divide it, and have banks and activation windows of their own.
+    The data bus has `width` bits; pseudo-channels divide it, and each has its own banks and activation windows.
     """
 
     rate: TransfersPerSecond = field("transfers per second of a data pin", exclusive_minimum=0.0, example="3200 MT/s")
@@ -77,7 +77,7 @@ class Dram:
                              default=0.0, minimum=0.0, maximum=0.99)  # fmt: skip
 
     def problems(self) -> Iterator[Problem]:
-        """(key, message, hint) of what cannot be."""
+        """Yield (key, message, hint) for each invalid combination of keys."""
         if self.tRC < self.tRAS:
             yield "tRC", f"expected at least tRAS, {self.tRAS * 1e9:g} ns, got {self.tRC * 1e9:g} ns", "tRC is about tRAS + tRP"
         if self.access > self.row:
@@ -95,32 +95,32 @@ class Dram:
 
     @property
     def peak(self) -> float:
-        """Bytes per second of the data pins of all channels."""
+        """Peak bandwidth of the data pins of all channels (B/s)."""
         return self.channels * self.width / 8 * self.rate
 
     @property
     def tBL(self) -> float:  # noqa: N802 (as the standard calls it)
-        """Seconds one access takes of the data bus of its pseudo-channel."""
+        """Time of one access on the data bus of its pseudo-channel (s)."""
         return self.access * 8 * self.pseudo_channels / (self.width * self.rate)
 
     @property
     def refresh(self) -> float:
-        """Part of the time that refresh takes: the rows are closed, refreshed and opened again."""
+        """Share of the time taken by refresh, in which rows are closed, refreshed and opened again."""
         return (self.tRTP + self.tRP + self.tRFC + self.tRCD) / self.tREFI if self.tRFC else 0.0
 
     def stream(self, read_share: float = 1.0) -> float:
-        """Bytes per second of one long read (or mix) over all banks and channels."""
+        """Return the bandwidth (B/s) of one long read, or mix of reads and writes, over all banks and channels."""
         hit = max(0.0, 1 - self.access / self.row)
         per_channel = self._columns(self.banks * self.pseudo_channels, hit) * (1 - self.refresh)
         return self.channels * per_channel * self.access * self.read_write_factor(read_share)
 
     def read_write_factor(self, read_share: float) -> float:
-        """Part of the bandwidth that is left when the bus keeps changing direction; 1 for reads or writes alone.
+        """Return the share of the bandwidth that remains if the bus keeps changing direction; 1 for reads or writes alone.
 
             1 / (1 + (share of the rarer direction, at most half, taken in batches) x turnaround / (write_batch tBL))
 
-        A batch of writes is followed by the reads that came meanwhile, and costs one turnaround. With more writes than
-        reads there is still no more than a batch of reads between two batches of writes.
+        A batch of writes is followed by the reads that arrived meanwhile, and costs one turnaround. If writes outnumber reads,
+        there is still at most one batch of reads between two batches of writes.
         """
         rarer = min(read_share, 1 - read_share)
         return 1 / (1 + rarer * self.turnaround / (self.write_batch * self.tBL))
@@ -130,13 +130,13 @@ class Dram:
     def random_rate(
         self, banks: int | None = None, row_hit: float = 0.0, requests_in_flight: float | None = None, *, regular: bool = False
     ) -> float:
-        """Accesses per second that end, of all channels together.
+        """Return the accesses per second that complete in all channels together.
 
         Args:
-            banks: how many banks of every channel they go to (default: all).
-            row_hit: part of them that finds the row open.
-            requests_in_flight: at once, over all channels (default: as many as the queues hold).
-            regular: the banks take turns; else each request goes to any of them.
+            banks: number of banks of each channel that are accessed; default: all.
+            row_hit: share of row hits.
+            requests_in_flight: requests in flight over all channels; default: full queues.
+            regular: whether requests take the banks in turn instead of at random.
         """
         every = self.banks * self.pseudo_channels
         used = every if banks is None else max(1, min(banks, every))
@@ -158,7 +158,7 @@ class Dram:
         return min(rate, requests_in_flight / waits)
 
     def _bank_time(self, hit: float) -> float:
-        """Mean seconds one bank needs for an access: E[max(tRC, ...)] / E[k], in closed form."""
+        """Return the average time (s) of an access in its bank: E[max(tRC, ...)] / E[k], in closed form."""
         step = max(self.tCCD_L, self.tBL)
         first = self.tRCD + self.tRTP + self.tRP
         inside = 0 if first >= self.tRC else math.floor((self.tRC - first) / step) + 1  # accesses that fit into tRC
@@ -167,7 +167,7 @@ class Dram:
         return (1 - hit) * cycle + beyond * hit * step
 
     def _columns(self, banks: int, hit: float) -> float:
-        """Accesses per second that a channel's data buses and column commands take."""
+        """Return the limit of a channel's data buses and column commands (accesses/s)."""
         apart = min(self.pseudo_channels, banks)
         groups = min(self.bank_groups, max(1, banks // apart))
         each = max(self.tBL, self.tCCD_S, max(self.tCCD_L, self.tBL) / groups)
@@ -176,23 +176,22 @@ class Dram:
     # ---- latency ----
 
     def latency(self, row: Row = "conflict") -> float:
-        """Seconds from a request to its last byte when nothing else runs; the row is open, closed, or another one is open."""
+        """Return the unloaded latency (s) from a request to its last byte; `row`: open, closed, or another row is open."""
         opening = {"hit": 0.0, "closed": self.tRCD, "conflict": self.tRP + self.tRCD}[row]
         return self.controller + opening + self.tCL + self.tBL
 
     def loaded_latency(self, rho: float) -> float:
-        """Seconds of one access at a load of `rho` of the bandwidth: latency x (1 + a rho / (1 - c rho)).
+        """Return the latency of an access (s) at a utilization `rho` of the bandwidth: latency x (1 + a rho / (1 - c rho)).
 
         **Source.** Intel Memory Latency Checker on two Xeon Silver 4110, published; a and c fitted to every other point.
-        **Error.** 2.7 % mean, 5 % worst on the points left out.
-        **Range.** Up to full load, which is what the machine sustains, not the peak of the pins.
+        **Error.** 2.7 % mean, 5 % worst on the points that were not fitted.
+        **Range.** Up to full load, that is, the sustained bandwidth of the machine, not the peak of the pins.
         """
         load = min(max(rho, 0.0), 1.0)
         return self.latency() * (1 + self.load_slope * load / (1 - self.load_knee * load))
 
 
 def _per(count: float, seconds: float) -> float:
-    """`count` a time of `seconds`; no limit at 0 seconds."""
     return count / seconds if seconds > 0 else math.inf
 
 

@@ -1,12 +1,12 @@
-"""Storage over a network, shared by many: NFS, Lustre, GPFS, an object store.
+"""Network storage shared by many clients: NFS, Lustre, GPFS, an object store.
 
-    n requests of one client: min(n / (latency + size / stream), requests, client / size) a second; all clients: `bandwidth`
-    one stream alone: stream x stripes, client and bandwidth at most
+    n requests of one client: min(n / (latency + size / stream), requests, client / size) per second; all clients: `bandwidth`
+    a single stream: stream x stripes, at most client and bandwidth
 
-The aggregate is shared by everyone who reads; what one client or one stream reaches is a bound of each op of its own.
-A file on `stripes` targets is read from all of them at once: stream x stripes, never more than the client's link.
+All clients share the aggregate bandwidth; the limits of one client or one stream apply to each op separately.
+A file with `stripes` targets is read from all of them at once, at stream x stripes, but never faster than the client's link.
 Source: LogGP-like arithmetic; Lustre operations manual (striping); Amazon S3 performance guide (bandwidth of one request).
-Error: not measured; the published rows of MLPerf Storage are limited by the accelerators.
+Error: not measured; the accelerators limit the published rows of MLPerf Storage.
 Range: no metadata server beyond `requests`, no client cache.
 """
 
@@ -27,7 +27,7 @@ from hwsim.units import Bytes, BytesPerSecond, PerSecond, Seconds
 
 @dataclass(frozen=True, slots=True)
 class Filesystem(Storage):
-    """Bandwidths of all clients together, of one client and of one stream; a number for writing left out is that for reading."""
+    """A network storage with aggregate, per-client and per-stream limits; numbers for writes default to those for reads."""
 
     kind: ClassVar[str] = "filesystem"
     bandwidth: BytesPerSecond = field("aggregate read bandwidth of all clients", exclusive_minimum=0.0)

@@ -1,28 +1,29 @@
 """The flash of an SSD: chips behind channels, pages that are read and programmed, blocks that are erased.
 
-A chip reads (or programs) a page, then its bytes cross the channel it shares with its neighbours. Per second, in pages,
+A chip reads (or programs) a page, and the bytes of the page cross the channel that the chip shares with others. Two limits
+apply, in pages per second:
 
-    chips / (read + transfer)   and   channels / (transfer + command)   at most,
+    chips / (read + transfer)   and   channels / (transfer + command)
 
-rounded where the two meet (chips wait for one another at the channel, random pages fall on busy chips).
-Writes in steady state: every page the host writes makes the garbage collection move (amplification - 1) others first and
-erase its share of a block.
+The result is rounded where both are close, because chips wait for one another at the channel and random pages fall on busy
+chips. In steady state, garbage collection moves (amplification - 1) other pages for each page that the host writes, and
+erases that page's share of a block.
 
     amplification = 1 / (1 - p),   (p - 1) / ln p = u = (1 - over-provisioning) / (1 - reserve)
 
 Source of the amplification: greedy collection under uniform random writes; Desnoyers, "Analytic models of SSD write
 performance", ACM Transactions on Storage 10(2), 2014; Bux and Iliadis, Performance Evaluation 67(11), 2010.
 Error: see docs/validation/components.md (against MQSim; the two roundings are fitted on its random and striped reads).
-Range: uniform random or sequential writes; a skewed workload is collected more cheaply. Chips have one program under way
-each; `dies` take turns and only make a full stripe longer, as in that simulator.
+Range: uniform random or sequential writes; a skewed workload needs less garbage collection. A chip has one program in
+progress. Its `dies` work one after another and only lengthen a full stripe, as in MQSim.
 
-Endurance: a number of program cycles, or of bytes written, for which the maker vouches.
+The endurance is a number of program/erase cycles, or of bytes written, that the maker guarantees.
 
     lifetime = endurance / (written x amplification),   endurance = size x cycles
-    lifetime = written / rate                            where the maker states the bytes (TBW), amplification included
-    written = drive writes per day x size x warranty     where the maker states those (DWPD)
+    lifetime = written / rate                            if the maker states the bytes (TBW), amplification included
+    written = drive writes per day x size x warranty     if the maker states drive writes per day (DWPD)
 
-Source: JESD218 and JESD219 (JEDEC) define what a maker states. Range: wear levelling spreads it evenly.
+Source: JESD218 and JESD219 (JEDEC) define these ratings. Range: wear levelling spreads the writes evenly.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ STRIPED_KNEE: Final = 2.2  # the same, pages that follow one another over the ch
 
 @dataclass(frozen=True, slots=True)
 class Flash:
-    """Geometry and times of the flash."""
+    """The geometry and the timings of flash."""
 
     channels: int = field("number of buses (channels) between the controller and the flash chips", minimum=1)
     chips: int = field("number of chips on each channel, which work in parallel", minimum=1)
@@ -68,31 +69,35 @@ class Flash:
         return self.channels * self.chips
 
     def transfer(self, size: float) -> float:
-        """Seconds of a channel for what an access has on one page."""
+        """Return the channel time (s) of the bytes of an access of `size` bytes on one page."""
         return min(size, self.page) / self.channel
 
     def pages(self, size: float) -> int:
-        """Pages an access touches, if it begins with one."""
+        """Return the number of pages of an access that starts at a page boundary."""
         return max(1, math.ceil(size / self.page))
 
     def one(self, direction: Direction, size: float) -> float:
-        """Seconds of one access alone: its pages on as many channels as there are."""
+        """Return the time (s) of a single access, with its pages spread over the channels."""
         each = self.read if direction == "read" else self.program
         pages = self.pages(size)
         rounds = math.ceil(pages / self.all_chips)
         return rounds * each + math.ceil(pages / self.channels) * self.transfer(size) + self.command
 
     def reads(self, size: float, striped: bool) -> float:
-        """Accesses a second at most."""
+        """Return the maximum reads per second; `striped`: consecutive pages are on consecutive channels."""
         transfer = self.transfer(size)
         chips = self.all_chips / (self.read + transfer)
         channels = self.channels / (transfer + self.command)
         return soft_min(chips, channels, STRIPED_KNEE if striped else RANDOM_KNEE) / self.pages(size)
 
     def writes(self, pages: float, transfer: float, amplification: float, planes: float) -> float:
-        """Writes of `pages` pages each a second at most, with `planes` of a die programmed together.
+        """Return the maximum writes per second.
 
-        transfer: seconds of the channel for each page. An amplification of 0 means an empty drive: nothing is erased.
+        Args:
+            pages: pages of a write.
+            transfer: channel time of each page (s).
+            amplification: write amplification; 0 for an empty drive, where nothing is erased.
+            planes: planes of a die that are programmed together.
         """
         moves = max(0.0, amplification - 1.0)
         erase = amplification * self.erase / self.pages_per_block
@@ -105,17 +110,17 @@ class Flash:
         return min(self.all_chips / busy, self.channels / wire) / pages
 
     def planes_at(self, asked_pages: float) -> float:
-        """Planes of a die at work when a number of pages wait in sequence: a stripe covers the dies first."""
+        """Return the planes of a die in use when `asked_pages` sequential pages are queued; a stripe covers the dies first."""
         return min(float(self.planes), max(1.0, asked_pages / (self.all_chips * self.dies)))
 
 
 @functools.lru_cache(maxsize=4096)
 def amplification(over_provisioning: float, reserve: float = 0.0) -> float:
-    """Pages programmed for each page written at random by the host, in steady state.
+    """Return the steady-state write amplification: pages programmed for each page of a random host write.
 
     Args:
-        over_provisioning: part of the flash that the host cannot address.
-        reserve: part that is kept free for the collection, and is of no use to it.
+        over_provisioning: share of the flash that the host cannot address.
+        reserve: share of the flash that is kept free for garbage collection and does not improve it.
 
     >>> round(amplification(0.28), 2), round(amplification(0.07), 1), amplification(1.0)
     (1.99, 7.3, 1.0)
@@ -136,14 +141,14 @@ def amplification(over_provisioning: float, reserve: float = 0.0) -> float:
 
 
 def moved_pages(asked: Asked, page: float, unit: float, gathers: bool) -> float:
-    """Pages programmed for one write: whole units, and whole pages unless a buffer gathers them."""
+    """Return the pages programmed for one write: whole mapping units, and whole pages unless a buffer gathers writes."""
     rounded = max(1.0, math.ceil(asked.size / unit)) * unit
     return rounded / page if gathers else float(math.ceil(rounded / page))
 
 
 @dataclass(frozen=True, slots=True)
 class Endurance:
-    """One of: bytes written in all, drive writes per day, cycles of each block."""
+    """An endurance rating: total bytes written, drive writes per day, or cycles of each block."""
 
     written: Bytes | None = field("total bytes written that the maker guarantees (TBW)",
                                   default=None, exclusive_minimum=0.0, example="1.2 PB")  # fmt: skip
@@ -152,14 +157,14 @@ class Endurance:
     cycles: float | None = field("number of program/erase cycles that each block endures", default=None, exclusive_minimum=0.0)
 
     def problems(self) -> Iterator[Problem]:
-        """(key, message, hint) of what cannot be."""
+        """Yield (key, message, hint) for each invalid combination of keys."""
         count = sum(limit is not None for limit in (self.written, self.per_day, self.cycles))  # integers
         if count != 1:
             hint = "keep one, such as `written: 1.2 PB`, `per_day: 1` or `cycles: 3000`"
             yield "written", f"expected one of `written`, `per_day` and `cycles`, got {count}", hint
 
     def bytes(self, size: float | None, amplification: float = 1.0) -> float | None:
-        """Bytes the host may write in all; None where the size is needed and not known.
+        """Return the total bytes that the host may write; None if the drive's size is required but unknown.
 
         >>> Endurance(per_day=1.0, warranty=5 * 365 * 86400.0).bytes(1e12) / 1e15
         1.825

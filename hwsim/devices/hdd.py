@@ -1,25 +1,26 @@
-"""A hard disk: an arm that seeks, platters that turn, tracks that hold more the further out they are.
+"""A hard disk: an arm that seeks, rotating platters, and tracks whose capacity grows with their radius.
 
-    one random access = overhead + (seek + half a turn) / n^gain + size / rate,  n = accesses under way
+    time of a random access = overhead + (seek + half a revolution) / n^gain + size / rate,  n = queued accesses
 
-- Seek: see `hwsim.devices.arm`; of random accesses its mean over the cylinders in use, so that a `region` of the disk
-  is served faster than all of it (short-stroking).
-- Rotation: 60 / rpm at worst (8.33 ms at 7,200 a minute, 6 ms at 10,000), half of it on average.
-- Queue: with n accesses to choose from the disk takes the one it reaches first; the time to get there shrinks as n^-gain.
-- Rate: the same density everywhere, so a track holds what its radius allows. A part x of the bytes in from the outer edge
-  the rate is sqrt(outer^2 - x (outer^2 - inner^2)), and a stretch is read at the mean of the rates at its ends.
-- Requests of services are streams that interrupt each other: the way to each is time of the arm, and one that asks for one access
-  after another has lost its place once others are there.
-- Cache: reads of a `region` come from it once they have been read. With `write_cache` writes are done when they are in it,
-  and reach the platter in the best order while it lasts, then at the rate of the platter.
+- Seek: see `hwsim.devices.arm`. Random accesses take the average over the cylinders in use, so a `region` of the disk is
+  faster than all of the disk (short-stroking).
+- Rotation: 60 / rpm at most (8.33 ms at 7,200 rpm, 6 ms at 10,000 rpm), half of it on average.
+- Queue: out of n queued accesses, the disk takes the one with the shortest positioning time, which shrinks as n^-gain.
+- Rate: the density is the same everywhere, so the capacity of a track is proportional to its radius. After a share x of the bytes
+  from the outer edge, the rate is sqrt(outer^2 - x (outer^2 - inner^2)). A range of tracks is read at the average of the rates
+  at its two ends.
+- Requests of services are streams that interrupt each other. Each positioning takes arm time, and a stream with one access in
+  flight loses its position whenever other streams are active.
+- Cache: reads of a `region` hit once the region has been read. With `write_cache`, a write completes in the cache. The cached
+  writes reach the platter in the best order until the cache is full, then at the rate of the platter.
 
 Source: Ruemmler and Wilkes, "An introduction to disk drive modeling", IEEE Computer 27(3), 1994 (seek, rotation, zones);
-gain: fitted on a request-level simulation of shortest positioning first.
-Error: seek curves of five drives of the DiskSim collection, the half not fitted: 5.2 % on average; accesses a second with
-1 to 64 under way on two of them, against a request-level simulation: 2 % (docs/validation/components.md).
-Range: independent accesses; each op finds the cache empty and, in sequence and without a `region`, starts at the outer edge;
-where ops alike would take longer as one, the run warns.
-No shingled recording, no defects, no skew between tracks (the rate is sustained over many).
+gain: fitted on a request-level simulation of shortest-positioning-time-first scheduling.
+Error: seek curves of five drives of the DiskSim collection, the half not fitted: 5.2 % on average; accesses per second with
+1 to 64 in flight on two of them, against a request-level simulation: 2 % (docs/validation/components.md).
+Range: independent accesses. Each op starts with an empty cache; a sequential op without a `region` starts at the outer edge.
+If identical ops would take longer as a single op, the run warns. No shingled recording, no defects, no skew between tracks
+(the rate is an average over many tracks).
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ from hwsim.units import Bytes, BytesPerSecond, Seconds
 
 @dataclass(frozen=True, slots=True)
 class Hdd(Storage):
-    """One arm for all surfaces: one access at a time, from a queue."""
+    """A hard disk whose surfaces share one arm, with one access at a time out of a queue."""
 
     kind: ClassVar[str] = "hdd"
     rpm: float = field("rotational speed in revolutions per minute", exclusive_minimum=0.0)
@@ -77,7 +78,7 @@ class Hdd(Storage):
 
     @property
     def turn(self) -> float:
-        """Seconds of one turn: the longest wait for a sector.
+        """Time of one revolution (s), the longest wait for a sector.
 
         >>> [round(60 / rpm * 1e3, 2) for rpm in (7200, 10_000, 15_000)]  # ms
         [8.33, 6.0, 4.0]
@@ -86,11 +87,11 @@ class Hdd(Storage):
 
     @property
     def holds(self) -> float | None:
-        """Bytes."""
+        """Capacity (B); None if unlimited."""
         return self.platter.size() if self.size is None and self.platter is not None else self.size
 
     def rate(self, part: float) -> float:
-        """Bytes a second a part of its bytes in from the outer edge, 0 to 1."""
+        """Return the transfer rate (B/s) after a share `part` (0 to 1) of the capacity, counted from the outer edge."""
         outer = self.outer if self.outer is not None else self.platter.rate(self.rpm) if self.platter is not None else math.inf
         inner = self.inner
         if inner is None:
@@ -98,11 +99,11 @@ class Hdd(Storage):
         return math.sqrt(max(inner**2, outer**2 - min(1.0, max(0.0, part)) * (outer**2 - inner**2)))
 
     def stretch(self, part: float) -> float:
-        """Bytes a second over the outermost part of it, read once from end to end."""
+        """Return the average transfer rate (B/s) over the outermost share `part` of the disk."""
         return 0.5 * (self.rate(0.0) + self.rate(part))
 
     def ways(self, part: float = 1.0, *, writes: bool = False) -> Reach:
-        """Ways of the head to random sectors of the outermost part of it, one access at a time."""
+        """Return the positioning times to random sectors of the outermost share `part` of the disk, at queue depth 1."""
         outer, inner, here = self.rate(0.0), self.rate(1.0), self.rate(part)
         cylinders = (outer - here) / (outer - inner) if outer > inner else part
         return Reach(self.seek.within(cylinders), self.turn, self.settle if writes else 0.0)
@@ -115,12 +116,10 @@ class Hdd(Storage):
 
     @property
     def _told(self) -> Origin:
-        """Source of the rate."""
         key = "outer" if self.outer is not None else "platter.density"
         return f"{key}: " + source_of(self.sources, key)
 
     def _part(self, accesses: Asked) -> float:
-        """Part of its bytes that the op covers."""
         if self.holds is None:
             if accesses.region is not None:
                 raise CannotCompute("a region requires the size of the disk", "add `size: 4 TB` to the disk")
@@ -134,7 +133,6 @@ class Hdd(Storage):
         return rate if self.interface is None else min(rate, self.interface)
 
     def _again(self, accesses: Asked) -> float:
-        """Part of the reads that the cache answers: what has been read before and is still there."""
         if accesses.region is None or self.cache <= 0 or accesses.bytes <= accesses.region:
             return 0.0
         kept = min(1.0, self.cache / accesses.region) if accesses.access == "random" else float(accesses.region <= self.cache)

@@ -1,4 +1,4 @@
-"""The bases of every kind of device; a new kind is a class of `Device` or of `Storage`."""
+"""Base classes of devices; a new kind of device is a subclass of `Device` or `Storage`."""
 
 from __future__ import annotations
 
@@ -20,9 +20,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """A part of a machine. Its fields are the keys of a file; `sources` says where their numbers are from, by key.
+    """A part of a machine, whose fields are the keys of a file.
 
-    rated: watts that its other numbers are from, where `power` is another now.
+    Attributes:
+        sources: source of each number, by key.
+        rated: power that the other numbers were measured at (W), if `power` was changed.
     """
 
     kind: ClassVar[str]
@@ -33,33 +35,33 @@ class Device:
     lanes: int | None = field("number of PCIe lanes; not checked if omitted", default=None, minimum=0, kw_only=True)
 
     def problems(self) -> Iterator[Problem]:
-        """Contradictions between its keys, beyond the bounds of each."""
+        """Yield (key, message, hint) for each invalid combination of keys; bounds of single keys are checked elsewhere."""
         yield from ()
 
     def capacities(self, name: str) -> tuple[Capacity, ...]:  # noqa: ARG002 (kinds that have some use it)
-        """Capacities that ops on the device of this name share."""
+        """Return the capacities shared by all ops on the device called `name`."""
         return ()
 
 
 class Storage(Device):
-    """A device that the name `disk` may mean."""
+    """A device that the name `disk` in a workload may refer to."""
 
     __slots__ = ()
     role: ClassVar[str] = "disk"
 
     @property
     def size(self) -> float | None:
-        """Bytes it holds; None: any number."""
+        """Capacity (B); None if unlimited."""
         raise NotImplementedError
 
     def capacities(self, name: str) -> tuple[Capacity, ...]:
         return (Capacity.of(name, "media"),)
 
     def serve(self, name: str, direction: Direction, asked: Asked) -> Cost:
-        """Reads or writes of one op."""
+        """Return the cost of the reads or writes of one op."""
         raise NotImplementedError
 
 
 def under(key: str, problems: Iterable[Problem]) -> Iterator[Problem]:
-    """Problems of the value of a key, as those of what has the key."""
+    """Prefix the keys of problems with the key of the value that they were found in."""
     return ((f"{key}.{inner}", message, hint) for inner, message, hint in problems)

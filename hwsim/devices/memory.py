@@ -1,4 +1,4 @@
-"""A memory of its own, reached over links: a CXL expander, a second NUMA domain, a scratch pool; or DRAM to look into."""
+"""A separate memory reached over links: a CXL expander, a second NUMA domain, a scratch pool; or a DRAM on its own."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from hwsim.units import Bytes, BytesPerSecond, Seconds
 
 @dataclass(frozen=True, slots=True)
 class Memory(Device):
-    """One bandwidth for reading and writing together, stated or derived from its DRAM; with a DRAM also random access.
+    """A memory with one bandwidth for reads and writes together, stated or derived from its DRAM; a DRAM adds random access.
 
     Raises:
         ValueError: neither a bandwidth nor a DRAM is given.
@@ -47,22 +47,22 @@ class Memory(Device):
         return (Capacity.of(name, "memory"),)
 
     def copy_bytes(self, name: str, size: float) -> tuple[str, float]:
-        """Memory time drawn by a transfer that leaves or reaches it."""
+        """Return the memory capacity and the memory time (s) that a transfer to or from it takes."""
         return f"{name}.memory", size / self.bandwidth
 
     def copy_latency(self) -> float:
-        """Seconds before the first byte of a transfer that ends here."""
+        """Return the latency (s) to the first byte of a transfer that ends here."""
         return self.latency
 
     def access(self, name: str, accesses: Accesses) -> Cost:
-        """Accesses that reach the memory itself, with no cache before it.
+        """Return the cost of accesses to the memory itself, without a cache.
 
-        In a row (or strided): the first one, then the bytes at the DRAM's bandwidth; strides bring a whole access each.
-        Random: as many at once as the queues hold, over `banks` banks of every channel, and a part `row_hit` of them finds
-        its row open. Dependent: one after the other, in each of `chains` chains.
+        Sequential or strided: the latency of the first access, then the bytes at the DRAM's bandwidth; each stride transfers a
+        whole burst. Random: as many accesses in flight as the queues hold, over `banks` banks of each channel, with a share
+        `row_hit` of row hits. Dependent: one after another in each of `chains` chains.
 
         Raises:
-            CannotCompute: it does not say what DRAM it is made of.
+            CannotCompute: the memory has no DRAM.
         """
         if self.dram is None:
             raise CannotCompute(f"{name} has no DRAM timings", "add `use: ddr4-3200`")
@@ -123,7 +123,6 @@ class Memory(Device):
 
 
 def _requests(name: str, dram: Dram, accesses: Accesses) -> Requests:
-    """The same accesses one by one, for a request-level simulation."""
     return Requests(
         device=name,
         count=accesses.count,

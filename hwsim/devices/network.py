@@ -1,21 +1,21 @@
-"""A network card: one rate out, one rate in, and what each message takes.
+"""A NIC: one rate out, one rate in, and the overhead of each message.
 
     n messages:  overhead at both ends + latency + max((n - 1) x overhead, n / message rate, bytes / rate)
 
-**Source**: the LogGP model (Alexandrov, Ionescu, Schauser, Scheiman, SPAA 1995): o of a message at either end, g = 1 / rate of
-messages, G = 1 / bandwidth. With TCP and UDP o is time of a core, with RDMA of the card.
-**Error**: the overheads of real stacks vary with the kernel, its version and the load by a factor of two.
+**Source**: the LogGP model (Alexandrov, Ionescu, Schauser, Scheiman, SPAA 1995): o of a message at each end, g = 1 / message
+rate, G = 1 / bandwidth. With TCP and UDP, o is CPU core time; with RDMA, NIC time.
+**Error**: the overheads of real stacks vary by a factor of two with the kernel, its version and the load.
 **Range**: no interrupt moderation, no batching of small messages; a message of a TCP stream is one call.
 
-A switch: passes traffic on. A full crossbar, or one backplane that all its ports share.
+A switch, which forwards traffic: a full crossbar, or one backplane that all ports share.
 
     cut-through:        latency
-    store-and-forward:  latency + packet / bandwidth of the link it came on
-    backplane:          as given, or what all links at it carry out together / oversubscription
+    store-and-forward:  latency + packet / bandwidth of the incoming link
+    backplane:          as given, or total outgoing bandwidth of its links / oversubscription
 
 **Source**: Dally and Towles, "Principles and Practices of Interconnection Networks", 2004, chapters 3 and 13.
-**Error**: the crossbar is ideal; real ones lose some per cent to arbitration.
-**Range**: buffers are unbounded and lossless: no drops, no pauses that spread.
+**Error**: the crossbar is ideal; real ones lose a few per cent to arbitration.
+**Range**: unbounded, lossless buffers: no drops, no congestion spreading by pause frames.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ ON_CORES: Final = ("tcp", "udp")  # whose messages a core of the host handles
 
 @dataclass(frozen=True, slots=True)
 class Nic(Device):
-    """Bytes to the network draw from `tx`, bytes from the network from `rx`."""
+    """A NIC; transmitted bytes use the capacity `tx`, received bytes `rx`."""
 
     kind: ClassVar[str] = "nic"
     bandwidth: BytesPerSecond = field("bandwidth in each direction, e.g. 25 Gb/s", exclusive_minimum=0.0)
@@ -65,7 +65,7 @@ class Nic(Device):
 
 @dataclass(frozen=True, slots=True)
 class Switch(Device):
-    """Without `bandwidth` or `oversubscription` a full crossbar: only the links at its ports limit."""
+    """A switch; without `bandwidth` or `oversubscription` a full crossbar, limited only by the links at its ports."""
 
     kind: ClassVar[str] = "switch"
     latency: Seconds = field("latency that the switch adds", default=0.0)
@@ -85,5 +85,5 @@ class Switch(Device):
             yield "oversubscription", "two backplanes: expected `bandwidth` or `oversubscription`, got both", None
 
     def capacities(self, name: str) -> tuple[Capacity, ...]:
-        """The backplane, where its bandwidth is stated; one that follows from the links is the machine's to work out."""
+        """Return the backplane if its bandwidth is stated; the machine derives a backplane from the links."""
         return () if self.bandwidth is None else (Capacity.of(name, "backplane", self.bandwidth, "B"),)

@@ -1,7 +1,7 @@
 """Power of parts and machines: the key `power:`.
 
-power: 700 W                                        the most it draws
-power: {idle: 80 W, loaded: 700 W, memory: 455 W}   idle, in matrix products, in kernels bound by memory
+power: 700 W                                        maximum
+power: {idle: 80 W, loaded: 700 W, memory: 455 W}   idle, in matmuls, in memory-bound kernels
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from hwsim.units import Watts
 
 @dataclass(frozen=True, slots=True)
 class PowerCurve:
-    """Power of a part, or of a whole machine at its plug."""
+    """The power of a part, or of a whole machine at the wall."""
 
     loaded: Watts = field("power at full load: in large matmuls, with all cores busy, or at full transfer rate")
     idle: Watts | None = field("idle power (default: a share of `loaded` that depends on the kind of device)", default=None)
 
     def problems(self) -> Iterator[Problem]:
-        """Contradictions between its keys."""
+        """Yield (key, message, hint) for each invalid combination of keys."""
         if self.idle is not None and self.idle > self.loaded:
             yield "idle", f"expected at most `loaded`, {self.loaded:g} W, got {self.idle:g} W", "are the two exchanged?"
 
 
 @dataclass(frozen=True, slots=True)
 class GpuPowerCurve(PowerCurve):
-    """Power of a GPU: its kernels are bound by its matrix units or by its memory."""
+    """The power of a GPU, whose kernels are compute-bound or memory-bound."""
 
     memory: Watts | None = field("power in memory-bound kernels (default: 65 % of `loaded`)", default=None)
 
@@ -40,5 +40,5 @@ class GpuPowerCurve(PowerCurve):
 
 
 def loaded_watts(power: float | PowerCurve | None) -> float | None:
-    """The most that a part draws, as its `power:` says."""
+    """Return the maximum power of a part (W), from its `power:`."""
     return power.loaded if isinstance(power, PowerCurve) else power

@@ -1,20 +1,22 @@
 """Several disks as one: striping (RAID 0), mirrors (1 and 10), parity (5 and 6).
 
-| level | holds | reads | writes in sequence | accesses of one small write                        |
-| 0     | n     | n     | n                  | 1                                                  |
-| 1     | 1     | n     | 1                  | n                                                  |
-| 10    | n/2   | n     | n/2                | 2                                                  |
-| 5     | n - 1 | n - 1 | n - 1              | 4: data and parity are read, then both are written |
-| 6     | n - 2 | n - 2 | n - 2              | 6: the same with two parities                      |
+| level | capacity | reads | sequential writes | accesses of one small write                              |
+| 0     | n        | n     | n                 | 1                                                        |
+| 1     | 1        | n     | 1                 | n                                                        |
+| 10    | n/2      | n     | n/2               | 2                                                        |
+| 5     | n - 1    | n - 1 | n - 1             | 4: data and parity are read, then both are written       |
+| 6     | n - 2    | n - 2 | n - 2             | 6: as level 5, with two parities                         |
 
-Random accesses fall evenly on the members: with D of them under way n members have D / n each, or D of the n are at work.
-An access larger than the `stripe` unit is on several members at once. A write with parity is two steps one after the other:
-what changes is read (half of the members at most: else the rest of the stripe is read instead), then it is written.
+Random accesses are spread evenly over the n members: with D accesses in flight, each member has D / n in flight, or D of the n
+members are busy. An access larger than the `stripe` unit occupies several members at once. A write with parity has two steps:
+the old data and parity are read (or the rest of the stripe, if that is less: half of the members at most), then the new data and
+parity are written.
 Source: Patterson, Gibson and Katz, "A case for redundant arrays of inexpensive disks", SIGMOD 1988; Chen et al., "RAID:
 high-performance, reliable secondary storage", ACM Computing Surveys 26(2), 1994.
-Error: arithmetic on the member's model; the balance of random accesses over the members is taken as perfect.
-Range: all members whole; no controller cache. Random writes of whole stripes are not credited their missing first step. The
-smallest parity arrays (3 and 4 or 5 members) read fewer blocks for a small write than the next larger one.
+Error: arithmetic on the model of a member; random accesses are assumed to be perfectly balanced over the members.
+Range: no failed member; no controller cache. Random writes of whole stripes still include the read step, although they would not
+need it. The smallest parity arrays (level 5: 3 members; level 6: 4 or 5) read fewer blocks for a small write than the next larger
+array.
 """
 
 from __future__ import annotations
@@ -47,7 +49,7 @@ _PARITIES: Final[dict[int, int]] = {5: 1, 6: 2}
 
 @dataclass(frozen=True, slots=True)
 class Raid(Storage):
-    """Members alike; exactly one of hdd, ssd, disk and volume says what each is."""
+    """An array of identical members; exactly one of hdd, ssd, disk and volume describes a member."""
 
     kind: ClassVar[str] = "raid"
     level: Level = field("RAID level: 0, 1, 5, 6 or 10")
@@ -78,17 +80,17 @@ class Raid(Storage):
 
     @property
     def member(self) -> Disk | Hdd | Ssd | Volume:
-        """One of the disks."""
+        """Model of one member disk."""
         return next(each for _, each in self._given() if each is not None)
 
     @property
     def size(self) -> float | None:
-        """Bytes it holds."""
+        """Capacity of the array (B); None if unlimited."""
         one = self.member.size
         return None if one is None else one * self.width("write")
 
     def width(self, direction: Direction) -> int:
-        """Members that bytes in sequence come from or go to at the same time."""
+        """Return the number of members that transfer distinct bytes of a sequential op at the same time."""
         n = self.members
         if self.level in _PARITIES:
             return n - _PARITIES[self.level]
@@ -97,7 +99,7 @@ class Raid(Storage):
         return 1 if self.level == 1 else n // 2
 
     def serve(self, name: str, direction: Direction, accesses: Asked) -> Cost:
-        """Cost at the busiest member, which has an equal part of everything."""
+        """Return the cost at the busiest member, which has an equal share of all accesses."""
         share, idle, part = self._share(direction, accesses)
         cost = mixed(self.member, name, share) if share.written else self.member.serve(name, direction, share)
         label = "what each member does"
@@ -126,7 +128,10 @@ class Raid(Storage):
         return ("hdd", self.hdd), ("ssd", self.ssd), ("disk", self.disk), ("volume", self.volume)
 
     def _share(self, direction: Direction, accesses: Asked) -> tuple[Asked, float, float]:
-        """The accesses of one member; members for each access under way, at least 1; part of each access at one member."""
+        """Return (accesses of one member, members per access in flight, share of each access at one member).
+
+        The second number is at least 1.
+        """
         n, wide = self.members, self.width(direction)
         region = None if accesses.region is None else accesses.region / self.width("write")
         if accesses.access == "sequential":

@@ -1,20 +1,20 @@
-"""A solid-state drive: from its data sheet, from the flash it is made of, or from both.
+"""A solid-state drive, described by its data sheet, by its flash, or by both.
 
-    accesses a second with n under way = rate_at(n, one, most, sharpness)      (see `hwsim.devices.crowding`)
+    accesses per second with n in flight = rate_at(n, one, most, sharpness)      (see `hwsim.devices.crowding`)
 
-- `one`, the time of one access alone: the `latency` of the data sheet (4 KiB), or controller + flash + interface.
-- `most`: the `iops` of the data sheet up to the bandwidth, or what chips and channels do (see `hwsim.devices.flash`).
-  A number that is stated is taken; what is not stated follows from the flash.
-- Random writes in steady state are slower by the write amplification; a data sheet's `write_iops` has it in it.
-- A write smaller than the `unit` the drive keeps track of writes all of it (16 to 64 KiB on QLC drives). That it reads the
-  rest of it first, a tenth of the time or less, is left out.
-- `cache` (SLC cells or DRAM) takes writes at its own rate until it is full, and empties at the steady rate: a token bucket.
+- `one`: the time of a single access: the `latency` of the data sheet (4 KiB), or controller + flash + interface.
+- `most`: the maximum rate: the `iops` of the data sheet up to the bandwidth, or the rate of the chips and channels (see
+  `hwsim.devices.flash`). Numbers that are omitted are derived from the flash.
+- Random writes in steady state are slower by the write amplification, which the `write_iops` of a data sheet includes.
+- A write smaller than the mapping `unit` writes the whole unit (16 to 64 KiB on QLC drives). The drive's read of the rest of the
+  unit, a tenth of the time or less, is not modelled.
+- `cache` (SLC cells or DRAM) takes writes at its own rate until it is full, and drains at the steady rate (a token bucket).
 
-Source: data sheets; flash: see there.
-Error: random reads of three sizes against depth 1..512, from geometry alone: 2.9 % on average against MQSim; fresh writes 1.3 %;
-drives measured with fio 5.5 % (docs/validation/components.md).
-Range: each op finds the cache empty; where writes alike would take longer as one, the run warns. How reads wait for a
-program or an erase on their chip (tails) is left to the request-level simulation.
+Source: data sheets; `hwsim.devices.flash` for flash.
+Error: random reads of three sizes at queue depths 1..512, from geometry alone: 2.9 % on average against MQSim; fresh writes
+1.3 %; drives measured with fio 5.5 % (docs/validation/components.md).
+Range: each op starts with an empty cache; if identical writes would take longer as a single op, the run warns. The tail
+latency of reads that wait for a program or an erase on their chip requires the request-level simulation.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from hwsim.units import Bytes, BytesPerSecond, PerSecond, Ratio, Seconds
 
 @dataclass(frozen=True, slots=True)
 class WriteCache:
-    """The cache of writes: SLC cells, or DRAM."""
+    """A write cache of SLC cells or DRAM."""
 
     size: Bytes = field("capacity of the write cache", exclusive_minimum=0.0)
     write: BytesPerSecond = field("write bandwidth until the cache is full", exclusive_minimum=0.0)
@@ -51,7 +51,7 @@ class WriteCache:
 
 @dataclass(frozen=True, slots=True)
 class Ssd(Storage):
-    """Data sheet and flash; a number of the data sheet that is stated is taken."""
+    """A solid-state drive; stated numbers override those derived from its flash."""
 
     kind: ClassVar[str] = "ssd"
     read: BytesPerSecond | None = field("sequential read bandwidth; derived from `flash` if omitted",
@@ -104,20 +104,20 @@ class Ssd(Storage):
 
     @property
     def amplification(self) -> float:
-        """Pages programmed for each page of a random write."""
+        """Write amplification of random writes: pages programmed per page written."""
         if self.state == "fresh" or self.over_provisioning is None:
             return 1.0
         return amplification(self.over_provisioning, self.reserve)
 
     @property
     def write_bandwidth(self) -> float:
-        """Sequential bytes a second behind the cache, at any depth."""
+        """Sequential write bandwidth behind the cache at a high queue depth (B/s)."""
         return self._capped(
             self.write or self._striped(math.inf, 1 << 20) if self.flash is not None else self.write or self.read or 0.0
         )
 
     def one(self, direction: Direction, size: float) -> float:
-        """Seconds of one random access alone."""
+        """Return the time of a single random access (s)."""
         stated = self.latency if direction == "read" else self.write_latency
         if stated is None and self.flash is not None:
             return self.controller + self.flash.one(direction, size) + (size / self.interface if self.interface else 0.0)
@@ -126,11 +126,11 @@ class Ssd(Storage):
         return stated + max(0.0, size - PAGE) / rate
 
     def own(self, direction: Direction, size: float) -> float:
-        """Seconds of one random access alone that are not its latency: they go at the drive's speed."""
+        """Return the part of the time of a single random access beyond its latency (s), which scales with the drive's speed."""
         return self.one(direction, size) - self.one(direction, min(size, PAGE))
 
     def bandwidth(self, direction: Direction) -> float:
-        """Sequential bytes a second, whatever the depth."""
+        """Return the sequential bandwidth at a high queue depth (B/s)."""
         if direction == "write":
             return self.write_bandwidth
         if self.read is not None or self.flash is None:
@@ -138,7 +138,7 @@ class Ssd(Storage):
         return self._capped(self.flash.reads(self.flash.page, striped=True) * self.flash.page)
 
     def most(self, direction: Direction, size: float) -> float:
-        """Random accesses of a size a second, however many are under way."""
+        """Return the maximum rate of random accesses of a size at any queue depth (1/s)."""
         size = max(size, 1.0)
         if direction == "read":
             limit = (
@@ -160,13 +160,13 @@ class Ssd(Storage):
 
     @property
     def smallest(self) -> float:
-        """Bytes a small write really writes."""
+        """Smallest number of bytes that a write programs."""
         if self.unit is not None:
             return self.unit
         return self.flash.page if self.flash is not None and self.cache is None else PAGE
 
     def lifetime(self, rate: float, *, random: bool = True) -> float | None:
-        """Seconds it lasts at a rate of writing in bytes a second, at random or in sequence; None if no endurance is given.
+        """Return the lifetime (s) at a constant rate of random or sequential writes (B/s); None without an endurance.
 
         >>> drive = Ssd(read=3e9, latency=1e-4, size=1e12, endurance=Endurance(written=600e12))
         >>> round((drive.lifetime(20e6) or 0) / 86400)  # days at 20 MB/s
@@ -176,7 +176,7 @@ class Ssd(Storage):
         return None if most is None or rate <= 0 else most / rate
 
     def serve(self, name: str, direction: Direction, accesses: Asked) -> Cost:
-        """Reads or writes of one op; for writes also how long the drive would last if they went on."""
+        """Return the cost of the reads or writes of one op; for writes, with the lifetime of the drive at that rate."""
         go = self._sequential if accesses.access == "sequential" else self._random
         cost = go(name, direction, accesses)
         alone = cost.demand.alone({f"{name}.media": 1.0})
@@ -198,7 +198,6 @@ class Ssd(Storage):
         return rate if self.interface is None else min(rate, self.interface)
 
     def _striped(self, depth: float, size: float) -> float:
-        """Bytes a second written in sequence straight to the flash."""
         if self.flash is None:
             return self.write or self.read or 0.0
         pages = moved_pages(Asked(size=size), self.flash.page, self.smallest, gathers=True)
@@ -246,7 +245,6 @@ class Ssd(Storage):
         return cost_of(name, accesses, [limit], [], ("first access", start, self._where(key)), errors)
 
     def _cached(self, accesses: Asked, fast: float, steady: float) -> Limit:
-        """Bytes at the cache's rate until it is full, the rest at the steady one."""
         cache = self.cache
         stock = cache.size if cache is not None and not accesses.of_service else 0.0
         seconds = drained(accesses.bytes, fast, steady, stock)

@@ -1,4 +1,4 @@
-"""The common part of storage devices: what is asked of them, how a stock is used up, what one op costs."""
+"""Common code of storage devices: the accesses of an op, the drain of caches and credits, the cost of one op."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ class Asked:
     """The accesses of an op to a storage device.
 
     Args:
-        size: bytes of one access.
-        times: how many of them.
-        access: one after another on the device, or anywhere.
-        depth: accesses under way at once.
-        region: bytes the random accesses stay within; None for all the device holds.
-        sync: each write is on the medium before it is reported as done, and before the next one starts.
-        written: part of the accesses that write, in an op that does both; the machine splits it.
-        of_service: one of many requests that come again and again: accesses of others come before it and in between, caches of
-            writes are full and credits are spent.
+        size: size of one access (B).
+        times: number of accesses.
+        access: sequential or random positions on the device.
+        depth: queue depth of the op: accesses in flight.
+        region: size of the region that random accesses stay within (B); None: the entire device.
+        sync: whether each write reaches the medium before it completes and before the next write starts.
+        written: share of writes in an op that both reads and writes; the machine splits it.
+        of_service: whether it is one of many recurring requests. Accesses of other requests come before it and in between, write
+            caches are full and credits are spent.
     """
 
     size: float
@@ -60,7 +60,7 @@ class Asked:
         return self.size * self.times
 
     def requests(self, name: str, direction: Direction) -> Requests:
-        """The single requests behind it."""
+        """Return these accesses for a request-level simulation."""
         return Requests(
             device=name,
             count=self.times,
@@ -74,20 +74,20 @@ class Asked:
 
     @property
     def waits(self) -> float:
-        """Accesses that wait for their first byte: what is in sequence is read ahead and written behind, but for `sync`."""
+        """Number of accesses exposed to the latency: sequential ones are read ahead or written behind, except with `sync`."""
         return self.times if self.access == "random" else max(0.0, self.times - 1) if self.sync else 0.0
 
     def at_once(self, queue: float) -> float:
-        """Accesses under way: never more than there are, or than the device takes."""
+        """Return the number of accesses in flight: at most their number and the device's queue depth."""
         return 1.0 if self.sync else max(1.0, min(self.depth, queue, self.times))
 
     @property
     def own_depth(self) -> int:
-        """Accesses of its own under way, whatever the device takes of them."""
+        """Number of accesses in flight, without the limit of the device."""
         return 1 if self.sync else max(1, round(min(self.depth, self.times)))
 
     def under_way(self, queue: float) -> Input:
-        """Accesses `at_once`, for a derivation."""
+        """Return the number of accesses in flight (see `at_once`) as an input of a derivation."""
         if self.sync:
             return "at once", "1", "sync: the next waits for the one before"
         return (
@@ -98,9 +98,9 @@ class Asked:
 
 
 def drained(amount: float, fast: float, steady: float, stock: float) -> float:
-    """Seconds for an amount at the rate `fast` while the stock lasts, then at the rate `steady`.
+    """Return the time (s) of an amount that proceeds at the rate `fast` until the stock is used up, then at the rate `steady`.
 
-    The stock refills at the steady rate and empties at fast - steady: a token bucket, exactly.
+    The stock refills at the steady rate and is consumed at fast - steady: an exact token bucket.
 
     >>> drained(30.0, fast=3.0, steady=1.0, stock=10.0)  # 5 s at 3, the other 15 at 1
     20.0
@@ -116,7 +116,7 @@ def drained(amount: float, fast: float, steady: float, stock: float) -> float:
 
 
 def drained_after(amount: float, fast: float, steady: float, stock: float) -> float | None:
-    """The amount that goes at the rate `fast` before the stock is used up (see `drained`); None if the stock outlasts the amount.
+    """Return the amount that proceeds at the rate `fast` before the stock is used up (see `drained`); None if the stock suffices.
 
     >>> drained_after(30.0, fast=3.0, steady=1.0, stock=10.0), drained_after(12.0, fast=3.0, steady=1.0, stock=10.0)
     (15.0, None)
@@ -128,7 +128,15 @@ def drained_after(amount: float, fast: float, steady: float, stock: float) -> fl
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A line of a derivation that says how long the device is busy at least.  moving: seconds of it at the medium's speed."""
+    """A line of a derivation: a lower bound of the time that a device is busy.
+
+    Args:
+        label: name of the limit.
+        formula: formula in words.
+        inputs: numbers of the formula.
+        seconds: its result (s).
+        moving: part of `seconds` that scales with the speed of the medium (s).
+    """
 
     label: str
     formula: str
@@ -138,17 +146,17 @@ class Limit:
 
 
 def number(accesses: Asked) -> Input:
-    """Number of accesses, for a derivation."""
+    """Return the number of accesses as an input of a derivation."""
     return "times", precise(accesses.times, "1"), WORKLOAD
 
 
 def each(accesses: Asked) -> Input:
-    """Bytes of one access, for a derivation."""
+    """Return the size of one access as an input of a derivation."""
     return "size", precise(accesses.size, "B"), WORKLOAD
 
 
 def given(name: str, value: float, unit: str, sources: Mapping[str, Origin], key: str) -> Input:
-    """A number of the device's file."""
+    """Return a number of the device's file as an input of a derivation."""
     return name, precise(value, unit), f"{key}: " + source_of(sources, key)
 
 
@@ -161,13 +169,16 @@ def cost_of(
     errors: tuple[str, Cited] = ("", ""),
     crowd: Each | None = None,
 ) -> Cost:
-    """One op: the medium is busy for the longest of the limits, the op lasts at least as long as any floor.
+    """Return the cost of one op: the medium is busy for the longest limit, and the op lasts at least as long as each floor.
 
     Args:
-        first: what passes before the first byte (what it is, seconds, source).
-        errors: (which errors its lines have, the source of the number that decides how well they are known); "" if the inputs
-            tell.
-        crowd: the time of one access, if one queue serves all ops.
+        name: name of the device.
+        accesses: accesses of the op.
+        limits: lower bounds of the busy time of the medium.
+        floors: lower bounds of the duration of the op.
+        first: latency before the first byte (label, seconds, source).
+        errors: error model of the lines and the source of their decisive number; "" to derive both from the inputs.
+        crowd: time of one access as a function of the accesses in flight, if one queue serves all ops.
     """
     media = f"{name}.media"
     busy = max((limit.seconds for limit in limits), default=0.0)
@@ -201,9 +212,9 @@ def cost_of(
 
 
 def mixed(device: Storage, name: str, accesses: Asked) -> Cost:
-    """Reads and writes in turns, `accesses.written` of them writes: both parts one after the other, and the turns between.
+    """Return the cost of interleaved reads and writes, `accesses.written` of them writes: reads + writes + turnarounds.
 
-    In random order 2 w (1 - w) of the accesses follow one of the other kind; a drive may have a `turnaround` for each of those.
+    In random order, a share 2 w (1 - w) of the accesses follows one of the other kind and costs the drive's `turnaround`, if any.
     """
     share = accesses.written
     reads = device.serve(name, "read", replace(accesses, times=accesses.times * (1 - share), written=0.0))

@@ -1,13 +1,13 @@
-"""A volume in the cloud: accesses and bytes a second as bought, and credits to go faster for a while.
+"""A cloud volume: provisioned accesses and bytes per second, and burst credits.
 
-    base = clamp(iops, iops_per_gib x size, iops_most),   time to burst = credits / (demand - base)
+    base = clamp(iops, iops_per_gib x size, iops_most),   burst duration = credits / (demand - base)
 
-Both limits are token buckets: the credits last while more is asked for than flows back, then the base is left.
-An access larger than `chunk` counts as several; small ones in sequence are put together up to it.
-Source: Amazon EBS user guide (volume types); Google and Azure sell the same in other numbers.
-Error: the bucket is exact (brute force in the tests); nothing is known of the volume's neighbours.
-Range: each op finds the credits full (or as `credits` says): what an op uses up is not missing to the next. Where ops alike
-would take longer as one, the run warns (see `hwsim.workload.totals`).
+Both limits are token buckets: while the demand exceeds the refill rate, credits are spent, and then the base rate remains.
+An access larger than `chunk` counts as several accesses; small sequential accesses are merged up to `chunk`.
+Source: Amazon EBS user guide (volume types); Google and Azure sell the same with other numbers.
+Error: the bucket is exact (brute force in the tests); the effect of other tenants of the storage is not modelled.
+Range: each op starts with full credits (or as `credits` states), whatever earlier ops spent. If identical ops would take
+longer as a single op, the run warns (see `hwsim.workload.totals`).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _GIB = 2.0**30
 
 @dataclass(frozen=True, slots=True)
 class Volume(Storage):
-    """Base and burst, in accesses and in bytes a second; reads and writes count alike."""
+    """A cloud volume with base and burst limits on accesses and bytes per second, for reads and writes together."""
 
     kind: ClassVar[str] = "volume"
     iops: PerSecond = field("baseline accesses per second", exclusive_minimum=0.0)
@@ -60,7 +60,7 @@ class Volume(Storage):
 
     @property
     def base(self) -> float:
-        """Accesses a second at any time."""
+        """Baseline accesses per second."""
         grown = max(self.iops, self.iops_per_gib * (self.size or 0.0) / _GIB)
         return grown if self.iops_most is None else min(grown, self.iops_most)
 
