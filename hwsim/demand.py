@@ -1,11 +1,12 @@
-"""The demand of an op on a machine: amounts drawn from capacities, and a latency; all that the engine knows of an op.
+"""The demand of an op on a machine: a latency and amounts drawn from capacities. The engine knows nothing else of an op.
 
-    alone:  time = latency + max(floor, max(amount / capacity))
+    time without contention = latency + max(floor, max(amount / capacity))
 
-A demand draws its amounts from named capacities while it makes progress, at any rate, all
-amounts in proportion. Demands that overlap share the capacities they have in common, so
-contention and overlap emerge from the amounts (the roofline model of Williams, Waterman and
-Patterson, CACM 52(4), 2009, for one op; weighted max-min fairness between several).
+A demand progresses at some rate and draws all of its amounts from named capacities in proportion to that rate. Demands that run
+at the same time share their common capacities, so that contention and overlap follow from the amounts.
+
+For one op this is the roofline model (Williams, Waterman and Patterson, CACM 52(4), 2009); several ops share by weighted max-min
+fairness.
 """
 
 from __future__ import annotations
@@ -24,16 +25,16 @@ from hwsim.origins import Cited, Doubt
 from hwsim.records import dataclass
 
 Unit = Literal["s", "B", "FLOP", "1"]
-# draw: an amount over a rate; latency: before the body; stated: a time that the workload gives;
-# kernels, flow, floor: a model's time of all kernels, of a collective's bytes, or of the op itself
+# draw: an amount over a rate; latency: time before the body; stated: a time stated in the workload;
+# kernels, flow, floor: modelled time of all kernels, of the bytes of a collective, or of the op itself
 TermKind = Literal["draw", "latency", "stated", "kernels", "flow", "floor"]
 
 
 def softened(size: float, knee: float) -> float:
-    """size + knee (1 - exp(-size / knee)): bytes that a long message takes the time of, at its rate.
+    """Return size + knee (1 - exp(-size / knee)): the effective bytes of a message, to be divided by its asymptotic bandwidth.
 
-    Between a short message, which goes at half the rate, and a long one, which has lost the time of `knee` bytes, the curve
-    has no corner; measured all-reduces and messages of NCCL and of MPI have this shape. Without a knee: the size.
+    A short message reaches half the bandwidth; a long one takes the time of `knee` extra bytes; the transition is smooth.
+    Measured all-reduces and messages of NCCL and MPI have this shape. If `knee` is 0, the result is the size.
 
     >>> softened(1.0, 1e6), round(softened(1e6, 1e6)), softened(1e9, 1e6), softened(8.0, 0.0)
     (1.9999995000001667, 1632121, 1001000000.0, 8.0)
@@ -42,7 +43,7 @@ def softened(size: float, knee: float) -> float:
 
 
 def squared_twice(number: Any) -> Any:
-    """The fourth power of a number or of each of an array, by products: powers of arrays depend on the version of numpy.
+    """Return the fourth power of a number or array by multiplication, because numpy's powers of arrays depend on its version.
 
     >>> squared_twice(3.0)
     81.0
@@ -52,7 +53,7 @@ def squared_twice(number: Any) -> Any:
 
 
 def rooted_twice(number: Any) -> Any:
-    """The fourth root of a number or of each of an array, by square roots.
+    """Return the fourth root of a number or array by square roots.
 
     >>> rooted_twice(81.0)
     3.0
@@ -61,9 +62,9 @@ def rooted_twice(number: Any) -> Any:
 
 
 def soft_min(first: float, second: float, sharpness: float) -> float:
-    """A minimum with its corner rounded: smaller than both, and near the smaller one where they are far apart.
+    """Return a smooth minimum: smaller than both, and close to the smaller value if they differ much.
 
-        (first^-p + second^-p)^(-1/p),  p = sharpness; the minimum itself for infinite p
+        (first^-p + second^-p)^(-1/p),  p = sharpness; the exact minimum for infinite p
 
     Source: the asymptotic bounds of a closed queueing network (Denning and Buzen, "The operational analysis of queueing network
     models", ACM Computing Surveys 10(3), 1978), rounded at the knee.
@@ -78,9 +79,9 @@ def soft_min(first: float, second: float, sharpness: float) -> float:
 
 
 def soft_max(first: float, second: float, sharpness: float) -> float:
-    """A maximum with its corner rounded: larger than both, and near the larger one where they are far apart.
+    """Return a smooth maximum: larger than both, and close to the larger value if they differ much.
 
-        (first^p + second^p)^(1/p),  p = sharpness; the maximum itself for infinite p
+        (first^p + second^p)^(1/p),  p = sharpness; the exact maximum for infinite p
 
     >>> soft_max(3.0, 4.0, 2.0), soft_max(3.0, 4.0, math.inf), soft_max(0.0, 4.0, 2.0), round(soft_max(1.0, 1.0, 4.0), 3)
     (5.0, 4.0, 4.0, 1.189)
@@ -93,18 +94,20 @@ def soft_max(first: float, second: float, sharpness: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """A rate that demands share.
+    """A rate of a device or link that demands share.
 
-    Devices offer device time (`gpu0.compute`: 1 second a second; `cpu0.cores`: as many as it
-    has cores), links bytes per second in one direction, disks also accesses per second.
+    Devices provide device time (`gpu0.compute`: 1 s per second; `cpu0.cores`: number of cores), links bytes per second in one
+    direction, disks also accesses per second.
 
     Args:
+        name: full name, such as gpu0.compute.
         rate: amount per second.
-        kind: of a device compute, cores, memory, line, media, iops, tx, rx, tx_messages, rx_messages or backplane; of a link
-            `way` (one direction), `wire` (half duplex) or `both` (the limit of both directions together).
-        device: full name of the device it belongs to; "" for a link.
+        unit: unit of the amount.
+        kind: of a device: compute, cores, memory, line, media, iops, tx, rx, tx_messages, rx_messages or backplane; of a link:
+            `way` (one direction), `wire` (half duplex) or `both` (limit of both directions together).
+        device: full name of the device; "" for a link.
         link: name of the link in the file; "" for a device.
-        ends: full names of the devices at the ends of a link; for a `way` its source and its target.
+        ends: full names of the devices at the ends of a link; of a `way`: source and target.
     """
 
     name: str
@@ -117,12 +120,12 @@ class Capacity:
 
     @property
     def holder(self) -> str:
-        """Its device, or `link NAME`."""
+        """Name of the device, or `link NAME`."""
         return f"link {self.link}" if self.link else self.device
 
     @classmethod
     def of(cls, device: str, kind: str, rate: float = 1.0, unit: Unit = "s") -> Capacity:
-        """The capacity of a device.
+        """Return a capacity of a device.
 
         >>> Capacity.of("node0.gpu1", "compute").name
         'node0.gpu1.compute'
@@ -131,7 +134,7 @@ class Capacity:
 
 
 def device_of(capacity: str, kind: str) -> str:
-    """The device of a capacity of this kind, which a fold lists by its name alone.
+    """Return the device of a capacity, given its name and kind.
 
     >>> device_of("node.memory.memory", "memory")
     'node.memory'
@@ -140,37 +143,37 @@ def device_of(capacity: str, kind: str) -> str:
 
 
 def by_name(capacities: Iterable[Capacity]) -> dict[str, Capacity]:
-    """Capacities by name."""
+    """Return the capacities by name."""
     return {capacity.name: capacity for capacity in capacities}
 
 
 def rates_of(capacities: Iterable[Capacity]) -> dict[str, float]:
-    """Rate of each capacity by its name."""
+    """Return the rate of each capacity by its name."""
     return dict(map(attrgetter("name", "rate"), capacities))
 
 
 class Each(Protocol):
-    """The time of one access to a device, with `under_way` of them there at once, from all ops."""
+    """A function that returns the time of one access to a device, given the number of accesses in flight (of all ops)."""
 
     def __call__(self, under_way: float) -> tuple[float, float]:
-        """Seconds from the end of one access to the end of the next, and seconds of the device that it takes."""
+        """Return the time between the ends of two accesses (s), and the device time of one access (s)."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Crowd:
-    """A queue from which a device serves the accesses of all ops.
+    """A queue of a device that accesses of several ops share.
 
-    With `depth` accesses of its own among n it has depth / n of what the device then does:
+    If the op has `depth` of the n accesses in flight, it gets depth / n of the device's throughput at that depth:
 
         time = time alone x (n each(n) + depth rest) / (depth each(depth) + depth rest)
 
     Args:
-        capacity: name of the device's time; who names the same one is in the crowd.
-        depth: accesses of the op under way at once.
-        each: seconds of one access, and of the device for it, by the number under way.
-        rest: seconds for each access that others do not stretch.
-        times: ops of other ranks there for which it stands, itself among them (see `hwsim.graph.fold`).
+        capacity: name of the device-time capacity; ops with the same name share the queue.
+        depth: accesses of the op in flight.
+        each: function of the number in flight: seconds per access, and device seconds per access.
+        rest: seconds per access that do not depend on other ops.
+        times: number of identical ops of other ranks that this op represents, including itself (see `hwsim.graph.fold`).
     """
 
     capacity: str
@@ -180,33 +183,33 @@ class Crowd:
     times: int = 1
 
     def slowness(self, under_way: int) -> tuple[float, float]:
-        """Factor on its time, and factor on the device's time for an access, at this number under way: both 1 alone."""
-        (mine, busy), (each, shorter) = self.each(self.depth), self.each(under_way)
-        alone = mine + self.rest
-        slow = (under_way / self.depth * each + self.rest) / alone if alone > 0 else 1.0
-        return max(1.0, slow), shorter / busy if busy > 0 else 1.0
+        """Return the factors on the op's time and on the device time per access at this number in flight; both are 1 alone."""
+        (seconds_alone, busy_alone), (seconds, busy) = self.each(self.depth), self.each(under_way)
+        alone = seconds_alone + self.rest
+        slow = (under_way / self.depth * seconds + self.rest) / alone if alone > 0 else 1.0
+        return max(1.0, slow), busy / busy_alone if busy_alone > 0 else 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """Latency, then amounts drawn together; `floor` is what one op cannot beat alone.
+    """A demand of one op: a latency, then amounts drawn together.
 
     Args:
-        latency: seconds before the first amount is drawn.
-        amounts: (capacity name, amount) in the capacity's unit, sorted by name, none zero.
-        floor: seconds; a bound by latency or occupancy (queue depth, memory-level parallelism).
-        holds: (capacity name, fraction of it) taken while it flows, whatever the rate; not one it also draws from.
-        share: bytes (or their equivalent in time x memory bandwidth). Under contention each
-            demand proceeds at `pace = share x progress / s`; a saturated capacity gives all it
-            holds back the same pace. For a plain transfer: its bytes, hence max-min fairness. Where
-            links carry unlike bytes: its bytes on the link that takes longest (see `hwsim.communication.apart`).
-        times: for a demand that stands for equal ones of other ranks too (see `hwsim.graph.fold`): the number that draws each
-            amount, then the number that holds each of the holds; empty: itself alone. They weigh in shared capacities; its
-            pace alone is the pace of one. Only with `times` may amounts name a capacity twice.
-        crowd: others that it shares the queue of a device with.
-        clocks: (capacity, part of the floor) that goes at the speed which the capacity has, 1 where nothing slows it; the rest
-            of the floor comes before or after it: floor x (1 - max(part) + max(part / speed)).
-        start: part of the latency that goes at the speed of the slowest of these capacities.
+        latency: time (s) before the first amount is drawn.
+        amounts: (capacity name, amount in the capacity's unit), sorted by name, none zero.
+        floor: minimum time (s) after the latency, from latency or occupancy (queue depth, memory-level parallelism).
+        holds: (capacity name, fraction) occupied while the op runs, at any rate; never a capacity of `amounts`.
+        share: weight under contention (bytes, or time x memory bandwidth). Each demand has a `pace = share x progress / s`, and
+            all demands that a saturated capacity limits get the same pace. The share of a plain transfer is its bytes, which
+            gives max-min fairness; if its links carry different bytes, those of its slowest link (see
+            `hwsim.communication.apart`).
+        times: for a demand that also represents identical ones of other ranks (see `hwsim.graph.fold`): the number of ranks that
+            draw each amount, then that hold each of `holds`; empty: 1 each. They count in shared capacities, while the pace is
+            that of one rank. Only with `times`, `amounts` may contain a capacity twice.
+        crowd: queue of a device that it shares with other ops.
+        clocks: (capacity, part of the floor) that runs at the speed of the capacity (1: nominal). The rest of the floor comes
+            before or after it: floor x (1 - max(part) + max(part / speed)).
+        start: part of the latency that runs at the speed of the slowest of these capacities.
     """
 
     latency: float = 0.0
@@ -220,26 +223,26 @@ class Demand:
     start: float = 0.0
 
     def flaw(self) -> str:
-        """The reason, in words, why no op can draw the demand; "" if one can."""
+        """Return why the demand is invalid; "" if it is valid."""
         drawn = [amount for _, amount in self.amounts]
         if not all(math.isfinite(number) and number >= 0 for number in (self.latency, self.floor, *drawn)):
-            return "a demand needs finite amounts, none negative"
+            return "expected finite amounts, latency and floor, none negative"
         if not all(drawn) or not (math.isfinite(self.share) and self.share > 0):
-            return "a demand has no zero amounts and a positive share"
+            return "expected nonzero amounts and a positive finite share"
         if self.holds and not all(0 <= fraction < 1 for _, fraction in self.holds):
-            return "a demand holds less than the whole of a capacity"
+            return "expected held fractions from 0 to below 1"
         if not all(0 <= part <= 1 for part in (self.start, *(part for _, part in self.clocks))):
-            return "what goes at a clock is a part of the floor or of the latency"
+            return "expected parts of the floor and of the latency from 0 to 1"
         names = [name for name, _ in (*self.amounts, *self.holds)]
         if len(set(names)) < len(names) and not self.times:
-            return "a demand names each capacity once, to draw from it or to hold it"
+            return "a capacity occurs more than once in amounts and holds"
         if self.times and (len(self.times) != len(names) or min(self.times) < 1):
-            return "a demand that stands for several says of each amount and hold how many draw it"
+            return "expected one number >= 1 in `times` per amount and per hold"
         return ""
 
     @property
     def drawn(self) -> tuple[tuple[str, float, int], ...]:
-        """(capacity, amount, how many draw it): what comes from each capacity altogether.
+        """(capacity, amount per rank, number of ranks) for each amount.
 
         >>> Demand(amounts=(("uplink", 1e6),), times=(8,)).drawn, Demand(amounts=(("uplink", 1e6),)).drawn
         ((('uplink', 1000000.0, 8),), (('uplink', 1000000.0, 1),))
@@ -250,14 +253,14 @@ class Demand:
 
     @property
     def held(self) -> tuple[tuple[str, float, int], ...]:
-        """(capacity, part of it, how many hold it)."""
+        """(capacity, fraction, number of ranks) for each held capacity."""
         if not self.holds:
             return ()
-        many = self.times[len(self.amounts) :] or (1,) * len(self.holds)
-        return tuple([(name, part, times) for (name, part), times in zip(self.holds, many, strict=True)])
+        counts = self.times[len(self.amounts) :] or (1,) * len(self.holds)
+        return tuple([(name, part, times) for (name, part), times in zip(self.holds, counts, strict=True)])
 
     def body(self, rates: Mapping[str, float]) -> float:
-        """Seconds after the latency when nothing else runs.
+        """Return the time (s) after the latency without contention.
 
         >>> Demand(amounts=(("gpu0.compute", 0.002), ("gpu0.memory", 0.001))).body({"gpu0.compute": 1, "gpu0.memory": 1})
         0.002
@@ -265,24 +268,24 @@ class Demand:
         return max([self.floor, *[amount / rates[name] for name, amount in self.amounts]])
 
     def alone(self, rates: Mapping[str, float]) -> float:
-        """Seconds from start to end when nothing else runs."""
+        """Return the duration (s) without contention."""
         return self.latency + self.body(rates)
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One line of the derivation of an op's duration; an op takes the latencies plus the longest other line.
+    """A line of the derivation of an op's duration. The duration is the sum of the latencies plus the longest other line.
 
     Args:
-        label: "compute", "memory", "link psw->gpu0", "latency", "kernels (memory)"; any words, read by people only.
-        formula: in words, "2 m n k / (peak x efficiency)".
-        inputs: (name, value with unit, source); the names are words of the formula, so that the numbers can be put in.
-        seconds: time of this line.
-        capacity: what would have to be faster for the line to be shorter; "" if no capacity (a stated time, a start).
-        kind: how the time comes about, see `TermKind`.
-        holder: the device that a latency is of, or `link NAME`; "" for the op's own device.
-        doubts: what its error comes from; none if the formula was never measured: then the sources of the inputs tell.
-            Those of the case "stated" are the workload's own, and count besides all others.
+        label: text for readers: "compute", "memory", "link psw->gpu0", "latency", "kernels (memory)".
+        formula: expression, such as "2 m n k / (peak x efficiency)".
+        inputs: (name in the formula, value with unit, source).
+        seconds: time of this line (s).
+        capacity: capacity that bounds the line; "" if none does (a stated time, a start).
+        kind: kind of time, see `TermKind`.
+        holder: device of a latency, or `link NAME`; "": the op's own device.
+        doubts: sources of uncertainty of the formula; empty if it was never measured: then the sources of the inputs count.
+            Entries of the case "stated" come from the workload, and count in addition.
     """
 
     label: str
@@ -295,15 +298,15 @@ class Term:
     holder: str = ""
 
     def on(self, capacity: str, holder: str) -> Term:
-        """The same of another capacity; `replace` takes three times as long.  holder: of a latency."""
+        """Return a copy with another capacity and holder, three times faster than `replace`."""
         return Term(self.label, self.formula, self.inputs, self.seconds, capacity, self.kind, self.doubts, self.holder and holder)
 
 
 class Later(Sequence[Term]):
-    """Lines of the derivation of a transfer, written when they are first read: most are never read.
+    """A derivation of a transfer whose lines are created when first read, because most are never read.
 
     Args:
-        write: makes the lines from the other arguments.
+        write: function that returns the lines, given the other arguments.
     """
 
     __slots__ = ("_given", "_lines", "_write")
@@ -317,7 +320,7 @@ class Later(Sequence[Term]):
             self._lines = self._write(*self._given)
         return self._lines
 
-    def __reduce__(self) -> tuple[type[tuple[Term, ...]], tuple[tuple[Term, ...]]]:  # of another process: as they are written
+    def __reduce__(self) -> tuple[type[tuple[Term, ...]], tuple[tuple[Term, ...]]]:  # pickled as its lines
         return tuple, (self._all(),)
 
     def __len__(self) -> int:
@@ -348,19 +351,22 @@ Pattern = Literal["sequential", "strided", "random", "dependent"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requests:
-    """The single requests behind an op on one device, for a simulation that serves them one by one.
+    """The requests of an op on one device, for a request-level simulation.
 
     Args:
-        device: full name of the device that serves them.
-        count: how many, of `size` bytes each.
-        stride: bytes from one to the next, for pattern strided.
-        span: bytes of the device they go to; 0 for all it has.
-        write_share: part of them that write.
-        depth: the most that are issued and not finished; None for any number.
-        cores: number that issue them, in turns.
-        banks, row_hit: banks of each channel of a DRAM that they go to (None: as the addresses fall), and the part that
-            finds its row open.
-        sync: each write to a disk is on the medium before the next one starts.
+        device: full name of the device that serves the requests.
+        count: number of requests.
+        size: bytes of one request.
+        pattern: access pattern.
+        stride: distance of two requests (bytes), for pattern strided.
+        span: bytes of the device that the requests stay within; 0: all.
+        write_share: fraction of the requests that are writes.
+        depth: maximum number in flight; None: unlimited.
+        cores: number of cores that issue the requests in turn.
+        banks: banks used per channel of a DRAM; None: by address.
+        row_hit: row-buffer hit rate of a DRAM.
+        seed: seed of random addresses.
+        sync: whether each write to a disk is on the medium before the next one starts.
     """
 
     device: str
@@ -379,9 +385,9 @@ class Requests:
 
 
 class Choice(NamedTuple):
-    """The choice among several ways to do an op, and the second best; seconds as expected.
+    """A choice among several algorithms of an op, with the runner-up and both estimated times (s).
 
-    channels: how many of them run it side by side, 0 where that is not known.
+    channels: number of parallel channels; 0: unknown.
     """
 
     name: str
@@ -391,7 +397,7 @@ class Choice(NamedTuple):
     channels: int = 0
 
     def __str__(self) -> str:
-        """In words.
+        """Return a description.
 
         >>> str(Choice("ring, simple", 1e-3, "tree, simple", 1.12e-3, 8))
         'ring, simple, 8 channels; next best tree, simple +12 %'
@@ -405,7 +411,7 @@ _PARTS: Final = ("all-gather", "reduce-scatter", "all-to-all", "gather", "scatte
 
 
 class Exchanged(NamedTuple):
-    """The exchange of a collective.  bytes: of one rank's whole array, as nccl-tests count them."""
+    """An exchange of a collective; bytes: message size as in nccl-tests (the whole array of one rank)."""
 
     operation: str
     bytes: float
@@ -413,7 +419,7 @@ class Exchanged(NamedTuple):
 
     @property
     def passed(self) -> float:
-        """Bytes that must pass each rank at least; a second, they are what nccl-tests call busbw.
+        """Minimum bytes that pass each rank; per second, they are the busbw of nccl-tests.
 
         >>> [Exchanged(operation, 1.0, 8).passed for operation in ("all-reduce", "all-gather", "broadcast")]
         [1.75, 0.875, 1.0]
@@ -424,7 +430,7 @@ class Exchanged(NamedTuple):
 
 
 class Wire(NamedTuple):
-    """One of many equal capacities, and the amount drawn from each; moved: the bytes behind the amount."""
+    """A representative of many equal capacities, with the amount and the bytes (`moved`) drawn from each."""
 
     capacity: Capacity
     amount: float
@@ -433,13 +439,14 @@ class Wire(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Wide:
-    """Amounts drawn from very many capacities, in columns instead of names.
+    """Amounts drawn from very many capacities, as columns.
 
     Args:
-        numbers: the capacities, ascending, and `kind`: the place of each in `kinds`.
-        kinds: alike in name, rate, amount and bytes; the capacity of each is its first one.
-        count: all numbers of capacities lie below.
-        name: what the capacity of a number is called.
+        numbers: numbers of the capacities, ascending.
+        kind: index in `kinds` of each.
+        kinds: groups of capacities that are equal in rate, amount and bytes, with the first capacity of each group.
+        count: upper bound of all capacity numbers.
+        name: function from a number to the name of a capacity.
     """
 
     numbers: NDArray[np.signedinteger[Any]]
@@ -451,13 +458,18 @@ class Wide:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """The result of lowering one kind of op on one device.
+    """A cost of an op on a machine.
 
-    `moved` are the natural amounts behind the device time: (capacity, amount, "B" or "FLOP" or "1").
-    `requests`: what it asks of a device that can be simulated request by request. `played`: it is: the demand is what
-    it asks of everything else, and the op ends when that has ended and the requests have been served.
-    `choice`: among several algorithms, where one was chosen. `exchange`: of a collective; no effect on time.
-    `wide`: amounts it draws in addition to the amounts of its demand; only before it is folded or written out (`in_full`).
+    Args:
+        demand: demand on the machine.
+        moved: (capacity, amount, "B", "FLOP" or "1"): bytes or operations behind the device time.
+        why: derivation.
+        requests: requests to a device that supports request-level simulation.
+        played: whether the requests are simulated one by one. Then `demand` covers everything else, and the op ends when both the
+            demand and the requests have ended.
+        choice: algorithm that was selected, if there were several.
+        wide: amounts in addition to those of `demand`, as columns; only before folding or `in_full`.
+        exchange: exchange of a collective, for reports; no effect on time.
     """
 
     demand: Demand
@@ -469,11 +481,11 @@ class Cost:
     wide: Wide | None = None
     exchange: Exchanged | None = None
 
-    def __hash__(self) -> int:  # of what it draws: a derivation is long, and says the same
+    def __hash__(self) -> int:  # without the derivation, which is long and follows from these
         return hash((self.demand, self.moved))
 
     def in_full(self) -> Cost:
-        """The same with all that it draws by name."""
+        """Return the cost with all amounts by name, without `wide`."""
         if self.wide is None:
             return self
         wide = self.wide

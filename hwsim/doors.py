@@ -1,12 +1,13 @@
-"""Doors: how families of workloads join hwsim. Whoever checks, lowers, simulates or shows a workload knows no family but this.
+"""Interface between hwsim and its families of workloads (`train`, `infer`, `services`, `pipeline`).
 
-A family is a key of a workload file and a folder of `hwsim.families`, which is imported by name where something has its key:
+All code that checks, lowers, simulates or reports a workload uses only this interface, never a family itself. A family is a key
+of a workload file and a package in `hwsim.families`, imported when a file contains the key:
 
-    door.py     DOOR: checks what is written, writes its ops or plays beside them, and tells what came of it
-    facts.py    FACTS: what views, studies, plans and the explorer say of that
+    door.py     DOOR: checks the file, writes ops or acts during the run, and returns the results of the family
+    facts.py    FACTS: texts and numbers of the results for views, studies, plans and the explorer
 
-Some families write ops into the graph before the run (`train`, `pipeline`), and read their results off the timeline. Others
-answer requests, and act while it goes on (`infer`, `services`).
+The families `train` and `pipeline` write ops into the graph before the run and read their results from the timeline. The families
+`infer` and `services` answer requests and act during the run.
 """
 
 from __future__ import annotations
@@ -26,16 +27,21 @@ if TYPE_CHECKING:
     from hwsim.units import Dimension
 
 
-Place = Literal["first", "requests", "accounting"]  # of a section: before all, after the sentences, after where the time goes
+# Place of a section in an explanation: at its start, after the sentences, after the accounting of time
+Place = Literal["first", "requests", "accounting"]
 Server = Literal["", "model", "program"]
-Shown = Literal["wanted", "says", "limits", "derived"]  # number of the run, sentence on it, causes with times, statements
+Shown = Literal["wanted", "says", "limits", "derived"]  # main number, sentence about it, causes with times, notes on derivations
 
 
 class Family(NamedTuple):
-    """A folder of `hwsim.families`.
+    """A package of `hwsim.families`; "" in a field means that there is none.
 
-    figure: the name of its figure, which its `draw` draws. rows: its list in the document of a result. graph: the attribute of
-    an op graph that is not empty where it wrote ops. says: what its key is, unless `hwsim.workload.file` has it. "" without one.
+    Args:
+        folder: name of the package.
+        figure: name of its figure, drawn by its module `draw`.
+        rows: key of its list in the JSON document of a result.
+        graph: attribute of an op graph that is not empty if the family wrote ops.
+        says: description of its key, unless it is in `hwsim.workload.file`.
     """
 
     folder: str
@@ -45,7 +51,7 @@ class Family(NamedTuple):
     says: str = ""
 
 
-FAMILIES: Final[Mapping[str, Family]] = {  # by the key of a workload file
+FAMILIES: Final[Mapping[str, Family]] = {  # by key of a workload file
     "train": Family("training", "failures", "trainings", "trainings"),
     "infer": Family("serving", "serving", "serving"),
     "services": Family("services", "services"),
@@ -54,7 +60,7 @@ FAMILIES: Final[Mapping[str, Family]] = {  # by the key of a workload file
 
 
 class Fact(NamedTuple):
-    """A labelled line of a summary; label "" continues the one before. verbose: it is shown with -v alone."""
+    """A labelled line of a summary; label "": a continuation line; verbose: shown only with -v."""
 
     label: str
     text: str
@@ -62,23 +68,23 @@ class Fact(NamedTuple):
 
 
 class Beside(NamedTuple):
-    """What else runs: the capacities that others draw from, and changes of capacities during the run."""
+    """A description of other activity in a run: capacities in use, and changes of capacities during the run."""
 
     capacities: Collection[str] = ()
     changes: Sequence[Change] = ()
 
 
 class Told(Protocol):
-    """What came of a family in a run.
+    """The results of a family in a run.
 
     Attributes:
-        found: its results, as its own views read them.
-        has_ops: whether ops of the timeline are its own.
-        server: what answers requests, whose arrivals set the time; "" where nothing does.
-        of_kernels: whether arrivals set the time of the run, so that the interval is of its kernels.
-        endless: whether requests never end.
-        timed: jobs whose time arrivals set.
-        spans: when each of its parts was there, by name, for the memory of devices.
+        found: results in the family's own form, for its views.
+        has_ops: whether it has ops in the timeline.
+        server: kind of server that answers requests; "": none.
+        of_kernels: whether arrivals determine the duration of the run, so that the interval refers to its kernels.
+        endless: whether requests arrive without end.
+        timed: jobs whose duration arrivals determine.
+        spans: lifetimes of its parts by name, for the memory use of devices.
     """
 
     found: Any
@@ -96,160 +102,160 @@ class Told(Protocol):
         return {}
 
     def expected(self) -> Mapping[str, float]:
-        """Quantities by their full names, for `expect:`."""
+        """Return quantities by full name, for `expect:`."""
         return {}
 
     def warnings(self) -> Iterable[Warning]:
-        """Reasons to doubt it."""
+        """Yield warnings about the validity of the results."""
         return ()
 
     def breaches(self) -> Iterable[str]:
-        """Contradictions in it, in words."""
+        """Yield descriptions of inconsistencies in the results."""
         return ()
 
     def half(self, result: Result) -> float:
-        """Half width, as a logarithm, of the interval of its work: of the critical path."""
+        """Return the half-width of the interval of its work, as a logarithm; by default that of the critical path."""
         return result.interval.half
 
 
 class Facts(Protocol):
-    """What others say of a family in a run; each is asked only of a run that has it.
+    """The texts and numbers of a family's results for reports. The methods are called only for runs that contain the family.
 
     Attributes:
-        billed: whether its summary has its energy though nobody asks for it.
-        undrawn: why a run without it has no figure of it; "" where the figure says so.
+        billed: whether the summary always contains the energy.
+        undrawn: message if the figure of the family is requested for a run without it; "": the figure itself reports that.
     """
 
     billed: bool = False
     undrawn: str = ""
 
     def headline(self, result: Result) -> Iterable[Fact]:
-        """Lines of the summary that come first, instead of the time of the run."""
+        """Yield the first lines of the summary, in place of the duration of the run."""
         return ()
 
     def headline_s(self, result: Result) -> float | None:
-        """Seconds of its headline, where the interval of the run is of them, too."""
+        """Return the time (s) of the headline to which the interval of the run also refers; None: there is none."""
         return None
 
     def bottleneck(self, result: Result) -> tuple[str, bool]:
-        """The bottleneck of its work and whether ops bound it, where the critical path of the run is not its own; "" else."""
+        """Return the bottleneck of its work and whether ops bound it; "" if the critical path of the run applies."""
         return "", False
 
     def rows(self, result: Result) -> Iterable[Fact]:
-        """Further lines of the summary."""
+        """Yield further lines of the summary."""
         return ()
 
     def table(self, result: Result) -> Iterable[str]:
-        """Lines below the summary."""
+        """Yield lines below the summary."""
         return ()
 
     def during(self, result: Result) -> str:
-        """What the time of the run is for: ` for 10 steps`."""
+        """Return the amount of work that the duration refers to, such as ` for 10 steps`."""
         return ""
 
     def entries(self, result: Result, *, rows: bool) -> Mapping[str, Any]:
-        """Entries of the document of a result; rows: with those of single requests."""
+        """Return entries of the JSON document of a result; rows: including single requests."""
         ...
 
     def explained(self, result: Result, place: Place) -> Iterable[str]:
-        """A section of the explanation, where it has one at that place."""
+        """Yield the lines of its section of the explanation at this place."""
         return ()
 
     def explained_entries(self, result: Result) -> Mapping[str, Any]:
-        """Entries of the document of an explanation."""
+        """Return entries of the JSON document of an explanation."""
         return {}
 
     def measure(self, result: Result, like: Any, arrivals: float) -> Any:
-        """As `hwsim.views.explain.measure`; None where the time of the run is its measure."""
+        """Return the measure of `hwsim.views.explain.measure`; None: the duration of the run."""
         return None
 
     def title(self, result: Result) -> str:
-        """The finding of a Gantt chart; "" for that of any run."""
+        """Return the title of a Gantt chart; "": the default title."""
         return ""
 
     def measures(self, result: Result) -> Iterable[tuple[str, float]]:
-        """(column of `hwsim.studies.measures`, value in SI units), of the first of its jobs."""
+        """Yield (column of `hwsim.studies.measures`, value in SI units) of its first job."""
         return ()
 
     def grows(self, result: Result) -> bool:
-        """Whether numbers of the first of its jobs grow with the run."""
+        """Return whether numbers of its first job grow with the length of the run."""
         return False
 
     def work(self, result: Result) -> Iterable[tuple[str, float, float]]:
-        """(unit, amount, rate per second) of its work."""
+        """Yield (unit, amount, rate per second) of its work."""
         return ()
 
     def states(self, result: Result) -> Iterable[Any]:
-        """`hwsim.studies.states.State` of each of its services."""
+        """Yield the `hwsim.studies.states.State` of each service."""
         return ()
 
     def load(self, result: Result) -> Iterable[tuple[str, float | None, bool]]:
-        """(limit, its utilisation as asked, whether it is a capacity) of what bounds its requests, the lowest first."""
+        """Yield (limit, utilization by the offered load, whether it is a capacity) of its requests, the lowest limit first."""
         return ()
 
     def numbers(self, result: Result) -> Mapping[str, float]:
-        """Numbers of a plan, by `hwsim.planning.wants.MEASURES`."""
+        """Return the numbers of a plan by name in `hwsim.planning.wants.MEASURES`."""
         return {}
 
     def at_ends(self, result: Result) -> Sequence[Mapping[str, float]]:
-        """The same at the ends of the interval."""
+        """Return these numbers at both ends of the interval."""
         return ()
 
     def sure(self, result: Result) -> bool:
-        """Whether errors of measured runs bound its numbers."""
+        """Return whether errors of measured runs bound its numbers."""
         return False
 
     def settling(self, result: Result) -> bool:
-        """Whether the run is too short to tell a steady state of the first of its jobs."""
+        """Return whether the run is too short to show a steady state of its first job."""
         return False
 
     def part_on(self, result: Result, *, at_most: bool) -> float:
-        """Part of the GPU-hours that is paid for; at_most: while the most is on."""
+        """Return the fraction of the GPU-hours that is paid for; at_most: at the maximum number of active replicas."""
         return 1.0
 
     def whole(self, result: Result) -> tuple[float, float] | None:
-        """(seconds, spare machines for each node) of the entire job that the run is the beginning of."""
+        """Return (seconds, spare nodes per node) of the entire job of which the run simulates the beginning; else None."""
         return None
 
     def unused(self, result: Result) -> Iterable[str]:
-        """What is paid for beside it, in words."""
+        """Yield descriptions of costs without use."""
         return ()
 
     def counts(self, result: Result) -> Iterable[tuple[str, float, float, float]]:
-        """(name, number, times as many as a job that goes on does, part of the cost) of each thing that it did."""
+        """Yield (name, number, multiple of that of a continuous job, fraction of the cost) of each kind of work done."""
         return ()
 
     def page(self, result: Result, what: Shown) -> Any:
-        """What the explorer shows instead of what it takes from the timeline; None: nothing else."""
+        """Return content of the explorer's page in place of that from the timeline; None: keep that."""
         return None
 
 
 class Open(Protocol):
-    """A family in a run that goes on."""
+    """A family during one run."""
 
     def enter(self, graph: OpGraph, *, clocked: bool) -> tuple[OpGraph, Sequence[Actor]]:
-        """The graph with what needs no clock, and actors for the rest; clocked: something else happens while they run."""
+        """Return the graph with the ops that need no clock, and actors for the rest; clocked: whether other actors run, too."""
         ...
 
     def usage(self, rows: Sequence[Usage], makespan_fs: int) -> Sequence[Usage]:
-        """The use of each capacity, with what it drew beside the timeline."""
+        """Return the use of each capacity, including amounts that it drew outside the timeline."""
         return rows
 
     def told(self) -> Told:
-        """What came of it.
+        """Return the results.
 
         Raises:
-            SpecError: it tells nothing, as it is written.
+            SpecError: the run, as written in the file, has no result.
         """
         ...
 
 
 class Planned(Protocol):
-    """A family on a machine, which acts while the run goes on.
+    """A family on a machine, before a run.
 
     Attributes:
-        issues: whether it issues ops while it runs.
-        clocks: whether others have to be on the clock because of it.
+        issues: whether it issues ops during the run.
+        clocks: whether it requires other families to be simulated with a clock.
     """
 
     issues: bool = False
@@ -257,32 +263,32 @@ class Planned(Protocol):
 
     @property
     def suspicions(self) -> Iterable[Warning]:
-        """What is valid but probably not meant."""
+        """Warnings about valid but probably unintended statements."""
         return ()
 
     @property
     def drawn(self) -> Collection[str]:
-        """Capacities that it draws from or waits for, beside the ops of the graph."""
+        """Capacities that it draws from or waits for, in addition to the ops of the graph."""
         return ()
 
     def begin(self, machine: Machine, slower: float) -> Open:
-        """Its part in one run; slower: times as long as expected that its work takes."""
+        """Start one run; slower: factor on the duration of its work."""
         ...
 
     def holds(self, told: Told | None) -> Iterable[Any]:
-        """Values that it keeps in the memory of devices."""
+        """Yield the values that it keeps in device memory."""
         return ()
 
 
 class Door(Protocol):
-    """A family as a workload file writes it; a workload is `hwsim.workload.Workload`.
+    """A family in a workload file; `workload` is a `hwsim.workload.Workload`.
 
     Attributes:
-        quantities: what `expect:` may have of each of its jobs.
-        answers: whether it answers requests, whose arrivals set its time.
-        exact: whether no op of it follows a number of the machine's file, but a whole run does.
-        issues: whether it issues ops while the run goes on.
-        unfolded: why its ranks are not folded by who folds programs, after a name; "" if they may be.
+        quantities: quantities that `expect:` supports for each of its jobs.
+        answers: whether it answers requests, whose arrivals determine its duration.
+        issues: whether it issues ops during the run.
+        exact: whether the uncertainty of machine numbers requires whole runs, because its ops have no sensitivities.
+        unfolded: reason, following a name, why its ranks must not be folded like programs; "": they may.
     """
 
     quantities: Mapping[str, Dimension] = {}
@@ -292,90 +298,90 @@ class Door(Protocol):
     unfolded: str = ""
 
     def schema(self, out: dict[str, Any], definitions: dict[str, Any]) -> None:
-        """Put the JSON Schema of its keys into that of workload files."""
+        """Add the JSON Schema of its keys to that of workload files."""
         ...
 
     def kept(self, tree: Tree) -> frozenset[str]:
-        """Names after a $ that are known only later, in a file."""
+        """Return the $names of a file whose values are known only later."""
         return frozenset()
 
     def check(self, workload: Any, mistakes: Mistakes) -> None:
-        """Note every mistake that needs no machine to be seen."""
+        """Add all mistakes that can be found without a machine."""
         ...
 
     def suspicions(self, workload: Any) -> Iterable[Warning]:
-        """What is valid but probably not meant, on any machine."""
+        """Yield warnings about valid but probably unintended statements, on any machine."""
         return ()
 
     def idle(self, workload: Any, machine: Machine) -> Iterable[Warning]:
-        """Keys of it that change nothing on a machine."""
+        """Yield warnings about keys without effect on this machine."""
         return ()
 
     def ops(self, tree: Tree) -> tuple[Collection[str], list[Tree]]:
-        """(devices of which each runs it, the ops that it writes as programs do)."""
+        """Return (devices that each run it, ops that it writes as programs do)."""
         return (), []
 
     def wanted(self, workload: Any) -> Mapping[str, Dimension]:
-        """Quantities that `expect:` may have, by their full names."""
+        """Return the quantities that `expect:` supports, by full name."""
         return {}
 
     def write(self, part: Any, ground: Any) -> None:
-        """Write the ops of a job into the graph; ground: as of `hwsim.workload.lower`."""
+        """Write the ops of a job into the graph; ground: the context of `hwsim.workload.lower`."""
         return
 
     def read(self, timeline: Timeline, workload: Tree | None) -> Told | None:
-        """What came of what it wrote into the graph; workload: the file, for the places of mistakes."""
+        """Return the results of the ops that it wrote; workload: file, for the places of mistakes. None: it wrote no ops."""
         return None
 
     def plan(self, workload: Any, machine: Machine, mistakes: Mistakes, beside: Beside) -> Planned | None:
-        """The family on a machine, where it acts while the run goes on; None also once mistakes are noted."""
+        """Return the family on a machine if it acts during the run; None if not, or after adding mistakes."""
         return None
 
 
 def room(key: str, name: str) -> Any:
-    """A module of a family."""
+    """Return a module of a family."""
     return import_module(f"hwsim.families.{FAMILIES[key].folder}.{name}")
 
 
 def door(key: str) -> Door:
-    """The door of a family."""
+    """Return the interface of a family."""
     found: Door = room(key, "door").DOOR
     return found
 
 
 def facts(key: str) -> Facts:
-    """What others say of a family."""
+    """Return the report functions of a family."""
     found: Facts = room(key, "facts").FACTS
     return found
 
 
 def facts_of(result: Result) -> list[Facts]:
-    """Those of the families of a run."""
+    """Return the report functions of all families of a run."""
     return [facts(key) for key in result.told]
 
 
 def requests() -> Any:
-    """The family that parts of a machine ask for: `play` simulates them request by request."""
+    """Return the family that simulates parts of a machine request by request (`play`)."""
     return import_module("hwsim.families.requests.door")
 
 
 def quantities() -> dict[str, Dimension]:
-    """All that `expect:` may have of a job of any family."""
+    """Return the quantities that `expect:` supports for a job of any family."""
     return {name: dimension for key in tuple(FAMILIES)[::-1] for name, dimension in door(key).quantities.items()}
 
 
 def wanted_of(workload: Any) -> dict[str, Dimension]:
-    """What `expect:` of a workload may have, by full names."""
+    """Return the quantities that `expect:` of a workload supports, by full name."""
     return {name: dimension for key in workload.families for name, dimension in door(key).wanted(workload).items()}
 
 
 def of_each(names: Iterable[str], wanted: Mapping[str, Dimension]) -> dict[str, Dimension]:
-    """Quantities of each job, by their full names; "" is the workload itself."""
+    """Return quantities of each job by full name; the name "" is the workload itself."""
     return {f"{name}.{key}" if name else key: dimension for name in names for key, dimension in wanted.items()}
 
 
 def read(timeline: Timeline, workload: Tree | None = None) -> dict[str, Told]:
-    """What came of the families that wrote into the graph of a run."""
-    written = [key for key, each in FAMILIES.items() if each.graph and getattr(timeline.flat.graph, each.graph)]
+    """Return the results of the families that wrote ops into the graph of a run."""
+    written = [key for key, family in FAMILIES.items() if family.graph and getattr(timeline.flat.graph, family.graph)]
     found = {key: door(key).read(timeline, workload) for key in written}
     return {key: told for key, told in found.items() if told is not None}

@@ -1,9 +1,9 @@
-"""Sources of numbers, as data: each goes with its number from the file into the answer, and is text only where it is printed.
+"""Sources of numbers as data: a source accompanies its number from the file to the answer and becomes text only in output.
 
-    kind     what sort of source it is, one of `Kind`; all that is decided by a source is decided by it
-    ref      the document, measurement or file, for readers
-    spread   one standard deviation of ln(number), where the file or the class says it
-    known    of a number that a class fills in: which devices it is from
+    kind     kind of source, one of `Kind`; all decisions that depend on a source depend on its kind
+    ref      document, measurement or file, for readers
+    spread   standard deviation of ln(number), if the file or the class states it
+    known    for a class default: devices from which it was derived
 
 >>> source = Origin("fitted", "d2l 13.1", 0.05)
 >>> str("rate, of one core: " + source + ", twice"), ("rate: " + source).kind
@@ -18,22 +18,27 @@ from typing import Final, Literal, NamedTuple, get_args
 from hwsim.formats import percent
 from hwsim.records import dataclass
 
-# What a file may say, then: any other text of a file, what a class fills in (an ideal without a class), and what a user states
-# in place of a number of the library, or goes with that (`hwsim.machine.proportions`).
+# Kinds that a file may state. In addition, stated: a number without a kind of source; default: filled in by a class, or an ideal
+# value without a class; what-if: a number changed by the user, or derived from such a change (`hwsim.machine.proportions`).
 Known = Literal["datasheet", "standard", "measured", "fitted", "recalled", "twin", "guess", "elsewhere"]
 Kind = Known | Literal["stated", "default", "what-if"]
 SOURCES: Final[tuple[Known, ...]] = get_args(Known)
-LEAST_SURE: Final[tuple[Kind, ...]] = (  # those whose numbers are unsure
+LEAST_SURE: Final[tuple[Kind, ...]] = (  # kinds of sources whose numbers are uncertain, the most uncertain first
     "elsewhere", "guess", "what-if", "twin", "default", "recalled", "datasheet", "fitted", "measured",
 )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Source of a number.
+    """A source of a number.
 
     Args:
-        before, after: what else a derivation says of the number, around the source.
+        kind: kind of source.
+        ref: document, measurement or file.
+        spread: standard deviation of ln(number); None: not stated.
+        known: for a class default: the devices from which it was derived.
+        before: text of a derivation before the source.
+        after: text of a derivation after the source.
     """
 
     kind: Kind
@@ -45,21 +50,21 @@ class Origin:
 
     @property
     def doubts(self) -> bool:
-        """Whether a number from it is unsure: `spread: 0` says that it is exact."""
+        """Whether a number from this source is uncertain; `spread: 0` means exact."""
         return self.kind in LEAST_SURE if self.spread is None else self.spread > 0
 
     @property
     def step(self) -> float:
-        """How far a number is moved to see what follows it, as a logarithm: by its spread, or by 0.25."""
+        """Change of ln(number) with which sensitivities are computed: the spread, else 0.25."""
         return self.spread or 0.25
 
     @property
     def plain(self) -> Origin:
-        """The source alone."""
+        """Source without the text around it."""
         return replace(self, before="", after="") if self.before or self.after else self
 
     def replace(self, old: str, new: str) -> Origin:
-        """The same with another name in what the derivation says."""
+        """Return a copy with another name in the text around it."""
         return replace(self, before=self.before.replace(old, new), after=self.after.replace(old, new))
 
     def __radd__(self, before: str) -> Origin:
@@ -69,7 +74,7 @@ class Origin:
         return replace(self, after=self.after + after)
 
     def __format__(self, spec: str) -> str:
-        raise TypeError("a source is added to words (+), so that it stays one; where it is printed it is {source!s}")
+        raise TypeError("add a source to text with +, or print it as {source!s}")
 
     def __str__(self) -> str:
         if self.kind == "default":
@@ -81,7 +86,7 @@ class Origin:
 
 
 class Unsure(float):
-    """A number that a file gives with a source that doubts it."""
+    """A number of a file whose source makes it uncertain."""
 
     origin: Origin
 
@@ -91,21 +96,22 @@ class Unsure(float):
         return number
 
 
-Cited = Origin | str  # of a number in a derivation: its source, or words of how it comes about, which nothing doubts
+Cited = Origin | str  # source of a number in a derivation, or an exact description
 GIVEN: Final = Origin("stated", "as given")
 IDEAL: Final = Origin("default")
 
-# How well the numbers behind a time are known: of this very device; of another source's runs of it; from devices of the same
-# generation; from other generations alone; from nothing alike; or the workload gives the time.
+# Basis of the numbers behind a time. known: measured on this device; source: on this device by another source; device: on devices
+# of the same generation; generation: on other generations only; outside: nothing comparable; stated: time stated in the workload.
 Case = Literal["known", "source", "device", "generation", "outside", "stated"]
-CASES: Final[tuple[Case, ...]] = ("known", "source", "device", "generation", "outside")  # the surest first
+CASES: Final[tuple[Case, ...]] = ("known", "source", "device", "generation", "outside")  # least uncertain first
 
 
 def case_of(source: Cited, guess: Case = "device") -> Case | None:
-    """The case of a number with this source; None for an ideal, for what a file states or a standard fixes, and for words.
+    """Return the case of a number with this source; None for ideal values, plain statements, standards and descriptions.
 
     Args:
-        guess: case of a guess that is not from another part with the same chip.
+        source: source or description.
+        guess: case of a guess that is not taken from another part with the same chip.
 
     >>> case_of(Origin("default", "nvidia/hopper, 3 parts, 6 %", 0.06, "device")), case_of(Origin("default"))
     ('device', None)
@@ -134,13 +140,13 @@ def case_of(source: Cited, guess: Case = "device") -> Case | None:
 
 
 class Doubt(NamedTuple):
-    """Seconds of a line whose error has one cause; how large it is stands in `errors.yaml`.
+    """A source of uncertainty of a derivation line, whose size is in `errors.yaml`.
 
     Args:
-        regime: which errors it has, a key of `errors.yaml`: "product/big", "nccl/large".
-        case: how well its numbers are known.
-        key: who shares the error: "h100-sxm matmul.fp16"; seconds under one key are too long or too short together.
-        seconds: seconds of the line that hang on it.
+        regime: key of the errors in `errors.yaml`, such as "product/big" or "nccl/large".
+        case: basis of the numbers.
+        key: group of lines that share one error, such as "h100-sxm matmul.fp16": they are too long or too short together.
+        seconds: part of the line (s) that the error affects.
     """
 
     regime: str
@@ -149,16 +155,19 @@ class Doubt(NamedTuple):
     seconds: float
 
 
-PLAIN: Final = "number"  # first word of the regime of a number that no model's errors cover: "number/guess.latency"
-LETTERS: Final = 90  # of the source of a number in the name of its error
+PLAIN: Final = "number"  # first part of the regime of a number without model errors: "number/guess.latency"
+LETTERS: Final = 90  # maximum length of a source in the key of its error
 _UNMEASURED: Final = frozenset[Kind](("elsewhere", "guess", "what-if", "twin", "default"))
 
 
 def doubt_of(name: str, source: Origin, of: str = "any", seconds: float = 0.0) -> Doubt:
-    """The error of a number alone, by its own spread or by its source.
+    """Return the uncertainty of a single number, from its spread or its kind of source.
 
     Args:
-        of: what it is a number of: "latency", "bandwidth", "efficiency" or "any".
+        name: name of the number.
+        source: source of the number.
+        of: quantity: "latency", "bandwidth", "efficiency" or "any".
+        seconds: time (s) that depends on it.
 
     >>> doubt_of("time", Origin("guess", "as others"))[:3], doubt_of("rate", Origin("stated", "as given", 0.1)).regime
     (('number/guess.any', 'device', 'time: guess, as others'), 'number/=0.1')

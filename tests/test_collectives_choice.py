@@ -209,7 +209,7 @@ def test_longer_messages_never_take_less(curve: Curve, ranks: int, size: float, 
 
 
 def test_an_operation_without_a_curve_is_refused() -> None:
-    with pytest.raises(CannotCollect, match="no curve for scan"):
+    with pytest.raises(CannotCollect, match="no MPI curve for scan"):
         Mpi({"send": Curve(1e-6, 1e9)}).seconds("scan", 2, 1.0)
 
 
