@@ -1,4 +1,4 @@
-"""Arms of hard disks as stations: one access at a time at each, any of those that wait next."""
+"""Arms of hard disks as stations: each arm serves one access at a time, in random order."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from hwsim.workload.load.numbers import stream, uniform
 
 
 class Arms(Line):
-    """Arms and one line. An arm that has ended an access chooses a femtosecond later, when all of that instant have come."""
+    """A station of disk arms with one queue.
+
+    An arm chooses its next access one femtosecond after the previous one, when all accesses of that instant have arrived.
+    """
 
     __slots__ = ("_key", "_latest", "_scales", "_seen")
 
@@ -20,17 +23,17 @@ class Arms(Line):
         self._scales = [scales(accesses) for accesses in of.accesses]
         self._seen = seen(of.accesses)
         self._key = stream(seed, of.name)
-        self._latest: Member = None  # whose access began last
+        self._latest: Member = None  # member whose access began last
 
     def join(self, flow: int, time: int, member: Member, instant: int) -> None:  # noqa: ARG002 (the member knows both)
-        """An access comes."""
+        """Add an access."""
         self.count(instant)
         self._line.append(member)
         if self._free and len(self._line) == 1:
             self._choose(instant)
 
     def leave(self, instant: int) -> list[Member]:
-        """Accesses that end now; if none does, free arms choose."""
+        """Remove and return the accesses that end at an instant; if there are none, free arms choose."""
         self.count(instant)
         ended = []
         while self._ends and self._ends[0][0] <= instant:
@@ -45,19 +48,19 @@ class Arms(Line):
         return ended
 
     def _choose(self, instant: int) -> None:
-        """Begin any access of those that wait; one that goes on where it has ended is not there yet while others are."""
+        """Begin a random queued access, but not the next one of the stream that the arm served last if others are queued."""
         line = self._line
-        many = min(len(line), self._seen)
-        at = int(uniform(self._key, self._begun) * many) if many > 1 else 0
-        if many > 1 and line[at].follows >= 0 and line[at] is self._latest:
-            at = (at + 1) % many
-        member = line[at]
+        count = min(len(line), self._seen)
+        index = int(uniform(self._key, self._begun) * count) if count > 1 else 0
+        if count > 1 and line[index].follows >= 0 and line[index] is self._latest:
+            index = (index + 1) % count
+        member = line[index]
         sizes = self._scales[member.flow]
-        under_way = min(len(line) + self.servers - self._free, len(sizes) - 1)
-        del line[at]
+        depth = min(len(line) + self.servers - self._free, len(sizes) - 1)
+        del line[index]
         if member.follows >= 0 and member is self._latest:
             time = member.follows
         else:
-            time = member.base + round(member.reach * sizes[under_way])
+            time = member.base + round(member.reach * sizes[depth])
         self._latest = member
         self._begin(member.flow, time, member, instant)

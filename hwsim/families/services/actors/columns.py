@@ -1,4 +1,33 @@
-"""A program of services as columns for compiled code."""
+"""A program of services as tables of integers and floats for the C++ simulator (core/src/services).
+
+`Columns.table` has one row of 8 integers for each step and each object that steps refer to; NONE (-1) means "none". A reference
+is the index of a row, in `table` unless stated otherwise. The columns, in order (rows.h has their names):
+
+    SERVE    kind, station, demand at the station, latency (fs), fixed time (fs), number or NONE, cause of waits, cost
+    KEEP     kind, draw, slot
+    BRANCH   kind, draw, first way, last way + 1, cache or NONE
+    FORK     kind, first row of the branches, number of branches, step after the last Join
+    ASK      kind, service, key, timeout (fs), retries, whether to retry failures, row of `floats` of the first wait, draw or NONE
+    TAKE     kind, lock (row of `services`), step after its Give
+    GIVE     kind, lock (row of `services`)
+    JUMP     kind, step
+    JOIN, END  kind
+
+    branch   first step of a branch of FORK
+    way      step, named branch or NONE, row of `floats` of its limit
+    draw     key, distribution (index in `_DISTRIBUTIONS`), row of `floats` of the first of its values, row of its parameters
+    number   draw or NONE, slot or NONE, first and last + 1 row of `floats` of its segments, row of `floats` of the body (fs)
+    cache    service, row of `floats` of an event's hit rate (-1: none), first and last row of its segments, lookups or NONE
+    event    service, whether it sets a hit rate, row of `floats` of the hit rate, emptied cache or NONE
+
+`Columns.floats` has rows of 4: the wait before a retry (fs) and jitter; segments (upper end, a, b); parameters of a
+distribution, followed by a row for each of its values. `services` and `stations` have the columns of `rows` and `station_rows`.
+The services are followed by loads (requests, end) and locks (group, whether it is taken, first and last in the queue, first and
+last and number of the requests served together, cause of waits). The stations are followed by their classes (members, root,
+since, due, row of `words` by queue depth, own depth, row of `words`, seen root, rows of weights) and by the data of arms:
+choices, key, latest member; and per kind of work accesses, time of a sequential access (fs), positioning time (fs), key, row of
+`floats` of the seek curve, first row of `floats` of the factors by queue depth, and the largest such depth.
+"""
 
 from __future__ import annotations
 
@@ -34,14 +63,14 @@ from hwsim.workload.load.draws import Distribution, Draws, Pareto, Values
 from hwsim.workload.load.numbers import stream
 
 WORD: Final = (1 << 64) - 1
-FLOATS: Final = 4  # in a row
-ROOM: Final = 256  # strands, timers to begin with
-ANSWERS: Final = 16384  # kept before they are counted
-CROWD: Final = 1024  # accesses under way that the table of a crowd begins with
+FLOATS: Final = 4  # width of a row of floats
+ROOM: Final = 256  # initial number of strands and of timers
+ANSWERS: Final = 16384  # responses kept until they are counted
+CROWD: Final = 1024  # initial maximum queue depth in tables
 
 
 class Rows:
-    """Rows of numbers, named by their place."""
+    """A table under construction, whose rows are referenced by their index."""
 
     def __init__(self, width: int) -> None:
         self.width = width
@@ -51,7 +80,7 @@ class Rows:
         return len(self.rows)
 
     def add(self, *numbers: Any) -> int:
-        """One more row; its place."""
+        """Add a row, filled up with zeros, and return its index."""
         self.rows.append([*numbers, *[0] * (self.width - len(numbers))])
         return len(self.rows) - 1
 
@@ -60,17 +89,17 @@ class Rows:
 
 
 def words(value: int, count: int) -> list[int]:
-    """A number in words of 64 bits, the least first."""
-    return [value >> 64 * place & WORD for place in range(count)]
+    """Return a number as words of 64 bits, the least significant first."""
+    return [value >> 64 * index & WORD for index in range(count)]
 
 
-def number_of(row: Sequence[Any], at: int = 0, count: int = 3) -> int:
-    """The number in words there."""
-    return sum(int(row[at + place]) << 64 * place for place in range(count))  # integers
+def number_of(row: Sequence[Any], first: int = 0, count: int = 3) -> int:
+    """Return the number whose words begin at a column."""
+    return sum(int(row[first + index]) << 64 * index for index in range(count))  # integers
 
 
 class Columns:
-    """The rows of a program as it begins."""
+    """The tables of a program at the begin of its run; see the module."""
 
     def __init__(self, program: Program, slower: float) -> None:
         self.program, self.slower = program, slower
@@ -79,7 +108,7 @@ class Columns:
         self.first_lock = len(program.services) + len(program.loads)
         self.draws = [self._drawn(stream(program.seed, *each.names), each.distribution) for each in program.draws]
         self.cache_rows = [self._cache(cache) for cache in program.caches]
-        self.classes: list[tuple[int, Any]] = []  # of crowds: row of the class, the class
+        self.classes: list[tuple[int, Any]] = []  # (row in `stations`, class) of classes whose rate depends on the queue depth
         forks = [len(step.branches) for service in program.services for step in service.steps if isinstance(step, Fork)]
         self.margin = 8 + 2 * max(forks, default=0) + 2 * len(program.services)
         self.entries = [number for load in program.loads for number in load.services]
@@ -101,31 +130,31 @@ class Columns:
 
     @property
     def too_long(self) -> bool:
-        """Whether a time in it is too long for compiled code."""
-        wanted = [step for service in self.program.services for step in service.steps if isinstance(step, Ask)]
+        """Whether a time exceeds the range of the C++ simulator."""
+        asks = [step for service in self.program.services for step in service.steps if isinstance(step, Ask)]
         served = self.program.served
-        longest = [*(each.latency for each in served), *(each.body for each in served), *(step.timeout for step in wanted)]
-        ends = [*(event.until for event in self.program.events), *(each.start for each in self.program.services)]
+        longest = [*(work.latency for work in served), *(work.body for work in served), *(step.timeout for step in asks)]
+        ends = [*(event.until for event in self.program.events), *(service.start for service in self.program.services)]
         return bool(max([*longest, *ends], default=0) > code.FARTHEST)
 
     def _drawn(self, key: int, distribution: Distribution) -> int:
-        """The row of a draw."""
-        code = {name: at for at, name in enumerate(_DISTRIBUTIONS)}[type(distribution).__name__]
+        """Add a draw, and return its row."""
+        kind = _DISTRIBUTIONS.index(type(distribution).__name__)
         first = len(self.floats) + 1
         cut = (distribution.least / distribution.most) ** distribution.shape if isinstance(distribution, Pareto) else 0.0
-        at = self.floats.add(*distribution.parameters, float(cut))
+        parameters = self.floats.add(*distribution.parameters, float(cut))
         if isinstance(distribution, Values):
             for value in distribution.values:
                 self.floats.add(value)
-        return self.table.add(_signed(key), code, first, at)
+        return self.table.add(_signed(key), kind, first, parameters)
 
     def _add_services(self) -> None:
         program = self.program
         bases = []
-        at = len(self.table)
+        base = len(self.table)
         for service in program.services:
-            bases.append(at)
-            at += len(service.steps)
+            bases.append(base)
+            base += len(service.steps)
         steps = [self.table.add() for service in program.services for _ in service.steps]
         for number, service in enumerate(program.services):
             for place, step in enumerate(service.steps):
@@ -137,13 +166,13 @@ class Columns:
             clients = 0 if keys is None or keys.clients is None else keys.clients
             begin = think = NONE
             if keys is not None and clients:
-                drawings: list[Draws] = [each(keys, program.seed, service.name) for each in (beginnings, thoughts)]
+                drawings: list[Draws] = [draws(keys, program.seed, service.name) for draws in (beginnings, thoughts)]
                 begin, think = (self._drawn(drawing.key, drawing.distribution) for drawing in drawings)
             windows = len(self.words)
             for _ in range(code.MOST_WINDOWS + 1):
                 self.words.add()
             entry = self.entries.index(number) if number in self.entries else NONE
-            load = next((at for at, came in enumerate(program.loads) if number in came.services), NONE)
+            load = next((index for index, load in enumerate(program.loads) if number in load.services), NONE)
             row = [0] * code.SERVICE_WIDTH
             for column, value in (
                 (code.BASE, bases[number]), (code.WORKERS, service.workers), (code.LIMIT_OF_LINE, service.limit),
@@ -183,9 +212,9 @@ class Columns:
                 return [code.JOIN]
             case Ask():
                 waits = [step.first * step.times**retry for retry in range(max(1, step.retries))]
-                places = [self.floats.add(float(wait), step.jitter) for wait in waits]
+                rows = [self.floats.add(float(wait), step.jitter) for wait in waits]
                 draw = NONE if step.draw < 0 else self.draws[step.draw]
-                return [code.ASK, step.service, _signed(step.key), step.timeout, step.retries, int(step.again), places[0], draw]
+                return [code.ASK, step.service, _signed(step.key), step.timeout, step.retries, int(step.again), rows[0], draw]
             case Take(lock=lock, end=end):
                 return [code.TAKE, self.first_lock + lock, base + end]
             case Give(lock=lock):
@@ -201,9 +230,9 @@ class Columns:
 
     def _size(self, size: Number, body: float) -> int:
         lines = [self.floats.add(*line) for line in size.lines]
-        body_at = self.floats.add(body)
+        body_row = self.floats.add(body)
         first, last = (lines[0], lines[-1] + 1) if lines else (0, 0)
-        return self.table.add(NONE if size.draw < 0 else self.draws[size.draw], size.slot, first, last, body_at)
+        return self.table.add(NONE if size.draw < 0 else self.draws[size.draw], size.slot, first, last, body_row)
 
     def _add_station(self, number: int) -> None:
         station = self.program.stations[number]
@@ -221,7 +250,7 @@ class Columns:
         self.stations.add(*row)
 
     def _add_classes(self) -> None:
-        """The classes of the stations that are shared, behind all stations."""
+        """Add the classes of shared stations and of arms, after all stations."""
         self.flows: list[Any] = []
         for number, station in enumerate(self.program.stations):
             if station.kind == "fifo":
@@ -235,26 +264,26 @@ class Columns:
                 for _ in station.capacities:
                     self.words.add()
             row[places.FIRST_CLASS] = len(self.stations)
-            names = {capacity.name: at for at, capacity in enumerate(station.capacities)}
+            names = {capacity.name: index for index, capacity in enumerate(station.capacities)}
             flows = [flow_class(demand, rates_of(station.capacities), names) for demand in station.demands]
             self.flows += flows
             for flow in flows:
                 weights = dict(flow.weights)
                 shares = len(self.words)
-                for at in range(len(station.capacities) if station.is_tied else 0):
-                    self.words.add(*words(weights.get(at, 0), 2))
+                for index in range(len(station.capacities) if station.is_tied else 0):
+                    self.words.add(*words(weights.get(index, 0), 2))
                 weight = 0 if station.is_tied else weights.get(0, 0)
                 alone = words(flow.alone, 2)
-                at = self.words.add(*alone, *words(weight, 2), *words(flow.alone * weight, 3), 0, 0, 0, 0, 0, *alone)
+                own = self.words.add(*alone, *words(weight, 2), *words(flow.alone * weight, 3), 0, 0, 0, 0, 0, *alone)
                 crowd = flow.crowd
-                first = self.stations.add(0, NONE, 0, code.LARGEST, NONE, 0 if crowd is None else crowd.depth, at, NONE, shares)
+                first = self.stations.add(0, NONE, 0, code.LARGEST, NONE, 0 if crowd is None else crowd.depth, own, NONE, shares)
                 if crowd is not None:
                     self.classes.append((first, flow))
                     row[places.CROWDED] = CROWD
             row[places.LAST_CLASS] = len(self.stations)
 
     def _add_arms(self, number: int) -> int:
-        """The rows of arms, behind all stations."""
+        """Add the rows of arms, and return the first one."""
         program, station = self.program, self.program.stations[number]
         first = self.stations.add(seen(station.accesses), _signed(stream(program.seed, station.name)), NONE)
         costs = {served.flow: cost for cost, served in enumerate(program.served) if served.station == number}
@@ -270,19 +299,19 @@ class Columns:
         return first
 
     def crowd_rows(self, first: int, depth: int) -> Any:
-        """Rows of words for all crowds up to a depth, and which row each begins at, from `first` on."""
+        """Return the first row of each crowd and their rows of words up to a queue depth; `first`: index of the first row."""
         rows = Rows(places.WORDS_WIDTH)
         begins = []
         for _, flow in self.classes:
             begins.append(first + len(rows))
-            for under_way in range(depth + 1):
-                among = flow.among(max(under_way, flow.crowd.crowd.depth))
+            for queued in range(depth + 1):
+                among = flow.among(max(queued, flow.crowd.crowd.depth))
                 rows.add(*words(among.alone, 2), *words(dict(among.weights).get(0, 0), 2))
         return begins, rows.column(np.uint64)
 
 
 def _signed(key: int) -> int:
-    """The same 64 bits as an int64."""
+    """Return the same 64 bits as an int64."""
     return key - (1 << 64) if key >> 63 else key
 
 

@@ -1,7 +1,7 @@
-"""Playing a program of services by compiled code: as `play` does, to the femtosecond, with the same notes.
+"""Simulation of services in C++ with the results of `play`, exact to the femtosecond.
 
-For programs all of whose capacities are stations. No time in it may be longer than 38 minutes (2^61 fs); a run may, as its clock
-begins anew now and then.
+Range: programs whose stations are not shared with jobs, and times of at most 38 minutes (2^61 fs). A run may be longer, because
+its clock is reset from time to time.
 """
 
 from __future__ import annotations
@@ -27,62 +27,63 @@ from hwsim.spec.limits import REQUESTS, refuse_beyond
 from hwsim.workload.load.arrivals import blocks
 from hwsim.workload.load.traces import read_trace
 
-MOST: Final = 1 << 24  # members of a station at once
-REBASE: Final = 2**60  # fs: after so long the clock of a run begins anew
+MOST: Final = 1 << 24  # maximum number of members of a station
+REBASE: Final = 2**60  # time after which the clock is reset (fs)
 
 
 class TooFar(Exception):
-    """A time or a number is beyond the words of compiled code."""
+    """Raised if a time or number exceeds the range of the C++ simulator."""
 
 
 @dataclass(slots=True)
 class Counted:
-    """A station at the end: members x fs, and fs x what was used of it, of FULL."""
+    """The statistics of a station: members x fs, fs x utilization in units of FULL, and members in service or queued."""
 
     area: int
     busy: int
     there: int
 
-    def count(self, now: int) -> int:  # noqa: ARG002 (as of the others; it is counted already)
-        """Members there."""
+    def count(self, now: int) -> int:  # noqa: ARG002 (interface of stations; already counted)
+        """Return the number of members."""
         return self.there
 
     def used(self, end: int) -> float:
-        """Part of it that was used, from 0 to `end`."""
+        """Return the utilization from 0 to `end`."""
         return self.busy / FULL / end
 
 
 class CompiledPlay:
-    """A run of a program; `until` plays on, as far as it may."""
+    """A simulation of a program in C++, which `until` continues."""
 
     def __init__(self, program: Program, *, slower: float = 1.0) -> None:
-        """Make ready.
+        """Create the simulation.
 
         Args:
-            slower: times as long as expected that all work takes.
+            program: services.
+            slower: factor on the time of all work.
 
         Raises:
-            TooFar: compiled code cannot play it.
+            TooFar: the C++ simulator does not support the program.
         """
         self.program, self.now = program, 0
-        self._origin = 0  # fs: where the clock of compiled code began for the last time
-        self._first = [NONE] * len(program.services)  # by service, its first request, if that was before
-        self._later: dict[int, list[int]] = {}  # by service, arrivals that are too late for this clock
+        self._origin = 0  # time of the last reset of the clock (fs)
+        self._first = [NONE] * len(program.services)  # first request of each service before the last reset (fs)
+        self._later: dict[int, list[int]] = {}  # arrivals of each service that are too late for the current clock
         columns = self._columns = Columns(program, slower)
         if not program.compiles or columns.too_long or not fits(columns.flows, MOST):
-            raise TooFar(f"{len(program.stations)} stations are not for compiled code")
-        self.notes = [ServiceNotes(len(each.choices), each.within, each.since) for each in program.services]
+            raise TooFar(f"{len(program.stations)} stations: not supported by the C++ simulator")
+        self.notes = [ServiceNotes(len(of.choices), of.within, of.since) for of in program.services]
         self.stations: list[Counted] = []
         self.worked = [0] * len(program.served)
         self._streams: dict[int, Iterator[Any]] = {}
         happens = [
             columns.table.add(
-                each.service,
-                int(each.hit is not None),
-                columns.floats.add(each.hit or 0.0),
-                NONE if each.emptied < 0 else columns.cache_rows[each.emptied],
+                event.service,
+                int(event.hit is not None),
+                columns.floats.add(event.hit or 0.0),
+                NONE if event.emptied < 0 else columns.cache_rows[event.emptied],
             )
-            for each in program.events
+            for event in program.events
         ]
         counts = np.zeros(names.COUNTS, np.int64)
         held = 1 + sum(type(step).__name__ == "Take" for service in program.services for step in service.steps)
@@ -92,7 +93,7 @@ class CompiledPlay:
             counts[[names.CACHES, names.CACHES_END]] = columns.cache_rows[0], columns.cache_rows[-1] + 1
         self._margin = columns.margin
         self._fixed = len(columns.words)
-        slots = max(1, *(each.slots for each in program.services))
+        slots = max(1, *(service.slots for service in program.services))
         self._state = names.State(
             table=columns.table.column(np.int64),
             floats=columns.floats.column(np.float64),
@@ -117,14 +118,14 @@ class CompiledPlay:
             self._grow_crowds(CROWD)
         for event, row in zip(program.events, happens, strict=True):
             self._room_for_timers(2)
-            for at, begins in ((event.at, True), (event.until, False)):
-                self._call("hwsim_services_event", at, row, begins)
+            for time, begins in ((event.at, True), (event.until, False)):
+                self._call("hwsim_services_event", time, row, begins)
         for entry, number in enumerate(columns.entries):
             self._open(entry, number)
         self._settle()
 
     def _open(self, entry: int, number: int) -> None:
-        """The first requests of a service from outside."""
+        """Begin the arrivals of a service from outside."""
         of = self.program.services[number]
         keys = of.arrivals
         if keys is None:
@@ -137,12 +138,12 @@ class CompiledPlay:
         self._call("hwsim_services_begin", entry)
 
     def next(self) -> int:
-        """When something happens next; NEVER if nothing does."""
+        """Return the time of the next event (fs), or NEVER."""
         soonest = self._soonest()
         return NEVER if soonest >= names.LARGEST else soonest + self._origin
 
     def _soonest(self) -> int:
-        """The same on the clock of compiled code; LARGEST if nothing does."""
+        """Return the time of the next event on the clock of the C++ simulator, or LARGEST."""
         state = self._state
         counts = state.counts
         dues = [int(due) for due in state.stations[: counts[names.STATIONS], places.DUE]]
@@ -151,22 +152,22 @@ class CompiledPlay:
         return min(dues, default=names.LARGEST)
 
     def until(self, limit: int) -> None:
-        """Play all instants before a limit.
+        """Simulate all events before a limit (fs).
 
         Raises:
-            TooFar: a time is beyond an int64: play it again, otherwise.
+            TooFar: a time exceeds an int64; simulate again in Python.
         """
         while True:
             near = REBASE
             if (soonest := self._soonest()) >= near and self._state.counts[names.NOW] == 0:
-                near = soonest + 1  # nothing happens for long
+                near = soonest + 1  # a long time without events
             self._until(min(limit - self._origin, near, names.LARGEST))
             if limit - self._origin <= near or self._soonest() >= names.LARGEST:
                 return
             self._rebase()
 
     def _rebase(self) -> None:
-        """Let the clock of compiled code begin anew."""
+        """Reset the clock of the C++ simulator."""
         state, shift = self._state, int(self._state.counts[names.NOW])
         if not shift:
             return
@@ -175,7 +176,7 @@ class CompiledPlay:
                 self._first[number] = int(row[names.FIRST_CAME]) + self._origin
         self._origin += shift
         if self._call("hwsim_services_rebase") == core.TOO_FAR:
-            raise TooFar("nothing happened to a service, or to a request, for too long")
+            raise TooFar("a service or request had no event for too long")
         for row in state.services[: len(self.program.services)]:
             if row[names.ENTRY] >= 0 and row[names.ARRIVED] < row[names.ARRIVALS]:
                 state.arrivals[row[names.ENTRY], row[names.ARRIVED] : row[names.ARRIVALS]] -= shift
@@ -186,7 +187,7 @@ class CompiledPlay:
     def _until(self, limit: int) -> None:
         while (why := self._call("hwsim_services_play", limit, self._margin, core.PATIENCE)) != core.DONE:
             if why == core.TOO_FAR:
-                raise TooFar("a time is beyond the words of compiled code")
+                raise TooFar("a time exceeds an int64")
             self._make_room()
         self._settle()
 
@@ -214,22 +215,22 @@ class CompiledPlay:
                 self._grow_crowds(4 * int(row[places.CROWDED]))
 
     def _refill(self, number: int) -> None:
-        """The next arrivals of a service."""
+        """Pass the next arrivals of a service to the C++ simulator."""
         state = self._state
         row = state.services[number]
         came = self._later.pop(number, None)
         if came is None:
             start, block = self.program.services[number].start, next(self._streams[number], None)
-            came = [] if block is None else [start + at for at in block.tolist()]
+            came = [] if block is None else [start + time for time in block.tolist()]
         if not came:
             row[names.ARRIVED] = row[names.ARRIVALS] = NONE
             return
         near = bisect_right(came, self._origin + 2 * names.FARTHEST)
         if not near:
-            raise TooFar("requests come too late")
+            raise TooFar("the next arrival is too late")
         if near < len(came):
             self._later[number] = came[near:]
-        block = [at - self._origin for at in came[:near]]
+        block = [time - self._origin for time in came[:near]]
         entry = int(row[names.ENTRY])
         if len(block) > state.arrivals.shape[1]:
             wider = np.zeros((len(state.arrivals), len(block)), np.int64)
@@ -243,10 +244,10 @@ class CompiledPlay:
         old, counts = len(state.strands), state.counts
         size = old + more
         if size > MOST:
-            raise TooFar("too many requests at once")
+            raise TooFar("too many requests in flight")
         lists = np.zeros((names.LISTS, size), np.int64)
         lists[:, :old] = state.lists
-        if old:  # the ring of those that are ready begins anew
+        if old:  # the ring of ready requests starts at its first row again
             turn = (np.arange(counts[names.READY]) + counts[names.READY_HEAD]) % old
             for ring in (names.READY_STRANDS, names.READY_STEPS):
                 lists[ring, : len(turn)] = state.lists[ring, turn]
@@ -257,8 +258,8 @@ class CompiledPlay:
         grown = {name: _longer(getattr(state, name), size) for name in ("strands", "targets", "slots", "waits")}
         self._state = state._replace(lists=lists, **grown)
 
-    def _room_for_timers(self, many: int) -> None:
-        while self._state.counts[names.FREE_TIMERS] < many:
+    def _room_for_timers(self, count: int) -> None:
+        while self._state.counts[names.FREE_TIMERS] < count:
             self._grow_timers(max(ROOM, len(self._state.timers)))
 
     def _grow_timers(self, more: int) -> None:
@@ -281,10 +282,9 @@ class CompiledPlay:
     # ---- notes
 
     def _take_answers(self) -> None:
-        """Count the answers that are noted."""
+        """Add the responses so far to the statistics."""
         state = self._state
-        many = int(state.counts[names.ANSWERS])
-        answers = state.answers[:many]
+        answers = state.answers[: state.counts[names.ANSWERS]]
         for number, notes in enumerate(self.notes):
             mine = answers[answers[:, 0] == number]
             self._widen(number)
@@ -296,20 +296,20 @@ class CompiledPlay:
         refuse_beyond(REQUESTS, self._answered)
 
     def _instants(self, column: Any) -> Any:
-        """The same on the clock of the run."""
+        """Return times on the clock of the run."""
         if self._origin + int(column.max()) > names.LARGEST:
             return column.astype(object) + self._origin
         return column + self._origin
 
     def _widen(self, number: int) -> None:
-        """The windows of a service, as wide and as many as they are by now."""
+        """Merge and open windows of a service as the C++ simulator did."""
         row, notes = self._state.services[number], self.notes[number]
         while notes.width < row[names.WINDOW]:
             notes.join_windows()
         notes.open_windows(int(row[names.WINDOWS]))
 
     def _settle(self) -> None:
-        """Bring what is asked for up to now: notes and stations."""
+        """Update the statistics of services and stations to the current time."""
         state = self._state
         elapsed = int(state.counts[names.NOW])
         self.now = elapsed + self._origin
@@ -327,10 +327,12 @@ class CompiledPlay:
             for name in ("last_came", "end", "last", "line_last") if notes.came_count else ("end", "last", "line_last"):
                 setattr(notes, name, getattr(notes, name) + self._origin)
             notes.first = self._first[number] if self._first[number] >= 0 or notes.first < 0 else notes.first + self._origin
-            notes.area, notes.line_area, notes.stay = (number_of(words, at) for at in (names.AREA, names.LINE_AREA, names.STAY))
+            notes.area, notes.line_area, notes.stay = (
+                number_of(words, name) for name in (names.AREA, names.LINE_AREA, names.STAY)
+            )
             first = int(row[names.WINDOWS_AT])
-            for at, window in enumerate(notes.windows[:-1]):
-                window.there, window.waiting = (number_of(state.words[first + at], place) for place in (0, 3))
+            for index, window in enumerate(notes.windows[:-1]):
+                window.there, window.waiting = (number_of(state.words[first + index], column) for column in (0, 3))
         self.worked = [number_of(state.words[self._columns.worked + cost]) for cost in range(len(self.worked))]
         self.stations = []
         for row in state.stations[: len(self.program.stations)]:

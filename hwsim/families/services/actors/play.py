@@ -1,7 +1,7 @@
-"""Playing a program of services: requests walk through steps, wait in lines, and hold workers and locks meanwhile.
+"""Simulation of services in Python: requests execute steps, wait in queues, and hold workers and locks.
 
-At one instant the ends at stations come first, in the order of the stations and there of joining; each request then goes on until
-it waits again. Timers follow (arrivals, timeouts, latencies) in the order in which they were set.
+At one instant, the ends at stations are processed first, in the order of the stations and, within a station, of joining; each
+request then continues until it waits again. Timers (arrivals, timeouts, latencies) follow in the order in which they were set.
 """
 
 from __future__ import annotations
@@ -24,21 +24,22 @@ from hwsim.workload.load.draws import Draws
 from hwsim.workload.load.numbers import mixed, stream
 from hwsim.workload.load.traces import read_trace
 
-AT_ONCE: Final = 1 << 22  # requests of a service that other services ask
+AT_ONCE: Final = 1 << 22  # maximum number of requests in flight of a called service
 
 
 class Play:
-    """A run of a program on its own calendar; `until` plays on, as far as it may."""
+    """A simulation of a program with its own event queue, which `until` continues."""
 
     def __init__(self, program: Program, *, slower: float = 1.0, issue: Issue | None = None) -> None:
-        """Make ready.
+        """Create the simulation.
 
         Args:
-            slower: times as long as expected that all work takes.
-            issue: makes the stations whose work is issued to the engine, from their places.
+            program: services.
+            slower: factor on the time of all work.
+            issue: constructor of the stations whose work the engine serves, from station and index.
         """
         self.program, self.now = program, 0
-        self.stations: list[Serves] = [station(each, number, program.seed, issue) for number, each in enumerate(program.stations)]
+        self.stations: list[Serves] = [station(of, number, program.seed, issue) for number, of in enumerate(program.stations)]
         self.dues = [NEVER] * len(self.stations)
         self._timers: list[tuple[int, int, Callable[[Any], None], Any]] = []
         self._ready: deque[tuple[Strand, int]] = deque()
@@ -46,17 +47,15 @@ class Play:
         self._locks = [Lock(lock.group) for lock in program.locks]
         first = len(program.resources) + len(self._locks)
         self._retrying, self._given_up = first + len(program.services), first + len(program.services) + 1
-        self.notes = [ServiceNotes(len(each.choices), each.within, each.since) for each in program.services]
-        self.services = [
-            Service(each, number, first + number, self.notes[number]) for number, each in enumerate(program.services)
-        ]
-        self.draws = [Draws(stream(program.seed, *each.names), each.distribution) for each in program.draws]
+        self.notes = [ServiceNotes(len(of.choices), of.within, of.since) for of in program.services]
+        self.services = [Service(of, number, first + number, self.notes[number]) for number, of in enumerate(program.services)]
+        self.draws = [Draws(stream(program.seed, *draw.names), draw.distribution) for draw in program.draws]
         self.hits: list[float | None] = [None] * len(program.caches)
-        self.lookups = [NONE] * len(program.caches)  # since it was empty; NONE: it is full
+        self.lookups = [NONE] * len(program.caches)  # lookups of each cache since it was empty; NONE: it is full
         self.slower = slower
-        self.worked = [0] * len(program.served)  # fs alone, of each
+        self.worked = [0] * len(program.served)  # time of all work of each statement without contention (fs)
         for service in self.services:
-            service.do = [made(self, step, at, service) for at, step in enumerate(service.of.steps)]
+            service.do = [made(self, step, index, service) for index, step in enumerate(service.of.steps)]
         for event in program.events:
             self.when(event.at, self._begins, event)
             self.when(event.until, self._over, event)
@@ -64,7 +63,7 @@ class Play:
         self._left = {number: load for load in program.loads for number in load.services}
         self._came = {id(load): 0 for load in program.loads}
         self._streams: dict[int, Iterator[int]] = {}
-        self._thoughts: dict[int, tuple[Draws, Draws]] = {}  # before the first request of each client, and between two
+        self._thoughts: dict[int, tuple[Draws, Draws]] = {}  # think times before the first request of a client, and between two
         for number in self._entries:
             self._open(number)
 
@@ -75,13 +74,13 @@ class Play:
         heappush(self._timers, (time, self._set, call, given))
 
     def next(self) -> int:
-        """When something happens next; NEVER if nothing does."""
+        """Return the time of the next event (fs), or NEVER."""
         timers = self._timers
         soonest = min(self.dues) if self.dues else NEVER
         return min(soonest, timers[0][0]) if timers else soonest
 
     def until(self, limit: int) -> None:
-        """Play all instants before a limit."""
+        """Simulate all events before a limit (fs)."""
         timers, dues, ready, run = self._timers, self.dues, self._ready, self._run
         while True:
             soonest = min(dues) if dues else NEVER
@@ -98,7 +97,7 @@ class Play:
             self.leave_station(dues.index(soonest), soonest)
 
     def leave_station(self, number: int, instant: int) -> None:
-        """Works end at a station; their requests go on."""
+        """End work at a station, and continue its requests."""
         self.now = instant
         first, ready = self.stations[number], self._ready
         ended = first.leave(instant)
@@ -109,14 +108,14 @@ class Play:
                 self._run(*ready.popleft())
 
     def later(self, time: int, strand: Strand) -> None:
-        """A strand goes on after so long."""
+        """Continue a strand after a time (fs)."""
         self.when(self.now + time, self._goes_on, strand)
 
     def _goes_on(self, strand: Strand) -> None:
         self._run(strand, strand.pc)
 
     def go_on(self, now: int, strand: Strand) -> None:
-        """Work that was issued to the engine has ended."""
+        """Continue a strand whose work the engine has completed."""
         self.now = now
         self._served(strand)
         while self._ready:
@@ -125,7 +124,7 @@ class Play:
     # ---- arrivals
 
     def _open(self, number: int) -> None:
-        """The first requests of a service from outside."""
+        """Begin the arrivals of a service from outside."""
         of = self.program.services[number]
         keys = of.arrivals
         if keys is None:
@@ -141,11 +140,11 @@ class Play:
             self._think(number, client)
 
     def _next_arrival(self, given: tuple[int, int]) -> None:
-        """Set the timer of a service's next arrival."""
+        """Set the timer of the next arrival of a service."""
         number, count = given
-        at = next(self._streams[number], None)
-        if at is not None:
-            self.when(self.program.services[number].start + at, self._arrives, (number, count))
+        time = next(self._streams[number], None)
+        if time is not None:
+            self.when(self.program.services[number].start + time, self._arrives, (number, count))
 
     def _arrives(self, given: tuple[int, int]) -> None:
         number, count = given
@@ -155,12 +154,12 @@ class Play:
         self._begin(number, count)
 
     def _counts(self, number: int) -> bool:
-        """Whether a request that comes now is still of the run."""
+        """Whether a request that arrives now belongs to the run."""
         load = self._left[number]
         if 0 <= load.until <= self.now or self._came[id(load)] == load.requests:
             return False
         self._came[id(load)] += 1
-        if self._came[id(load)] > LIMITS[REQUESTS].most:  # of clients, which come as fast as they are answered
+        if self._came[id(load)] > LIMITS[REQUESTS].most:  # the number of requests of clients is not known in advance
             refuse_beyond(REQUESTS, self._came[id(load)])
         return True
 
@@ -170,7 +169,7 @@ class Play:
         self._enter(Strand(service, count, 0, self.now))
 
     def _think(self, number: int, count: int) -> None:
-        """A client thinks, then asks for the `count`-th time of the run."""
+        """Let a client think, then send the `count`-th request of the run."""
         keys = self.program.services[number].arrivals
         later = keys is not None and count >= (keys.clients or 0)
         wait = ticks.femtoseconds(self._thoughts[number][later].at(count))
@@ -181,7 +180,7 @@ class Play:
             self._begin(*given)
 
     def _enter(self, strand: Strand) -> bool:
-        """A request comes to its service; False if it is refused at once."""
+        """Let a request enter its service; False if the full queue rejects it."""
         service = strand.service
         service.notes.enters(self.now)
         if service.free > 0 and not service.down:
@@ -199,17 +198,17 @@ class Play:
 
     # ---- strands
 
-    def _run(self, strand: Strand, at: int) -> None:
+    def _run(self, strand: Strand, index: int) -> None:
         do = strand.service.do
         if strand.service.down:
-            strand.pc = at
+            strand.pc = index
             strand.service.parked.append(strand)
             return
-        while at >= 0:
-            at = do[at](strand)
+        while index >= 0:
+            index = do[index](strand)
 
     def _served(self, strand: Strand) -> None:
-        """Work has ended: on to the next step."""
+        """Continue a strand whose work has ended."""
         waited = self.now - strand.since - strand.alone
         if waited > 0:
             self._waited(strand, strand.resource, waited)
@@ -224,7 +223,7 @@ class Play:
             waits[what] = waits.get(what, 0) + time
 
     def _answer(self, strand: Strand) -> None:
-        """A request is over: it is noted, and its caller goes on."""
+        """End a request, count it, and continue its caller."""
         strand.service.notes.ends(self.now, strand)
         caller = strand.caller
         if caller is None:
@@ -246,13 +245,13 @@ class Play:
             self._fail(caller, strand.why)
 
     def _answered(self, strand: Strand) -> None:
-        """The client of a request from outside has its answer, and thinks."""
+        """Let the client of a request from outside think."""
         keys = strand.service.of.arrivals
         if keys is not None and keys.clients is not None:
             self._think(strand.service.number, strand.root + keys.clients)
 
     def leave(self, strand: Strand) -> None:
-        """A request gives its worker back, and the first of the line comes in."""
+        """Release the worker of a request, and admit the first queued request."""
         service = strand.service
         service.free += 1
         self._answer(strand)
@@ -274,7 +273,7 @@ class Play:
             self._ready.append((following, 0))
 
     def _fail(self, strand: Strand, why: str) -> None:
-        """A request cannot be answered: it gives back what it holds, and is over."""
+        """Fail a request: release its locks, and end it."""
         main = strand.main
         main.failed, main.why = True, main.why or why
         if strand.held:
@@ -287,7 +286,7 @@ class Play:
             self.joined(strand)
 
     def joined(self, strand: Strand) -> None:
-        """A branch has come to its end; the last one goes on as the request."""
+        """End a branch; after the last one, continue the request."""
         main = strand.caller
         assert main is not None
         main.left -= 1
@@ -321,7 +320,7 @@ class Play:
         self._enter(child)
 
     def _late(self, given: tuple[Strand, int, Strand, Ask]) -> None:
-        """An attempt is given up, if it is still under way."""
+        """Time out an attempt that is still in flight."""
         strand, attempt, child, step = given
         if strand.asking != attempt:
             return
@@ -350,14 +349,14 @@ class Play:
     # ---- branches and locks
 
     def fork(self, strand: Strand, begins: Sequence[int]) -> None:
-        """Branches begin."""
+        """Begin branches."""
         for begin in begins:
             branch = Strand(strand.service, strand.root, strand.visit, self.now)
             branch.main, branch.caller = strand.main, strand
             self._ready.append((branch, begin))
 
     def taken(self, strand: Strand, step: Take) -> bool:
-        """Whether a lock is free, and now the strand's; else it waits for it."""
+        """Acquire a lock; False if the strand has to wait for it."""
         lock = self._locks[step.lock]
         if not lock.taken:
             lock.taken = True

@@ -1,4 +1,4 @@
-"""Services in a run: alone they are played at once; where they share capacities with others, on SimPy's clock with them."""
+"""Services as an actor of a run: simulated separately, or on the clock of the engine if they share capacities with jobs."""
 
 from __future__ import annotations
 
@@ -29,13 +29,16 @@ from hwsim.ticks import FEMTO
 if TYPE_CHECKING:
     from hwsim.families.services.actors.compiled import CompiledPlay
 
-LARGE: Final = 500  # requests from which compiled code pays, if it is there
+LARGE: Final = 500  # number of requests from which the C++ simulator is faster
 
 
 def played(program: Program, slower: float = 1.0, choice: Choice | None = None) -> Play | CompiledPlay:
-    """A program played to its end: many requests by compiled code, where there is some; the notes do not depend on it.
+    """Simulate a program to its end, in C++ if it has many requests; the results are identical.
 
-    choice: instead of what HWSIM_FAST says (see `hwsim.engine.fast`).
+    Args:
+        program: services.
+        slower: factor on the time of all work.
+        choice: replaces the setting of HWSIM_FAST (see `hwsim.engine.fast`).
     """
     if program.compiles and plays(_requests(program), choice=choice, large=LARGE):
         from hwsim.families.services.actors.compiled import CompiledPlay, TooFar
@@ -43,7 +46,7 @@ def played(program: Program, slower: float = 1.0, choice: Choice | None = None) 
         try:
             compiled = CompiledPlay(program, slower=slower)
             compiled.until(NEVER)
-        except TooFar:  # Python's numbers have no end
+        except TooFar:  # integers of Python have no limit
             pass
         else:
             return compiled
@@ -53,25 +56,25 @@ def played(program: Program, slower: float = 1.0, choice: Choice | None = None) 
 
 
 def _requests(program: Program) -> float:
-    """Requests of a program, as far as that is known."""
+    """Return the expected number of requests of a program; infinite if it is unknown."""
     result = 0.0
     for load in program.loads:
         rates = [keys.rate or 0.0 for number in load.services if (keys := program.services[number].arrivals) is not None]
-        come = math.fsum(rates) * load.until / FEMTO if load.until >= 0 else float("inf")
-        result += min(come, load.requests) if load.requests >= 0 else come
+        expected = math.fsum(rates) * load.until / FEMTO if load.until >= 0 else float("inf")
+        result += min(expected, load.requests) if load.requests >= 0 else expected
     return result
 
 
 class Running:
-    """The services of a run, and after it what they come to."""
+    """The services of a run: their simulation and, after it, their results."""
 
     def __init__(self, program: Program, capacities: Mapping[str, Capacity], slower: float = 1.0) -> None:
         self.program, self._capacities, self._slower = program, capacities, slower
         self.play: Play | CompiledPlay | None = None
-        self._kept = False  # whether what is issued becomes ops, which the run's usage has
+        self._kept = False  # whether issued work becomes ops, which the run counts itself
 
     def actor(self, driver: Host) -> Waits:
-        """The requests; each service that is alone on its capacities is an op from its first request to its last answer."""
+        """Simulate the requests; each service becomes an op from its first request to its last response."""
         if not any(station.issued for station in self.program.stations):
             play = self.play = played(self.program, self._slower)
             for chain in _spans(driver, self.program, play):
@@ -85,25 +88,25 @@ class Running:
         yield driver.env.timeout(0)
 
     def enter(self, graph: OpGraph, *, clocked: bool) -> tuple[OpGraph, Sequence[Actor]]:  # noqa: ARG002
-        """The graph as it is, and one actor for all of them."""
+        """Return the unchanged graph, and one actor for all services."""
         return graph, [self.actor]
 
     def told(self) -> Answered:
-        """What came of them, once the run is over."""
+        """Return the results after the run."""
         found = self.services()
         refuse_empty(answer.name for answer in found.answers if answer.is_warm_up)
         return Answered(found, tuple(self.warnings()))
 
     @property
     def end_s(self) -> float:
-        """When the last request was over."""
+        """Time at which the last request ended (s)."""
         return 0.0 if self.play is None else max((notes.end for notes in self.play.notes), default=0) / FEMTO
 
     def services(self) -> Services:
-        """Answers, limits and statements, once the run is over."""
+        """Return responses, limits and statements after the run."""
         play, program = self.play, self.program
         if play is None:
-            raise RuntimeError("services are over once the run is")
+            raise RuntimeError("results of services are available after the run")
         steps = ladder(program, self._capacities)
         resources = [
             *program.resources,
@@ -112,10 +115,10 @@ class Running:
             RETRYING,
             GIVEN_UP,
         ]
-        seconds = {name: each / self.end_s for name, each in self._seconds().items() if each and self.end_s}
+        seconds = {name: time / self.end_s for name, time in self._seconds().items() if time and self.end_s}
         answers: list[Answers] = []
-        closed = all(_is_closed(each) for each in program.services if each.arrivals is not None)
-        even = not program.draws and all(_is_even(each) for each in program.services)
+        closed = all(_is_closed(service) for service in program.services if service.arrivals is not None)
+        even = not program.draws and all(_is_even(service) for service in program.services)
         kept = not any(notes.refused or notes.dropped or notes.failed or notes.timeouts for notes in play.notes)
         over = steps.overloaded(even=even) if kept and not closed and program.has_one_rate else frozenset()
         steady = program.may_be_steady(round(self.end_s * FEMTO))
@@ -141,7 +144,7 @@ class Running:
         )
 
     def warnings(self) -> Iterator[Warning]:
-        """Warnings, once the run is over."""
+        """Yield warnings after the run."""
         from hwsim.families.services.workload.suspicious import suspicions
 
         entered = {}
@@ -155,12 +158,12 @@ class Running:
         return self.play.notes if self.play is not None else [ServiceNotes(0, 0) for _ in self.program.services]
 
     def usage(self, rows: Sequence[Usage], makespan_fs: int) -> tuple[Usage, ...]:
-        """The use of each capacity with what the services drew; in use as long as all of it would have been."""
+        """Return the usage of each capacity including the work of services; busy is the time at full rate."""
         seconds, moved = self._seconds(), self._moved()
         return tuple(self._added(row, seconds.get(row.capacity, 0.0), moved.get(row.capacity, {}), makespan_fs) for row in rows)
 
     def _moved(self) -> dict[str, dict[Unit, float]]:
-        """Amounts that the services moved through each capacity, by unit, without the amounts of ops of the run."""
+        """Return the amounts that services moved through each capacity, by unit, without those of ops of the run."""
         result: dict[str, dict[Unit, float]] = {}
         for served, worked in zip(self.program.served, () if self.play is None else self.play.worked, strict=True):
             if served.cost is not None and served.body and not self._is_kept(served):
@@ -170,7 +173,7 @@ class Running:
         return result
 
     def _seconds(self) -> dict[str, float]:
-        """Seconds of all of each capacity that the services took, but for what became ops of the run."""
+        """Return the time of each entire capacity that services used, without that of ops of the run (s)."""
         play, drawn = self.play, dict[str, float]()
         if play is None:
             return drawn
@@ -189,8 +192,10 @@ class Running:
                 of.kind == "shared" and queues and not of.issued,
             )
             if end > 0 and (in_turn or at_once):
-                drawn[of.name] = first.used(end) * end / FEMTO  # less, of an arm that has a choice
-            drawn |= {name: min(drawn[name], end / FEMTO) for name in queues & drawn.keys()}  # several take less than each alone
+                drawn[of.name] = first.used(end) * end / FEMTO  # less than the demand if an arm chooses near accesses
+            drawn |= {
+                name: min(drawn[name], end / FEMTO) for name in queues & drawn.keys()
+            }  # concurrent accesses take less than their sum
         return drawn
 
     def _is_kept(self, served: Served) -> bool:
@@ -222,7 +227,7 @@ def _held(program: Program) -> Iterator[Held]:
 
 
 def _below_one(utilisations: Sequence[float | None]) -> float | None:
-    """Utilisation of the busiest resource, as asked or as used; None where that is not known."""
+    """Return the largest of the utilizations, at most 0.999; None if unknown or 0."""
     return min(max([utilisation for utilisation in utilisations if utilisation is not None], default=0.0), 0.999) or None
 
 
@@ -231,31 +236,31 @@ def _is_closed(service: ServiceProgram) -> bool:
 
 
 def _is_even(service: ServiceProgram) -> bool:
-    """Whether requests come one by one, at equal distances, and all do the same."""
+    """Whether requests arrive at constant intervals and execute the same steps."""
     comes = service.arrivals is None or service.arrivals.every is not None
     return comes and not any(isinstance(step, Branch) for step in service.steps)
 
 
 def _rungs(steps: Ladder, used: Mapping[str, float]) -> Iterator[Rung]:
     for step in steps.steps:
-        service, demand = max(step.demands, key=lambda each: each[1])
+        service, demand = max(step.demands, key=lambda row: row[1])
         yield Rung(step.name, step.kind, service, demand, step.limit(service), step.utilisation, used.get(step.name))
 
 
 def _stuck(program: Program, play: Play | CompiledPlay) -> str:
-    """Services with requests that nothing moves any more, in words; "" if there is none."""
+    """Return a description of requests that wait forever, or "" if there are none."""
     parts = []
     for service, notes in zip(program.services, play.notes, strict=True):
         left, waiting = notes.here, notes.line
         if not left:
             continue
-        held = "" if service.workers == ENDLESS else f", all {service.workers:,} workers held" if waiting else ""
-        parts.append(f"{left:,} requests of {service.name} ({waiting:,} in its line{held})")
+        held = "" if service.workers == ENDLESS else f", all {service.workers:,} workers busy" if waiting else ""
+        parts.append(f"{left:,} requests of {service.name} ({waiting:,} queued{held})")
     return "; ".join(parts)
 
 
 class _Beside:
-    """Plays services instant by instant on the engine's clock."""
+    """The simulation of services on the clock of the engine."""
 
     def __init__(self, driver: Host, program: Program) -> None:
         self._driver, self._env, self._program = driver, driver.env, program
@@ -263,17 +268,17 @@ class _Beside:
         self._armed: Any = None
         self._armed_for = NEVER
         self._closed = False
-        self.under_way = 0  # works that the engine has
+        self.under_way = 0  # number of works in the engine
         demands = [demand for station in program.stations if station.issued for demand in station.demands]
         self.visits = not any(map(_is_lighter_together, demands))
 
     def begin(self, play: Play) -> None:
-        """From now on."""
+        """Begin the simulation now."""
         self._play = play
         self._go_on(int(self._env.now))
 
     def station(self, of: Station, number: int) -> Serves:
-        """A station whose work the engine does: all of it at once, or of those whose turn it is."""
+        """Return a station whose work the engine serves: all members, or those at a server."""
         engine = (_Visiting if self.visits else _Issuing)(self, self._driver, self._program, number)
         if of.kind not in ("fifo", "arms"):
             return engine
@@ -289,14 +294,14 @@ class _Beside:
         return line
 
     def ended(self, member: Member, now: int) -> None:
-        """Work has ended: its request goes on."""
+        """Continue a request whose work has ended."""
         play = self._play
         if play is not None:
             play.go_on(now, member)
             self._go_on(now)
 
     def _go_on(self, instant: int) -> None:
-        """Be called when something happens next; if nothing ever does, the services are over."""
+        """Schedule a wake-up at the next event; without further events, end the services."""
         play = self._play
         if play is None:
             return
@@ -308,7 +313,7 @@ class _Beside:
                     self._driver.past(chain)
         elif due < self._armed_for:
             wake = self._env.event()
-            wake._ok, wake._value = True, None  # noqa: SLF001  (an event born triggered, as SimPy's Timeout is)
+            wake._ok, wake._value = True, None  # noqa: SLF001  (a triggered event, like a Timeout of SimPy)
             wake.callbacks.append(self._wake)
             self._env.schedule(wake, AFTER, max(due, instant) - int(self._env.now))
             self._armed, self._armed_for = wake, due
@@ -322,20 +327,20 @@ class _Beside:
 
 
 def _is_lighter_together(demand: Demand) -> bool:
-    """Whether several take less of a device each than one alone: what a job took of it is known only if all of them are kept."""
+    """Whether concurrent work uses less of a device than alone; the share of jobs is then known only if all work is kept."""
     crowd = demand.crowd
     return crowd is not None and crowd.slowness(2 * crowd.depth)[1] < 1
 
 
 class _Engine:
-    """Work that draws from what others draw from, too: the engine does it."""
+    """The base of stations whose work the engine serves, because jobs use their capacities, too."""
 
     def __init__(self, beside: _Beside, driver: Host, program: Program, number: int) -> None:
         self._beside, self._driver, self.over = beside, driver, beside.ended
         self.due, self.area, self.busy = NEVER, 0, 0
         self._there = self._last = 0
-        works = sorted((each for each in program.served if each.station == number), key=lambda one: one.flow)
-        self._make([(each, _bare(each, program)) for each in works], program)
+        works = sorted((served for served in program.served if served.station == number), key=lambda served: served.flow)
+        self._make([(work, _bare(work, program)) for work in works], program)
 
     def _make(self, works: Sequence[tuple[Served, Cost]], program: Program) -> None:
         raise NotImplementedError
@@ -352,57 +357,57 @@ class _Engine:
         self.over(member, now)
 
     def leave(self, now: int) -> list[Member]:  # noqa: ARG002
-        """Nobody: the engine says when work ends."""
+        """Return no members, because the engine reports the end of work."""
         return []
 
     def count(self, now: int) -> int:
-        """Members there; time is counted up to now."""
+        """Update the statistics, and return the number of members."""
         self.area += self._there * (now - self._last)
         self._last = now
         return self._there
 
     def used(self, end: int) -> float:  # noqa: ARG002
-        """Not known here: of what is issued the run's usage has it."""
+        """Return 0: the run counts the usage of issued work."""
         return 0.0
 
 
 class _Visiting(_Engine):
-    """Nothing of a work is kept."""
+    """A station whose work leaves no ops in the run."""
 
     def _make(self, works: Sequence[tuple[Served, Cost]], program: Program) -> None:  # noqa: ARG002
         self._visitors = [self._driver.visitor(cost) for _, cost in works]
 
     def join(self, flow: int, time: int, member: Member, now: int) -> None:
-        """A work begins."""
+        """Begin work."""
         self._begins(now)
         self._driver.visit(self._visitors[flow], time, partial(self._ends, member))
 
 
 class _Issuing(_Engine):
-    """Each work is an op of the run."""
+    """A station whose work becomes ops of the run."""
 
     def _make(self, works: Sequence[tuple[Served, Cost]], program: Program) -> None:
-        self._bodies = [max(each.body, 1) for each, _ in works]
+        self._bodies = [max(work.body, 1) for work, _ in works]
         self._ops: list[IssuedOp] = []
-        for each, cost in works:
-            label = self._driver.label(Label(each.name, each.kind, each.device, program.services[each.service].name))
+        for work, cost in works:
+            label = self._driver.label(Label(work.name, work.kind, work.device, program.services[work.service].name))
             self._ops.append(IssuedOp(label, -1, self._driver.cost(cost)))
 
     def join(self, flow: int, time: int, member: Member, now: int) -> None:
-        """Issue the work of a member."""
+        """Issue the work of a member as an op."""
         self._begins(now)
         ended, _ = self._driver.issue([self._ops[flow]._replace(size=time / self._bodies[flow])])
         ended.callbacks.append(lambda _: self._ends(member, int(self._driver.env.now)))
 
 
 def _bare(served: Served, program: Program) -> Cost:
-    """The cost of a work without its latency, which the player waits for."""
+    """Return the cost of a statement without its latency, which the simulation of services adds."""
     demand = replace(program.stations[served.station].demands[served.flow], latency=0.0)
     return replace(served.cost or Cost(demand), demand=demand)
 
 
 def _spans(driver: Host, program: Program, play: Play | CompiledPlay) -> Iterator[list[IssuedOp]]:
-    """An op per service from its first request to its last answer (none: no time), and one before it."""
+    """Yield for each service with requests an op before the first one, and an op until the last response."""
     for service, notes in zip(program.services, play.notes, strict=True):
         if notes.first >= 0:
             label = driver.label(Label("requests", "service", "", service.name))

@@ -1,4 +1,4 @@
-"""Stations of one or several capacities that all who are there share, as the engine shares them."""
+"""Stations whose members share one or several capacities max-min fair, like ops in the engine."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from hwsim.families.services.actors.stations import NEVER, Member
 
 
 class Shared:
-    """Capacities that one piece of work may draw from at once; shared as the engine shares them.
+    """A station of one or several capacities, of which one piece of work may use several at once.
 
-    busy: of a single capacity; 0 of several at once.
+    Args:
+        flows: kinds of work.
+        capacities: number of capacities. With several, `busy` stays 0.
     """
 
     def __init__(self, flows: Sequence[FlowClass], capacities: int) -> None:
@@ -25,7 +27,7 @@ class Shared:
         self.due = NEVER
 
     def join(self, flow: int, time: int, member: Member, instant: int) -> None:
-        """A member comes that alone would take `time` fs."""
+        """Add a member that takes `time` fs when alone."""
         self.count(instant)
         self._joined += 1
         self._members[self._joined] = member
@@ -33,14 +35,14 @@ class Shared:
         self._settle(instant)
 
     def leave(self, now: int) -> list[Member]:
-        """Members that end now."""
+        """Remove and return the members that end now."""
         self.count(now)
         ended = [op for number, due in enumerate(self._fluid.due) if due == now for op in self._fluid.leave(number, now)]
         self._settle(now)
         return [self._members.pop(op) for op in sorted(ended)]
 
     def count(self, now: int) -> int:
-        """Members there; time is counted up to now."""
+        """Update the statistics, and return the number of members."""
         passed = now - self._last
         self.area += len(self._members) * passed
         if self._is_one:
@@ -49,7 +51,7 @@ class Shared:
         return len(self._members)
 
     def used(self, end: int) -> float:
-        """Part of it that was used, from 0 to `end`."""
+        """Return the utilization from 0 to `end`."""
         return self.busy / FULL / end
 
     def _settle(self, now: int) -> None:

@@ -1,4 +1,4 @@
-"""Stations: where requests are served. Time is whole femtoseconds and is passed in; a station says when its next one ends."""
+"""Stations of the Python simulator, which serve the work of requests. All times are whole femtoseconds, passed by the caller."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from hwsim.families.services.workload.program import Station
 
 NEVER: Final = 2**200  # fs
 
-Member: TypeAlias = Any  # what is served: the player's strand
+Member: TypeAlias = Any  # a request or branch in service
 
 
 class Serves(Protocol):
-    """A station as the player sees it: `due` is when the next member ends."""
+    """The interface of a station; `due`: time at which the next member ends (fs)."""
 
     due: int
     area: int  # members x fs
-    busy: int  # fs x what was used of it, of FULL
+    busy: int  # fs x utilization, in units of FULL
 
     def join(self, flow: int, time: int, member: Member, now: int) -> None: ...
 
@@ -34,9 +34,11 @@ class Serves(Protocol):
 
 
 class Line:
-    """A number of servers and one line, counted; who is next is the station's.
+    """A group of servers with one queue and statistics; subclasses choose the next member.
 
-    engine: does the work of those whose turn it is; None: it takes its time.
+    Args:
+        servers: number of servers.
+        engine: station of the engine that serves members in service, if jobs use the capacity, too; None: fixed times.
     """
 
     __slots__ = ("_begun", "_ends", "_engine", "_free", "_last", "_line", "area", "busy", "due", "servers")
@@ -50,7 +52,7 @@ class Line:
         self.due = NEVER
 
     def _begin(self, flow: int, time: int, member: Member, now: int) -> None:
-        """Work begins at a free server."""
+        """Begin work at a free server."""
         self._begun += 1
         self._free -= 1
         if self._engine is None:
@@ -61,15 +63,15 @@ class Line:
         self.due = self._ends[0][0] if self._ends else NEVER
 
     def over(self, began: tuple[int, Member], now: int) -> None:
-        """The engine has done a work."""
+        """End work that the engine has completed."""
         heappush(self._ends, (now, *began))
 
     def used(self, end: int) -> float:
-        """Part of it that was used, from 0 to `end`."""
+        """Return the utilization from 0 to `end`."""
         return self.busy / FULL / end
 
     def count(self, instant: int) -> int:
-        """Members there; time is counted up to now."""
+        """Update the statistics, and return the number of members."""
         working = self.servers - self._free
         inside = working + len(self._line)
         passed = instant - self._last
@@ -81,12 +83,12 @@ class Line:
 
 
 class Fifo(Line):
-    """First come first served."""
+    """A station with first come, first served."""
 
     __slots__ = ()
 
     def join(self, flow: int, time: int, member: Member, instant: int) -> None:
-        """A member comes that takes a server `time` fs."""
+        """Add a member that occupies a server for `time` fs."""
         self.count(instant)
         if self._free:
             self._begin(flow, time, member, instant)
@@ -94,7 +96,7 @@ class Fifo(Line):
             self._line.append((flow, time, member))
 
     def leave(self, instant: int) -> list[Member]:
-        """Members that end now."""
+        """Remove and return the members that end at an instant."""
         self.count(instant)
         ended = []
         while self._ends and self._ends[0][0] <= instant:
@@ -111,14 +113,17 @@ Issue: TypeAlias = Callable[[Station, int], Serves]
 
 
 def station(of: Station, number: int, seed: int = 0, issue: Issue | None = None) -> Serves:
-    """The station of a program.
+    """Return the simulated station.
 
     Args:
-        number: its place.  seed: of the program.  issue: makes one whose work is issued to the engine.
+        of: station of the program.
+        number: its index.
+        seed: seed of the program.
+        issue: constructor of stations whose work the engine serves.
     """
     if of.issued:
         if issue is None:
-            raise ValueError(f"the work of {of.name} needs someone to issue it")
+            raise ValueError(f"{of.name} is shared with jobs: expected `issue`")
         return issue(of, number)
     if of.kind == "fifo":
         return Fifo(of.servers)

@@ -1,4 +1,4 @@
-"""The steps of a program made ready: each a function of the request that comes to it."""
+"""Steps of a program as Python functions: each takes the request that reaches it and returns the index of its next step."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 Sized = Callable[[Strand], int]
 
 
-def made(play: Play, step: Step, at: int, service: Service) -> Do:
-    """The function of a step, the `at`-th of its service."""
-    following = at + 1
+def made(play: Play, step: Step, index: int, service: Service) -> Do:
+    """Return the function of the `index`-th step of a service."""
+    following = index + 1
     match step:
         case Serve():
             return _serve(play, step, following)
@@ -44,7 +44,7 @@ def made(play: Play, step: Step, at: int, service: Service) -> Do:
         case Ask():
 
             def ask(strand: Strand) -> int:
-                strand.pc, strand.attempts = at, 0
+                strand.pc, strand.attempts = index, 0
                 play.ask(strand, step)
                 return WAITS
 
@@ -76,13 +76,13 @@ def made(play: Play, step: Step, at: int, service: Service) -> Do:
             return end
 
 
-def _keep(play: Play, draw: int, slot: int, many: int, following: int) -> Do:
+def _keep(play: Play, draw: int, slot: int, slot_count: int, following: int) -> Do:
     draws = play.draws[draw]
 
     def keep(strand: Strand) -> int:
         main = strand.main
         if main.slots is None:
-            main.slots = [0.0] * many
+            main.slots = [0.0] * slot_count
         main.slots[slot] = draws.at(main.root, main.visit)
         return following
 
@@ -116,7 +116,7 @@ def _branch(play: Play, step: Branch, following: int) -> Do:
 
 
 def _serve(play: Play, step: Serve, following: int) -> Do:
-    """Work at a station; after a latency, if it has one."""
+    """Return the function of work at a station, after its latency."""
     served = play.program.served[step.cost]
     if play.program.accesses_of(step.cost) is not None:
         return _access(play, step, following)
@@ -151,7 +151,7 @@ def _serve(play: Play, step: Serve, following: int) -> Do:
 
 
 def _access(play: Play, step: Serve, following: int) -> Do:
-    """Accesses to an arm, one after another; after a latency, if the work has one."""
+    """Return the function of sequential accesses to a disk arm, after the latency of the work."""
     program = play.program
     served, accesses, key = program.served[step.cost], program.accesses_of(step.cost), program.ways_of(step.cost)
     assert accesses is not None
@@ -186,7 +186,7 @@ def _access(play: Play, step: Serve, following: int) -> Do:
 
 
 def _sized(play: Play, size: Number, body: float) -> Sized:
-    """The time of a work, whose size may differ from request to request."""
+    """Return a function for the time of work (fs), which may be random."""
     if size.is_fixed:
         time = round(body * size.fixed)
         return lambda _: time

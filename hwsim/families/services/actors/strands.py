@@ -1,4 +1,4 @@
-"""Requests and their branches, workers and lines, and locks: all that moves while services are played."""
+"""State of the Python simulator of services: requests and branches, services with workers and queues, and locks."""
 
 from __future__ import annotations
 
@@ -9,20 +9,39 @@ from typing import Final, TypeAlias
 from hwsim.families.services.results.notes import ServiceNotes
 from hwsim.families.services.workload.program import NONE, ServiceProgram
 
-WAITS: Final = -1  # what a step returns that has to wait
+WAITS: Final = -1  # result of a step that waits
 
-Do: TypeAlias = "Callable[[Strand], int]"  # does a step; the number of the next one, or WAITS
+Do: TypeAlias = "Callable[[Strand], int]"  # executes a step; returns the next one or WAITS
 
 
 class Strand:
-    """A request on its way, or one of its branches.
+    """A request in flight, or one of its concurrent branches.
 
-    main: the request that it is a branch of, or itself. caller: who waits for the answer; attempt: number of its try.
-    asking: number of the try whose answer it waits for itself.
-    waits: fs that it waited, by what for. since, alone: when its work began, and what that takes alone.
-    access: number of its access, of a work of several; base, reach: fs of it without its way, and of that; follows: fs of it
-    if the arm is where the one before has ended, -1: it has a way. flow: its work's place at the station.
-    held: locks. left: branches that have not come to their end. gone: its caller has given up.
+    Attributes:
+        root: index of the request from outside that caused it.
+        visit: hash that selects its random numbers.
+        began: time at which it arrived (fs).
+        main: request that it is a branch of, or itself.
+        caller: request that waits for the response; of a branch, the one that forked it.
+        attempt: number of the attempt that it serves.
+        attempts: attempts of the current call so far.
+        asking: number of the attempt that it waits for; 0: none.
+        pc: index of the next step.
+        left: number of branches that have not ended.
+        since: time at which its work or its wait began (fs).
+        alone: time of its work without contention (fs).
+        access: index of its access, for work of several accesses.
+        base: time of the access without positioning (fs).
+        reach: positioning time of the access (fs).
+        follows: time of the access directly after the previous one (fs); -1: it is positioned.
+        flow: index of its work at the station.
+        choice: index of its named branch.
+        resource: cause of its next wait.
+        waits: waits by cause (fs).
+        held: locks that it holds.
+        slots: kept values.
+        gone: whether its caller has timed out.
+        failed: whether it failed, for the reason `why`.
     """
 
     caller: Strand | None = None
@@ -40,7 +59,7 @@ class Strand:
 
 
 class Service:
-    """A service: its steps made ready, its workers and its line."""
+    """The state of a service: functions of its steps, free workers, and the queue."""
 
     __slots__ = ("do", "down", "free", "line", "notes", "number", "of", "parked", "resource")
 
@@ -54,7 +73,7 @@ class Service:
 
 
 class Lock:
-    """A lock, its line, and those whom its holder has taken along."""
+    """The state of a lock: its queue, and the requests that its holder serves together with its own (`along`)."""
 
     __slots__ = ("along", "group", "line", "taken")
 

@@ -1,14 +1,14 @@
-"""Accesses of services to hard disks: one at a time at each arm, each with a way of its own.
+"""Accesses of services to hard disks: each arm serves one access at a time, with a random positioning time.
 
-    an access takes fixed + way / n^gain,   n: those that wait when it begins, itself among them, for each arm
+    access time = fixed + positioning / n^gain,   n: queued accesses per arm when it begins, including itself
 
-The seek is over a distance between two random places, the turn is any part of a whole one, both drawn for each access; the
-mean is what `hwsim.devices.hdd` says of one. An arm that takes the nearest of n takes any of them, as good as at random: places
-know nothing of when requests came. Next to the drive request by request (shortest positioning first, random requests at 6 to
-143 % of what it serves in order of arrival) means are within 3 %, p95 and p99 within 5 %.
+The seek covers the distance between two random positions, and the rotation is a random part of a turn; both are drawn for each
+access, with the average of `hwsim.devices.hdd`. An arm that picks the nearest of n accesses picks one at random with respect to
+the arrival order, because positions are independent of arrival times. Accesses of a sequential stream need no positioning while
+no other access intervenes. An array has one queue for all disks, which assumes a perfect balance.
 
-Accesses of a stream follow each other while nothing comes between. Disks of an array: one line for all, as their balance is
-taken as perfect.
+Error: next to a request-level simulation of the drive (shortest positioning time first, random requests at 6 to 143 % of its
+FIFO throughput), averages are within 3 %, p95 and p99 within 5 %.
 """
 
 from __future__ import annotations
@@ -23,22 +23,23 @@ from hwsim.devices.crowding import Arm, Members, Mixture, Streams
 from hwsim.records import dataclass
 from hwsim.ticks import FEMTO, femtoseconds
 
-MOST: Final = 1000  # accesses of a work; a longer one takes their mean
-_SAME: Final = 1e-9
+MOST: Final = 1000  # maximum number of accesses of a statement that are drawn individually
+_SAME: Final = 1e-9  # relative difference
 
 
 @dataclass(frozen=True, slots=True)
 class Accesses:
-    """Accesses to an arm that one work asks for.
+    """The accesses of one statement to disk arms.
 
     Args:
-        count: accesses, one after another.
-        fixed, reach: fs of one, without its way, and of a way in the mean.
-        ways: ways are spread like these.
-        follows: fs of an access that follows the one before, where none came between; -1: it has a way, too.
-        gain: the way to the best of n takes n^-gain.
-        queue: each arm chooses among the first of the line, at most this number.
-        arms: that serve them.
+        count: number of accesses, in sequence.
+        fixed: time of an access without positioning (fs).
+        reach: average positioning time (fs).
+        ways: distribution of the positioning time.
+        follows: time of a sequential access that follows the previous one directly (fs); -1: it is positioned, too.
+        gain: exponent of the queue depth by which positioning becomes shorter.
+        queue: number of queued accesses among which each arm chooses.
+        arms: number of arms.
     """
 
     count: int
@@ -52,12 +53,12 @@ class Accesses:
 
     @property
     def first(self) -> int:
-        """Fs of an access with a mean way, alone."""
+        """Time of an access with average positioning, alone (fs)."""
         return self.fixed + self.reach
 
 
 def is_arm(access: Each) -> bool:
-    """Whether accesses wait for an arm and a turn of a hard disk, or of one among several."""
+    """Whether accesses wait for the arm and the rotation of a hard disk, or of one disk of an array."""
     match access:
         case Members(member=member):
             return is_arm(member)
@@ -69,7 +70,7 @@ def is_arm(access: Each) -> bool:
 
 
 def accesses_of(demand: Demand, rates: Mapping[str, float]) -> Accesses | None:
-    """The accesses of a work; None where it asks nothing of an arm, or more than is drawn one by one."""
+    """Return the accesses of a demand, or None if it uses no arm, several at once, or more than `MOST` accesses."""
     crowd = demand.crowd
     if crowd is None or crowd.depth != 1 or crowd.rest or crowd.times != 1 or demand.holds:
         return None
@@ -82,10 +83,10 @@ def accesses_of(demand: Demand, rates: Mapping[str, float]) -> Accesses | None:
     if not isinstance(access, Arm | Streams) or access.ways is None or not _is_whole(arms):
         return None
     body, fixed, follows = demand.body(rates), access.fixed, -1.0
-    many = body / (access.alone if isinstance(access, Streams) else access.fixed + access.reach)
-    if not _is_whole(many) or many > MOST:
+    ratio = body / (access.alone if isinstance(access, Streams) else access.fixed + access.reach)
+    if not _is_whole(ratio) or ratio > MOST:
         return None
-    count = round(many)
+    count = round(ratio)
     if isinstance(access, Streams):
         fixed += access.each
         follows = (body - fixed - access.reach) / (count - 1) if count > 1 else -1.0
@@ -102,7 +103,7 @@ def accesses_of(demand: Demand, rates: Mapping[str, float]) -> Accesses | None:
 
 
 def _mean_of(mixture: Mixture) -> Each:
-    """Accesses of several sorts as one sort with their mean."""
+    """Return a mixture of accesses as one kind with their average, if they differ only in their times."""
     sorts = [(part, arm) for part, arm in mixture.sorts if isinstance(arm, Arm) and arm.ways is not None]
     if len(sorts) < len(mixture.sorts) or len({(arm.gain, arm.queue) for _, arm in sorts}) != 1:
         return mixture
@@ -116,17 +117,17 @@ def _is_whole(number: float) -> bool:
 
 
 def scales(accesses: Accesses) -> list[float]:
-    """The part of its way that an access takes, by those that wait and are served at all arms."""
-    most = accesses.queue * accesses.arms
-    return [max(1.0, there / accesses.arms) ** -accesses.gain for there in range(most + 1)]
+    """Return the factor on the positioning time, by the number of accesses queued and in service at all arms."""
+    max_depth = accesses.queue * accesses.arms
+    return [max(1.0, depth / accesses.arms) ** -accesses.gain for depth in range(max_depth + 1)]
 
 
 def seen(works: Sequence[Accesses]) -> int:
-    """Length of the part of the line in which arms that serve these works choose."""
-    return max([each.queue * each.arms for each in works if each.gain > 0], default=1)
+    """Return the number of queued accesses among which the arms choose."""
+    return max([accesses.queue * accesses.arms for accesses in works if accesses.gain > 0], default=1)
 
 
 def stretch(accesses: Accesses, slower: float) -> float:
-    """Fs of a way for each second of `ways`."""
+    """Return the positioning time (fs) per second of `ways`."""
     mean = accesses.ways.mean
     return accesses.reach * slower / mean if mean > 0 else FEMTO * slower

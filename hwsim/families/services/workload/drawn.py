@@ -1,7 +1,7 @@
-"""Draws in statements: `bytes: {lognormal: {median: 3 MB, sigma: 0.6}}, as: photo`, and later `$photo`.
+"""Random values in statements: `bytes: {lognormal: {median: 3 MB, sigma: 0.6}}, as: photo`, and later `$photo`.
 
-A statement is lowered at a few values of what is drawn, from the distribution's rarest small to its rarest large ones; between
-them its time is straight. Where the times lie on one line, two values are left, and nothing is approximated.
+A statement is lowered at a dozen values between the extremes of the distribution, and its time is interpolated linearly. If the
+times lie on one line, two values remain, and the interpolation is exact.
 """
 
 from __future__ import annotations
@@ -18,18 +18,19 @@ from hwsim.units import Dimension, Quantity
 from hwsim.workload.load.draws import Distribution
 from hwsim.workload.load.keys import WAYS, CountDraw, SizeDraw, TimeDraw
 
-SHARES: Final = (1e-4, 0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.97, 0.99, 0.997, 0.999, 0.9999)  # of the draws, below a knot
-STRAIGHT: Final = 1e-6  # of a time: two lines are one
+SHARES: Final = (1e-4, 0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.97, 0.99, 0.997, 0.999, 0.9999)  # quantiles to lower at
+STRAIGHT: Final = 1e-6  # relative deviation below which two segments are one
 _DRAWS: Final = (TimeDraw, SizeDraw, CountDraw)
 
 
 @dataclass(frozen=True, slots=True)
 class Random:
-    """The part of a statement that differs from request to request.
+    """A random value of a statement.
 
     Args:
-        distribution: in SI units; dimension: of its values.
-        slot: place of the value that an earlier statement kept; -1: the statement draws it.
+        distribution: distribution in SI units.
+        dimension: dimension of its values.
+        slot: index of the kept value of an earlier statement; -1: the statement draws it.
     """
 
     distribution: Distribution
@@ -37,17 +38,17 @@ class Random:
     slot: int = -1
 
     def quantity(self, value: float) -> Quantity | float:
-        """A value as it stands in a file."""
+        """Return a value as a file would have it."""
         return value if self.dimension.plain else Quantity(value, self.dimension)
 
 
 def is_draw(tree: Tree) -> bool:
-    """Whether a node is a draw where a value stands."""
+    """Whether a node is a distribution in the place of a value."""
     return isinstance(tree.value, dict) and len(tree.value) == 1 and next(iter(tree.value)) in WAYS
 
 
 def draws_in(tree: Tree) -> Iterator[Tree]:
-    """The draws of a statement."""
+    """Yield the distributions in a statement."""
     if is_draw(tree):
         yield tree
         return
@@ -57,7 +58,7 @@ def draws_in(tree: Tree) -> Iterator[Tree]:
 
 
 def kept_in(tree: Tree) -> Iterator[str]:
-    """Names of kept values that a statement mentions, or anything else with a `$`."""
+    """Yield the names after `$` in a statement: kept values and others."""
     if isinstance(tree.value, str):
         yield from names_in(tree.value)
     inside = tree.value.values() if isinstance(tree.value, dict) else tree.value if isinstance(tree.value, list) else ()
@@ -66,11 +67,11 @@ def kept_in(tree: Tree) -> Iterator[str]:
 
 
 def kept_of(tree: Tree) -> frozenset[str]:
-    """Names that `as:` gives anywhere in the services of a file, or of its jobs: only a request knows their values."""
+    """Return all names defined with `as:` in the services of a file and its jobs; their values differ per request."""
     jobs = tree.get("jobs")
     inside = [] if jobs is None else [job.get("services") for _, job in jobs.items()]
     result: set[str] = set()
-    stack = [each for each in (tree.get("services"), *inside) if each is not None]
+    stack = [services for services in (tree.get("services"), *inside) if services is not None]
     while stack:
         node = stack.pop()
         if (name := node.text("as")) is not None:
@@ -80,7 +81,7 @@ def kept_of(tree: Tree) -> frozenset[str]:
 
 
 def read_draw(tree: Tree, mistakes: Mistakes) -> Random | None:
-    """The distribution that a node says; None once its mistakes are noted."""
+    """Return the random value that a node defines, or None if mistakes were noted."""
     result: Any = None
     for keys in _DRAWS:
         trial = Mistakes()
@@ -98,18 +99,18 @@ def read_draw(tree: Tree, mistakes: Mistakes) -> Random | None:
 
 
 def filled(tree: Tree, drawn: Tree | None, value: Any) -> Tree:
-    """The statement with a value in the place of its draw."""
+    """Return the statement with a value in the place of its distribution."""
     if tree is drawn:
         return Tree(value, tree.place)
     if isinstance(tree.value, dict):
-        return replace(tree, value={key: filled(each, drawn, value) for key, each in tree.value.items()})
+        return replace(tree, value={key: filled(entry, drawn, value) for key, entry in tree.value.items()})
     if isinstance(tree.value, list):
-        return replace(tree, value=[filled(each, drawn, value) for each in tree.value])
+        return replace(tree, value=[filled(entry, drawn, value) for entry in tree.value])
     return tree
 
 
 def lines_of(random: Random, time: Callable[[float], float]) -> tuple[tuple[float, float, float], ...]:
-    """The time as a part of the time at the mean, in straight lines: (value up to which it counts, a, b) of a + b value."""
+    """Return time / time at the average as segments (upper end of the value, a, b) of a + b value."""
     distribution = random.distribution
     mean = distribution.mean
     values = sorted({float(distribution.at(share)) for share in SHARES} | {mean})
@@ -128,15 +129,15 @@ def lines_of(random: Random, time: Callable[[float], float]) -> tuple[tuple[floa
 
 
 def _bends(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
-    """The fewest of them from which straight lines give the others."""
+    """Return the fewest points whose connecting lines contain all points."""
     kept = [points[0]]
-    at = 0
-    while at < len(points) - 1:
-        reach = len(points) - 1
-        while reach > at + 1 and not _is_straight(points, at, reach):
-            reach -= 1
-        kept.append(points[reach])
-        at = reach
+    begin = 0
+    while begin < len(points) - 1:
+        end = len(points) - 1
+        while end > begin + 1 and not _is_straight(points, begin, end):
+            end -= 1
+        kept.append(points[end])
+        begin = end
     return kept
 
 

@@ -1,11 +1,12 @@
-"""The ladder of limits, before any run: what a request takes of each resource, and how many a second that allows at most.
+"""Throughput limits of services without a simulation: the service demand of each resource, and the rate that it allows.
 
-    rate <= c / D      D: what a request from outside takes of it, its calls of other services included; c: what there is
+    rate <= c / D      D: service demand of a request from outside, with its calls of other services;  c: amount of the resource
 
-Exact for capacities (operational analysis: Denning and Buzen, "The operational analysis of queueing network models", ACM
-Computing Surveys 10(3), 1978). For workers and locks D is how long a request holds them if it never waits, so that the limit is
-one that is never passed, and may not be reached; a lock's `group` is full. Attempts that are made again, and refused ones, are
-not counted.
+The limits are exact for capacities. For workers and locks, D is how long a request without waiting holds them, so these limits
+are upper bounds that may not be reached; a lock's `group` is assumed full. Retries and rejected attempts are not counted.
+
+Source: operational analysis: Denning and Buzen, "The operational analysis of queueing network models", ACM Computing Surveys
+10(3), 1978.
 """
 
 from __future__ import annotations
@@ -39,20 +40,20 @@ from hwsim.records import dataclass
 from hwsim.ticks import FEMTO
 from hwsim.workload.load.draws import Distribution
 
-GRID: Final = 4096  # equal parts of a distribution, for the mean of a bent line
-_SAME: Final = 1e-9  # two utilisations
-_ROUNDS: Final = 200  # of services that ask each other
-_NEVER_ENDS: Final = 1e6  # visits of a service by one request
+GRID: Final = 4096  # equal parts of a distribution for the average of a piecewise linear function
+_SAME: Final = 1e-9  # difference of two utilizations
+_ROUNDS: Final = 200  # maximum number of iterations over services that call each other
+_NEVER_ENDS: Final = 1e6  # visits of a service per request from outside that count as endless
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A resource on the ladder.
+    """A resource with its service demands.
 
     Args:
-        kind: capacity, workers, lock or clients.
-        demands: seconds of it that a request of each service with arrivals takes.
-        rates: requests a second that come there from outside; None where only the run tells.
+        kind: capacity, workers or lock.
+        demands: service demand of a request of each service with arrivals (s).
+        rates: arrival rate of each of these services (1/s); None if only a run determines it.
     """
 
     name: str
@@ -62,7 +63,7 @@ class Step:
 
     @property
     def utilisation(self) -> float | None:
-        """Part of it that is used; None where the rates are not known."""
+        """Utilization at the arrival rates; None if a rate is unknown."""
         rates = dict(self.rates)
         parts = [(demand, rates[name]) for name, demand in self.demands]
         if any(rate is None and demand for demand, rate in parts):
@@ -70,7 +71,7 @@ class Step:
         return math.fsum(demand * rate for demand, rate in parts if rate is not None)
 
     def limit(self, name: str) -> float:
-        """Requests a second of a service, the others' rates as they are in proportion; infinite where it takes none of it."""
+        """Return the maximum rate of a service (1/s), with the rates of the others in proportion; infinite without demand."""
         demands, rates = dict(self.demands), dict(self.rates)
         mine = rates.get(name)
         if mine is None or any(rate is None for rate in rates.values()):
@@ -82,11 +83,11 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Ladder:
-    """All resources, the one with the lowest limit first.
+    """The throughput limits of all resources, the lowest first.
 
     Args:
-        alone: seconds that a request of each service takes if it never waits, in the mean.
-        never: services that ask each other without an end.
+        alone: average service time of a request of each service without waiting (s).
+        never: services whose requests cause endless further requests.
     """
 
     steps: tuple[Step, ...]
@@ -95,12 +96,12 @@ class Ladder:
 
     @property
     def utilisation(self) -> float | None:
-        """Utilisation of the busiest resource; None where the rates are not known."""
+        """Utilization of the busiest resource; None if all are unknown."""
         known = [used for step in self.steps if (used := step.utilisation) is not None]
         return max(known, default=None)
 
     def overloaded(self, *, even: bool) -> frozenset[str]:
-        """Services of whose requests more come than a resource allows, or, unless they come and are served evenly, as many."""
+        """Return the services whose load exceeds a limit or, unless requests arrive and are served evenly, reaches it."""
         most = 1 + _SAME if even else 1 - _SAME
         return frozenset(
             name
@@ -112,7 +113,7 @@ class Ladder:
 
 
 def ladder(program: Program, capacities: Mapping[str, Capacity]) -> Ladder:
-    """The ladder of a program."""
+    """Return the throughput limits of a program."""
     walks = [_Walk(program, service) for service in program.services]
     alone = _alone(walks)
     entries = [number for load in program.loads for number in load.services]
@@ -123,12 +124,12 @@ def ladder(program: Program, capacities: Mapping[str, Capacity]) -> Ladder:
     for entry in entries:
         for number, often in enumerate(visits[entry]):
             for (kind, name), amount in walks[number].takes(capacities, alone).items():
-                of = taken.setdefault((kind, name), {})
-                of[entry] = of.get(entry, 0.0) + often * amount
+                demands = taken.setdefault((kind, name), {})
+                demands[entry] = demands.get(entry, 0.0) + often * amount
     steps = [
-        Step(name, kind, tuple((program.services[entry].name, amount) for entry, amount in of.items() if amount > 0), rates)
-        for (kind, name), of in taken.items()
-        if any(of.values())
+        Step(name, kind, tuple((program.services[entry].name, amount) for entry, amount in demands.items() if amount > 0), rates)
+        for (kind, name), demands in taken.items()
+        if any(demands.values())
     ]
     first = program.services[entries[0]].name if entries else ""
     steps.sort(key=lambda step: (min((step.limit(name) for name, _ in rates), default=math.inf), step.name, first))
@@ -142,7 +143,7 @@ def _rate(program: Program, entry: int) -> float | None:
 
 
 class _Walk:
-    """Times that a request of a service does each step, in the mean."""
+    """The average number of executions of each step per request of a service."""
 
     def __init__(self, program: Program, service: ServiceProgram) -> None:
         self.program, self.service = program, service
@@ -150,7 +151,7 @@ class _Walk:
         self.often = [0.0] * (len(steps) + 1)
         self.often[0] = 1.0
         self.branches: set[int] = set()
-        self.done = [1.0] * len(steps)  # times that a step is done for one who comes to it: of a lock's group one does it for all
+        self.done = [1.0] * len(steps)  # executions per request at a step; a group commit executes once
         groups: list[int] = []
         kept: dict[int, Distribution] = {}
         self._kept = kept
@@ -181,7 +182,7 @@ class _Walk:
                     self.often[at + 1] += often
 
     def size(self, size: Number) -> float:
-        """The mean of a number."""
+        """Return the average of a number."""
         if size.is_fixed:
             return size.fixed
         distribution = self.program.draws[size.draw].distribution if size.draw >= 0 else self._kept[size.slot]
@@ -191,7 +192,7 @@ class _Walk:
         return math.fsum(size.of(value) for value in values) / GRID
 
     def asks(self) -> dict[int, float]:
-        """Requests to each service, at least: the groups of locks are full."""
+        """Return the minimum number of calls of each service per request: groups of locks are full."""
         result: dict[int, float] = {}
         for often, done, step in zip(self.often, self.done, self.service.steps, strict=False):
             if isinstance(step, Ask):
@@ -199,7 +200,7 @@ class _Walk:
         return result
 
     def own(self, at: int) -> float:
-        """Seconds of a step's work alone."""
+        """Return the service time of a step without waiting (s)."""
         step = self.service.steps[at]
         if not isinstance(step, Serve):
             return 0.0
@@ -207,7 +208,7 @@ class _Walk:
         return (served.latency + served.body * self.size(step.size)) / FEMTO
 
     def takes(self, capacities: Mapping[str, Capacity], alone: list[float]) -> dict[tuple[str, str], float]:
-        """Seconds of each resource that one request of the service takes."""
+        """Return the service demand of one request of the service, by (kind, name) of the resource (s)."""
         result: dict[tuple[str, str], float] = {}
 
         def add(kind: str, name: str, seconds: float) -> None:
@@ -221,7 +222,7 @@ class _Walk:
                 for name, amount in cost.demand.amounts:
                     if queue is None or name != queue.capacity:
                         add("capacity", name, often * size * amount / capacities[name].rate)
-                if queue is not None:  # with as long a queue as there can be
+                if queue is not None:  # at the largest possible queue depth
                     least = long_queue(cost.demand, rates_of(capacities.values()), _longest(self.program, queue.capacity))
                     add("capacity", queue.capacity, often * size * least)
             if isinstance(step, Take):
@@ -239,7 +240,7 @@ class _Walk:
 
 
 def _longest(program: Program, capacity: str) -> int | None:
-    """Accesses that workers, or clients, have under way at a device at once, at most; None where nothing bounds them."""
+    """Return the maximum queue depth of a device with these workers and clients, or None if it is unlimited."""
     longest = 0
     targets = {step.service for service in program.services for step in service.steps if isinstance(step, Ask)}
     for number, service in enumerate(program.services):
@@ -257,7 +258,7 @@ def _longest(program: Program, capacity: str) -> int | None:
 
 
 def _alone(walks: list[_Walk]) -> list[float]:
-    """Seconds of a request of each service that never waits; of branches side by side the longest, by their means."""
+    """Return the average time of a request of each service without waiting (s); concurrent branches count as the longest."""
     alone = [0.0] * len(walks)
     for _ in range(_ROUNDS):
         after = [_time(walk, 0, len(walk.service.steps), alone) for walk in walks]
@@ -268,7 +269,7 @@ def _alone(walks: list[_Walk]) -> list[float]:
 
 
 def _time(walk: _Walk, first: int, last: int, alone: list[float]) -> float:
-    """Seconds of the steps of a stretch, as often as a request does them."""
+    """Return the time of the steps from `first` to `last` per request (s)."""
     steps, at, total = walk.service.steps, first, 0.0
     while at < last:
         step = steps[at]
@@ -283,7 +284,7 @@ def _time(walk: _Walk, first: int, last: int, alone: list[float]) -> float:
 
 
 def asks_of(program: Program) -> list[list[float]]:
-    """Requests to each service (column) that one of a service (row) leads to at once, in the mean."""
+    """Return the average number of direct calls of each service (column) per request of a service (row)."""
     rows = [[0.0] * len(program.services) for _ in program.services]
     for row, service in zip(rows, program.services, strict=True):
         for number, often in _Walk(program, service).asks().items():
@@ -292,7 +293,7 @@ def asks_of(program: Program) -> list[list[float]]:
 
 
 def _visits(walks: list[_Walk], entry: int) -> list[float]:
-    """Times that a request from outside comes to each service."""
+    """Return the number of visits of each service per request from outside."""
     asks = [walk.asks() for walk in walks]
     visits = [0.0] * len(walks)
     for _ in range(_ROUNDS):
@@ -310,7 +311,7 @@ def _visits(walks: list[_Walk], entry: int) -> list[float]:
 
 
 def statements(program: Program) -> Iterator[tuple[str, str, str, float, float, bool, Cost | None]]:
-    """Service, name, device, seconds alone, times a request, whether it is drawn, and cost of each statement that takes time."""
+    """Yield service, name, device, service time (s), executions per request, whether it is random, and cost of each statement."""
     for service in program.services:
         walk = _Walk(program, service)
         for at, step in enumerate(service.steps):
