@@ -1,4 +1,4 @@
-"""Devices: what an op demands of a CPU, GPU, memory, disk or NIC, and its time alone. A new kind is a file and a line."""
+"""Devices: the demand of an op on a CPU, GPU, memory, disk or NIC, and its time alone. A new kind is a module and a line here."""
 
 from __future__ import annotations
 

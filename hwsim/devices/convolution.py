@@ -1,16 +1,16 @@
-"""A convolution as matrix products: what a library may compute in place of the sum over the window.
+"""A convolution as matmuls: the algorithms that a library may use instead of the direct sum over the window.
 
-A convolution of `images` x (channels_in, height, width) with kernels of a x b, stride s and g groups is, for each group, a
-product of matrices (without ever writing the larger one to memory):
+A convolution of `images` x (channels_in, height, width) with kernels of a x b, stride s and g groups is, for each group, an
+implicit matmul (the larger matrix is never written to memory):
 
-    forward     pixels out x channels_out / g          over  a b channels_in / g.
-    input       pixels out x channels_in / g           over  a b channels_out / g     (with a stride, s^2 smaller ones).
-    weights     a b channels_in / g x channels_out / g over  pixels out.
+    forward     output pixels x channels_out / g          over  a b channels_in / g.
+    input       output pixels x channels_in / g           over  a b channels_out / g     (with a stride, s^2 smaller ones).
+    weights     a b channels_in / g x channels_out / g    over  output pixels.
 
-All three take the same operations. Kernels of 3 x 3 and 5 x 5 with stride 1 may instead be transformed. Tiles of
-4 x 4 results then need (4 + a - 1)^2 multiplications, not 16 a^2, each a product of its own; the transformed tiles go through
-memory. With few channels to a group, a group fills a small part of a tile; the vector units then take the sum directly. The
-library takes the fastest.
+All three have the same number of operations. Kernels of 3 x 3 and 5 x 5 with stride 1 may use the Winograd transform instead.
+Tiles of 4 x 4 results then need (4 + a - 1)^2 multiplications instead of 16 a^2, each a matmul of its own; the transformed tiles
+pass through memory. With few channels per group, a group fills a small part of a tile, and the vector units compute the sum
+directly. The library uses the fastest algorithm.
 
 **Source**: Chetlur et al., "cuDNN", arXiv:1410.0759; Lavin and Gray, arXiv:1509.09308 (transforms, section 4: F(4x4, 3x3)).
 **Error**: see `docs/validation/models.md`.
@@ -33,7 +33,20 @@ TILE: Final = 4  # results of a transformed tile, on a side: Lavin and Gray, F(4
 
 @dataclass(frozen=True, slots=True)
 class Convolution:
-    """Geometry of one pass of a convolution over a batch."""
+    """The geometry of one pass of a convolution over a batch.
+
+    Args:
+        images: images in the batch.
+        channels_in: input channels.
+        channels_out: output channels.
+        high: height of the output (pixels).
+        wide: width of the output (pixels).
+        kernel: height and width of the kernel.
+        stride: stride.
+        size_in: pixels of an input image.
+        groups: groups of channels.
+        what: forward, input gradient or weight gradient.
+    """
 
     images: int
     channels_in: int
@@ -48,7 +61,7 @@ class Convolution:
 
     @property
     def pixels(self) -> int:
-        """Pixels of all results, one channel."""
+        """Output pixels of all images, for one channel."""
         return self.images * self.high * self.wide
 
     @property
@@ -60,7 +73,7 @@ class Convolution:
         return 2.0 * self.pixels * self.channels_out * self.channels_in // self.groups * self.window
 
     def traffic(self, width: float) -> tuple[float, float]:
-        """Bytes (read, written), every array once."""
+        """Return the bytes (read, written), with each array transferred once."""
         image = self.images * self.size_in * self.channels_in * width
         result = self.pixels * self.channels_out * width
         weights = self.channels_in // self.groups * self.channels_out * self.window * width
@@ -73,11 +86,11 @@ class Convolution:
                 return image + result, weights
 
     def images_moved(self, width: float) -> float:
-        """Bytes of the images that go in and out, without the weights."""
+        """Return the size of input and output images without the weights (B)."""
         return (self.images * self.size_in * self.channels_in + self.pixels * self.channels_out) * width
 
     def product(self, width: float) -> Product:
-        """The matrix product of each group."""
+        """Return the matmul of each group."""
         into, out, g = self.channels_in // self.groups, self.channels_out // self.groups, self.groups
         match self.what:
             case "forward":
@@ -89,15 +102,15 @@ class Convolution:
                 return Product(into * self.window, out, pixels, g, element=width)
 
     def work(self, dtype: str) -> Work:
-        """As an implicit matrix product."""
+        """Return the work as an implicit matmul."""
         width = BYTES[dtype]
         reads, writes = self.traffic(width)
         return Work(flop=self.flop, reads=reads, writes=writes, dtype=dtype, mix="matmul", product=self.product(width))
 
     def ways(self, dtype: str, *, matrix_units: bool) -> Iterator[tuple[Work, ...]]:
-        """The ways to compute it, each as kernels one after another.
+        """Yield the algorithms, each as a sequence of kernels.
 
-        matrix_units: the format is computed by units that only multiply matrices.
+        matrix_units: whether units that only multiply matrices compute the number format.
         """
         yield (self.work(dtype),)
         reads, writes = self.traffic(BYTES[dtype])

@@ -1,14 +1,14 @@
-"""Convolutions of the libraries on a generation of GPUs: their speed over the same matrix products.
+"""Convolutions of the libraries by GPU generation: their speed relative to the same matmuls.
 
-Kernels of convolutions compute addresses, and fit their tiles to images rather than to matrices: they reach `part` of the
-speed of a product of the same shape on the same GPU. The vector units compute convolutions with few channels to a group at
-`direct` of their peak. Transformed convolutions reach `transformed` of the speed of their products.
+Convolution kernels compute addresses, and their tiles fit images rather than matrices. They reach `part` of the speed of a matmul
+of the same shape on the same GPU. The vector units compute convolutions with few channels per group at `direct` of their
+peak. Winograd convolutions reach `transformed` of the speed of their matmuls.
 
-The part tells the generation: multiprocessors of 192 units (Kepler), and the number formats its matrix units have.
+The generation follows from the GPU's numbers: SMs with 192 units (Kepler), and the number formats of the matrix units.
 
 **Source**: Chetlur et al., arXiv:1410.0759; NVIDIA, "Convolutional Layers User's Guide", DU-09794-001, section 2.1 (matrix
-units read channels innermost, other orders are copied; quoted from memory). The numbers are fitted to published throughput,
-half of the rows: `calibrate/published/cnn_training.py`, and `cnn_inference.py` for Turing; Hopper is taken as Ampere, a guess.
+units read NHWC, other layouts are copied; quoted from memory). The numbers are fitted to published throughput, half
+of the rows: `calibrate/published/cnn_training.py`, and `cnn_inference.py` for Turing; Hopper is assumed to equal Ampere.
 **Error**: see `docs/validation/models.md`.
 """
 
@@ -26,13 +26,13 @@ Units = Literal["kepler", "vector", "vector-turing", "volta", "turing", "tf32", 
 
 @dataclass(frozen=True, slots=True)
 class Convolving:
-    """Parts of a speed.
+    """The speeds of convolution kernels on a GPU generation.
 
     Args:
-        part: over the same product on the same GPU; may be more than 1.
-        transformed: as `part`, for transformed convolutions.
-        direct: over the vector peak.
-        reordered: images are stored channel by channel, and copied for each product to the order that matrix units read.
+        part: speed relative to the same matmul on the same GPU; may exceed 1.
+        transformed: as `part`, for Winograd convolutions.
+        direct: speed relative to the vector peak.
+        reordered: whether images are stored as NCHW and copied to NHWC, the layout of the matrix units, for each matmul.
     """
 
     part: float
@@ -54,7 +54,7 @@ CONVOLVING: Final[Mapping[Units, Convolving]] = {
 
 
 def units_of(gpu: Gpu, dtype: str) -> Units:
-    """Which units compute a format.
+    """Return the kind of units that compute a number format.
 
     >>> from hwsim.devices.roofline import LocalMemory
     >>> units_of(Gpu(flop={"fp32": 1e12, "fp16": 8e12}, memory=LocalMemory(1e12)), "fp16")
@@ -77,10 +77,10 @@ def units_of(gpu: Gpu, dtype: str) -> Units:
 
 
 def matrix_units(gpu: Gpu, dtype: str) -> bool:
-    """Whether units that only multiply matrices compute the format.
+    """Return whether units that only multiply matrices compute the number format.
 
     Raises:
-        CannotCompute: nothing does.
+        CannotCompute: the GPU has no peak.
     """
     if not gpu.flop:
         raise CannotCompute("the GPU has no peak", "add `flop: {fp32: 15.7 TFLOP/s}`")

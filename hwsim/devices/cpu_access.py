@@ -1,11 +1,11 @@
 """The demand of many small accesses, or of increments of counters, on a CPU.
 
-In a row or strided, prefetchers bring the lines in time: bytes of the lines touched, through the caches and the memory as
-any stream. Beyond half a page no prefetcher follows: then, as at random, each core waits for lines, `in_flight` of them
-at once, and the memory serves as many random accesses as its banks allow (`dram`, where the memory has one). Dependent
-accesses wait for each other: a chain takes count x latency.
-Error: docs/validation/components.md (tinymembench for dependent ones); independent random accesses: not yet measured.
-Range: no other program on the cores; the accesses are the only thing the cores do.
+Sequential and strided accesses are prefetched in time: the bytes of the touched lines pass through the caches and the memory
+as a stream. Beyond half a page no prefetcher follows. Then, as in random access, each core waits for its cache misses, with
+`in_flight` of them in flight, and the memory serves as many random accesses as its banks allow (`dram`, if the memory has one).
+Dependent accesses wait for each other: a chain takes count x latency.
+Error: docs/validation/components.md (tinymembench for dependent accesses); independent random accesses: not yet measured.
+Range: no other program on the cores; the cores do nothing but these accesses.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PREFETCHED: Final = 2048.0  # bytes: prefetchers of the L2 follow strides within
 
 
 def access_cost(cpu: CpuKeys, name: str, accesses: Accesses, used: int) -> Cost:
-    """See `Cpu.access`."""
+    """Return the cost of accesses (see `Cpu.access`)."""
     line = cpu.caches.line if cpu.caches else 64.0
     lines = lines_touched(accesses, line)
     followed = not accesses.scattered and accesses.step <= PREFETCHED
@@ -70,9 +70,9 @@ def access_cost(cpu: CpuKeys, name: str, accesses: Accesses, used: int) -> Cost:
 
 
 def access_latency(cpu: CpuKeys, working_set: float | None, *, busy: int = 1, chains: int = 1, remote: float = 0.0) -> float:
-    """Seconds from one access of a chain to the next, `chains` side by side on the core.
+    """Return the time (s) from one access of a chain to the next, with `chains` parallel chains on the core.
 
-    working_set: bytes it uses at random; None: every access reaches memory.
+    working_set: bytes accessed at random; None: every access reaches memory.
     """
     memory = memory_latency(cpu) + remote * (cpu.numa.remote_latency if cpu.numa else 0.0)
     if cpu.caches is None:
@@ -81,7 +81,7 @@ def access_latency(cpu: CpuKeys, working_set: float | None, *, busy: int = 1, ch
 
 
 def memory_latency(cpu: CpuKeys) -> float:
-    """Seconds of one access to memory: as stated, else the latency of its DRAM; 0 if neither is given."""
+    """Return the latency of a memory access (s): as stated, else that of its DRAM; 0 if neither is given."""
     dram = cpu.memory.dram
     return cpu.memory.latency if cpu.memory.latency > 0 or dram is None else dram.latency()
 
@@ -91,7 +91,7 @@ def _in_flight(cpu: CpuKeys) -> float:
 
 
 def _footprint(accesses: Accesses, line: float) -> float:
-    """Bytes of cache that the working set takes: whole lines, even if only a part is used."""
+    """Return the bytes of cache lines of the working set, including unused parts of lines."""
     working_set = accesses.working_set or 0.0
     if accesses.scattered:
         return working_set * max(1.0, line / max(accesses.size, line))
@@ -99,7 +99,7 @@ def _footprint(accesses: Accesses, line: float) -> float:
 
 
 def _issuing(cpu: CpuKeys, name: str, accesses: Accesses, used: int, line: float) -> Term:
-    """The line of the instructions: an access that crosses into another line takes two."""
+    """Return the line of the load and store instructions; an access that crosses a line takes two."""
     clock = cpu.clock_of("scalar", used)
     per_cycle = cpu.core.loads if cpu.core else 2.0
     lines_each = 1.0 + crossings(accesses.size, accesses.step if not accesses.scattered else accesses.size, accesses.offset, line)
@@ -119,7 +119,7 @@ def _issuing(cpu: CpuKeys, name: str, accesses: Accesses, used: int, line: float
 def _waiting(
     cpu: CpuKeys, name: str, accesses: Accesses, footprint: float | None, lines: float, missed: float, used: int
 ) -> list[Term]:
-    """The lines of a core that waits for its accesses, and of a memory that serves them at random."""
+    """Return the lines of cores that wait for their accesses, and of the memory's random access rate."""
     chains = accesses.chains if accesses.pattern == "dependent" else 1
     latency = access_latency(cpu, footprint, busy=used, chains=chains, remote=accesses.remote)
     latency_input = ("latency", precise(latency, "s"), _steps(cpu, footprint, used, chains))
@@ -152,7 +152,6 @@ def _waiting(
 
 
 def _steps(cpu: CpuKeys, working_set: float | None, busy: int, chains: int) -> Origin:
-    """The latency of an access, level by level, in words."""
     of_memory = "memory.latency: " + source_of(cpu.sources, "memory.latency")
     if cpu.caches is None:
         return of_memory
@@ -163,7 +162,7 @@ def _steps(cpu: CpuKeys, working_set: float | None, busy: int, chains: int) -> O
 
 
 def increment_cost(cpu: CpuKeys, name: str, times: float, used: int, *, shared: bool, atomic: bool, sockets: int) -> Cost:
-    """See `Cpu.increment`."""
+    """Return the cost of increments (see `Cpu.increment`)."""
     clock = cpu.clock_of("scalar", used)
     if cpu.core is None or clock <= 0:
         raise CannotCompute(f"{name} has no time for an increment", "add `clock: 3 GHz` and `core: {rmw: 20}`")
@@ -196,7 +195,7 @@ def increment_cost(cpu: CpuKeys, name: str, times: float, used: int, *, shared: 
 
 
 def _increments(cpu: CpuKeys, name: str, why: list[Term], used: int, seconds: float, line: float, times: float) -> Cost:
-    """The cores are busy (or wait, which is as good) all the time; the line is held for its part."""
+    """Return the cost of cores that are busy (or waiting) all the time, and of a line that is owned part of the time."""
     amounts = {f"{name}.cores": used * seconds, f"{name}.line": line}
     drawn = tuple(sorted((capacity, amount) for capacity, amount in amounts.items() if amount > 0))
     share = seconds * used / cpu.cores * cpu.memory.bandwidth or 1.0

@@ -1,4 +1,4 @@
-"""The demand of an op on a CPU whose functions were measured (see `kernels`), and the line for a function that was not."""
+"""The demand of an op on a CPU with measured functions (see `kernels`), and the line for unmeasured functions."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ REGIMES: Final = {  # of `errors.yaml`, by how well a call is known
 def measured_cost(
     cpu: CpuKeys, name: str, call: Call | None, flop: float, otherwise: Callable[[], Cost], unit: Unit = "FLOP"
 ) -> Cost:
-    """The cost of a call if the CPU's functions were measured and this one among them, else what the formulas say."""
+    """Return the cost of a call from the CPU's measured functions, if it is among them, else from the formulas."""
     kernels = cpu.kernels
     if kernels is None:
         return otherwise() if call is None or call.cores != 1 else _usual(cpu, name, call, flop, unit, otherwise)
@@ -54,7 +54,7 @@ def measured_cost(
 
 
 def _usual(cpu: CpuKeys, name: str, call: Call, flop: float, unit: Unit, otherwise: Callable[[], Cost]) -> Cost:
-    """The usual time of a call on one core, where peak and bandwidth alone would be far too fast for what the library does."""
+    """Return the typical time of a call on one core, where peak and bandwidth alone would be far too fast for the library."""
     from hwsim.devices.stand_in import usual_kernels
 
     kernels = usual_kernels(cpu.clock_of("", 1))
@@ -73,7 +73,7 @@ def _usual(cpu: CpuKeys, name: str, call: Call, flop: float, unit: Unit, otherwi
 
 
 def _doubted(cost: Cost, function: str) -> Cost:
-    """The cost with the doubt of a formula that stands for a call of a library."""
+    """Add the uncertainty of a formula that replaces a library call."""
     return replace(cost, why=tuple(
         term if term.doubts or term.seconds <= 0 else replace(
             term, doubts=(Doubt("program/formula", "outside", f"formula {function}", term.seconds),)
@@ -82,7 +82,7 @@ def _doubted(cost: Cost, function: str) -> Cost:
 
 
 def _takes_time(cpu: CpuKeys, cost: Cost) -> bool:
-    """Whether accesses were given a time: those that wait for each other need a latency, all others anything."""
+    """Return whether the accesses have a time: random and dependent ones require a latency, others any positive demand."""
     if cost.requests is not None and cost.requests.pattern in ("random", "dependent"):
         levels = cpu.caches.levels.values() if cpu.caches else ()
         if cpu.memory.latency <= 0 and cpu.memory.dram is None and not any(level.latency or level.cycles for level in levels):
@@ -91,7 +91,6 @@ def _takes_time(cpu: CpuKeys, cost: Cost) -> bool:
 
 
 def _cost(cpu: CpuKeys, kernels: Kernels, name: str, call: Call, flop: float, unit: Unit, time: Time) -> Cost:
-    """One thread from start to end, and what of its bytes comes from memory."""
     is_related = time.standing == "related"
     sources: dict[str, Cited] = {"related": "functions that were measured and take alike", "usual": USUAL}
     told = source_of(cpu.sources, f"kernels.{kernels.entry(call)}.call")

@@ -1,14 +1,14 @@
-"""The demand of an op of arithmetic and traffic on a CPU: core time, memory time, and the derivation of both.
+"""The demand of an op of arithmetic and memory traffic on a CPU: core time, memory time, and their derivation.
 
-    cores     max(flop / peak, instructions / (ipc clock cores)) + branches guessed wrong x cycles / clock,
-              or the bytes through the caches, whichever is longer
-    memory    (read + write_cost x written) / (bandwidth x efficiency); with caches, what misses the last level, and a
+    cores     max(flop / peak, instructions / (ipc clock cores)) + mispredicted branches x cycles / clock,
+              or the time of the bytes in the caches, whichever is longer
+    memory    (read + write_cost x written) / (bandwidth x efficiency); with caches, only misses of the last level, and a
               line that is written is read first
-    floor     what these cores reach of the memory (see `numa`), all of the core time on them
+    floor     the memory bandwidth that these cores reach (see `Numa`), and the core time divided among them
 
 Source: roofline (Williams, Waterman, Patterson 2009) with the execution-cache-memory model inside the core.
-Error: docs/validation/components.md; arithmetic is an upper bound of speed where an efficiency is left at 100 %.
-Range: work divided evenly over the cores beforehand; prefetchers see the stream.
+Error: docs/validation/components.md; arithmetic is an upper bound of the speed if an efficiency has its default of 100 %.
+Range: work divided evenly over the cores in advance; streams that a prefetcher detects.
 """
 
 from __future__ import annotations
@@ -37,7 +37,13 @@ GUESSED: Final = Origin("elsewhere", "for every core: as the CPU of the d2l text
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """Bytes that cross between the caches and memory, and why."""
+    """The bytes between the caches and memory.
+
+    Args:
+        read: bytes read.
+        written: bytes written.
+        why: reason, for the derivation.
+    """
 
     read: float
     written: float
@@ -53,7 +59,7 @@ class Traffic:
 
 
 def work_cost(cpu: CpuKeys, name: str, work: Work, used: int) -> Cost:
-    """See `Cpu.compute`."""
+    """Return the cost of the work (see `Cpu.compute`)."""
     core = _arithmetic(cpu, name, work, used)
     served = cpu.caches.streamed(work.working_set, used) if cpu.caches else ()
     lines = [core.why, *_instructions(cpu, name, work, used)]
@@ -82,7 +88,7 @@ def work_cost(cpu: CpuKeys, name: str, work: Work, used: int) -> Cost:
 
 
 def _arithmetic(cpu: CpuKeys, name: str, work: Work, used: int) -> Draw:
-    """Core-seconds: the same however many cores share them, but for the clock."""
+    """Return the core time, which depends on the number of cores only through the clock."""
     capacity, flop, dtype, mix = f"{name}.cores", work.flop, work.dtype, work.mix
     if mix == "random":
         rate = DRAWN if cpu.random is None else cpu.random
@@ -124,10 +130,10 @@ def _arithmetic(cpu: CpuKeys, name: str, work: Work, used: int) -> Draw:
 
 
 def packing(side: float, product: Product | None) -> float:
-    """Time of a product over its arithmetic's: blocks of both factors are copied, blocks of the result read and written.
+    """Return the time of a matmul over that of its arithmetic: operand blocks are packed, result blocks are read and written.
 
-    **Source**: Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplication", ACM TOMS 34(3), 2008: the copies cost
-    in proportion to m k + k n + m n.  **Error**: no row at hand; a calibrated machine has `kernels` in its place.
+    **Source**: Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplication", ACM TOMS 34(3), 2008: the copies take
+    time in proportion to m k + k n + m n.  **Error**: no measurement available; a calibrated machine has `kernels` instead.
 
     >>> packing(18, Product(18, 18, 18)), packing(18, None), round(packing(18, Product(1800, 1800, 1800)), 2)
     (2.0, 1.0, 1.01)
@@ -136,7 +142,7 @@ def packing(side: float, product: Product | None) -> float:
 
 
 def _any_peak(cpu: CpuKeys, work: Work, name: str, used: int) -> tuple[str, float, str]:
-    """The peak of its type, else of any: without arithmetic the time is 0 at each."""
+    """Return the peak of its number format, else any peak: without arithmetic, the time is 0 in each case."""
     for dtype in (work.dtype, *BYTES):
         with suppress(CannotCompute):
             return cpu.peak(dtype, name, work.isa, used)
@@ -144,7 +150,6 @@ def _any_peak(cpu: CpuKeys, work: Work, name: str, used: int) -> tuple[str, floa
 
 
 def _origin(cpu: CpuKeys, dtype: str, key: str, used: int) -> Origin:
-    """Source of a peak; for a derived one the derivation."""
     source = source_of(cpu.sources, key)
     if key.startswith("flop."):
         return f"{key}: " + source
@@ -161,7 +166,7 @@ def _origin(cpu: CpuKeys, dtype: str, key: str, used: int) -> Origin:
 
 
 def _wrong_guesses(cpu: CpuKeys, name: str, work: Work, used: int) -> tuple[float, tuple[Input, ...], str]:
-    """(core-seconds, inputs, the rest of the formula) of branches whose way was guessed wrong."""
+    """Return (core time in s, inputs, rest of the formula) of mispredicted branches."""
     if work.branches * work.mispredicted <= 0:
         return 0.0, (), ""
     if cpu.core is None or cpu.core.mispredict <= 0:
@@ -179,7 +184,6 @@ def _wrong_guesses(cpu: CpuKeys, name: str, work: Work, used: int) -> tuple[floa
 
 
 def _instructions(cpu: CpuKeys, name: str, work: Work, used: int) -> list[Term]:
-    """The line of counted instructions, if there are any."""
     if work.instructions <= 0:
         return []
     rate = cpu.core.rate(work.threads) if cpu.core else None
@@ -197,10 +201,10 @@ def _instructions(cpu: CpuKeys, name: str, work: Work, used: int) -> list[Term]:
 
 
 def _clock(cpu: CpuKeys, name: str, isa: str, used: int) -> float:
-    """Clock of the class of instructions; of scalar ones if the op names none.
+    """Return the clock of the instruction class; of scalar instructions if the op names none.
 
     Raises:
-        CannotCompute: it is not given.
+        CannotCompute: the clock is not given.
     """
     clock = cpu.clock_of(isa or "scalar", used)
     if clock <= 0:
@@ -214,7 +218,7 @@ def _clock(cpu: CpuKeys, name: str, isa: str, used: int) -> float:
 def through_caches(
     cpu: CpuKeys, name: str, reads: float, writes: float, in_place: float, served: tuple[float, ...], used: int, near: float = 1.0
 ) -> Term:
-    """The line of a core's time for its part of the bytes through all levels."""
+    """Return the line of a core's time for its share of the bytes through all cache levels."""
     if cpu.caches is None:
         raise CannotCompute(f"{name} has no caches", "add them as `caches:`")
     times = cpu.caches.moving(reads, writes, in_place, served, used, cpu.clock_of("", used), near)
@@ -231,7 +235,7 @@ def through_caches(
 
 
 def to_memory(cpu: CpuKeys, reads: float, writes: float, in_place: float, served: float) -> Traffic:
-    """Traffic that misses the last level of cache, which serves the part `served`."""
+    """Return the traffic that misses the last cache level, whose hit rate is `served`."""
     missed = 1.0 - served
     filled = max(0.0, writes - in_place) if cpu.caches and cpu.caches.write_allocate else 0.0
     reasons = [f"{precise(missed, '%')} miss the caches"] if served > 0 else []
@@ -241,7 +245,7 @@ def to_memory(cpu: CpuKeys, reads: float, writes: float, in_place: float, served
 
 
 def memory_time(cpu: CpuKeys, name: str, traffic: Traffic) -> Draw:
-    """The time traffic takes of the memory of the whole socket."""
+    """Return the time of the traffic on the memory of the whole socket."""
     capacity = f"{name}.memory"
     bandwidth = ("bandwidth", precise(cpu.memory.bandwidth, "B/s"), source_of(cpu.sources, "memory.bandwidth"))
     if cpu.numa is None:
@@ -262,7 +266,7 @@ def memory_time(cpu: CpuKeys, name: str, traffic: Traffic) -> Draw:
 
 
 def _weighted(numa: Numa, traffic: Traffic, cpu: CpuKeys) -> tuple[float, str, tuple[Input, ...]]:
-    """(bytes, a written one counted by what it costs, formula, inputs)."""
+    """Return (bytes with written bytes weighted by their cost, formula, inputs)."""
     source = traffic.source
     if traffic.written <= 0:
         return traffic.read, "traffic", (("traffic", precise(traffic.read, "B"), source),)
@@ -275,10 +279,10 @@ def _weighted(numa: Numa, traffic: Traffic, cpu: CpuKeys) -> tuple[float, str, t
 
 
 def reach(cpu: CpuKeys, name: str, traffic: Traffic, used: int, remote: float) -> tuple[float, tuple[Term, ...]]:
-    """(seconds that these cores need at least for their traffic, the lines that say so).
+    """Return (minimum time in s of these cores for their traffic, lines of the derivation).
 
     Raises:
-        CannotCompute: part of it goes to another socket's memory, whose speed is not given.
+        CannotCompute: a part of the traffic goes to the memory of another socket, whose speed is not given.
     """
     if remote > 0 and (cpu.numa is None or (cpu.numa.remote_latency <= 0 and cpu.numa.remote_bandwidth is None)):
         message = f"{name} has no latency or bandwidth of remote memory"
@@ -319,7 +323,6 @@ def reach(cpu: CpuKeys, name: str, traffic: Traffic, used: int, remote: float) -
 
 
 def _stores(cpu: CpuKeys, name: str, traffic: Traffic, used: int) -> list[Term]:
-    """The line of cores that write as fast as their lines go out, if the part says how fast."""
     rate = cpu.store_rate()
     if rate is None or traffic.written <= 0:
         return []

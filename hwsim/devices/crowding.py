@@ -1,13 +1,13 @@
-"""The time of one access while others are under way at the same device: the curves of `hwsim.demand.Crowd`.
+"""The time of one access while others are in flight at the same device: the curves of `hwsim.demand.Crowd`.
 
-They are the formulas by which each device times a single op of that depth, as functions of the number under way, so that
-one op of depth 64 and 64 ops of depth 1 come to the same rate.
+They are the formulas for a single op of each device as functions of the number of accesses in flight, so that one op of depth 64
+and 64 ops of depth 1 have the same rate.
 
-The rate of a device that is asked for `depth` things at once:
+The rate of a device with `depth` accesses in flight:
 
     rate(1) = 1 / one,   rate(depth) -> most,   rate^-p = depth^-p (one^p - most^-p) + most^-p
 
-a soft minimum of Little's law (depth / one) and of what the device can do, which is exact at both ends.
+This soft minimum of Little's law (depth / one) and of the maximum rate is exact at both ends.
 Source of its shape: asymptotic bounds of a closed queueing network (Denning and Buzen, ACM Computing Surveys 10(3), 1978).
 """
 
@@ -21,12 +21,13 @@ from hwsim.records import dataclass
 
 
 def rate_at(depth: float, one_s: float, most: float, sharpness: float) -> float:
-    """Accesses a second with `depth` of them under way.
+    """Return the accesses per second with `depth` of them in flight.
 
     Args:
-        one: seconds of one access alone.
-        most: accesses a second that are never exceeded.
-        sharpness: sharpness of the knee; infinite for a plain minimum.
+        depth: accesses in flight.
+        one_s: time of a single access (s).
+        most: maximum accesses per second.
+        sharpness: sharpness of the knee; infinite: a plain minimum.
 
     >>> round(rate_at(1, 100e-6, 500e3, 1.5)), round(rate_at(50, 100e-6, 500e3, 1.5)), round(rate_at(1e9, 100e-6, 500e3, 1.5))
     (10000, 315278, 500000)
@@ -45,10 +46,12 @@ def rate_at(depth: float, one_s: float, most: float, sharpness: float) -> float:
 
 
 def moving_at(depth: float, one_s: float, most: float, sharpness: float, own_s: float) -> float:
-    """Part of the time of an access (see `rate_at`) that goes at the device's speed, where of one alone `own_s` do.
+    """Return the share of an access's time (see `rate_at`) that scales with the device's speed.
 
-    The time over the slowness as a straight line, from where nothing is slow to the knee: exact alone and at the most,
-    within 12 % between.
+    own_s: part of the time of a single access that does so (s).
+
+    The time over the slowdown is approximated by a straight line up to the knee: exact for a single access and at the maximum
+    rate, within 12 % in between.
 
     >>> moving_at(1, 2e-3, 1e3, 1.5, 1e-3), moving_at(1, 1e-3, 1e3, 1.5, 0.0), moving_at(1, 1e-4, 1e6, 1.5, 0.0)
     (0.5, 1.0, 0.0)
@@ -62,7 +65,15 @@ def moving_at(depth: float, one_s: float, most: float, sharpness: float, own_s: 
 
 @dataclass(frozen=True, slots=True)
 class Knee:
-    """Chips that work side by side up to a limit: see `rate_at`. busy: seconds of the device for one access."""
+    """Chips that work in parallel up to a limit (see `rate_at`).
+
+    Args:
+        one: time of a single access (s).
+        most: maximum accesses per second.
+        sharpness: sharpness of the knee.
+        queue: queue depth of the device.
+        busy: device time of one access (s).
+    """
 
     one: float
     most: float
@@ -77,9 +88,14 @@ class Knee:
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """One access at a time, the nearest of those in the queue next: the way there takes reach / n^gain.
+    """A disk arm with one access at a time, the nearest one in the queue next: positioning takes reach / n^gain.
 
-    ways: how ways differ from access to access; None: that is not known.
+    Args:
+        fixed: time of an access without positioning (s).
+        reach: positioning time at queue depth 1 (s).
+        gain: exponent of the queue depth.
+        queue: maximum queue depth.
+        ways: distribution of the positioning times; None: unknown.
     """
 
     fixed: float
@@ -95,15 +111,20 @@ class Arm:
 
 @dataclass(frozen=True, slots=True)
 class Streams:
-    """An arm that reads in sequence, `together` accesses at a time, and goes to another stream in between if there is one.
+    """A disk arm that reads sequentially, `together` accesses at a time, and serves other streams in between.
 
-    With one stream its accesses follow each other. With more the arm is elsewhere when a stream asks on: it has to come back
-    for every `together` of them (deceptive idleness: Iyer and Druschel, "Anticipatory scheduling", SOSP 2001).
+    The accesses of a single stream are contiguous. With several streams, the arm is elsewhere when a stream continues, and
+    returns for every `together` accesses (deceptive idleness: Iyer and Druschel, "Anticipatory scheduling", SOSP 2001).
 
     Args:
-        alone: seconds of one access with no other stream there, a first way there spread over all.
-        each: seconds of one access once the arm is there.
-        ways: how ways differ; None: that is not known.
+        alone: time of one access of a single stream, with the first positioning spread over all accesses (s).
+        each: transfer time of one access after positioning (s).
+        fixed: fixed time of a positioning (s).
+        reach: positioning time at queue depth 1 (s).
+        gain: exponent of the queue depth.
+        queue: maximum queue depth.
+        together: accesses of a stream in flight.
+        ways: distribution of the positioning times; None: unknown.
     """
 
     alone: float
@@ -124,7 +145,7 @@ class Streams:
 
 @dataclass(frozen=True, slots=True)
 class Members:
-    """Several devices alike; `part` of each access under way is at one of them."""
+    """Several identical devices; each access in flight is at one of them with probability `part`."""
 
     member: Each
     part: float
@@ -137,7 +158,12 @@ class Members:
 
 @dataclass(frozen=True, slots=True)
 class Mixture:
-    """Accesses of several sorts in turns: (part of them, each); turn: seconds lost between sorts, for each access."""
+    """Interleaved accesses of several kinds.
+
+    Args:
+        sorts: (share of the accesses, curve) of each kind.
+        turn: time lost between kinds, for each access (s).
+    """
 
     sorts: tuple[tuple[float, Each], ...]
     turn: float = 0.0

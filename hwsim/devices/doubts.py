@@ -1,4 +1,4 @@
-"""Which errors a line of a derivation has: by the regime of its formula, and by the source of its decisive number."""
+"""Uncertainty of a line of a derivation, by the regime of its formula and the source of its decisive number."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NUMBERS: Final = re.compile(r"\d+(?=\.|$|/)")
 
 @lru_cache(maxsize=4096)
 def alike(name: str) -> str:
-    """The name of a device without its number: devices of one kind share their errors.
+    """Return the name of a device without its numbers, because identical devices share their error.
 
     >>> alike("node12.gpu3"), alike("it")
     ('node.gpu', 'it')
@@ -22,6 +22,6 @@ def alike(name: str) -> str:
 
 
 def doubts(regime: str, name: str, source: Cited, seconds: float) -> tuple[Doubt, ...]:
-    """The error of a line of `seconds` on a device, whose decisive number has this source; none for an ideal."""
+    """Return the uncertainty of a line of `seconds` on a device, from the source of its decisive number; none if it is ideal."""
     case = case_of(source)
     return () if case is None or seconds <= 0 else (Doubt(regime, case, f"{alike(name)} {regime}", seconds),)

@@ -1,6 +1,6 @@
-"""Names of the functions of array libraries that an op may carry: numpy's, and a few of the libraries of networks.
+"""Names of array-library functions that an op may use: numpy's, and a few of neural network libraries.
 
-They stand in `function_names.txt`. A name beyond these is accepted where the `kernels` of the op's own cpu have it.
+`function_names.txt` lists them. Other names are accepted if the `kernels` of the op's CPU contain them.
 Source: numpy 2 (its ufuncs, reductions, constructors and distributions).
 """
 

@@ -1,27 +1,27 @@
-"""A GPU: one compute capacity, one memory capacity, and the time a kernel takes to start.
+"""A GPU: one compute capacity, one memory capacity, and the kernel launch latency.
 
-Matrix products are cut into tiles (`matmul:`, see `hwsim.devices.gpu_matmul`), everything else is a roofline; memory and
-caches follow `hwsim.devices.gpu_access`. Keys that a part leaves out are ideal.
+Matmuls are cut into tiles (`matmul:`, see `hwsim.devices.gpu_matmul`); all other work follows a roofline. Memory and caches
+follow `hwsim.devices.gpu_access`. Omitted keys are ideal.
 
 **Error**: see `docs/validation/components.md`.
-**Range**: kernels that the libraries have; convolutions count as products at the peak times the efficiency, without tiles.
+**Range**: kernels that the libraries provide; convolutions count as matmuls at peak x efficiency, without tiles.
 
-Times of the copy engines of a GPU, and of the other ways to move bytes into it and out of it.
+Copies by the copy engines of a GPU, and by the other ways to move bytes into and out of it:
 
     by DMA, out of the GPU      setup + bytes / link
     by DMA, into the GPU        setup + fetch + bytes x fill / (bytes + fill) / link + bytes / (fetches x link)
-    from pageable memory        + a core that copies to a pinned buffer: bytes / pageable at least
-    by the GPU's own cores      bytes / kernel_host or kernel_peer at least
-    by a core of the CPU        store_setup, or bytes / stores if that is longer, and the core is held
+    from pageable memory        + a core that copies to a pinned buffer: at least bytes / pageable
+    by an SM (copy kernel)      at least bytes / kernel_host or kernel_peer
+    by a core of the CPU        max(store_setup, bytes / stores), during which the core is busy
     inside one GPU              local_setup + 2 x bytes / (local x memory bandwidth)
 
-An engine that reads host memory has a round trip more to go than one that writes (`fetch`), and a link has a limited number of
-reads under way (its `fetches`). While the first of them come in, less than the link's bandwidth is used (`fill`).
+An engine that reads host memory takes a round trip more than one that writes (`fetch`), and the link limits the reads in
+flight (`fetches` of the link). While the first reads arrive, less than the link's bandwidth is used (`fill`).
 
 **Source**: NVIDIA, "CUDA C++ Best Practices Guide", 10.1 (pinned and pageable copies); PCI Express Base Specification 2.2.9
-(reads are requests and completions). Figures: each part's own.
+(reads are requests and completions). Numbers: each part's own.
 **Error**: V100 over PCIe 3.0, 1 kB to 68 MB pinned, half of the sizes fitted: see the report of the published copies.
-**Range**: one copy at a time on each engine; pageable rates depend on the host's core and on the pages being there already.
+**Range**: one copy at a time on each engine; pageable rates depend on the host's core and assume resident pages.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ GUESSED: Final = "random: " + Origin("guess", "for every GPU: ten rounds of Phil
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Copies:
-    """The defaults are the ideal: no setup, all of what the links carry."""
+    """The speed of copies; the defaults are ideal: no setup, full bandwidth of the links."""
 
     setup: Seconds = field("startup time of a copy by a copy engine (DMA), before the first byte", default=0.0)
     fetch: Seconds = field("extra latency of a copy that reads host memory: a round trip", default=0.0)
@@ -99,8 +99,9 @@ class Copies:
 
 @dataclass(frozen=True, slots=True)
 class Gpu(Device):
-    """Roofline GPU. `flop` holds dense peaks; a type without one runs in the next wider type
-    that has one (tf32, bf16, fp16 in fp32; fp8 in fp16; fp4 in fp8; int4 in int8)."""
+    """A roofline model of a GPU. `flop` contains dense peaks; a number format without a peak runs in the next wider format
+    that has one (tf32, bf16, fp16 in fp32; fp8 in fp16; fp4 in fp8; int4 in int8).
+    """
 
     kind: ClassVar[str] = "gpu"
     flop: Mapping[str, FlopPerSecond] = field("dense peak FLOP/s by number format, e.g. {fp32: 15.7 TFLOP/s}",
@@ -153,10 +154,10 @@ class Gpu(Device):
         return Capacity.of(name, "compute"), Capacity.of(name, "memory")
 
     def compute(self, name: str, work: Work) -> Cost:
-        """One kernel.
+        """Return the cost of one kernel.
 
         Raises:
-            CannotCompute: no peak for the type.
+            CannotCompute: there is no peak for the number format.
         """
         if work.attention is not None:
             return self._attending(name, work, work.attention).cost()
@@ -175,13 +176,13 @@ class Gpu(Device):
         return self._served(name, served, draws, starting)
 
     def _product(self, name: str, tiled: Tiled) -> Cost:
-        """A product with its tiles. In a stream the host starts its kernel while the one before it runs, as a graph would."""
+        """Return the cost of a tiled matmul. In a stream, the host launches it while the previous kernel runs, as in a graph."""
         starting, least = self._before(name, tiled)
         draws, served, floor, starts = tiled.draws(tiled.served(), starting, least)
         return self._served(name, dataclasses.replace(served, floor=floor), draws, starts)
 
     def _before(self, name: str, tiled: Tiled) -> tuple[list[Term], float]:
-        """The starts of a product's kernel, and seconds that the host takes to start one."""
+        """Return the launch terms of a matmul, and the time (s) in which the host launches one kernel."""
         work, launch = tiled.work, self.launch
         follows = work.start == "stream" and work.kernels == 1 and isinstance(launch, Launch) and launch.graph is not None
         traffic = 0.0 if tiled.tiling.start > 0 else work.traffic  # a start that was measured has the first access in it
@@ -189,9 +190,9 @@ class Gpu(Device):
         return starting, launch.stream if follows and isinstance(launch, Launch) else 0.0
 
     def by_rows(self, work: Work, rows: Floats) -> tuple[Floats, Floats, Floats] | None:
-        """Seconds of a product with each of these numbers of rows; among them of the multiprocessors, and of memory.
+        """Return (time, SM time, memory time) of a matmul in s for each number of rows.
 
-        None: they can only be worked out one by one.
+        Returns None if these times can only be computed one by one.
         """
         tiled = self._tiled("gpu", work)
         if tiled is None:
@@ -200,18 +201,18 @@ class Gpu(Device):
         return tiled.by_rows(rows, math.fsum(term.seconds for term in starting), least)
 
     def attend(self, work: Work, call: Attended) -> tuple[float, float, float]:
-        """As `by_rows`, of fused attention: of calls like the work's, with numbers or arrays."""
+        """Return (time, SM time, memory time) of fused attention calls like that of `work`, for numbers or arrays."""
         assert work.attention is not None
         return self._attending("gpu", work, work.attention).times(call)
 
     def access(self, name: str, accesses: Accesses) -> Cost:
-        """Reads and writes of single words by one kernel."""
+        """Return the cost of reads and writes of single words by one kernel."""
         from hwsim.devices.gpu_access import scattered
 
         return self._served(name, scattered(name, self.hierarchy, accesses), (), self._starting(name, accesses.count))
 
     def stream(self, name: str, streamed: Stream) -> Cost:
-        """One kernel that only moves data, by a given number of threads."""
+        """Return the cost of one kernel that only moves data, with a given number of threads."""
         from hwsim.devices.gpu_access import stream
 
         return self._served(
@@ -223,7 +224,7 @@ class Gpu(Device):
 
     @property
     def hierarchy(self) -> Hierarchy:
-        """The levels that serve its reads and writes."""
+        """Memory levels that serve reads and writes."""
         return Hierarchy(self.memory, self.sustained, self.sms, self.l1, self.l2, self.occupancy, self.sources)
 
     def _served(self, name: str, served: Served, draws: Sequence[Draw], latencies: Sequence[Term]) -> Cost:
@@ -232,7 +233,6 @@ class Gpu(Device):
         return dataclasses.replace(cost, why=(*cost.why, *served.terms)) if served.terms else cost
 
     def _starting(self, name: str, traffic: float, kernels: int = 1, start: Start = "stream") -> list[Term]:
-        """The launches, and the first access to memory."""
         launch = self.launch if isinstance(self.launch, Launch) else Launch(self.launch)
         key, seconds = launch.by(start)
         source = source_of(self.sources, f"launch.{key}" if isinstance(self.launch, Launch) else "launch")
@@ -250,29 +250,29 @@ class Gpu(Device):
         return terms
 
     def busy(self, name: str, seconds: float) -> Cost:
-        """The whole GPU for a known time."""
+        """Return the cost of a known time on the whole GPU."""
         return busy_cost("given", f"{name}.compute", seconds, 1, self.memory)
 
     def access_latency(self) -> float:
-        """Seconds of one read that its memory serves; 0 if not given."""
+        """Return the latency of a read from memory (s); 0 if not given."""
         return (self.l2.miss if self.l2 is not None else 0.0) or self.memory.latency
 
     def copy_bytes(self, name: str, size: float) -> tuple[str, float]:
-        """Memory time drawn by a transfer that leaves or reaches this memory."""
+        """Return the memory capacity and the memory time (s) that a transfer to or from this memory takes."""
         return f"{name}.memory", size / self.memory.bandwidth
 
     def copy_latency(self) -> float:
-        """Seconds before the first byte of a transfer that ends here."""
+        """Return the latency (s) to the first byte of a transfer that ends here."""
         return self.memory.latency
 
     def tiles(self, dtype: str, variant: str = "", software: str = "") -> Tiling | None:
-        """The tiles of products in this format; None where the part says nothing of it."""
+        """Return the tiling of matmuls in a number format; None if the GPU has none."""
         used, _ = peak_of(self.flop, dtype, "it")
         key = tiles_like(used, self.matmul, variant, software)
         return None if key is None else self.matmul[key]
 
     def libraries(self, part: Literal["attention", "experts", "matmul"]) -> tuple[str, ...]:
-        """Names of software whose kernels it tells apart."""
+        """Return the names of the libraries whose kernels are modelled separately."""
         if part == "matmul":
             return tuple(sorted({name for name in map(software_of, self.matmul) if name}))
         kernels: Mapping[str, Any] = self.experts
@@ -281,7 +281,6 @@ class Gpu(Device):
         return tuple(sorted({name.partition(" ")[0] for name in kernels}))
 
     def _tiled(self, name: str, work: Work) -> Tiled | None:
-        """A matrix product with its tiles; None for other work, or where the part says nothing of tiles."""
         if work.mix != "matmul" or work.product is None or self.sms is None or not self.matmul:
             return None
         used, rate = peak_of(self.flop, work.dtype, name)
@@ -304,10 +303,10 @@ class Gpu(Device):
         )
 
     def attending(self, dtype: str, name: str = "gpu") -> Rates:
-        """The numbers that fused attention in a number format needs; a guess where the part does not state them.
+        """Return the rates that determine fused attention in a number format; omitted rates are estimated.
 
         Raises:
-            CannotCompute: no peak for the type.
+            CannotCompute: there is no peak for the number format.
         """
         multiprocessors = self.sms or MULTIPROCESSORS
         return Rates(

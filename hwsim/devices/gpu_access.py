@@ -1,10 +1,10 @@
-"""Times of a GPU's memory, and of the caches before it, for what a kernel reads and writes.
+"""Times of a GPU's memory and caches for the reads and writes of a kernel.
 
-    moving = level 1 + level 2 + memory            each: bytes it serves / what it sustains
+    moving = L1 + L2 + memory                      each: bytes it serves / sustained bandwidth
     time   = (waiting^p + moving^p)^(1/p)          waiting: too few threads in flight, see `Occupancy`
 
-A set that is used repeatedly is served by the level that holds it. what outgrows a level is served by the
-next one bit by bit (`Ramp`), so that the time per byte is a weighted mean.
+A repeatedly used working set is served by the level that holds it. As it outgrows a level, the next level gradually takes over
+(`Ramp`), so the time per byte is a weighted average.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from hwsim.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """Times of a stream: of the memory, and in all."""
+    """The memory time and the minimum duration of a stream."""
 
     draw: Draw
     floor: float
@@ -31,7 +31,7 @@ class Served:
 
 
 def stream(name: str, parts: Hierarchy, streamed: Stream) -> Served:
-    """Time of a stream on the memory called `name`, and at least in all."""
+    """Return the times of a stream on the GPU called `name`."""
     near = _level1(name, parts, streamed)
     read_on = streamed.reads * (1.0 - near.hits)
     beyond = _level2(name, parts, streamed, read_on)
@@ -53,11 +53,11 @@ def stream(name: str, parts: Hierarchy, streamed: Stream) -> Served:
 
 
 def latency(parts: Hierarchy, working_set: float | None) -> float:
-    """Seconds of one read that waits for the one before it, somewhere in a set of that many bytes.
+    """Return the latency (s) of a dependent read in a working set.
 
     **Source**: one thread that follows pointers through an array (te42kyfo/gpu-benches, gpu-latency).
     **Error**: see `docs/validation/components.md`.
-    **Range**: pages that the TLBs reach; one reader.
+    **Range**: pages within the reach of the TLBs; one reader.
     """
     size = math.inf if working_set is None else working_set
     first, second = parts.l1, parts.l2
@@ -78,9 +78,9 @@ def latency(parts: Hierarchy, working_set: float | None) -> float:
 
 
 def scattered(name: str, parts: Hierarchy, accesses: Accesses) -> Served:
-    """Times of single accesses: whole sectors cross from memory, whatever part of them is asked for.
+    """Return the times of single accesses, which transfer whole sectors from memory.
 
-    Neighbours share their sectors; random ones do not, and a thread that reads at random has one of them in flight.
+    Adjacent accesses share sectors; random accesses do not, and a thread with random reads has one of them in flight.
     """
     touched = lines_touched(accesses, SECTOR) * SECTOR
     size = accesses.count * touched
@@ -96,7 +96,7 @@ def scattered(name: str, parts: Hierarchy, accesses: Accesses) -> Served:
 
 
 def _chased(name: str, parts: Hierarchy, accesses: Accesses, size: float) -> Served:
-    """Each access waits for the one before it, in `chains` chains side by side."""
+    """Return the times of dependent accesses in `chains` parallel chains."""
     latency_s = latency(parts, accesses.working_set)
     held = missing(parts, accesses.working_set)
     draw = _memory(name, parts, held * size * (1.0 - accesses.write), held * size * accesses.write, held)
@@ -113,7 +113,7 @@ def _chased(name: str, parts: Hierarchy, accesses: Accesses, size: float) -> Ser
 
 
 def missing(parts: Hierarchy, working_set: float | None) -> float:
-    """Part of the reads scattered over that many bytes that no cache holds."""
+    """Return the share of random reads in a working set that misses all caches."""
     if working_set is None:
         return 1.0
     return 1.0 - max((each.chase.hits(working_set, each.size) for each in (parts.l1, parts.l2) if each is not None), default=0.0)
@@ -121,7 +121,7 @@ def missing(parts: Hierarchy, working_set: float | None) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """The share of one cache: the part of the reads it finds, what it leaves, how long it takes."""
+    """The part of one cache: its hit rate, the remaining share, and its time."""
 
     hits: float
     missed: float
@@ -173,7 +173,7 @@ def _level2(name: str, parts: Hierarchy, streamed: Stream, reads: float) -> _Par
 def _together(
     name: str, parts: Hierarchy, cache: Level2, ways: Together, working_set: float, traffic: float, held: float
 ) -> _Part:
-    """All multiprocessors read the same: each line leaves the memory once."""
+    """Return the part of a cache whose lines all SMs read; each line leaves the memory once."""
     near = ways.ramp.hits(working_set, cache.near or cache.size)
     seconds = traffic * (near / ways.near + (1.0 - near) / ways.far)
     inputs: tuple[Input, ...] = (
@@ -189,7 +189,6 @@ def _together(
 
 
 def _memory(name: str, parts: Hierarchy, reads: float, writes: float, missed: float) -> Draw:
-    """The share of memory itself."""
     traffic, capacity = reads + writes, f"{name}.memory"
     label = "traffic" if missed >= 1.0 else "missed"
     part = parts.sustained.part(reads, writes)
@@ -210,7 +209,7 @@ def _memory(name: str, parts: Hierarchy, reads: float, writes: float, missed: fl
 
 
 def _waiting(parts: Hierarchy, streamed: Stream, hits: float, missed: float) -> float:
-    """Seconds that threads spend waiting for what they asked for; 0 where there are enough of them."""
+    """Return the time (s) that threads wait for their reads; 0 if there are enough threads."""
     some = parts.occupancy
     if some is None or streamed.threads is None:
         return 0.0

@@ -1,4 +1,4 @@
-"""The cost of fused attention and of experts on one GPU, and the derivation that goes with it."""
+"""The cost of fused attention and of experts on one GPU, and its derivation."""
 
 from __future__ import annotations
 
@@ -21,11 +21,18 @@ SHORT: Final = 2048  # tokens below which starts and waves decide
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attending:
-    """A call of attention with everything that its time depends on.
+    """A call of attention with all inputs of its time.
 
     Args:
-        name: full name of the GPU; rates: in the format of the work; peaks: in another one.
-        share: part of the peak that every kernel of a prefill reaches, where the part states that number alone.
+        name: full name of the GPU.
+        work: work of the call.
+        call: shape of the call.
+        kernels: attention kernels of the GPU.
+        rates: rates of the GPU in the number format of the work.
+        peaks: rates of the GPU in another number format.
+        peak_source: source of the peak.
+        sources: sources of the GPU's numbers.
+        share: share of the peak of every prefill kernel, if the part states only that number.
     """
 
     name: str
@@ -39,7 +46,7 @@ class Attending:
     share: float | None = None
 
     def times(self, call: Attended) -> tuple[float, float, float]:
-        """Seconds of calls like this one; among them of the multiprocessors, and of memory. The call may have arrays."""
+        """Return (time, SM time, memory time) in s of calls like this one; the call may contain arrays."""
         if self.call.decoding:
             kernel = self.kernels.strips(self.call, self.work.dtype)[1]
             parts = kernel.parts(call, self._rates(kernel.computes))
@@ -50,23 +57,22 @@ class Attending:
         return parts.seconds, least(parts.busy, body), least(self._drawn(call)[1], body)
 
     def _drawn(self, call: Attended) -> tuple[float, float]:
-        """Bytes that cross to memory or the last cache, and seconds of memory."""
+        """Return (bytes to or from memory or the last-level cache, memory time in s)."""
         moved = call.outer + call.keys + (0.0 if self.call.decoding else call.fresh * call.written)
         old = call.old * (1 - call.warm)  # nothing but memory has what was cached before
         return moved, (old + (moved - old) * missing(moved, self.rates)) / self.rates.bandwidth
 
     def _blocks(self) -> tuple[str, Blocks, Rates, float]:
-        """The kernel of a prefill with its name, rates, and part of the peak."""
+        """Return (name, kernel, rates, share of the peak) of a prefill."""
         key, kernel = self.kernels.blocks(self.call, self.work.dtype)
         rates = self._rates(kernel.computes)
         return key, kernel, rates, self.share or kernel.reached(self.call.head, rates)
 
     def _rates(self, computes: str) -> Rates:
-        """The rates of a kernel: in its own format, if it has one."""
         return self.peaks(computes) if computes else self.rates
 
     def cost(self) -> Cost:
-        """Draws of the multiprocessors and of memory; no faster than its waves, after its start."""
+        """Return the cost: SM time and memory time, no faster than its waves, after its start."""
         call, compute, memory = self.call, f"{self.name}.compute", f"{self.name}.memory"
         key, parts, inputs, formula = self._decode() if call.decoding else self._prefill()
         moved, drawn = self._drawn(call)
@@ -139,7 +145,6 @@ class Attending:
         return "attention/prefill" if self.call.queries >= SHORT else "attention/short"
 
     def _doubts(self, key: str, parts: Parts) -> tuple[Doubt, ...]:
-        """The error of its time, which GPUs of one kind share."""
         source = self._source(key, "start")
         case = case_of(source) or "device"
         if key.endswith("."):  # neither the GPU nor its class has such a kernel
@@ -150,7 +155,10 @@ class Attending:
 
 
 def routed(name: str, call: Routed, kernel: Grouped, rates: Rates, sources: Mapping[str, Origin], *, key: str) -> Cost:
-    """The cost of a call of experts.  key: name of the kernel; "" if neither the GPU nor its class has one that was measured."""
+    """Return the cost of a call of experts.
+
+    key: name of the kernel; "" if neither the GPU nor its class has a measured one.
+    """
     measured, key = bool(key), f"experts.{key or call.kernel}"
     seconds, compute, memory = kernel.seconds(call, rates), f"{name}.compute", f"{name}.memory"
     body = seconds - kernel.start
@@ -196,5 +204,5 @@ def _rows(call: Routed, kernel: Grouped) -> str:
 
 
 def doubted(cost: Cost, doubt: Doubt) -> Cost:
-    """The cost with this error in all of its lines: it was measured on whole kernels."""
+    """Return the cost with this uncertainty in all lines, because it was measured on whole kernels."""
     return replace(cost, why=tuple(replace(term, doubts=(doubt._replace(seconds=term.seconds),)) for term in cost.why))

@@ -1,31 +1,31 @@
-"""Fused attention on a GPU: blocks of queries in a prefill, strips of the cache in decoding.
+"""Fused attention on a GPU: blocks of queries in prefill, pieces of the KV cache in decode.
 
-A prefill cuts the queries of every head into blocks of `rows`, which the multiprocessors take in waves; a block goes through
-the keys that its last query sees:
+A prefill cuts the queries of each head into blocks of `rows` queries, which run on the SMs in waves. A block iterates over the
+keys that its last query attends to:
 
-    keys   = what a query sees on average + (rows - 1) / 2, at most the context; and `prologue` to start and end a block
-    step   = rows x flop / (share x peak of a multiprocessor): one key against a block of queries
-    busy   = step x the longest block's keys / alone, or step x (blocks / multiprocessors + lost) x keys if that is longer
+    keys   = average keys per query + (rows - 1) / 2, at most the context; plus `prologue` to start and end a block
+    step   = rows x flop / (share x peak of an SM): one key against a block of queries
+    busy   = max(step x keys of the longest block / alone, step x (blocks / SMs + lost) x keys)
     time   = start + passes over q, k, v + (busy^4 + memory^4)^(1/4)
 
-The share of the peak grows with the head size, for a score needs its exponential however long the vectors are:
+The share of the peak grows with the head size, because each score requires one exponential, whatever the length of the vectors:
 
     1 / share = 1 / efficiency + peak / (4 head x exponentials)
 
-It is read from a table where a kernel was measured, and between and beyond its sizes follows this law.
+It is read from a table if a kernel was measured; between and beyond the measured head sizes it follows this law.
 
-Decoding reads the cache. What the query heads of one key head need of one sequence is a strip, and strips are cut into
-pieces until the chip is full:
+Decode reads the KV cache. A strip is the part of the cache that the query heads of one KV head read for one sequence. Strips
+are cut into pieces until the GPU is full (split-KV):
 
-    pieces = tokens / 128, at most what fills the multiprocessors `filled` times
+    pieces = tokens / 128, at most `filled` waves
     memory = bytes / bandwidth
-    alone  = turns x (bytes of a piece / rate of a multiprocessor + each)
-    time   = start + (memory^4 + alone^4 + computing^4)^(1/4) + joining the pieces
+    alone  = waves x (bytes of a piece / rate of an SM + each)
+    time   = start + (memory^4 + alone^4 + computing^4)^(1/4) + time to combine the pieces
 
 **Source**: Dao, "FlashAttention-2", arXiv:2307.08691; Shah et al., "FlashAttention-3", arXiv:2407.08608 (exponentials and
-products); Dao et al., "Flash-Decoding", 2023 (pieces of the cache). The constants are fitted: each part file says to what.
+matmuls); Dao et al., "Flash-Decoding", 2023 (pieces of the cache). The constants are fitted; each part file names the data.
 **Error**: see `docs/validation/components.md`.
-**Range**: all sequences of a call alike. The formulas take numbers, or arrays of them.
+**Range**: all sequences of a call have the same length. The formulas accept numbers or arrays.
 """
 
 from __future__ import annotations
@@ -58,11 +58,15 @@ QUERIES: Final = 8.0  # query heads of a block are rounded up to a multiple of i
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """The numbers of a GPU that attention needs.
+    """The rates of a GPU that determine attention.
 
     Args:
-        peak: FLOP/s in the format it computes in; exponentials: 1/s that its multiprocessors start.
-        bandwidth: B/s of its memory, as printed; read: that it reads with; cache: bytes of its last cache.
+        peak: FLOP/s in the number format of the computation.
+        exponentials: exponentials that the SMs start per second.
+        bandwidth: nominal memory bandwidth (B/s).
+        read: sustained read bandwidth of the memory (B/s).
+        multiprocessors: number of SMs.
+        cache: size of the last-level cache (B).
     """
 
     peak: float
@@ -74,7 +78,7 @@ class Rates:
 
 
 def most(first: Any, second: Any) -> float:
-    """The larger one, of numbers or element by element.
+    """Return the maximum of two numbers, or the elementwise maximum of arrays.
 
     >>> most(1.0, 2.0), least(1.0, 2.0)
     (2.0, 1.0)
@@ -90,12 +94,12 @@ def most(first: Any, second: Any) -> float:
 
 
 def least(first: float, second: float) -> float:
-    """The smaller one."""
+    """Return the minimum of two numbers, or the elementwise minimum of arrays."""
     return -most(-first, -second)
 
 
 def whole(number: float) -> float:
-    """Rounded up.
+    """Return a number or array rounded up.
 
     >>> whole(1.25), whole(2.0)
     (2.0, 2.0)
@@ -104,7 +108,7 @@ def whole(number: float) -> float:
 
 
 def rounded(*seconds: float) -> float:
-    """The longest of some times with its corners rounded, of numbers or arrays.
+    """Return a smooth maximum of times, for numbers or arrays.
 
     >>> round(rounded(1e-3, 1e-6), 9), round(rounded(1e-3, 1e-3), 6)
     (0.001, 0.001189)
@@ -117,13 +121,21 @@ def rounded(*seconds: float) -> float:
 
 
 def missing(size: float, rates: Rates) -> float:
-    """Part of some bytes that is not in the last cache."""
+    """Return the share of `size` bytes that is not in the last-level cache."""
     part: float = squared_twice(size) / (squared_twice(size) + squared_twice(STAYS * rates.cache))
     return part
 
 
 class Parts(NamedTuple):
-    """Seconds of starting, of passes or joining, of the longest multiprocessor, of the bytes; busy: of all multiprocessors."""
+    """The parts of the time of a kernel of attention (s).
+
+    Attributes:
+        start: startup time.
+        beside: time of the passes before the kernel, or to combine the pieces after it.
+        computing: time of the SM that finishes last.
+        memory: transfer time.
+        busy: average busy time of the SMs.
+    """
 
     start: float
     beside: float
@@ -138,7 +150,7 @@ class Parts(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blocks:
-    """A kernel of attention over many queries. The defaults are of no kernel that was measured: a class has better ones."""
+    """A prefill kernel of attention. The defaults describe no measured kernel; class defaults are more accurate."""
 
     rows: int = field("number of queries in a block", default=128, minimum=1)
     computes: str = field("number format of the matmuls (default: that of q)", default="", example="fp8")
@@ -157,17 +169,17 @@ class Blocks:
     kernel: Seconds | None = field("startup time without the passes before the kernel (default: half of `start`)", default=None)
 
     def problems(self) -> Iterator[Problem]:
-        """(key, message, hint) of what cannot be."""
+        """Yield (key, message, hint) for each invalid combination of keys."""
         for size in self.share:
             if not size.isdigit() or int(size) < 1:
                 yield f"share.{size}", f"expected a head size, got '{size}'", "such as 128"
 
     def law(self, head: float, rates: Rates) -> float:
-        """Share of the peak by the law of head sizes."""
+        """Return the share of the peak from the law of head sizes."""
         return 1.0 / (1.0 / self.efficiency + rates.peak / (4.0 * head * self.exponentials * rates.exponentials))
 
     def reached(self, head: float, rates: Rates) -> float:
-        """Share of the peak: of the table; between its sizes linear in 1 / head as the law is, beyond them as far off the law.
+        """Return the share of the peak for a head size: from the table, interpolated in 1 / head, extrapolated by the law.
 
         >>> rates = Rates(peak=1e12, exponentials=1e10, bandwidth=1e12, read=1e12, multiprocessors=100)
         >>> kernel = Blocks(share={"64": 0.4, "128": 0.5})
@@ -193,7 +205,7 @@ class Blocks:
         return share * head / size
 
     def parts(self, call: Attended, rates: Rates, share: float) -> Parts:
-        """Seconds of a call, all its kernels."""
+        """Return the parts of the time of a call, over all its kernels."""
         together = 1.0 if not self.packed else call.heads / call.kv_heads
         blocks = whole(call.queries * together / self.rows) * call.heads / together * call.sequences
         rows = least(self.rows / together, call.queries)
@@ -215,7 +227,7 @@ class Blocks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Strips:
-    """A kernel of attention of one query a sequence. The defaults are of no kernel that was measured."""
+    """A decode kernel of attention. The defaults describe no measured kernel."""
 
     heads: int = field("number of query heads of one KV head that a block processes together", default=32, minimum=1)
     widest: int | None = field("maximum number of query heads per KV head that share a block; unlimited if omitted",
@@ -234,7 +246,7 @@ class Strips:
                            default=9e-6)  # fmt: skip
 
     def parts(self, call: Attended, rates: Rates) -> Parts:
-        """Seconds of a call."""
+        """Return the parts of the time of a call."""
         tokens = least(call.context, call.window + (call.window <= 0) * call.context)
         token = 2 * call.head * call.kv_width
         group = call.heads / call.kv_heads
@@ -260,27 +272,28 @@ class Strips:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attention:
-    """The kernels of attention that a GPU's libraries have.
+    """The attention kernels of a GPU's libraries.
 
-    A name is the library's (flash, tensorrt), and a word for the kind of kernel. `fp8` computes in 8 bits. `kv8` has an
-    8-bit cache alone. `window` sees fewer than 1024 tokens, `encoder` all. `latent` has one latent vector for all heads, `wide`
-    of these for 64 query heads and more, whose rows fill the tiles of the matrix units.
+    A kernel's name consists of the library (flash, tensorrt) and words for the kind of kernel. `fp8`: 8-bit computation.
+    `kv8`: only the KV cache has 8 bits. `window`: attention to fewer than 1024 tokens. `encoder`: attention to all tokens.
+    `latent`: one latent vector for all heads; `wide`: a latent kernel for 64 or more query heads, whose rows fill the tiles of
+    the matrix units.
     """
 
     prefill: Mapping[str, Blocks] = field("prefill kernels by name (many queries per sequence)", default_factory=dict)
     decode: Mapping[str, Strips] = field("decode kernels by name (one query per sequence)", default_factory=dict)
 
     def problems(self) -> Iterator[Problem]:
-        """(key, message, hint) of what cannot be."""
+        """Yield (key, message, hint) for each invalid combination of keys."""
         for name, blocks in self.prefill.items():
             yield from under(f"prefill.{name}", blocks.problems())
 
     def blocks(self, call: Attended, dtype: str) -> tuple[str, Blocks]:
-        """The kernel of a prefill, and its name; "" where no such kernel is known."""
+        """Return (name, kernel) of a prefill; the name is "" if no such kernel is known."""
         return next(((name, self.prefill[name]) for name in names_of(call, dtype) if name in self.prefill), ("", Blocks()))
 
     def strips(self, call: Attended, dtype: str) -> tuple[str, Strips]:
-        """The kernel of a step of decoding, and its name; "" where no such kernel is known."""
+        """Return (name, kernel) of a decode step; the name is "" if no such kernel is known."""
         return next(((name, self.decode[name]) for name in names_of(call, dtype) if name in self.decode), ("", Strips()))
 
 
@@ -296,7 +309,7 @@ def _names(library: str, dtype: str, narrow: bool, kind: str) -> tuple[str, ...]
 
 
 def names_of(call: Attended, dtype: str) -> tuple[str, ...]:
-    """Names of the kernels that a call may have, the best first.
+    """Return the names of the kernels that a call can use, best first.
 
     >>> names_of(Attended(1, 64, 0, 8, 8, 128, window=128), "fp16")[:3]
     ('flash window', 'flash', 'tensorrt window')

@@ -1,6 +1,6 @@
-"""A convolution on a GPU: the fastest of the ways that libraries have, as kernels one after another.
+"""A convolution on a GPU: the fastest algorithm of the libraries, as consecutive kernels.
 
-fastest(shape, dtype, constants, alone, matrix_units=...)      # kernels with their seconds
+fastest(shape, dtype, constants, alone, matrix_units=...)      # kernels with their times
 convolved("gpu0", gpu, (shape, ...), dtype)                    # the cost of all of them in one op
 """
 
@@ -28,9 +28,12 @@ CONVOLUTION: Final = "convolution"  # label of the line of a kernel that librari
 
 @dataclass(frozen=True, slots=True)
 class TimedKernel:
-    """A kernel as the libraries run it.
+    """A kernel of a library with its time.
 
-    slower: its seconds over those that the GPU's own model says of its work.
+    Args:
+        work: work of the kernel.
+        slower: ratio of its time to that of the GPU's own model.
+        seconds: its time (s).
     """
 
     work: Work
@@ -41,11 +44,14 @@ class TimedKernel:
 def fastest(
     shape: Convolution, dtype: str, constants: Convolving, alone: Callable[[Work], float], *, matrix_units: bool
 ) -> tuple[TimedKernel, ...]:
-    """The fastest way to compute a convolution.
+    """Return the kernels of the fastest algorithm of a convolution.
 
     Args:
-        alone: seconds of the GPU's own model.
-        matrix_units: units that only multiply matrices compute the format.
+        shape: geometry of the convolution.
+        dtype: number format.
+        constants: speeds of convolution kernels.
+        alone: function that returns the time of the GPU's own model (s).
+        matrix_units: whether units that only multiply matrices compute the number format.
     """
     ways = []
     for way in shape.ways(dtype, matrix_units=matrix_units):
@@ -59,7 +65,7 @@ def fastest(
 
 
 def _timed(work: Work, part: float, constants: Convolving, alone: Callable[[Work], float]) -> TimedKernel:
-    """One kernel of a convolution: its arithmetic reaches a part of the product's, its bytes move as the GPU's model says."""
+    """Return one kernel: arithmetic at a share of the matmul's speed, transfers as in the GPU's model."""
     seconds, slower = alone(work), 1.0
     if work.flop > 0.0:
         part = part if work.mix == "matmul" else constants.direct
@@ -71,10 +77,10 @@ def _timed(work: Work, part: float, constants: Convolving, alone: Callable[[Work
 def convolved(
     name: str, gpu: Gpu, shapes: Sequence[Convolution], dtype: str, start: Start = "stream", more: Sequence[Work] = ()
 ) -> Cost:
-    """The cost of convolutions in one op, each in its fastest way, and of `more` kernels after them.
+    """Return the cost of convolutions in one op, each with its fastest algorithm, and of `more` kernels after them.
 
     Raises:
-        CannotCompute: no peak for the type.
+        CannotCompute: there is no peak for the number format.
     """
     matrix, constants = matrix_units(gpu, dtype), CONVOLVING[units_of(gpu, dtype)]
     rates = rates_of(gpu.capacities(name))
@@ -99,7 +105,7 @@ def convolved(
 
 
 def lengthened(cost: Cost, slower: float, rates: Mapping[str, float], compute: str) -> Cost:
-    """The same kernel, `slower` times as long: it has the arithmetic units (`compute`) for longer, and moves no more bytes."""
+    """Return the cost of a kernel that takes `slower` times as long: the arithmetic units (`compute`) are busy longer."""
     if abs(slower - 1.0) < 1e-12:
         return cost
     demand = cost.demand

@@ -1,4 +1,4 @@
-"""Cases of the numbers of a GPU that decide the time of a kind of work: how well each is known."""
+"""How well the decisive numbers of a GPU are known, by kind of work."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ ORDER: Final[tuple[Case, ...]] = ("stated", "known", "source", "device", "genera
 
 
 def called(gpu: Gpu, dtype: str) -> str:
-    """The GPU in words, as errors of its products know it: by its peak, and by what its products reach of it."""
+    """Return the description of the GPU that its matmul errors are stored under: peak and achieved share."""
     tiles = gpu.tiles(dtype)  # chips of one size that were fitted apart do not miss together
     reached = "" if tiles is None else f" at {precise(tiles.efficiency, '%')}"
     return f"a GPU of {precise(peak_of(gpu.flop, dtype, 'gpu')[1], 'FLOP/s')} {dtype}{reached}"
 
 
 def case(gpu: Gpu, number: str, dtype: str) -> Case:
-    """The case of a number of the GPU; a number that it does not have, and links, count as fitted."""
+    """Return the case of a number of the GPU; a number that it does not have, and links, count as fitted."""
     if number == "attention" and gpu.attention is None:  # its products with the tiles of others
         return _less(case(gpu, "matmul", dtype), "generation")
     guess: Case = "generation" if number == "matmul" else "device"
@@ -35,9 +35,9 @@ def case(gpu: Gpu, number: str, dtype: str) -> Case:
 
 
 def of_served(gpu: Gpu, dtype: str, experts: str = "") -> Case:
-    """The case of a served model: of its products, its experts or the attention of its answers, whichever is known least well.
+    """Return the case of a served model: the least certain of its matmuls, its experts and its decode attention.
 
-    experts: the kernel of its experts, "" without.
+    experts: kernel of its experts; "" if there are none.
     """
     products = max(case(gpu, "matmul", dtype), _of_experts(gpu, experts), key=ORDER.index)
     if not isinstance(gpu.attention, Attention):  # none, or a stated part of the peak
@@ -55,5 +55,5 @@ def _of_experts(gpu: Gpu, kernel: str) -> Case:
 
 
 def _less(one: Case, other: Case) -> Case:
-    """The case of the two that is known less well; what states itself is known."""
+    """Return the less certain of two cases; "known" and "outside" of the first case take precedence."""
     return one if one in ("known", "outside") else other

@@ -1,16 +1,17 @@
-"""Feed-forward networks of experts on a GPU: grouped products, whose rows are padded to tiles for every expert.
+"""Mixture-of-experts layers on a GPU: grouped matmuls whose rows are padded to tiles for each expert.
 
-    blocks = tokens of each expert / rows of a tile, rounded up, of all experts
-    tile   = max(2 rows columns (k + prologue) / speed of a multiprocessor, bytes of its weights / rate of a multiprocessor)
-    turns  = blocks x columns of tiles over multiprocessors, at least 1, and half of `lost` more beyond that
-    time   = start + of both products ((turns x tile)^4 + (weights in use / bandwidth)^4)^(1/4) + passes over tokens
+    blocks = sum over experts of ceil(tokens of the expert / rows of a tile)
+    tile   = max(2 rows columns (k + prologue) / FLOP/s of an SM, bytes of its weights / rate of an SM)
+    turns  = blocks x column tiles / SMs, at least 1; beyond 1, half of `lost` is added
+    time   = start + sum over both matmuls of ((turns x tile)^4 + (active weights / bandwidth)^4)^(1/4) + passes over tokens
 
-and the library takes the rows that make this least. The tokens of an expert are equal, or fall off as a power law. Tokens of
-a server draw their experts: n tokens that go to k of E experts each reach E (1 - (1 - k/E)^n).
+The library takes the rows with the shortest time. The tokens are distributed over the experts evenly or by a power law. In a
+server, tokens choose experts at random: n tokens with k of E experts each reach E (1 - (1 - k/E)^n) experts.
 
-**Source**: Gale et al., "MegaBlocks", arXiv:2211.15841 (padding, blocks); the constants are fitted: each part file says to what.
+**Source**: Gale et al., "MegaBlocks", arXiv:2211.15841 (padding, blocks); the constants are fitted; each part file names
+the data.
 **Error**: see `docs/validation/components.md`.
-**Range**: experts of one GPU; what GPUs exchange is a collective. The formula takes numbers, or arrays of them.
+**Range**: the experts of one GPU; communication between GPUs is a separate collective. The formula accepts numbers or arrays.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ LARGEST: Final = 181.0  # side of the largest tile
 
 @functools.lru_cache(maxsize=1024)
 def tokens_of(tokens: int, top_k: int, experts: int, skew: float) -> tuple[int, ...]:
-    """Tokens of each expert, the busiest last: alike, or the quantiles of a power law with this exponent.
+    """Return the tokens of each expert, busiest last: an even distribution, or the quantiles of a power law with exponent `skew`.
 
     >>> tokens_of(8, 2, 4, 0.0), tokens_of(1, 2, 4, 0.0), sum(tokens_of(1000, 8, 64, 1.2))
     ((4, 4, 4, 4), (0, 0, 1, 1), 8000)
@@ -70,9 +71,19 @@ def experts_call(
     tokens: int, top_k: int, experts: int, hidden: int, inner: int, gates: int, kernel: str, *, weight: float, width: float = 2.0,
     skew: float = 0.0,
 ) -> Routed:  # fmt: skip
-    """A call of `experts` experts on one GPU by `tokens` tokens, each with `top_k` of them.
+    """Return a call of `experts` experts on one GPU by `tokens` tokens, with `top_k` experts for each token.
 
-    weight: bytes of a weight; width: of a number of a token.
+    Args:
+        tokens: number of tokens.
+        top_k: experts of each token.
+        experts: number of experts.
+        hidden: size of a token's vector.
+        inner: size of an expert's hidden layer.
+        gates: 2 with a gate, else 1.
+        kernel: name of the kernel.
+        weight: size of a weight (B).
+        width: size of an element of a token (B).
+        skew: exponent of the power law; 0: even distribution.
     """
     by_expert = tokens_of(tokens, top_k, experts, skew)
     return Routed(
@@ -94,9 +105,9 @@ def drawn_call(
     tokens: float, top_k: int, experts: int, local: int, hidden: int, inner: int, gates: int, kernel: str, *, weight: float,
     width: float = 2.0,
 ) -> Routed:  # fmt: skip
-    """A call of `local` ones of a model's experts on one GPU by `tokens` tokens; each goes to any `top_k` of the experts.
+    """Return a call of `local` of a model's experts on one GPU by `tokens` tokens, each with `top_k` random experts.
 
-    An expert has a binomial number of tokens: few tokens leave some experts idle, and of several GPUs one has most.
+    The tokens of an expert are binomially distributed: with few tokens some experts are idle, and one GPU has the largest load.
 
     >>> call = drawn_call(16, 8, 128, 128, 64, 64, 2, "flash bf16", weight=2.0)
     >>> round(call.active, 1), call.pairs, drawn_call(16, 8, 128, 16, 64, 64, 2, "", weight=2.0).pairs > 16
@@ -124,7 +135,7 @@ def drawn_call(
 
 
 def _blocks(mean: float, deviation: float, some: float, rows: int) -> float:
-    """Mean blocks of rows of an expert whose tokens have a mean and a deviation, and are some with that probability.
+    """Return the average number of blocks of an expert, from the mean and deviation of its tokens and the probability of any.
 
     >>> round(_blocks(2.0, 1.4, 0.87, 64), 2), round(_blocks(128.0, 11.3, 1.0, 64), 2), round(_blocks(1000.0, 31.6, 1.0, 16), 2)
     (0.87, 2.48, 62.97)
@@ -138,7 +149,7 @@ def _blocks(mean: float, deviation: float, some: float, rows: int) -> float:
 
 
 def named(kernel: str, names: Collection[str]) -> str:
-    """The name among the known kernels that a call has: its own, else another library's in this format; "": there is none.
+    """Return the name of a call's kernel in `names`: its own, else another library's in the same format; "" if there is none.
 
     >>> named("vllm bf16", ("flash bf16", "tensorrt fp8")), named("flash fp8", ("tensorrt fp8",)), named("flash nvfp4", ())
     ('flash bf16', 'tensorrt fp8', '')
@@ -148,13 +159,13 @@ def named(kernel: str, names: Collection[str]) -> str:
 
 
 def blocks_of(tokens: Sequence[int]) -> tuple[float, ...]:
-    """Blocks of rows of all experts, for each of `TILES`."""
+    """Return the number of blocks of all experts for each tile size of `TILES`."""
     return tuple(float(sum(-(-token // rows) for token in tokens)) for rows in TILES)  # integers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grouped:
-    """Kernels of experts. The defaults are of no kernel that was measured."""
+    """The kernels of a mixture of experts. The defaults describe no measured kernel."""
 
     efficiency: Ratio = field("share of the peak that large tiles reach", default=0.7, exclusive_minimum=0.0)
     reading: Ratio = field("share of the memory bandwidth at which weights are read", default=0.8, exclusive_minimum=0.0)
@@ -171,22 +182,22 @@ class Grouped:
                         default=0, minimum=0)  # fmt: skip
 
     def seconds(self, call: Routed, rates: Rates) -> float:
-        """Seconds of a call."""
+        """Return the time of a call (s)."""
         total, filled = self.start + self.passes(call, rates), self.filled(call)
         for columns, depth in ((call.gates * call.inner, call.hidden), (call.hidden, call.inner)):
             total = total + self.product(filled, rates, columns, depth)
         return total
 
     def rows(self, call: Routed) -> float:
-        """Rows that are computed where every expert is padded."""
+        """Return the number of computed rows if every expert is padded."""
         return call.pairs + call.experts * (self.padded - 1)
 
     def filled(self, call: Routed) -> Routed:
-        """The call with the blocks that are computed: those without tokens read the weights of one expert again and again."""
+        """Return the call with its computed blocks; padded experts without tokens repeatedly read the weights of one expert."""
         return replace(call, blocks=tuple(self.rows(call) / tile for tile in TILES)) if self.padded else call
 
     def passes(self, call: Routed, rates: Rates) -> float:
-        """Seconds in which tokens are sorted, gathered and summed; padded rows are activated and made narrow besides."""
+        """Return the time (s) to sort, gather and sum tokens; padded rows also pass the activation and the quantization."""
         moved_each = (2 * call.hidden + call.inner) * call.width / rates.multiprocessors
         if self.tokens is None:
             seconds = (2 * call.pairs + call.tokens) * moved_each / self.passing
@@ -197,7 +208,7 @@ class Grouped:
         return seconds + self.rows(call) * (call.gates + 2.5) * call.inner * call.width / (self.reading * rates.bandwidth)
 
     def product(self, call: Routed, rates: Rates, columns: float, depth: float) -> float:
-        """Seconds of one grouped product."""
+        """Return the time of one grouped matmul (s)."""
         memory = call.active * columns * depth * call.weight / (self.reading * rates.bandwidth)
         steps = depth + self.prologue
         least_tile = COLUMNS * (depth + self.prologue / 4) * call.weight / self.rate

@@ -1,30 +1,30 @@
-"""Matrix products on a GPU: the result is cut into tiles, which the multiprocessors compute in waves.
+"""Matmuls on a GPU: the result is cut into tiles, which the SMs compute in waves.
 
-A product (m x k) by (k x n) is cut into tiles of rows x columns of the result, and k into `splits` pieces whose partial
-results are added up afterwards:
+A matmul (m x k) by (k x n) is cut into tiles of rows x columns of the result, and k into `splits` pieces whose partial results
+are summed afterwards (split-K):
 
     tiles = ceil(m / rows) ceil(n / columns) splits batch
-    waves = tiles / multiprocessors; not below 1, and a last wave that is not full counts for more than its tiles
-    tile  = max(2 rows columns (k / splits + prologue) / rate, bytes of its rows and columns of the factors / loads)
-    time  = ((waves x tile)^4 + memory^4)^(1/4) + adding up
+    waves = tiles / SMs, at least 1; a partial last wave counts for more than its tiles
+    tile  = max(2 rows columns (k / splits + prologue) / rate, bytes of its rows and columns of the operands / loads)
+    time  = ((waves x tile)^4 + memory^4)^(1/4) + time to sum the pieces
 
-and the library takes the tile and the splits that make this least. `rate` and `loads` are of one multiprocessor. `memory` is
-the time in which every matrix crosses to memory once. Where the first factor is cast to the format of the product (quantised)
-by a kernel before it, that takes
+The library takes the tile and the splits with the shortest time. `rate` and `loads` apply to one SM. `memory` is the time to
+transfer each matrix to or from memory once. If a separate kernel first casts (quantizes) the first operand to the number format
+of the matmul, it takes
 
-    cast.start + m x cast.row / multiprocessors + bytes / (cast.rate x multiprocessors)
+    cast.start + m x cast.row / SMs + bytes / (cast.rate x SMs)
 
 **Source**: tiles and waves as in NVIDIA, "Matrix Multiplication Background User's Guide", DU-09799-001, 2023, chapters
-2 and 3; prologue and splits as in CUTLASS, "Efficient GEMM in CUDA". The constants are fitted: each part file says to what.
-**Error**: see `docs/validation/components.md`; a few per cent for products with more than 128 rows and columns.
-**Range**: skinny products (a side of 128 or less) depend on which kernel a library happens to have: a tenth of them is off by
-a third and more. Libraries that do not cut k (older ones, and most kernels that scale blocks) take up to four times as long for
-some of them: `software` of an op and `splits` of a part say so. Strides that hit the same memory channel (powers of two on
-AMD's GCN) are not modelled. Weights come from memory, for a model is larger than the cache. A benchmark that multiplies by the
-same few weights again and again finds them in the cache: give the op a `working_set`.
+2 and 3; prologue and splits as in CUTLASS, "Efficient GEMM in CUDA". The constants are fitted; each part file names the data.
+**Error**: see `docs/validation/components.md`; a few per cent for matmuls with more than 128 rows and columns.
+**Range**: skinny matmuls (a side of 128 or less) depend on the kernels of the library: a tenth of them is off by a third or
+more. Libraries without split-K (older ones, and most block-scaled kernels) take up to four times as long for some of them;
+`software` of an op and `splits` of a part model this. Strides that hit the same memory channel (powers of two on AMD's GCN) are
+not modelled. Weights come from memory, because a model is larger than the cache. In a benchmark that repeatedly multiplies by
+the same few weights, they stay in the cache: give such an op a `working_set`.
 
-More work never takes less time between products that are equally well aligned; a size rounded up to a multiple of 16 or
-128 bytes may take less (`Alignment`).
+More work never takes less time if both matmuls are equally well aligned. A size rounded up to a multiple of 16 or 128 bytes can
+take less (`Alignment`).
 """
 
 from __future__ import annotations
@@ -80,9 +80,9 @@ LIKE: Final[Mapping[str, tuple[str, ...]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Alignment:
-    """The part of its speed that a product keeps when rows of the matrices do not start at round addresses.
+    """The slowdown of a matmul whose matrix rows do not start at aligned addresses.
 
-    Decisive is the largest power of two that divides both n and k (the lengths of the rows, in bytes).
+    The alignment is the largest power of two that divides both n and k (the lengths of the rows, in bytes).
 
     **Source** of the defaults of 16 and 128 bytes: NVIDIA, "Matrix Multiplication Background User's Guide", section 2.2.
     """
@@ -93,14 +93,14 @@ class Alignment:
     below: Ratio = field("share of the speed at an alignment below `least`", default=1.0, exclusive_minimum=0.0)
 
     def problems(self) -> Iterator[Problem]:
-        """(key, message, hint) of what cannot be."""
+        """Yield (key, message, hint) for each invalid combination of keys."""
         if self.best < self.least:
             yield "best", f"expected at least `least`, {self.least:g} B, got {self.best:g} B", None
         if self.below > self.between:
             yield "below", f"expected at most `between`, {self.between:g}, got {self.below:g}", None
 
     def keeps(self, n: int, k: int, width: float) -> float:
-        """Part of the speed, for elements of `width` bytes.
+        """Return the share of the speed that remains, for elements of `width` bytes.
 
         >>> tensor = Alignment(between=0.75, below=0.4)
         >>> tensor.keeps(4096, 4096, 2), tensor.keeps(4096, 4072, 2), tensor.keeps(4096, 4095, 2)
@@ -114,9 +114,9 @@ class Alignment:
 
 @dataclass(frozen=True, slots=True)
 class Cast:
-    """A kernel before the product, which casts the first factor from 16 bits to the format of the product.
+    """A kernel before the matmul that casts the first operand from 16 bits to the number format of the matmul.
 
-    **Source**: fitted to kernels of serving frameworks, which quantise activations token by token: each part says which.
+    **Source**: fitted to kernels of serving frameworks, which quantize activations per token; each part names the data.
     """
 
     start: Seconds = field("startup time of the cast kernel and of its chain with the matmul", default=0.0)
@@ -127,7 +127,7 @@ class Cast:
 
 @dataclass(frozen=True, slots=True)
 class Tiling:
-    """The products of matrices of one number format, as a GPU's library computes them."""
+    """The matmul kernels of a GPU's library for one number format."""
 
     efficiency: Ratio = field("sustained share of the peak in large matmuls (clocks, power, instructions)",
                               default=1.0, exclusive_minimum=0.0)  # fmt: skip
@@ -153,19 +153,19 @@ class Tiling:
     alignment: Alignment = field("slowdown by rows that are not aligned", default_factory=Alignment)
 
     def problems(self) -> Iterator[Problem]:
-        """(key, message, hint) of what cannot be."""
+        """Yield (key, message, hint) for each invalid combination of keys."""
         longer = max(self.smallest, self.rows or 0)
         if self.largest < self.smallest * longer:
             yield "largest", f"expected at least the smallest tile, {longer} x {self.smallest}, got {self.largest}", None
         yield from under("alignment", self.alignment.problems())
 
     def arriving(self, product: Product) -> float:
-        """`loads`, for the way in which this product's factors are stored."""
+        """Return the operand bandwidth of an SM (B/s) for the layout of a matmul's operands."""
         loads = math.inf if self.loads is None else self.loads
         return loads * self.transposed if product.transposed else loads
 
     def relative(self, rows: int, columns: int) -> float:
-        """Speed of a tile over the speed of the largest.
+        """Return the speed of a tile relative to the largest tile.
 
         >>> Tiling(edge=8.0, largest=16384).relative(128, 128), round(Tiling(edge=8.0, largest=16384).relative(64, 64), 2)
         (1.0, 0.9)
@@ -176,11 +176,12 @@ class Tiling:
 
 @dataclass(frozen=True, slots=True)
 class Chip:
-    """The numbers of a GPU that a product needs.
+    """The numbers of a GPU that determine a matmul.
 
     Args:
-        peak: FLOP/s of all multiprocessors, in the format the product is computed in.
-        bandwidth: B/s of the memory. Pieces of k are added up through it.
+        multiprocessors: number of SMs.
+        peak: FLOP/s of all SMs in the number format of the computation.
+        bandwidth: memory bandwidth (B/s), at which split-K pieces are summed.
     """
 
     multiprocessors: int
@@ -190,14 +191,18 @@ class Chip:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A way to cut a product into tiles, and how long it takes.
+    """A way to cut a matmul into tiles, and its duration.
 
     Args:
-        tiles: tiles of the result, times splits, times batch.
-        waves: in the time of one tile; at least 1.
-        computing, loading: seconds of one tile in the arithmetic units, and for its operands to arrive.
-        adding: seconds to add up the pieces of k.
-        time: seconds of the whole product.
+        rows: rows of a tile.
+        columns: columns of a tile.
+        splits: number of pieces of k.
+        tiles: number of tiles of the result x splits x batch.
+        waves: number of waves, at least 1.
+        computing: time of the arithmetic of one tile (s).
+        loading: time to load the operands of one tile (s).
+        adding: time to sum the pieces of k (s).
+        time: duration of the whole matmul (s).
     """
 
     rows: int
@@ -212,12 +217,12 @@ class Cut:
 
     @property
     def tile(self) -> float:
-        """Seconds of one tile on one multiprocessor."""
+        """Time of one tile on one SM (s)."""
         return max(self.computing, self.loading)
 
 
 def waves(tiles: int, multiprocessors: int, lost: float) -> float:
-    """Time of a number of tiles over the time of one: 1 up to one a multiprocessor, then between proportional and whole waves.
+    """Return the time of all tiles over the time of one tile: 1 up to one tile per SM, then between proportional and whole waves.
 
     >>> waves(108, 108, 1.0), waves(109, 108, 1.0), waves(162, 108, 0.5), waves(1, 108, 0.5)
     (1.0, 2.0, 1.75, 1.0)
@@ -228,7 +233,7 @@ def waves(tiles: int, multiprocessors: int, lost: float) -> float:
 
 @functools.cache
 def tiles_of(smallest: int, largest: int, rows: int | None = None) -> tuple[tuple[int, int], ...]:
-    """Sides of the tiles a library has: powers of two times the smallest side, the largest first; one side of at least `rows`.
+    """Return the tile sizes of a library, largest first: powers of two times the smallest side, one side at least `rows`.
 
     >>> tiles_of(64, 16384)
     ((128, 128), (64, 256), (256, 64), (64, 128), (128, 64), (64, 64))
@@ -244,7 +249,7 @@ def tiles_of(smallest: int, largest: int, rows: int | None = None) -> tuple[tupl
 def way(
     product: Product, widths: tuple[float, float], tiling: Tiling, chip: Chip, memory: float, rows: int, columns: int, splits: int
 ) -> Cut:
-    """One way to cut the product."""
+    """Return one way to cut a matmul."""
     m, n, k, batch = product.m, product.n, product.k, product.batch
     aligned = tiling.alignment.keeps(n, k, widths[0])
     rate = tiling.efficiency * aligned * chip.peak / chip.multiprocessors
@@ -262,7 +267,7 @@ def way(
 
 @functools.cache
 def _cut_ways(tiling: Tiling) -> tuple[Floats, Floats, Floats, Floats]:
-    """Rows, columns and splits of all ways to cut, and the speed of their tiles over the largest one's."""
+    """Return the rows, columns and splits of all ways to cut, and the speed of their tiles relative to the largest tile."""
     import numpy as np
 
     powers = range(tiling.splits.bit_length())
@@ -274,9 +279,9 @@ def _cut_ways(tiling: Tiling) -> tuple[Floats, Floats, Floats, Floats]:
 def by_rows(
     rows: Floats, product: Product, widths: tuple[float, float], tiling: Tiling, chip: Chip, memory: Floats
 ) -> tuple[Floats, Floats]:
-    """Seconds of a product at some numbers of rows, and seconds of all multiprocessors at work; as `best` has them.
+    """Return (time, SM time) of a matmul in s for each number of rows, as `best` does.
 
-    memory: seconds in which every matrix crosses to memory once, at each.
+    memory: time (s) to transfer each matrix to or from memory once, for each number of rows.
     """
     import numpy as np
 
@@ -288,7 +293,7 @@ def by_rows(
 def _times(
     m: Any, product: Product, widths: tuple[float, float], tiling: Tiling, chip: Chip, memory: Any
 ) -> tuple[Floats, Floats]:
-    """Seconds of the product with m rows by each of `_cut_ways`, as `way` has them but for the last digits; and at work."""
+    """Return (time, SM time) of the matmul with m rows for each of `_cut_ways`, as `way` does except for rounding."""
     import numpy as np
 
     n, k, batch = product.n, product.k, product.batch
@@ -310,7 +315,7 @@ def _times(
 
 @functools.lru_cache(maxsize=REMEMBERED)
 def best(product: Product, widths: tuple[float, float], tiling: Tiling, chip: Chip, memory: float) -> Cut:
-    """The fastest way to cut the product; of equals the one of the largest tiles.
+    """Return the fastest way to cut a matmul; among equals, the one with the largest tiles.
 
     >>> chip = Chip(multiprocessors=4, peak=4e12, bandwidth=1e12)
     >>> cut = best(Product(512, 512, 1000), (4, 4), Tiling(largest=128 * 128), chip, 0.0)
@@ -327,7 +332,7 @@ def best(product: Product, widths: tuple[float, float], tiling: Tiling, chip: Ch
 
 
 def format_of(key: str) -> str | None:
-    """The number format of a key of `matmul`: the key itself, or what it begins with.
+    """Return the number format of a key of `matmul`: the key itself or its prefix; None if there is none.
 
     >>> format_of("fp8-block"), format_of("int4-weights"), format_of("fp6")
     ('fp8', 'int4', None)
@@ -337,7 +342,7 @@ def format_of(key: str) -> str | None:
 
 
 def software_of(key: str) -> str:
-    """The software whose kernels a key of `matmul` has, if it says so.
+    """Return the library whose kernels a key of `matmul` describes; "" if it names none.
 
     >>> software_of("fp8-vllm"), software_of("fp8-block"), software_of("fp8-block-vllm"), software_of("bf16")
     ('vllm', '', 'vllm', '')
@@ -347,9 +352,13 @@ def software_of(key: str) -> str:
 
 
 def tiles_like(dtype: str, formats: Collection[str], variant: str = "", software: str = "") -> str | None:
-    """The key among `formats` whose tiles products computed in `dtype` have; None: nothing is known of tiles like theirs.
+    """Return the key in `formats` whose tiles apply to matmuls in `dtype`; None if there is no similar key.
 
-    variant: a name of their own, "fp8-block", "int4-weights".  software: who wrote the kernels, if the part tells them apart.
+    Args:
+        dtype: number format of the matmul.
+        formats: available keys.
+        variant: kernel variant: "fp8-block", "int4-weights".
+        software: library of the kernels, if the part distinguishes libraries.
 
     >>> tiles_like("int8", ("fp32", "fp16")), tiles_like("fp32", ("fp16",))
     ('fp16', None)

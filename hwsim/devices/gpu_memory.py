@@ -1,7 +1,7 @@
-"""The memory side of a GPU: caches, what memory sustains, how many threads it takes, and starting kernels.
+"""The memory side of a GPU: caches, sustained bandwidth, occupancy, and kernel launches.
 
-Every section is a part of a `gpu` in a file; leaving one out means the ideal: memory serves all, at its full bandwidth,
-whatever the number of threads.
+Each class is a key of a `gpu` in a file. An omitted key is ideal: memory serves every access at its full bandwidth, whatever
+the number of threads.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SECTOR: Final = 32.0  # bytes: what a GPU fetches at least; CUDA C++ Best Practi
 
 @dataclass(frozen=True, slots=True)
 class Ramp:
-    """The fall of a cache's hits as a set that is used repeatedly outgrows it."""
+    """The decrease of a cache's hit rate as a repeatedly used working set outgrows the cache."""
 
     full: float = field("working set, as a multiple of the cache size, up to which every access hits",
                         default=0.8, exclusive_minimum=0.0)  # fmt: skip
@@ -35,7 +35,7 @@ class Ramp:
                         default=1.3, exclusive_minimum=0.0)  # fmt: skip
 
     def hits(self, working_set: float, size: float) -> float:
-        """Part of the accesses found in a cache of `size` bytes.
+        """Return the hit rate of a cache of `size` bytes.
 
         >>> Ramp(full=0.5, none=1.5).hits(100.0, 100.0)
         0.5
@@ -45,13 +45,13 @@ class Ramp:
 
 @dataclass(frozen=True, slots=True)
 class Sustained:
-    """The part of its bandwidth that a memory or a cache sustains, by how much of the traffic is written.
+    """The sustained share of the bandwidth of a memory or cache, by the share of writes.
 
-    Between reads alone, a copy (half of the bytes written) and writes alone the time per byte is linear in the share
-    of writes, so that reads and writes each cost a time of their own.
+    Between reads only, a copy (half of the bytes written) and writes only, the time per byte is linear in the share of writes.
+    Reads and writes therefore each have a time of their own.
 
-    **Source**: the three are measured; GPUs that were not measured take the median of those that were.
-    **Error**: 1 % (BabelStream on 11 GPUs, rows not fitted), see `docs/validation/components.md`.
+    **Source**: the three are measured; GPUs without measurements take the median of the measured GPUs.
+    **Error**: 1 % (BabelStream on 11 GPUs, rows that were not fitted), see `docs/validation/components.md`.
     """
 
     read: Ratio = field("share of the bandwidth that reads alone sustain", default=1.0, exclusive_minimum=0.0)
@@ -60,12 +60,12 @@ class Sustained:
     write: Ratio = field("share of the bandwidth that writes alone sustain", default=1.0, exclusive_minimum=0.0)
 
     def problems(self) -> Iterator[Problem]:
-        """(key, message, hint): a copy cannot beat its reads or its writes alone."""
+        """Yield (key, message, hint) if a copy is faster than its reads or its writes alone."""
         if self.copy > 2 * min(self.read, self.write):
             yield "copy", f"expected at most twice `read` and twice `write`, got {self.copy:g}", None
 
     def bytes_at_peak(self, reads: float, writes: float) -> float:
-        """Bytes at the full bandwidth that take as long as these.
+        """Return the bytes that take the same time at the full bandwidth.
 
         >>> Sustained(read=0.8, copy=0.5).bytes_at_peak(80.0, 0.0), Sustained(read=0.8, copy=0.5).bytes_at_peak(50.0, 50.0)
         (100.0, 200.0)
@@ -74,16 +74,16 @@ class Sustained:
         return more / alone + 2.0 * min(reads, writes) / self.copy
 
     def part(self, reads: float, writes: float) -> float:
-        """The part of the bandwidth that this mix of reads and writes reaches."""
+        """Return the share of the bandwidth that a mix of reads and writes reaches."""
         return (reads + writes) / self.bytes_at_peak(reads, writes) if reads + writes > 0 else 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Level1:
-    """The cache of one multiprocessor. Writes pass it.
+    """The L1 cache of one SM, which writes bypass.
 
-    **Range**: it serves a multiprocessor that uses the same set repeatedly within one kernel. Between kernels it
-    keeps nothing, and blocks of threads that share a set land on any multiprocessor.
+    **Range**: it serves an SM that uses the same working set repeatedly within one kernel. It keeps nothing between kernels, and
+    thread blocks that share a working set run on any SM.
     """
 
     size: Bytes = field("capacity of the L1 cache of one SM", exclusive_minimum=0.0)
@@ -96,9 +96,9 @@ class Level1:
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """Reads that all multiprocessors make of the same lines at about the same time, such as one table for all.
+    """Reads of the same lines by all SMs at about the same time, e.g. of a shared table.
 
-    Memory sends each line once; what limits them is how fast the lines reach all.
+    Memory transfers each line once; the limit is the bandwidth at which the lines reach all SMs.
     """
 
     near: BytesPerSecond = field("total bandwidth to all SMs of lines in the cache partition near each SM", exclusive_minimum=0.0)
@@ -108,10 +108,10 @@ class Together:
 
 @dataclass(frozen=True, slots=True)
 class Level2:
-    """The last cache before memory, shared by all multiprocessors.
+    """The L2 cache, shared by all SMs.
 
-    Large ones come in two halves: a multiprocessor has a copy in the `near` one of what it reads, what only the other
-    has room for takes longer (`far`).
+    Large L2 caches have two partitions: lines that an SM reads are copied to the `near` partition; lines for which only the other
+    partition has space have a higher latency (`far`).
     """
 
     size: Bytes = field("total capacity of the L2 cache", exclusive_minimum=0.0)
@@ -132,18 +132,18 @@ class Level2:
 
 @dataclass(frozen=True, slots=True)
 class Occupancy:
-    """The threads that keep the memory busy.
+    """The threads that saturate the memory.
 
-    A thread begins, has a few reads in flight, waits for them (Little's law), writes, and ends:
+    A thread starts, has a few reads in flight, waits for them (Little's law), writes, and ends:
 
         waiting = (begun x start + reads / in_flight x read + writes x write) / threads
         time    = (waiting^p + moving^p)^(1/p)
 
-    with the numbers of threads begun, of reads and of writes, and `moving` the time the bytes take.
+    where begun, reads and writes are counts, and `moving` is the transfer time of the bytes.
 
     **Source** of the rounding: see `hwsim.devices.roofline`.
-    **Error**: 3.7 % (mean) on curves of five GPUs over 16 numbers of threads, half of them never seen by the fit.
-    **Range**: threads that do nothing but read and write; reads to neighbouring addresses.
+    **Error**: 3.7 % (mean) on curves of five GPUs over 16 numbers of threads, half of them not fitted.
+    **Range**: threads that only read and write; reads of adjacent addresses.
     """
 
     read: Seconds = field("latency of a read from busy memory", exclusive_minimum=0.0)
@@ -159,7 +159,7 @@ class Occupancy:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """Seconds to start a kernel, by the way it is started."""
+    """The time to start a kernel, by the way it is launched."""
 
     stream: Seconds = field("gap between two kernels of a stream", default=0.0)
     graph: Seconds | None = field("gap between two kernels of a CUDA graph; `stream` if omitted", default=None)
@@ -167,7 +167,7 @@ class Launch:
                                  default=None)  # fmt: skip
 
     def by(self, start: Start) -> tuple[str, float]:
-        """(the key, seconds) of a kernel started so.
+        """Return (key, time in s) of a kernel launched in the way `start`.
 
         >>> Launch(stream=2e-6, graph=1e-6).by("graph"), Launch(stream=2e-6).by("host")
         (('graph', 1e-06), ('stream', 2e-06))
@@ -178,7 +178,7 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class Hierarchy:
-    """The levels that serve the reads and writes of a GPU, the nearest first. Sections left out serve nothing."""
+    """The memory levels that serve the reads and writes of a GPU, nearest first; omitted levels serve nothing."""
 
     memory: LocalMemory
     sustained: Sustained = attribute(default_factory=Sustained)
@@ -191,18 +191,19 @@ class Hierarchy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stream:
-    """Reads and writes of the threads of a kernel, neighbours next to each other.
+    """The reads and writes of the threads of a kernel, with adjacent addresses in adjacent threads.
 
     Args:
-        reads, writes: bytes.
-        each: bytes of one read or write of a thread.
-        working_set: bytes used repeatedly; None: everything comes from memory once.
-        together: every multiprocessor itself uses all of the working set, all at about the same time.
-        threads: at work at any time; None: enough of them.
-        in_flight: reads that a thread starts before it waits.
-        begun: threads that begin, each in the place of one that ended.
-        blocks: number of blocks of threads that are started.
-        start: who starts the kernel.
+        reads: bytes read.
+        writes: bytes written.
+        each: size of one read or write of a thread (B).
+        working_set: bytes used repeatedly; None: each byte comes from memory once.
+        together: whether every SM uses the whole working set, all at about the same time.
+        threads: number of resident threads; None: enough to saturate the memory.
+        in_flight: number of reads that a thread starts before it waits.
+        begun: number of threads that start in the slot of a finished thread.
+        blocks: number of thread blocks that are started.
+        start: how the kernel is launched.
     """
 
     reads: float = 0.0
@@ -218,7 +219,7 @@ class Stream:
 
 
 def memory_problems(parts: Hierarchy) -> Iterator[Problem]:
-    """(key, message, hint) of what cannot be: each level is at least as fast as the next, or it would not be one."""
+    """Yield (key, message, hint) for each memory level that is slower than the next one."""
     yield from under("sustained", parts.sustained.problems())
     first, second, memory = parts.l1, parts.l2, parts.memory.bandwidth
     if second is not None:

@@ -1,4 +1,4 @@
-"""The cost of a tiled matrix product on one GPU, and the derivation that goes with it."""
+"""The cost of a tiled matmul on one GPU, and its derivation."""
 
 from __future__ import annotations
 
@@ -32,13 +32,18 @@ _TOPICS: Final[Mapping[str, str]] = {"fp8": "product8", "int8": "product8", "fp4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tiled:
-    """A product with everything that its time depends on.
+    """A matmul with all inputs of its time.
 
     Args:
         name: full name of the GPU.
-        key: whose tiles are used, a key of `matmul`.
-        peak: FLOP/s, and in words where it is from.
-        parts: the levels of its memory.
+        work: work of the matmul.
+        product: shape of the matmul.
+        key: key of `matmul` whose tiles are used.
+        tiling: these tiles.
+        chip: numbers of the GPU.
+        peak_source: source of the peak.
+        parts: memory levels of the GPU.
+        sources: sources of the GPU's numbers.
     """
 
     name: str
@@ -53,7 +58,7 @@ class Tiled:
 
     @property
     def widths(self) -> tuple[float, float]:
-        """Bytes of an element of the first factor and of the second."""
+        """Sizes of an element of the first and of the second operand (B)."""
         product = self.product
         if product.element > 0:
             return product.element, product.weight or product.element
@@ -64,7 +69,7 @@ class Tiled:
         return width, width
 
     def served(self) -> Served:
-        """The memory's part: every matrix crosses once, but for what the last cache still holds of the first factor."""
+        """Return the memory time: each matrix crosses once, except the part of the first operand in the last-level cache."""
         work, tiling, l2 = self.work, self.tiling, self.parts.l2
         again = work.working_set is not None and l2 is not None and l2.bandwidth is not None
         if tiling.memory is None or self.product.element > 0 or again:
@@ -91,9 +96,12 @@ class Tiled:
         )
 
     def draws(self, served: Served, launches: list[Term], least: float) -> tuple[tuple[Draw, ...], Served, float, list[Term]]:
-        """Draws of the multiprocessors, the memory's, what it cannot beat alone, and its starts; each with its lines.
+        """Return (draws, memory time, minimum duration, startup lines), each with its derivation.
 
-        launches: starts of its kernel.  least: seconds that the host takes to start one.
+        Args:
+            served: memory time.
+            launches: launch lines of the kernel.
+            least: time in which the host launches a kernel (s).
         """
         memory = max(served.draw.amount, served.floor)
         cut = best(self.product, self.widths, self.tiling, self.chip, memory)
@@ -117,9 +125,9 @@ class Tiled:
         return drawn, served, max(line.seconds for line in lines), starts
 
     def by_rows(self, rows: Floats, launches: float, least: float) -> tuple[Floats, Floats, Floats] | None:
-        """Seconds of the product with each of some numbers of rows; among them of all multiprocessors, and of memory.
+        """Return (time, SM time, memory time) of the matmul in s for each number of rows.
 
-        None: what crosses to memory is not in proportion to the rows.
+        Returns None if the memory traffic is not proportional to the rows.
         """
         import numpy as np
 
@@ -143,7 +151,7 @@ class Tiled:
         return np.maximum(starts + time, least), busy, memory
 
     def _cast_rate(self, size: float) -> tuple[float, Origin]:
-        """B/s of the kernel that casts `size` bytes, and in words where it is from."""
+        """Return (B/s, source) of the kernel that casts `size` bytes."""
         cast, parts = self.tiling.cast, self.parts
         assert cast is not None
         rate, whose = math.inf if cast.rate is None else cast.rate * self.chip.multiprocessors, self._said("cast.rate")
@@ -153,7 +161,7 @@ class Tiled:
         return rate, whose
 
     def _doubt(self, seconds: float) -> Doubt | None:
-        """The error that its lines share; None where nothing says how well its numbers are known."""
+        """Return the uncertainty that its lines share; None if nothing states how well its numbers are known."""
         source = source_of(self.sources, f"matmul.{self.key}.efficiency")
         case = case_of(source, guess="generation")
         if case is None:
@@ -167,7 +175,7 @@ class Tiled:
         return Doubt(f"{topic}/{size}", case, f"{chip}, matmul.{self.key} of {reached}", 0.0)
 
     def _starts(self) -> list[Term]:
-        """The product's start beyond the launch, and the cast of its first factor."""
+        """Return the lines of the matmul's startup beyond the launch, and of the cast of its first operand."""
         terms = []
         path = f"matmul.{self.key}.start"
         if self.tiling.start > 0:
@@ -178,7 +186,6 @@ class Tiled:
         return terms
 
     def _casting(self) -> Term:
-        """The kernel that reads the first factor in 16 bits and writes it in the format of the product."""
         cast, product = self.tiling.cast, self.product
         assert cast is not None
         rows, units = float(product.m) * product.batch, self.chip.multiprocessors
@@ -211,7 +218,7 @@ class Tiled:
         )
 
     def _efficiency(self, *more: tuple[float, str]) -> Input:
-        """The product of what is lost one after another, and of what it is made."""
+        """Return the product of all losses, and its factors, as an input of a derivation."""
         tiling, product = self.tiling, self.product
         aligned = tiling.alignment.keeps(product.n, product.k, self.widths[0])
         lost = [*more, *([(aligned, " for rows at odd addresses")] if aligned < 1.0 else [])]
@@ -231,7 +238,7 @@ class Tiled:
         return Term("compute", formula, inputs, seconds, f"{self.name}.compute")
 
     def _loading(self, cut: Cut, seconds: float) -> Term:
-        """Small tiles wait for their operands: a tile of sides a, b computes 2 a b with a + b of them."""
+        """Return the line of small tiles, which wait for operands: a tile of sides a, b computes 2 a b from a + b of them."""
         tiles, _, _, depth = self._tiles(cut)
         product, (first, second) = self.product, self.widths
         loads = self._said("loads") + (f" x {self._said('transposed')!s}" if product.transposed else "")
@@ -249,7 +256,7 @@ class Tiled:
         return Term("compute", "tiles x step x depth / (loads x multiprocessors)", inputs, seconds, f"{self.name}.compute")
 
     def _issued(self, least: float, before: float) -> Term:
-        """The host starts kernels one after another; a shorter one waits for the next."""
+        """Return the line of the host, which launches kernels one after another; a shorter kernel waits for the next launch."""
         inputs = (
             ("launch", precise(least, "s"), source_of(self.sources, "launch.stream")),
             ("starts", precise(before, "s"), "the lines before this one"),
@@ -257,7 +264,7 @@ class Tiled:
         return Term("launch", "launch - starts", inputs, least - before, kind="floor")
 
     def _alone(self, cut: Cut, memory: float) -> Term:
-        """The line that no sharing makes longer: waves, rounded with the time of memory; splits are added up afterwards."""
+        """Return the line that sharing cannot lengthen: waves, rounded with the memory time, plus the sum over split-K pieces."""
         busy = cut.waves * cut.tile
         rounds = math.ceil(cut.tiles / self.chip.multiprocessors)
         inputs: list[Input] = [
@@ -280,7 +287,6 @@ class Tiled:
 
 
 def _doubted(doubt: Doubt, term: Term) -> Term:
-    """The line with this error, for all of its seconds."""
     doubts = (Doubt(doubt.regime, doubt.case, doubt.key, term.seconds),)
     # a third of the time of `replace`
     return Term(term.label, term.formula, term.inputs, term.seconds, term.capacity, term.kind, doubts, term.holder)

@@ -1,4 +1,4 @@
-"""Several kernels one after another as one cost: nothing else can happen between them."""
+"""Several consecutive kernels as one cost: nothing else can run between them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,13 @@ SOURCE: Final = "the kernel's own model"
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A kernel that comes `times` times in a row. what: it is called so in the derivation."""
+    """A kernel that runs `times` times in a row.
+
+    Args:
+        what: label in the derivation.
+        cost: cost of the kernel.
+        times: number of runs.
+    """
 
     what: str
     cost: Cost
@@ -26,11 +32,13 @@ class Turn:
 def in_turn(
     turns: Sequence[tuple[str, Cost] | Turn], rates: Mapping[str, float], capacity: str, doubt: Doubt | None = None
 ) -> Cost:
-    """The cost of all of them; of one kernel with an error of its own, that cost itself.
+    """Return the cost of consecutive kernels.
 
     Args:
-        capacity: whose line the derivation shows.
-        doubt: the error of all their seconds, where it is one; else each kernel brings its own.
+        turns: kernels in order.
+        rates: rate of each capacity.
+        capacity: capacity of the line in the derivation.
+        doubt: uncertainty of the total time; None: each kernel has its own.
     """
     rows = [turn if isinstance(turn, Turn) else Turn(*turn) for turn in turns]
     amounts: dict[str, float] = {}
@@ -83,7 +91,7 @@ def in_turn(
 
 
 def _errors(cost: Cost, took: float) -> tuple[Doubt, ...]:
-    """The errors of a kernel's body, for `took` seconds of it."""
+    """Return the uncertainties of a kernel's body, scaled to `took` seconds."""
     lines = [term for term in cost.why if term.kind not in ("latency", "stated")]
     longest = max(lines, key=lambda term: term.seconds, default=None)
     if longest is None or longest.seconds <= 0:
@@ -93,7 +101,6 @@ def _errors(cost: Cost, took: float) -> tuple[Doubt, ...]:
 
 
 def _started(terms: Sequence[Term]) -> Term:
-    """The starts of several kernels as one line."""
     first = terms[0]
     if len(terms) == 1:
         return first

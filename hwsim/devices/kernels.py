@@ -1,22 +1,22 @@
-"""Functions of a library as they were measured on a CPU: what one call takes, with what is in which cache.
+"""Measured functions of a library on a CPU: the time of a call, by the cache levels of its arrays.
 
     call x among_others + count x each + rows x row
         + sum over arrays of bytes / rate(level, role) + lookups x lookup(level) + new / pages
 
-and for a matrix product, instead of `count x each`,
+For a matmul, `count x each` is replaced by
 
     2 m n k / flop + m k x left + k n x right + m n x result + (m + n) x edge + k x depth
 
-`each` has the first cache in it. An array takes longer if more bytes were used since its last use than a level holds, by a
-smooth step: the part from beyond C bytes is 1 / (1 + (C / since)^sharpness). Pieces add up: a call of such a library does not
-overlap them, but for traffic to memory, which goes on during `overlap` of the arithmetic.
-`corrections` come on top: how far the calls that were measured are from the formula, weighted by how near they are
-in size (in factors of two), and drawn towards nothing where few are near. A measured call takes what was measured.
+`each` includes the first cache (L1). An array takes longer if its reuse distance exceeds the capacity C of a level. The step is
+smooth: the share of the array beyond the level is 1 / (1 + (C / reuse distance)^sharpness). The times add up, because a call of
+such a library does not overlap them; only memory traffic continues during `overlap` of the arithmetic.
+`corrections` are applied on top: the ratios of the measured calls to the formula, weighted by the distance of their sizes (in
+factors of two), and shrunk towards 1 if few are near. A measured call takes its measured time.
 
-Source: the pieces follow the execution-cache-memory model (Treibig and Hager, PPAM 2009), the numbers are fitted by
+Source: the parts follow the execution-cache-memory model (Treibig and Hager, PPAM 2009); the numbers are fitted by
 `hwsim calibrate`.
 Error: docs/validation/calibration.md, and the notes of each machine file.
-Range: one thread that does nothing else; values that do not change the way taken (no denormals, no sorted input).
+Range: one thread on an otherwise idle core; values that do not change the code path (no denormals, no sorted input).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ STRAY: Final = 2.0  # a size is beyond what was measured from this factor on
 
 @dataclass(frozen=True, slots=True)
 class Tier:
-    """Extra time of a byte over one from the first cache; what is left out takes no longer."""
+    """The extra time of a byte over the L1 cache; without extra time for omitted keys."""
 
     beyond: Bytes = field("reuse distance (bytes accessed since the last use) from which an array comes from this level",
                           exclusive_minimum=0.0)  # fmt: skip
@@ -63,7 +63,7 @@ class Tier:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function of the library."""
+    """A measured function of the library."""
 
     call: Seconds = field("fixed time of a call", default=0.0)
     each: Mapping[str, Seconds] = field("time of an element by number format, e.g. {fp64: 0.1 ns}", default_factory=dict)
@@ -74,7 +74,7 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """Layouts of operands, for functions that were not measured that way themselves."""
+    """A layout of operands, for functions that were not measured in that layout."""
 
     call: Seconds = field("extra fixed time of a call", default=0.0)
     row: Seconds = field("time of an inner loop", default=0.0)
@@ -83,7 +83,7 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class ProductTime:
-    """A matrix product (m x k) by (k x n)."""
+    """The time of a matmul (m x k) by (k x n)."""
 
     flop: FlopPerSecond = field("FLOP/s of large matmuls", exclusive_minimum=0.0)
     call: Seconds = field("fixed time of a call", default=0.0)
@@ -97,7 +97,7 @@ class ProductTime:
 
 @dataclass(frozen=True, slots=True)
 class Corrections:
-    """Measured over calculated time, of the calls that were measured."""
+    """The ratios of measured to calculated time, for the measured calls."""
 
     width: float = field("distance between sizes, in factors of two, over which a measured call corrects another",
                          default=1.0, exclusive_minimum=0.0)  # fmt: skip
@@ -110,7 +110,7 @@ class Corrections:
                                                                 default_factory=dict)  # fmt: skip
 
     def of(self, key: str, point: tuple[float, ...]) -> tuple[float, bool]:
-        """(ratio, whether this very call was measured)."""
+        """Return (ratio, whether exactly this call was measured)."""
         points = self.points.get(key, ())
         place = [math.log2(each) for each in point]
         near: list[tuple[float, float]] = []
@@ -139,7 +139,18 @@ class Corrections:
 
 
 class Time(NamedTuple):
-    """Seconds of one call, piece by piece, before `ratio`; what of it comes from memory; how well it is known."""
+    """The time of one call in parts (s), before `ratio`.
+
+    Attributes:
+        call: fixed time of the call.
+        compute: arithmetic and inner loops.
+        moving: extra time of arrays beyond the L1 cache.
+        lookups: random lookups.
+        pages: new pages.
+        memory: bytes from the last level.
+        ratio: correction.
+        standing: how well the time is known.
+    """
 
     call: float
     compute: float
@@ -161,7 +172,7 @@ class Time(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Kernels:
-    """Measured functions of one library."""
+    """The measured functions of one library."""
 
     library: str = field("name and version of the library", default="", record="for readers")
     cores: int = field("number of cores that a call uses", default=1, minimum=1)
@@ -186,7 +197,7 @@ class Kernels:
     _found: dict[Call, Time] = attribute(default_factory=dict, init=False, repr=False, compare=False)
 
     def problems(self) -> Iterator[Problem]:
-        """(key, message, hint) of what cannot be."""
+        """Yield (key, message, hint) for each invalid combination of keys."""
         before = 0.0
         for name, tier in self.levels.items():
             if tier.beyond <= before:
@@ -201,7 +212,7 @@ class Kernels:
                 )
 
     def unknown(self, call: Call) -> str:
-        """Why there is no time for a call; "" if there is one."""
+        """Return the reason why the time of a call is unknown; "" if it is known."""
         if call.cores not in (None, self.cores):
             return f"measured on {self.cores} core{'s' if self.cores > 1 else ''}, not on {call.cores}"
         if call.product is not None:
@@ -212,7 +223,7 @@ class Kernels:
         return "" if call.count <= 0 or call.dtype in function[1].each else f"{call.function} of {call.dtype}"
 
     def function(self, call: Call) -> tuple[str, Function, tuple[str, ...]] | None:
-        """(name, entry, words of the form beyond it): of a function in its form, else in as much of it as was measured."""
+        """Return (name, entry, remaining words of the form) of a function, in as much of its form as was measured."""
         words, first = call.form.split(), None
         for functions in range(len(words), -1, -1):
             for name in alike(call.function, words[:functions]):
@@ -225,21 +236,21 @@ class Kernels:
         return first
 
     def entry(self, call: Call) -> str:
-        """The key that a call has its time from: `functions.add`, `products.fp32`."""
+        """Return the key that sets the time of a call: `functions.add`, `products.fp32`."""
         if call.product is not None:
             return f"products.{call.dtype}"
         found = self.function(call)
         return f"functions.{found[0] if found else call.function}"
 
     def time(self, call: Call) -> Time:
-        """Time of a call that is not `unknown`."""
+        """Return the time of a call that is not `unknown`."""
         found = self._found.get(call)
         if found is None:
             found = self._found[call] = self._time(call)
         return found
 
     def related(self, call: Call) -> Time | None:
-        """Time of a call that is `unknown`, by functions that were measured and take alike; None if there is no such."""
+        """Return the time of an `unknown` call, from similar measured functions; None if there is none."""
         if call.cores not in (None, self.cores) or call.product is not None:
             return None
         known_time = self._related.get(call)
@@ -273,7 +284,7 @@ class Kernels:
         return Time(before, compute, moving, lookups, pages, memory, ratio, "measured" if exact else standing)
 
     def _computing(self, call: Call) -> tuple[float, float, Standing]:
-        """(one call, its arithmetic, whether sizes like it were measured)."""
+        """Return (fixed time, arithmetic time, whether similar sizes were measured)."""
         more = self.into.get(call.into, 0.0)
         if call.product is not None:
             time, (m, n, k) = self.products[call.dtype], (call.product.m, call.product.n, call.product.k)
@@ -299,7 +310,7 @@ class Kernels:
         )
 
     def _moving(self, operand: Operand, moved: float) -> tuple[float, float, float]:
-        """(seconds longer than from the first cache, part from the last level, seconds of that part) of an array."""
+        """Return (extra time over the L1 cache, share from the last level, time of that share) of an array."""
         seconds = part = last = 0.0
         for tier, part in self.parts(operand.since or moved):
             rate = tier.rate(operand.role)
@@ -308,7 +319,7 @@ class Kernels:
         return seconds, part, last
 
     def parts(self, since: float) -> Iterator[tuple[Tier, float]]:
-        """Each level and the part of an array that comes from it."""
+        """Yield each level with the share of an array that comes from it."""
         tiers = list(self.levels.values())
         beyond = [step(since, tier.beyond, tier.sharpness or self.sharpness) for tier in tiers]
         for number, tier in enumerate(tiers):
@@ -317,7 +328,7 @@ class Kernels:
 
 
 def step(since: float, capacity: float, sharpness: float) -> float:
-    """Part that is beyond a level of this capacity.
+    """Return the share of an array beyond a level of this capacity.
 
     >>> step(100.0, 100.0, 3.0), round(step(200.0, 100.0, 3.0), 2), step(0.0, 100.0, 3.0)
     (0.5, 0.89, 0.0)
@@ -326,7 +337,7 @@ def step(since: float, capacity: float, sharpness: float) -> float:
 
 
 def alike(function: str, words: Sequence[str]) -> Iterator[str]:
-    """Names under which a form may have been measured: `method` says through which door numpy is entered.
+    """Yield the names under which a form may have been measured, as a numpy method or as a function.
 
     >>> list(alike("mean", ["columns", "method"])), list(alike("add", []))
     (['mean columns method', 'mean columns'], ['add', 'add method'])
@@ -337,7 +348,7 @@ def alike(function: str, words: Sequence[str]) -> Iterator[str]:
 
 
 def key_of(call: Call) -> str:
-    """Under which a measured call is found among the corrections.
+    """Return the key of a call among the corrections.
 
     >>> key_of(Call(function="sum", form="rows", dtype="fp32", into="new"))
     'sum rows fp32 new'

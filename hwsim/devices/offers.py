@@ -1,10 +1,10 @@
-"""Prices of parts and machines: the key `price:`, and prices of lists.
+"""Prices of parts and machines: the key `price:`, and price lists.
 
-    price: 30000 USD                                    bought
+    price: 30000 USD                                    purchase
     price: {purchase: ..., on_demand: 98 USD/h, reserved: {value: 39 USD/h, term: 14 day}}
 
-Every price may be `{value, low, high, date, mark, provider}`, or a list of these: of several providers. A volume's price is of
-what it holds, and of accesses and bytes a second beyond those that come with it:
+Each price may be `{value, low, high, date, mark, provider}`, or a list of these for several providers. A volume is priced by
+its capacity, and by accesses and bytes per second beyond those included:
 
     price: {capacity: 0.08 USD/GiB/month, iops: {over: 3000 1/s, each: 0.005 USD/month},
             throughput: {over: 125 MiB/s, each: 0.04 USD/month, of: 1 MiB/s}}
@@ -38,7 +38,7 @@ _UNITS: Final[dict[Way, tuple[Dimension, Dimension]]] = {  # of the whole; for e
 
 
 def is_date(text: str) -> bool:
-    """Whether it is a year, a month or a day.
+    """Return whether a text is a year, a month or a day.
 
     >>> is_date("2026-06"), is_date("June")
     (True, False)
@@ -48,7 +48,7 @@ def is_date(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class OfferKeys:
-    """A price as a file writes it."""
+    """The keys of a price in a file."""
 
     value: Tree | None = field("price: money, or money per time for a rental; with /GB, for each byte of capacity",
                                default=None, example="98.32 USD/h")  # fmt: skip
@@ -70,7 +70,7 @@ class OfferKeys:
 
 @dataclass(frozen=True, slots=True)
 class TierKeys:
-    """The price of what a volume does in a second, up to the next tier."""
+    """A tier of the price of a volume's performance, up to the next tier."""
 
     over: Tree = field("rate from which this price applies", example="3000 1/s")
     each: DollarsPerSecond = field("price of one access per second, or of each `of`", example="0.005 USD/month")
@@ -78,14 +78,14 @@ class TierKeys:
 
 
 class Tier(NamedTuple):
-    """USD/s for each access or byte a second, from this number on."""
+    """A price per second of each access or byte per second (USD/s), from the rate `over` on."""
 
     over: float
     each: float
 
 
 class Held(NamedTuple):
-    """Bytes that a part holds, its accesses and bytes a second; None where it does not say."""
+    """The capacity (B), accesses per second and bandwidth (B/s) of a part; None if not stated."""
 
     size: float | None = None
     iops: float | None = None
@@ -93,7 +93,7 @@ class Held(NamedTuple):
 
 
 def tiered(tiers: tuple[Tier, ...], much: float) -> float:
-    """USD/s for a number of accesses or bytes a second.
+    """Return the price (USD/s) of a number of accesses or bytes per second.
 
     >>> tiered((Tier(100.0, 2.0), Tier(200.0, 1.0)), 250.0), tiered((Tier(100.0, 2.0),), 100.0)
     (250.0, 0.0)
@@ -104,9 +104,22 @@ def tiered(tiers: tuple[Tier, ...], much: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """One price: USD, or USD/s of a rent; `per_byte`: of each byte that the part holds.
+    """One price.
 
-    date: "" if not known. term, billed: seconds, 0 for none. iops, throughput: of a volume, USD/s beyond what comes with it.
+    Args:
+        value: USD, or USD/s of a rental.
+        low: lower end of the 90 % interval.
+        high: upper end of the 90 % interval.
+        per_byte: whether the price applies to each byte of the part's capacity.
+        date: date of the price; "" if unknown.
+        mark: kind of price; "" if unknown.
+        provider: provider; "" if unknown.
+        source: source; "" if unknown.
+        term: term of a reservation (s); 0: none.
+        billed: billing increment (s); 0: none.
+        iops: tiers for a volume's accesses per second beyond those included.
+        throughput: tiers for a volume's bandwidth beyond the included one.
+        place: place in the file.
     """
 
     value: float
@@ -125,11 +138,11 @@ class Offer:
 
     @property
     def stores(self) -> bool:
-        """Whether it is a price of what stores: by its bytes, or by what it does in a second."""
+        """Whether it is a price of storage, by capacity or performance."""
         return self.per_byte or bool(self.iops or self.throughput)
 
     def price(self, held: Held) -> tuple[float, float, float] | None:
-        """(value, low, high) for a part; None where the part does not say what is paid for."""
+        """Return (value, low, high) for a part; None if the part lacks a number that the price depends on."""
         if (self.per_byte and held.size is None) or (self.iops and held.iops is None):
             return None
         if self.throughput and held.bandwidth is None:
@@ -142,14 +155,14 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """The prices of a part or machine; each way may have several, of several providers."""
+    """The prices of a part or machine: any number of offers for each way to pay."""
 
     purchase: tuple[Offer, ...] = ()
     on_demand: tuple[Offer, ...] = ()
     reserved: tuple[Offer, ...] = ()
 
     def of(self, way: Way) -> tuple[Offer, ...]:
-        """Its offers of one way to pay."""
+        """Return the offers of one way to pay."""
         offers: tuple[Offer, ...] = getattr(self, way)
         return offers
 
@@ -159,7 +172,7 @@ class Price:
 
 @dataclass(frozen=True, slots=True)
 class PriceKeys:
-    """Ways to pay for a part or machine."""
+    """The ways to pay for a part or machine."""
 
     purchase: Tree | None = field("purchase price: 30000 USD, or 0.06 USD/GB of storage", default=None, example="30000 USD")
     on_demand: Tree | None = field("on-demand rental price, billed per second: 98.32 USD/h", default=None, example="98.32 USD/h")
@@ -168,10 +181,12 @@ class PriceKeys:
 
 
 def read_price(tree: Tree, mistakes: Mistakes, *, date: str = "", provider: str = "", source: str = "") -> Price:
-    """The value of a `price:`; its mistakes are noted.
+    """Return the value of a `price:`; mistakes are recorded.
 
     Args:
-        date, provider, source: for prices without their own.
+        tree: value in the file.
+        mistakes: list of mistakes.
+        date, provider, source: defaults for prices without their own.
     """
     first = tree if not tree.is_mapping else tree.get("value") or tree.get("capacity")
     if first is not None:  # money alone is a purchase, money by time a rent
@@ -255,7 +270,6 @@ def _offer(tree: Tree, way: Way, mistakes: Mistakes, date: str, provider: str, s
 
 
 def _tiers(name: str, tree: Tree | None, dimension: Dimension, way: Way, mistakes: Mistakes) -> tuple[Tier, ...]:
-    """Prices of what a volume does in a second, in the order of where they start."""
     if tree is None:
         return ()
     if way == "purchase":
@@ -279,7 +293,7 @@ def _tiers(name: str, tree: Tree | None, dimension: Dimension, way: Way, mistake
 
 
 def number_of_price(tree: Tree, dimension: Dimension, mistakes: Mistakes) -> float | None:
-    """A number in SI units that is not negative; None once its mistake is noted."""
+    """Return a non-negative number in SI units; None after a mistake is recorded."""
     if isinstance(tree.value, bool) or not isinstance(tree.value, str | int | float | Quantity):
         mistakes.add(tree.place, f"expected {dimension.name}, got {tree.what()}", f"such as '{dimension.example}'")
         return None
@@ -295,7 +309,7 @@ def number_of_price(tree: Tree, dimension: Dimension, mistakes: Mistakes) -> flo
 
 
 def _money(tree: Tree, accepted: tuple[Dimension, ...], mistakes: Mistakes) -> tuple[float | None, bool]:
-    """(value in SI units, whether it is for each byte) of a text in one of the units; messages name the first."""
+    """Return (value in SI units, whether it is per byte); messages name the first of the accepted units."""
     first: UnitError | None = None
     for at, dimension in enumerate(accepted):
         if isinstance(tree.value, bool) or not isinstance(tree.value, str | int | float | Quantity):

@@ -1,10 +1,10 @@
-"""The roofline of one op on one computing device, and the derivation that goes with it.
+"""The roofline of one op on one compute device, and its derivation.
 
     time = latency + max(floor, flop / (peak x efficiency), traffic / bandwidth)
 
 Source: Williams, Waterman, Patterson, "Roofline", CACM 52(4), 2009.
-Error: an upper bound of speed where an efficiency is left at 100 %. `traffic` is what reaches
-memory: no cache is modelled, so an op whose data stays in a cache comes out too slow.
+Error: an upper bound of the speed if an efficiency has its default of 100 %. `traffic` is the memory traffic:
+no cache is modelled, so the predicted time of an op whose data stay in a cache is too long.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ WIDER: Final[Mapping[str, str]] = {
 
 
 class CannotCompute(Hinted):
-    """The device has no number for what is asked of it; `hint` says which key would give it one."""
+    """An error about a number that the device does not have; `hint` names the key that sets it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Efficiency:
-    """The part of a peak that is reached, by kind of op."""
+    """The achieved share of a peak, by kind of op."""
 
     matmul: Ratio = field("share of the peak reached by matmuls and convolutions",
                           default=1.0, exclusive_minimum=0.0, maximum=1.0)  # fmt: skip
@@ -56,9 +56,9 @@ class Efficiency:
 
 @dataclass(frozen=True, slots=True)
 class LocalMemory:
-    """The memory a computing device has of its own.
+    """The memory of a compute device.
 
-    Its bandwidth is as stated, else what its DRAM sustains over all channels: `memory: {use: ddr4-3200, channels: 2}`.
+    Its bandwidth is as stated, else the one that its DRAM sustains over all channels: `memory: {use: ddr4-3200, channels: 2}`.
 
     Raises:
         ValueError: neither is given, the DRAM's timings contradict each other, or there are more channels than the device has.
@@ -87,10 +87,10 @@ class LocalMemory:
 
 
 def installed(dram: Dram | None, channels: int | None, bandwidth: float) -> tuple[Dram | None, float]:
-    """The DRAM with this number of channels, and the bandwidth of a memory made of it: as stated (not 0), else of a stream.
+    """Return the DRAM with a number of channels, and its bandwidth (B/s): as stated (not 0), else that of a stream.
 
     Raises:
-        ValueError: nothing says how fast it is.
+        ValueError: neither a bandwidth nor a DRAM is given.
     """
     if dram is None:
         if channels is not None:
@@ -103,7 +103,7 @@ def installed(dram: Dram | None, channels: int | None, bandwidth: float) -> tupl
 
 
 def source_of(sources: Mapping[str, Origin], key: str) -> Origin:
-    """Source of the number under `key`; a number the file leaves out is a default, a bandwidth may be the DRAM's."""
+    """Return the source of the number under `key`: an omitted number is a default; a bandwidth may be derived from the DRAM."""
     if sources and key not in sources and key.endswith("bandwidth"):
         rate = sources.get(key.removesuffix("bandwidth") + "dram.rate")
         if rate is not None:
@@ -112,10 +112,10 @@ def source_of(sources: Mapping[str, Origin], key: str) -> Origin:
 
 
 def peak_of(peaks: Mapping[str, float], dtype: str, where: str) -> tuple[str, float]:
-    """(the type it is computed in, its peak): of the type itself or of the next wider one with a peak.
+    """Return (number format of the computation, its peak): the number format itself or the next wider one with a peak.
 
     Raises:
-        CannotCompute: no peak for it or any wider one.
+        CannotCompute: no such number format has a peak.
     """
     used: str | None = dtype
     while used is not None and used not in peaks:
@@ -127,7 +127,7 @@ def peak_of(peaks: Mapping[str, float], dtype: str, where: str) -> tuple[str, fl
 
 
 def unknown_dtypes(key: str, peaks: Mapping[str, float]) -> Iterator[Problem]:
-    """(key, message, hint) for every name that is no number format."""
+    """Yield (key, message, hint) for each unknown number format."""
     for dtype in peaks:
         if dtype not in BYTES:
             yield f"{key}.{dtype}", f"unknown number format '{dtype}'", did_you_mean(dtype, BYTES)
@@ -135,7 +135,16 @@ def unknown_dtypes(key: str, peaks: Mapping[str, float]) -> Iterator[Problem]:
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """One capacity an op draws from: `amount` of it, `work` in natural units, and the line that derives it."""
+    """The use of one capacity by an op.
+
+    Args:
+        capacity: name of the capacity.
+        amount: amount drawn, in units of the capacity.
+        rate: amount that the capacity provides per second.
+        work: amount in natural units.
+        unit: natural unit.
+        why: line of the derivation.
+    """
 
     capacity: str
     amount: float
@@ -146,9 +155,9 @@ class Draw:
 
 
 def assemble(draws: Sequence[Draw], *, clock: str, bandwidth: float, floor: float = 0.0, latencies: Sequence[Term] = ()) -> Cost:
-    """The cost of these draws together; its share is the largest in seconds x `bandwidth`.
+    """Return the cost of these draws together; its share is the longest draw (s) x `bandwidth`.
 
-    clock: the capacity at whose speed all of it goes that draws nothing: the start and the floor.
+    clock: the capacity whose speed also scales the latency and the floor, which draw nothing.
     """
     drawn = sorted((draw for draw in draws if draw.amount > 0), key=lambda draw: draw.capacity)
     longest = max((draw.amount / draw.rate for draw in drawn), default=0.0)
@@ -167,7 +176,7 @@ def assemble(draws: Sequence[Draw], *, clock: str, bandwidth: float, floor: floa
 
 
 def busy_cost(given: str, capacity: str, seconds: float, parts: int, memory: LocalMemory) -> Cost:
-    """The cost of keeping one of the `parts` of a device busy for a known time.  given: in words."""
+    """Return the cost of a known time on one of the `parts` of a device; `given` names the time in the derivation."""
     time = Term("time", given, ((given, precise(seconds, "s"), WORKLOAD),), seconds, kind="stated")
     amounts = ((capacity, seconds),) if seconds > 0 else ()
     share = seconds / parts * memory.bandwidth or 1.0
@@ -175,10 +184,10 @@ def busy_cost(given: str, capacity: str, seconds: float, parts: int, memory: Loc
 
 
 def latency_terms(sources: Mapping[str, Origin], *parts: tuple[str, str, float, str, str]) -> list[Term]:
-    """One line for every latency (key, what it is, seconds, capacity, holder) that is not zero."""
+    """Return a line for each nonzero latency (key, label, seconds, capacity, holder)."""
     return [latency_term(what, seconds, source_of(sources, key), *of) for key, what, seconds, *of in parts if seconds > 0]
 
 
 def latency_term(what: str, seconds: float, source: Cited, capacity: str = "", holder: str = "") -> Term:
-    """A line that is one number."""
+    """Return a line of the derivation that consists of one number."""
     return Term("latency", what, ((what, precise(seconds, "s"), source),), seconds, capacity, "latency", holder=holder)

@@ -1,18 +1,18 @@
-"""A function that was not measured on a CPU, by those that were: its usual time, as fast as this CPU does what takes alike.
+"""The time of a function that was not measured on a CPU, from the measured ones.
 
-    each = usual x median(measured / usual) over the functions nearest in time per byte, of the same kind of number;
-           where none is near, the ratio of calls stands for it
+    each = typical x median(measured / typical) over the functions nearest in time per byte, of the same kind of number;
+           if none is near, the ratio of the calls is used instead
 
-A function that was measured in another number format stands for itself, by the usual ratio of both formats.
+A function measured in another number format is used with the typical ratio of the two formats.
 
-Usual times stand in `function_times.txt`, in ns: of a call, and of an element by number format, with all operands in the first
-cache. Functions of linear algebra and transforms count steps, as recorded workloads do (`hwsim_calibrate.recording.algebra`);
-sorting counts elements times log2 of their number. Ratios between functions of one library carry from machine to machine better
-than times do.
+`function_times.txt` contains typical times in ns: of a call, and of an element by number format, with all operands in the L1
+cache. For functions of linear algebra and transforms the elements are steps, as in recorded workloads
+(`hwsim_calibrate.recording.algebra`); for sorting, elements times log2 of their number. Ratios between functions of one library
+transfer between machines better than times do.
 
 Source: measured by `hwsim calibrate`, numpy 2.4.6 with OpenBLAS on one core of an AMD EPYC 9004 (Zen 4, AVX-512).
-Error: docs/validation/calibration.md (regime program/related: usual times of one CPU for the functions of another).
-Range: numpy with the same kinds of loops; not libraries of linear algebra that choose other algorithms.
+Error: docs/validation/calibration.md (regime program/related: typical times of one CPU for the functions of another).
+Range: numpy with the same kinds of loops; not linear algebra libraries that choose other algorithms.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ LIKE: Final[Mapping[str, tuple[str, ...]]] = {  # formats whose usual time stand
 
 @cache
 def usual_times() -> Mapping[str, tuple[float, Mapping[str, float]]]:
-    """(ns of a call, ns of an element by number format) by function and form."""
+    """Return (ns of a call, ns of an element by number format) by function and form."""
     table = {}
     for line in Path(__file__).with_name("function_times.txt").read_text(encoding="utf-8").splitlines():
         name, _, numbers = line.partition(": ")
@@ -55,7 +55,7 @@ def usual_times() -> Mapping[str, tuple[float, Mapping[str, float]]]:
 
 
 def usual(function: str, form: str, dtype: str) -> tuple[str, float, float] | None:
-    """(entry, seconds of an element, of a call) of a function in its form, else without it; None if there is none."""
+    """Return (entry, time of an element in s, time of a call in s) of a function in its form, else without; None if unknown."""
     words, table = form.split(), usual_times()
     for index in range(len(words), -1, -1):
         entry = " ".join((function, *words[:index]))
@@ -74,7 +74,7 @@ def usual(function: str, form: str, dtype: str) -> tuple[str, float, float] | No
 
 
 def _other_format(kernels: Kernels, call: Call) -> Function | None:
-    """The function as it was measured in another number format, by the usual ratio of both, else of their widths."""
+    """Return the function as measured in another number format, scaled by the typical ratio of the formats or their widths."""
     for dtype in dict.fromkeys((*LIKE.get(call.dtype, ()), *LIKE)):
         measured = kernels.function(replace(call, dtype=dtype))
         if measured is None or dtype not in measured[1].each or call.count <= 0:
@@ -91,7 +91,7 @@ def _other_format(kernels: Kernels, call: Call) -> Function | None:
 
 
 def _any_draw(kernels: Kernels, call: Call) -> Function | None:
-    """A distribution that was not timed: the median of those that were."""
+    """Return the median of the measured distributions for a distribution that was not measured."""
     draws = [each for name, each in kernels.functions.items() if name.endswith(f" {GENERATED}") and "fp64" in each.each]
     if call.form != GENERATED or not draws:
         return None
@@ -100,7 +100,7 @@ def _any_draw(kernels: Kernels, call: Call) -> Function | None:
 
 @cache
 def usual_kernels(clock: float) -> Kernels:
-    """All functions with their usual times, at a clock (0: the clock they were measured at)."""
+    """Return all functions with their typical times at a clock (Hz); 0: the clock of the measurement."""
     scale = 1e-9 * (CLOCK / clock if clock > 0 else 1.0)
     functions = {
         name: Function(
@@ -112,7 +112,7 @@ def usual_kernels(clock: float) -> Kernels:
 
 
 def stand_in(kernels: Kernels, call: Call) -> Function | None:
-    """Time of such a function on this CPU; None without a usual time, or where nothing alike was measured."""
+    """Return the time of such a function on this CPU; None without a typical time or a similar measured function."""
     if (itself := _other_format(kernels, call)) is not None:
         return itself
     reference = usual(call.function, call.form, call.dtype)

@@ -1,4 +1,4 @@
-"""The work of an op on a computing device: amounts that no device changes, and the call of an array library, if it is one."""
+"""The work of an op on a compute device, independent of the device, and its library call, if it is one."""
 
 from __future__ import annotations
 
@@ -22,13 +22,19 @@ BY_ROW: Final = frozenset({
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """The shape of a matrix product: (m x k) by (k x n), `batch` times.
+    """The shape of a matmul: (m x k) by (k x n), `batch` times.
 
-    transposed: the second factor is stored as n x k, as the weights of a linear layer are.
-    element: bytes of an element of the factors; 0: as many as the bytes read say, which holds where each is read once.
-    weight: bytes of an element of the second factor, where they are others.
-    cast: bytes of an element of the first factor before it is cast to the format of the product; 0: it comes in it.
-    variant: which kernels, where the format does not say: "fp8-block", "int4-weights".  software: whose.
+    Args:
+        m: rows of the first operand.
+        n: columns of the second operand.
+        k: columns of the first operand.
+        batch: number of matmuls.
+        transposed: whether the second operand is stored as n x k, as the weights of a linear layer are.
+        element: size of an element of the operands (B); 0: derived from the bytes read, if each element is read once.
+        weight: size of an element of the second operand, if different (B).
+        cast: size of an element of the first operand before its cast to the number format of the matmul (B); 0: no cast.
+        variant: kernel variant, if the number format does not determine it: "fp8-block", "int4-weights".
+        software: library of the kernels.
     """
 
     m: int
@@ -45,9 +51,12 @@ class Product:
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """An array that a call goes through.
+    """An array that a call reads or writes.
 
-    since: bytes used since its last use, its own included; None: the bytes of this call.
+    Args:
+        bytes: size of the array (B).
+        role: read, write, or update in place.
+        since: reuse distance: bytes used since its last use, including itself; None: the bytes of this call.
     """
 
     bytes: float
@@ -57,11 +66,23 @@ class Operand:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """One call.
+    """One call of a library function.
 
-    function: what the library calls it; `form`: how its operands lie (`scalar`, `row`, `column`, `strided`, ...).
-    count: elements it goes through, in `rows` inner loops.  into: where the result goes: to a new array, to one that is
-    there, to an operand itself.  lookups: of the elements, how many are looked up anywhere in `span` bytes.
+    Args:
+        function: name in the library.
+        form: layout of the operands (`scalar`, `row`, `column`, `strided`, ...).
+        dtype: number format.
+        count: number of elements.
+        rows: number of inner loops.
+        operands: arrays that it reads and writes.
+        into: destination of the result: a new array, an existing array, or an operand itself.
+        product: shape, if it is a matmul.
+        lookups: number of elements looked up at random.
+        span: size of the array of these lookups (B).
+        cores: number of cores that it uses; None: any.
+        fresh: bytes written to new pages; None: all of a new array or none, by its size.
+        faults: page faults, for pages of any size.
+        among_others: whether the call follows calls of other functions, whose code has evicted its own.
     """
 
     function: str
@@ -75,28 +96,28 @@ class Call:
     lookups: float = 0.0
     span: float = 0.0
     cores: int | None = None
-    fresh: float | None = None  # bytes of what it writes that lie on new pages; None: all of a new array, or nothing, by its size
-    faults: float = 0.0  # pages that the system makes for them, of whatever size
-    among_others: bool = False  # it comes after calls of other functions, whose code is where its own would be
+    fresh: float | None = None
+    faults: float = 0.0
+    among_others: bool = False
 
     @property
     def moved(self) -> float:
-        """Bytes of all its operands."""
+        """Size of all operands (B)."""
         return math.fsum(operand.bytes for operand in self.operands)
 
     @property
     def made(self) -> float:
-        """Bytes of the array it makes."""
+        """Size of the array that it creates (B)."""
         return math.fsum(operand.bytes for operand in self.operands if operand.role == "write") if self.into == "new" else 0.0
 
     @property
     def written(self) -> float:
-        """Bytes that it writes, to whatever array."""
+        """Bytes written to any array."""
         return math.fsum(operand.bytes for operand in self.operands if operand.role != "read")
 
     @property
     def point(self) -> tuple[float, ...]:
-        """Place among the calls of its function and form: m, n, k and batch of a product, else elements and inner loops."""
+        """Coordinates among the calls of its function and form: m, n, k and batch of a matmul, else elements and inner loops."""
         if self.product is not None:
             return float(self.product.m), float(self.product.n), float(self.product.k), float(self.product.batch)
         if self.function in BY_ROW:  # each row is a problem of its own
@@ -106,26 +127,29 @@ class Call:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """Operations and memory traffic of one op.
+    """The operations and the memory traffic of one op.
 
     Args:
-        flop: arithmetic operations; for mix "random", how many numbers are drawn.
-        reads, writes: bytes read and written.
-        dtype: number format it computes in.
-        mix: which units it uses, and how well.
-        cores: cores of a cpu; None for all.
-        product: the shape of a matrix product, where it is one.
-        working_set: bytes it uses repeatedly, which a cache may hold; None: everything comes from memory once.
-        in_place: bytes written to places that it reads as well: a cache need not fetch their lines for the writing.
-        isa: class of instructions a cpu uses (scalar, sse, avx2, avx512, neon, sve); "" for its widest.
-        instructions: that a cpu executes, arithmetic included; 0 if not counted.
-        branches, mispredicted: number of branches among these instructions, and the part whose way is guessed wrong.
-        threads: threads of a core that work on it (SMT).
-        kernels: kernels of a gpu that do it one after another; each has to be started.
-        start: who starts them: the one before in the stream, a graph, or the host, which waits for each.
-        remote: part of the traffic that goes to the memory of another domain or socket.
-        call: the call of a library that it is, for a machine whose calls were measured.
-        attention: the call of fused attention that it is, for a gpu; experts: of a mixture of experts.
+        flop: arithmetic operations; for mix "random", the count of random numbers.
+        reads: bytes read.
+        writes: bytes written.
+        dtype: number format of the computation.
+        mix: units that it uses, and their efficiency.
+        cores: number of CPU cores; None: all.
+        product: shape, if it is a matmul.
+        working_set: bytes used repeatedly, which a cache may hold; None: each byte comes from memory once.
+        in_place: bytes written to addresses that are also read, so that their cache lines are not fetched for the write.
+        isa: CPU instruction class (scalar, sse, avx2, avx512, neon, sve); "": the widest.
+        instructions: CPU instructions, including arithmetic; 0: not counted.
+        branches: branches among these instructions.
+        mispredicted: share of mispredicted branches.
+        threads: hardware threads of a core that share the work (SMT).
+        remote: share of the traffic to the memory of another domain or socket.
+        kernels: number of consecutive GPU kernels, each with a launch.
+        start: how they are launched: in a stream, in a graph, or by a host that waits for each.
+        call: library call, for a machine with measured calls.
+        attention: call of fused attention, for a GPU.
+        experts: call of a mixture of experts, for a GPU.
     """
 
     flop: float = 0.0
@@ -157,19 +181,23 @@ class Work:
 
 @dataclass(frozen=True)
 class Attended:
-    """A call of fused attention. The numbers may be arrays, one for each call; what follows from them is found once.
+    """A call of fused attention. The numbers may be arrays, with one element for each call; derived numbers are cached.
 
     Args:
-        sequences: in the batch; queries: tokens of each that are computed; cached: tokens of each before them.
-        heads: number for the queries; kv_heads: for keys and values.
-        head: numbers of a head's vector (of a key and a value on average, where they differ).
-        width: bytes of a number of q, k, v and the result; kv_width: of the cache.
-        causal: 1: a token sees only those before it; 0: all.
-        window: tokens that it sees at most; 0: any number.
-        written: 1: keys and values are written to a cache, with passes over q, k and v before; 0: they are used as they are.
-        warm: 1: the last cache may hold keys and values of before (a benchmark that repeats a call); 0: others came since.
-        latent: operations of a query head with one latent vector of all heads; 0: keys and values are apart.
-        library: whose kernel, a name of `attention:`.
+        sequences: sequences in the batch.
+        queries: tokens of each sequence that are computed.
+        cached: tokens of each sequence before them, in the KV cache.
+        heads: query heads.
+        kv_heads: key-value heads.
+        head: head size (average of key and value, if they differ).
+        width: size of an element of q, k, v and the result (B).
+        kv_width: size of an element of the KV cache (B).
+        causal: 1: a token attends only to earlier tokens; 0: to all tokens.
+        window: maximum number of tokens that a token attends to; 0: unlimited.
+        written: 1: keys and values are written to a cache, after passes over q, k and v; 0: they are used in place.
+        warm: 1: the last-level cache may hold earlier keys and values (a benchmark that repeats a call); 0: it does not.
+        latent: operations of a query head with one latent vector of all heads; 0: separate keys and values.
+        library: library of the kernel, a name in `attention:`.
     """
 
     sequences: float
@@ -189,12 +217,12 @@ class Attended:
 
     @cached_property
     def context(self) -> float:
-        """Tokens that the last query sees, if its window lets it."""
+        """Tokens that the last query attends to, without a window."""
         return self.queries + self.cached
 
     @cached_property
     def seen(self) -> float:
-        """Tokens that a query sees on average.
+        """Average tokens that a query attends to.
 
         >>> Attended(1, 4, 0, 1, 1, 64).seen, Attended(1, 4, 0, 1, 1, 64, window=2).seen
         (2.5, 1.75)
@@ -212,17 +240,17 @@ class Attended:
 
     @property
     def flop(self) -> float:
-        """Operations of the products, of what is seen alone."""
+        """Operations of the matmuls, for the attended tokens only."""
         return self.sequences * self.heads * self.queries * self.seen * self.each
 
     @cached_property
     def outer(self) -> float:
-        """Bytes of q and of the result."""
+        """Size of q and of the result (B)."""
         return self.sequences * self.queries * 2 * self.heads * self.head * self.width
 
     @cached_property
     def reach(self) -> float:
-        """Tokens that any of its queries sees.
+        """Tokens that any of its queries attends to.
 
         >>> Attended(1, 1, 4095, 1, 1, 64, window=128).reach, Attended(1, 512, 1024, 1, 1, 64).reach
         (128, 1536.0)
@@ -232,35 +260,41 @@ class Attended:
 
     @cached_property
     def keys(self) -> float:
-        """Bytes of keys and values of the tokens that are seen."""
+        """Size of the keys and values of the attended tokens (B)."""
         return self.sequences * self.reach * 2 * self.kv_heads * self.head * self.kv_width
 
     @cached_property
     def old(self) -> float:
-        """Bytes of those that were cached before."""
+        """Size of the keys and values that were cached before (B)."""
         return self.keys * (self.reach - self.queries) / self.reach
 
     @cached_property
     def fresh(self) -> float:
-        """Bytes of the new keys and values."""
+        """Size of the new keys and values (B)."""
         return self.sequences * self.queries * 2 * self.kv_heads * self.head * self.width
 
     @property
     def decoding(self) -> bool:
-        """Whether it is one query a sequence."""
+        """Whether each sequence has one query."""
         return self.queries == 1
 
 
 @dataclass(frozen=True, slots=True)
 class Routed:
-    """A call of the experts that a GPU has. The numbers may be arrays, one for each call.
+    """A call of the experts of one GPU. The numbers may be arrays, with one element for each call.
 
     Args:
-        tokens: that come in; pairs: of a token and one of its experts here; active: experts that have a token.
-        experts: that the GPU has (0: as many as are active); blocks: blocks of rows of all experts, for each size of a tile.
-        hidden: width of a token; inner: of an expert; gates: 2 where it has a gate, else 1.
-        weight: bytes of a number of the weights; width: of a token's.
-        kernel: whose, a name of `experts:`.
+        tokens: number of input tokens.
+        pairs: pairs of a token and one of its experts on this GPU.
+        active: experts with at least one token.
+        blocks: row blocks of all experts, for each tile size.
+        hidden: size of a token's vector.
+        inner: size of an expert's hidden layer.
+        gates: 2 with a gate, else 1.
+        weight: size of a weight (B).
+        width: size of an element of a token (B).
+        kernel: name of the kernel in `experts:`.
+        experts: experts of the GPU; 0: `active`.
     """
 
     tokens: float
@@ -277,12 +311,11 @@ class Routed:
 
     @property
     def flop(self) -> float:
-        """Operations of the products."""
+        """Operations of the matmuls."""
         return 2.0 * self.pairs * (self.gates + 1) * self.hidden * self.inner
 
 
 def _ages(since: Sequence[float], count: int) -> list[float | None]:
-    """The last use of each of `count` operands; None of those that say nothing."""
     return [*since[:count], *([None] * (count - len(since)))]
 
 
@@ -298,10 +331,18 @@ def elementwise_call(
     result: str = "",
     since: Sequence[float] = (),
 ) -> Call:
-    """A function of each element of `inputs` arrays of `count`.
+    """Return the call of an elementwise function of `inputs` arrays with `count` elements each.
 
-    form: with `mask` one of them is of bool, with `from fp64` they are of that type.  result: number format of the result,
-    where it is another.  since: of each input, then of the result.
+    Args:
+        function: name in the library.
+        dtype: number format.
+        count: elements of each array.
+        inputs: number of input arrays.
+        form: layout; `mask`: one input is of bool; `from fp64`: the inputs are of that number format.
+        rows: number of inner loops.
+        into: destination of the result.
+        result: number format of the result, if different.
+        since: reuse distance of each input, then of the result (B).
     """
     source = form.removeprefix("from ")
     width, made = BYTES[source if source != form else dtype], BYTES[result or dtype]
@@ -324,7 +365,7 @@ def reduce_call(
     into: Into = "new",
     since: Sequence[float] = (),
 ) -> Call:
-    """A reduction of `count` elements: all of them, each of `rows` rows (form `rows`), or across them (form `columns`)."""
+    """Return the call of a reduction of `count` elements: of all, within each of `rows` rows (`rows`), or across (`columns`)."""
     read = Operand(count * BYTES[dtype], "read", since[0] if since else None)
     return Call(function=function, form=form, dtype=dtype, count=count, rows=rows, operands=(read,), into=into)
 
@@ -340,9 +381,10 @@ def product_call(
     into: Into = "new",
     since: Sequence[float] = (),
 ) -> Call:
-    """A product of (m x k) by (k x n).  form: which factor is stored transposed, `a` or `b`; `gram`: of a matrix with itself.
+    """Return the call of a matmul of (m x k) by (k x n).
 
-    With a vector on one side it is another function: `matvec`, or `vecmat` where the matrix is read across its rows.
+    form: operand that is stored transposed, `a` or `b`; `gram`: product of a matrix with itself.
+    With a vector on one side, the function is `matvec`, or `vecmat` if the matrix is read across its rows.
     """
     width = BYTES[dtype]
     sizes = (m * k * batch * width, k * n * batch * width, m * n * batch * width)
@@ -381,9 +423,9 @@ def general_call(
     into: Into = "new",
     since: Sequence[float] = (),
 ) -> Call:
-    """Any other function: `count` steps of its own kind, with the bytes that they read and write.
+    """Return the call of any other function: `count` steps, with the bytes that they read and write.
 
-    since: bytes used since the last use of what it reads, and of what it writes.
+    since: reuse distance of the input and of the output (B).
     """
     ages = _ages(since, 2)
     operands = (Operand(reads, "read", ages[0]), Operand(writes, "write", ages[1]))
@@ -400,9 +442,9 @@ def lookup_call(
     into: Into = "new",
     since: Sequence[float] = (),
 ) -> Call:
-    """`count` elements, or rows of `length` elements, found by an index anywhere in `table` elements.
+    """Return the call that looks up `count` elements, or rows of `length` elements, at random in `table` elements.
 
-    since: bytes used since the last use of the table, the index and the result.
+    since: reuse distance of the table, the index and the result (B).
     """
     width = BYTES[dtype]
     ages = _ages(since, 3)
