@@ -13,7 +13,7 @@ import pytest
 from hwsim.api import Run, simulate
 from hwsim.families.serving.results import log
 from hwsim.families.serving.results.accounting import PARTS
-from hwsim.families.serving.results.statistics import RequestRow
+from hwsim.families.serving.results.measures import RequestRow
 from hwsim.spec import SpecError
 from hwsim.ticks import FEMTO
 from tests.served import served as of_small

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from hwsim.families.serving.results.accounting import CALLED
-from hwsim.families.serving.results.statistics import ServiceStatistics, Where
+from hwsim.families.serving.results.measures import Where
+from hwsim.families.serving.results.statistics import ServiceStatistics
 from hwsim.formats import format_quantity, format_share
 from hwsim.views.kit.table import Column, aligned
 

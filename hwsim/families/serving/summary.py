@@ -12,7 +12,8 @@ from hwsim.families.serving import scaled as scaling
 from hwsim.families.serving.parts import LEAST, NAMES, SHORT, SLOW, limited_by
 from hwsim.families.serving.results.accounting import ADAPTER, PARTS, STARTING
 from hwsim.families.serving.results.errors import sure_of
-from hwsim.families.serving.results.statistics import PERCENTILES, AdapterUse, RequestRow, ServiceStatistics
+from hwsim.families.serving.results.measures import AdapterUse, RequestRow
+from hwsim.families.serving.results.statistics import PERCENTILES, ServiceStatistics
 from hwsim.formats import counted, format_count, format_quantity, format_share, percent
 from hwsim.results.interval import Interval
 from hwsim.views.kit.document import picked

@@ -1,9 +1,9 @@
-"""A service that is alone on its devices and links, played without a clock: runs of equal iterations in one step.
+"""The simulation without a clock of a service that has its devices and links to itself: one event for a run of equal iterations.
 
-Three kinds of things happen, and at one instant in this order: runs end, requests come, idle copies begin. A run is planned to
-the first end of an answer, the last free block or the next knot of its times, and is cut short when a request comes that may
-join earlier. What happened is written down as ops of one graph, a chain for every run, whose times the engine plays again. Of
-more than `ROWS` runs, ops of all are added up by what they are.
+Events at the same instant are processed in this order: ends of runs, arrivals, starts of idle replicas. A run is planned up to
+the first completion, the last free block or the next knot of its times, and is shortened if a request arrives that can join
+earlier. The result is a graph with one chain of ops for every run, whose times the engine computes again. With more than `ROWS`
+runs, the ops of all runs are summed by label and cost.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from hwsim.families.serving.actors.lanes import Lane
     from hwsim.families.serving.actors.scaled import Scaled
 
-ROWS: Final = 30_000
+ROWS: Final = 30_000  # maximum runs with ops of their own
 END, COME, BEGIN, LOOK = range(4)
 NEVER: Final = 1 << 100
 START_OF_COPY: Final = "start of a copy"
@@ -40,19 +40,26 @@ FRONT_END: Final = "front end"
 
 
 def labels_of(known: Registry, name: str) -> tuple[int, int, int, int]:
-    """Return the labels of a service's waits.
-
-    They are: until a request comes by itself, until one comes after an answer, for a copy to start, and for the front end.
+    """Return the labels of a service's waits: for an arrival, for a client's next request, for a replica start, for the front
+    end.
     """
     first, later, front = (
-        known.label(Label(what, "arrivals", "", name or "main")) for what in ("arrivals", "clients", FRONT_END)
+        known.label(Label(text, "arrivals", "", name or "main")) for text in ("arrivals", "clients", FRONT_END)
     )
     return first, later, known.label(Label(START_OF_COPY, "starting", "", name or "main")), front
 
 
 @dataclass(slots=True)
 class Written:
-    """The ops of what happened; of too many runs, their sums."""
+    """The ops of a service without a clock; with more than `ROWS` runs, their sums.
+
+    Args:
+        costs: costs of each replica.
+        ops: the ops so far.
+        name: name of the service.
+        woken: end of the last wait for an arrival (fs).
+        runs: number of runs.
+    """
 
     costs: list[Costs]
     ops: Issued
@@ -61,26 +68,30 @@ class Written:
     runs: int = 0
     _arrivals: int = -1
     _label: int = -1
-    _sums: dict[tuple[int, int, int], list[Any]] = field(default_factory=dict)  # size and own time, by copy, label and cost
+    _sums: dict[tuple[int, int, int], list[Any]] = field(default_factory=dict)  # [size, own time] by (replica, label, cost)
     _ends: dict[int, int] = field(default_factory=dict)
     _busy: dict[int, int] = field(default_factory=dict)
     _after: dict[int, int] = field(default_factory=dict)
     _clients: int = -1
     _asked: bool = False
-    _latest: dict[int, int] = field(default_factory=dict)  # by copy, its last op
-    _loads: dict[tuple[int, int, int], float] = field(default_factory=dict)  # by label, queue and cost, the times of it
+    _latest: dict[int, int] = field(default_factory=dict)  # last op by replica
+    _loads: dict[tuple[int, int, int], float] = field(default_factory=dict)  # size by (label, queue, cost)
     _starting: int = -1
     _front: int = -1
-    _started: dict[int, int] = field(default_factory=dict)  # by copy, fs in which requests waited for it to start
+    _started: dict[int, int] = field(default_factory=dict)  # time that requests waited for its start (fs), by replica
 
     def __post_init__(self) -> None:
         self._label, self._clients, self._starting, self._front = labels_of(self.ops, self.name)
         self._arrivals = self.ops.queue(Queue(f"{self.name}:arrivals" if self.name else "arrivals", ""))
 
     def wakes(self, copy: int, instant: int, after: tuple[int, int] = (-1, 0), starting: int = 0) -> None:
-        """A request comes to an idle copy, of its own or after an answer (the op that wrote it, and its end).
+        """Record the wait of an idle replica that ends with this request.
 
-        starting: fs that it waited for a copy to start. It is seen once it has passed the front end of the server.
+        Args:
+            copy: index of the replica.
+            instant: time at which the request leaves the front end and is seen (fs).
+            after: (op, end in fs) of the answer that the request followed; op -1: an arrival.
+            starting: time that the request waited for a replica to start (fs).
         """
         op, end = after
         if self._ends.get(copy) == instant:
@@ -104,7 +115,7 @@ class Written:
         self._after[copy] = self._latest[copy] = len(self.ops) - 1
 
     def loads(self, copy: int, lane: Lane, counts: tuple[int, ...]) -> int:
-        """Keys and values begin to come to a copy; the number of the last op, -1 once there are too many."""
+        """Record a load of KV-cache blocks; return the number of its last op, -1 beyond `ROWS` runs."""
         chain = lane.ops(counts, self.ops)
         for op in chain:
             key = op.label, op.queue, op.cost
@@ -115,7 +126,7 @@ class Written:
         return len(self.ops) - 1
 
     def ended(self, copy: int, run: Run, instant: int) -> int:
-        """A run has ended at this instant; the number of its last op, -1 once there are too many."""
+        """Record a run that has ended; return the number of its last op, -1 beyond `ROWS` runs."""
         self.runs += 1
         sums, chain = self._sums, self.costs[copy].ops(run)
         for label, _, cost, size, time, _ in chain:
@@ -136,7 +147,7 @@ class Written:
         return len(self.ops) - 1
 
     def graph(self, like: OpGraph) -> OpGraph:
-        """All of it, on the capacities and pools of a graph."""
+        """Return the graph of all ops, with the capacities and pools of another graph."""
         if self.runs > ROWS:
             self.ops.clear()
             for copy, end in self._ends.items():
@@ -159,7 +170,19 @@ class Written:
 
 @dataclass(slots=True)
 class Alone:
-    """The copies of a service, and what they do next."""
+    """The event loop of a service without a clock.
+
+    Args:
+        copies: the replicas.
+        pace: iteration times of each replica.
+        settings: settings of the server.
+        source: source of requests.
+        log: log of the service.
+        written: recorder of ops; None: only the log is needed.
+        router: router.
+        lanes: links of each replica to its lower tiers; empty without `offload:`.
+        scaled: autoscaler; None without `scale:`.
+    """
 
     copies: Many[Copy | Static]
     pace: Many[Pace]
@@ -170,22 +193,20 @@ class Alone:
     router: Router = field(default_factory=Least)
     lanes: Many[Lane] = ()
     scaled: Scaled | None = None
-    _planned: int = NEVER  # when requests that wait for a copy are looked at again
+    _planned: int = NEVER  # time of the next attempt to send waiting requests to replicas
     _runs: list[Run | None] = field(init=False)
-    _due: list[tuple[int, int, int, int]] = field(default_factory=list)  # time, kind, copy, turn
+    _due: list[tuple[int, int, int, int]] = field(default_factory=list)  # time, kind, replica, turn
     _turns: list[int] = field(init=False)
     _loads: list[Load] = field(default_factory=list)
-    _late: dict[int, int] = field(default_factory=dict)  # by request that finds its copy idle, fs of waiting for its start
-    _follows: dict[int, tuple[int, int]] = field(
-        default_factory=dict
-    )  # by request, the op of the answer it waited for, and its end
+    _late: dict[int, int] = field(default_factory=dict)  # time a request waited for the start of its idle replica (fs)
+    _follows: dict[int, tuple[int, int]] = field(default_factory=dict)  # (op, end) of the answer before a request, by request
 
     def __post_init__(self) -> None:
         self._runs = [None] * len(self.copies)
         self._turns = [0] * len(self.copies)
 
     def play(self) -> int:
-        """Play to the last answer; when that is, fs."""
+        """Simulate the service; return the time of the last completion (fs)."""
         due, turns, source = self._due, self._turns, self.source
         instant = 0
         while True:
@@ -240,15 +261,15 @@ class Alone:
             self._joins(number, sequence.at)
 
     def _looks(self, instant: int) -> None:
-        """Look again at requests that wait for a copy when one may be there."""
+        """Schedule the next attempt to send waiting requests to replicas."""
         assert self.scaled is not None
-        at = self.scaled.next(instant)
-        if at < self._planned:
-            self._planned = at
-            heapq.heappush(self._due, (at, LOOK, 0, 0))
+        next_fs = self.scaled.next(instant)
+        if next_fs < self._planned:
+            self._planned = next_fs
+            heapq.heappush(self._due, (next_fs, LOOK, 0, 0))
 
     def _releases(self, instant: int) -> None:
-        """Requests that wait for a copy go to those that have room."""
+        """Send waiting requests to replicas with capacity."""
         assert self.scaled is not None
         self._catches_up(instant)
         while (free := self.scaled.released(instant, self.settings.api)) is not None:
@@ -258,7 +279,7 @@ class Alone:
             self._looks(instant)
 
     def _joins(self, number: int, at: int) -> None:
-        """A request that is seen from this instant on may join the run of a copy."""
+        """Shorten the run of a replica if a request that is seen from this instant on can join it."""
         run = self._runs[number]
         if run is not None and run.count > 1:
             before = run.count
@@ -267,7 +288,7 @@ class Alone:
                 self._plan(number, END, run.end)
 
     def _brings(self, copy: Copy, instant: int) -> None:
-        """Pieces that requests of a copy wait for begin to come, one request after another."""
+        """Start the loads of a replica, one after another."""
         for load in copy.loads:
             lane = self.lanes[copy.number]
             lane.until = max(lane.until, instant) + lane.time(load.counts)
@@ -289,7 +310,7 @@ class Alone:
             self._joins(number, instant)
 
     def _awaits(self, number: int, instant: int) -> None:
-        """An idle copy begins when the first of those that wait is seen."""
+        """Plan the start of an idle replica for the time at which it sees the head of its queue."""
         head = self.copies[number].head
         if head is not None:
             self._plan(number, BEGIN, max(instant, head.at))
@@ -299,7 +320,7 @@ class Alone:
         heapq.heappush(self._due, (at, kind, number, self._turns[number]))
 
     def _begins(self, number: int, instant: int) -> None:
-        """An idle copy begins, if it has something to do; a request that waited for the end of its last run wakes nothing."""
+        """Start an idle replica; its wait is recorded only if the request was queued at this instant."""
         first = self.copies[number].first_at(instant)
         if self.written is not None and first is not None:
             self.written.wakes(number, instant, first.after, self._late.pop(first.number, 0))

@@ -1,21 +1,21 @@
-"""Prompts read on some copies and answers written on others; keys and values pass between them on the machine's links.
+"""Disaggregated serving: prefill and decode on separate replicas, with the KV cache passed over the machine's links.
 
-1. A request goes to a copy that writes answers, and waits until that copy has room for its prompt; the room is kept.
-2. It goes to the copy with the fewest prompts, and is read there.
-3. Keys and values of the whole prompt pass on the links, from each GPU to its counterpart, one prompt of a copy at a time. Then
-   the blocks on the side of the prompts are free.
-4. The answer joins the next iteration of its copy that has a place.
+1. A request is routed to a decode replica, and waits until that replica has reserved KV-cache blocks for its prompt.
+2. It is routed to the prefill replica with the fewest requests, which computes its prefill.
+3. The KV cache of the prompt is transferred from each GPU to its counterpart, one prompt of a prefill replica at a time. Then the
+   blocks on the prefill replica are freed.
+4. The request joins the next iteration of its decode replica that has a free batch slot.
 
-The first token is out when keys and values are there (`first: prompts`); or that copy reads the last token of the prompt again,
-and gives it out after its own iteration (`first: answers`).
+With `first: prompts`, the first token is available at the end of the transfer. With `first: answers`, the decode replica
+recomputes the last prompt token, and outputs the first token after that iteration.
 
-An answer that loses its room is read again where it is written. Transfers share links with all else that is under way, so these
-copies always run on the engine's clock, iteration by iteration. Transfers while a prompt is still read (layer by layer) are left
-out: the first token is late by the transfer's time at most, which the network's part of the first token says.
+A preempted request is recomputed on its decode replica. Transfers share links with other traffic, so these replicas always run on
+the engine's clock, iteration by iteration.
 
-**Source**: Zhong et al., "DistServe", OSDI 2024. sglang 0.5.9, srt/disaggregation: room is kept before the prompt is read, the
-first token passes with the cache. vllm 0.18.0, v1/core/sched/scheduler.py, `_update_waiting_for_remote_kv`: the last token of a
-prompt is worked on again where the answer is written.
+**Range**: layer-by-layer transfers during prefill are not modelled, so TTFT is too high by at most the transfer time, which is
+the network part of TTFT. **Source**: Zhong et al., "DistServe", OSDI 2024. sglang 0.5.9, srt/disaggregation: blocks are reserved
+before the prefill, and the first token is passed with the cache. vllm 0.18.0, v1/core/sched/scheduler.py,
+`_update_waiting_for_remote_kv`: the decode replica recomputes the last prompt token.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 class OfPrompts(Log):
-    """The log of a service, for copies that read prompts: what they finish is neither written nor over."""
+    """A log of prefill replicas: the end of a prefill is neither an output token nor the end of a request."""
 
     def __init__(self, log: Log) -> None:
         self.log = log
@@ -51,22 +51,22 @@ class OfPrompts(Log):
             setattr(self, name, getattr(log, name))
 
     def iterated(self, copy: int, start: int, end: int, answers: int, worked: int, blocks: int = 0, *more: Any) -> None:
-        """As of the log; only the cache of answers counts."""
+        """Log an iteration without its blocks: only the KV cache of decode replicas is counted."""
         del blocks
         self.log.iterated(copy, start, end, answers, worked, 0, *more)
 
     def writes(self, time: int, requests: Iterable[int], out: int = 0) -> None:
-        """These are read."""
+        """Log the end of the prefill of these requests."""
         del out
         for request in requests:
             self.log.is_read(time, request)
 
     def ends(self, time: int, requests: Iterable[int], out: int = 0) -> None:
-        """Nothing: they go on elsewhere."""
+        """Ignore the end of requests, which continue on a decode replica."""
 
 
 class Reading(Copy):
-    """A copy that reads prompts, and keeps their blocks until they are handed over."""
+    """A prefill replica, which keeps the blocks of a prompt until their transfer has ended."""
 
     kept = 0
 
@@ -75,7 +75,7 @@ class Reading(Copy):
         self.kept += 1
 
     def releases(self, sequence: Sequence) -> None:
-        """A prompt is handed over."""
+        """Free the blocks of a transferred prompt."""
         self.kept -= 1
         self._frees(sequence)
 
@@ -84,10 +84,13 @@ class Reading(Copy):
 
 
 class Answering(Copy):
-    """A copy that writes answers to prompts that were read elsewhere.
+    """A decode replica, whose prompts are computed on a prefill replica.
 
-    line: requests that wait for room; ready: those whose prompt is there; reserved: how many have room.
-    under_way: blocks that the iteration under way takes when it ends.
+    Args:
+        line: requests that wait for a reservation of blocks.
+        ready: requests whose KV cache has been transferred.
+        reserved: number of requests with reserved blocks.
+        under_way: blocks that the running iteration allocates when it ends.
     """
 
     def __post_init__(self) -> None:
@@ -99,16 +102,16 @@ class Answering(Copy):
 
     @property
     def requests(self) -> int:
-        """Requests that wait or are worked on, here or on their way."""
+        """Number of requests: queued, in prefill or transfer elsewhere, and running here."""
         return self.in_line + len(self.partial) + self.answers + self.reserved
 
     @property
     def in_line(self) -> int:
-        """Requests that wait."""
+        """Number of queued requests."""
         return len(self.waiting) + len(self.line)
 
     def reserves(self, sequence: Sequence) -> bool:
-        """Keep room for a prompt, if there is."""
+        """Reserve the blocks of a prompt; False if there are not enough."""
         blocks = self.growth.need(sequence.prompt)
         if not self._fits(sequence, blocks, sequence.prompt, self.under_way, 0):
             return False
@@ -118,13 +121,13 @@ class Answering(Copy):
         return True
 
     def leaves(self, sequence: Sequence) -> None:
-        """An answer of one token is over when its prompt is there."""
+        """Complete a request of one output token, which needs no decode."""
         self.reserved -= 1
         self._promises.counts(sequence, -1)
         self._frees(sequence)
 
     def next(self, instant: int) -> Run | None:
-        """The next iterations; None if there is nothing to do."""
+        """Schedule the next iterations; None if no request can run."""
         idle, settings = self.is_idle, self.settings
         if idle or self.iterations % settings.look == 0:
             self.open_to = instant if idle else self.seen if settings.ahead else instant - 1
@@ -152,14 +155,18 @@ class Answering(Copy):
 
 
 class Verifying(Answering, Speculating):
-    """A copy that writes answers and verifies guesses."""
+    """A decode replica with speculative decoding."""
 
 
 @dataclass
 class Apart(Clocked):
-    """The copies of a service that reads prompts apart, on the clock of a run.
+    """The processes of a disaggregated service on the clock of a run.
 
-    readers, answerers: copies, readers first; gpus: GPUs of every copy. prompts: what starts and stops the readers.
+    Args:
+        links: costs of KV-cache transfers.
+        gpus: GPUs of each replica, prefill replicas first.
+        prompts: autoscaler of the prefill replicas; None without one.
+        readers, answerers: prefill and decode replicas.
     """
 
     links: Links = field(kw_only=True)
@@ -167,7 +174,7 @@ class Apart(Clocked):
     prompts: Scaled | None = field(default=None, kw_only=True)
     _least: Router = field(default_factory=Least)
     _pairs: dict[int, tuple[Answering, Sequence]] = field(default_factory=dict)
-    # by request that is not read yet: when it came, when it may be read, and for what it waited until then
+    # (arrival, earliest prefill, causes of the wait until then) of each request before its prefill
     _late: dict[int, tuple[int, int, Late]] = field(default_factory=dict)
     _label: int = -1
     _queues: list[int] = field(default_factory=list)
@@ -181,7 +188,7 @@ class Apart(Clocked):
         self.answerers = [copy for copy in self.copies if isinstance(copy, Answering)]
 
     def actor(self, driver: Host) -> Waits:
-        """The arrivals, and a process for each copy."""
+        """Run the arrivals, and a process for each replica."""
         self._label = driver.label(Label("hand over", "copy", self.gpus[0][0], self.name or "main"))
         self._sending = [None] * len(self.readers)
         for copy in self.readers:
@@ -191,7 +198,7 @@ class Apart(Clocked):
 
     @property
     def takers(self) -> Many[Answering]:
-        """The copies among which a request is sent to one: those that write answers."""
+        """Replicas among which the router chooses: the decode replicas."""
         return self.answerers
 
     def _stands(self, driver: Host, number: int, sequence: Sequence, arrival: int, late: Late = ()) -> None:
@@ -203,7 +210,7 @@ class Apart(Clocked):
         self._reads(driver, copy, sequence, sequence.at)
 
     def _reads(self, driver: Host, copy: Answering, sequence: Sequence, at: int) -> None:
-        """A request that has room for its answer goes to a copy that reads its prompt."""
+        """Send a request with reserved blocks to a prefill replica."""
         prompt = Sequence(sequence.number, sequence.prompt, 1, at, sequence.ids, sequence.span, sequence.prompt)
         prompt.after = sequence.after
         self._pairs[sequence.number] = copy, sequence
@@ -219,12 +226,12 @@ class Apart(Clocked):
             self._stands_to_read(driver, number, prompt, instant)
 
     def _stands_to_read(self, driver: Host, number: int, prompt: Sequence, since: int, waited: Late = ()) -> None:
-        """A prompt goes to a copy that reads it, once one was ready."""
+        """Queue a prompt at a prefill replica, once one is ready."""
         del since
         arrival, seen, late = self._late.pop(prompt.number)
         prompt.at = max(seen, int(driver.env.now))
         left = prompt.at - seen
-        for part, time in waited:  # time on the front end is no wait
+        for part, time in waited:  # time in the front end is not a wait
             late = (*late, (part, min(time, left)))
             left -= min(time, left)
         self._passes(driver, prompt)
@@ -234,7 +241,7 @@ class Apart(Clocked):
         self.wakes(driver, number, prompt.at, prompt.after[0])
 
     def ended(self, driver: Host, number: int, over: Many[Sequence], op: int) -> None:
-        """An iteration of a copy has ended, with this op, and these requests with it."""
+        """Process the end of an iteration: its op, and the requests that it completes."""
         copy = self.copies[number]
         if isinstance(copy, Reading):
             for sequence in over:
@@ -247,20 +254,20 @@ class Apart(Clocked):
             self._freed(driver, answerer, op)
 
     def _leaves(self, number: int, count: int, instant: int) -> None:
-        """A number of requests of a copy are answered."""
+        """Tell the autoscaler about completed requests of a decode replica."""
         if self.scaled is not None:
             for _ in range(count):
                 self.scaled.ended(number - len(self.readers), instant)
 
     def _freed(self, driver: Host, copy: Answering, op: int) -> None:
-        """Blocks of a copy are free: requests that wait for them go on."""
+        """Reserve blocks for waiting requests, after blocks of a decode replica were freed."""
         while copy.line and copy.reserves(copy.line[0]):
             sequence = copy.line.popleft()
             sequence.after = op, int(driver.env.now)
             self._reads(driver, copy, sequence, max(sequence.at, int(driver.env.now)))
 
     def _hands(self, driver: Host, reader: Reading, prompt: Sequence, op: int) -> Waits:
-        """Keys and values of a prompt pass to the copy that writes its answer."""
+        """Transfer the KV cache of a prompt to its decode replica."""
         copy, sequence = self._pairs.pop(prompt.number)
         key = reader.number, copy.number
         cost, size = self.links.cost(self.gpus[key[0]], self.gpus[key[1]], key, prompt.prompt)

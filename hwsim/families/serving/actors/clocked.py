@@ -1,4 +1,4 @@
-"""A service on the clock of a run: its copies are SimPy processes next to other jobs, every iteration a chain of ops."""
+"""A service on the clock of a run: its replicas are SimPy processes next to other jobs, and every iteration is a chain of ops."""
 
 from __future__ import annotations
 
@@ -30,10 +30,21 @@ if TYPE_CHECKING:
 
 @dataclass
 class Clocked:
-    """The copies of a service on the clock of a run.
+    """The processes of a service on the clock of a run.
 
     Args:
-        idle: for each copy the event that wakes it while it has nothing to do; came: op of what has.
+        copies: the replicas.
+        pace, costs: iteration times and ops of each replica.
+        settings: settings of the server.
+        source: source of requests.
+        log: log of the service.
+        name: name of the service.
+        router: router.
+        lanes: links of each replica to its lower tiers; empty without `offload:`.
+        scaled: autoscaler; None without `scale:`.
+        idle: event that wakes each replica while it is idle; None while it runs.
+        came: op that woke each replica; -1 for none.
+        balancers: autoscalers and their waiting requests.
     """
 
     copies: Many[Copy | Static]
@@ -51,12 +62,12 @@ class Clocked:
     balancers: list[Balancer] = field(default_factory=list)
     _clients: int = -1
     _front: int = -1
-    _busy: dict[int, Event] = field(default_factory=dict)  # by copy, the load under way
-    _follows: dict[int, int] = field(default_factory=dict)  # by request, the op of what its client did after an answer
+    _busy: dict[int, Event] = field(default_factory=dict)  # load in flight by replica
+    _follows: dict[int, int] = field(default_factory=dict)  # op of the think time before a request, by request
 
     @property
     def takers(self) -> Many[Copy | Static]:
-        """The copies among which a request is sent to one."""
+        """Replicas among which the router chooses."""
         return self.copies
 
     def __post_init__(self) -> None:
@@ -66,7 +77,7 @@ class Clocked:
             self.balances(self.scaled, self._stands, self.settings.api)
 
     def actor(self, driver: Host) -> Waits:
-        """The arrivals, and a process for each copy."""
+        """Run the arrivals, and a process for each replica."""
         for number in range(len(self.copies)):
             driver.env.process(self._serves(driver, number))
         label, self._clients, starting, self._front = labels_of(driver, self.name)
@@ -80,7 +91,7 @@ class Clocked:
             self._arrive(driver, op)
 
     def balances(self, scaled: Scaled, stands: Callable[[Host, int, Sequence, int, Late], None], api: int) -> None:
-        """Let copies come and go; arguments as of `Balancer`."""
+        """Add an autoscaler; arguments as in `Balancer`."""
         from hwsim.families.serving.actors.balancing import Balancer
 
         self.balancers.append(Balancer(scaled, stands, self._is_live, api))
@@ -90,7 +101,7 @@ class Clocked:
         return bool(self.log.live) or waits or self.source.time() is not None
 
     def answered(self, driver: Host, request: int, at: int, op: int) -> None:
-        """A request is answered by this op; the one that waited for it comes."""
+        """Schedule the request that follows this answer, if there is one."""
         asks = self.source.ended(request, at)
         if asks is not None:
             driver.env.process(self._asks(driver, *asks, op))
@@ -102,7 +113,7 @@ class Clocked:
         self._arrive(driver, op)
 
     def _arrive(self, driver: Host, op: int) -> None:
-        """Take all requests that are due."""
+        """Process all requests that have arrived."""
         instant = int(driver.env.now)
         while (time := self.source.time()) is not None and time <= instant:
             number, request = self.source.take()
@@ -111,7 +122,7 @@ class Clocked:
             self.comes(driver, sequence, instant)
 
     def comes(self, driver: Host, sequence: Sequence, instant: int) -> None:
-        """A request comes."""
+        """Route a new request to a replica."""
         if self.balancers:
             number = self.balancers[0].comes(driver, sequence, instant)
         else:
@@ -126,12 +137,12 @@ class Clocked:
         self.wakes(driver, number, sequence.at, sequence.after[0])
 
     def _passes(self, driver: Host, sequence: Sequence) -> None:
-        """A request passes the front end of the server, until it stands in the line."""
+        """Issue an op for the time of a request in the front end of the server."""
         if (wait := sequence.at - int(driver.env.now)) > 0:
             sequence.after = driver.issue([IssuedOp(self._front, -1, time=wait)], (sequence.after[0],))[1], sequence.at
 
     def wakes(self, driver: Host, number: int, at: int, op: int) -> None:
-        """An idle copy begins at this instant, because of this op."""
+        """Wake an idle replica at this instant, because of this op."""
         if self.copies[number].is_idle and self.came[number] < 0 and at <= int(driver.env.now):
             self.came[number] = op
         if self.idle[number] is None:
@@ -153,7 +164,7 @@ class Clocked:
 
     def _serves(self, driver: Host, number: int) -> Waits:
         copy, pace, costs = self.copies[number], self.pace[number], self.costs[number]
-        batches = [each for each, of in zip(self.copies, self.costs, strict=True) if of.gpus == costs.gpus]
+        batches = [batch for batch, other in zip(self.copies, self.costs, strict=True) if other.gpus == costs.gpus]
         latest: tuple[int, ...] = ()
         ended_at = -1
         while True:
@@ -186,7 +197,7 @@ class Clocked:
                 yield driver.env.timeout(0)
 
     def _brings(self, driver: Host, copy: Copy, load: Load, after: tuple[int, ...]) -> Waits:
-        """Pieces that a request waits for come, after the pieces of earlier requests."""
+        """Load the blocks of a request, after the loads of earlier requests."""
         lane = self.lanes[copy.number]
         while (busy := self._busy.get(copy.number)) is not None:
             yield busy
@@ -201,7 +212,7 @@ class Clocked:
         self.wakes(driver, copy.number, instant, op)
 
     def ended(self, driver: Host, number: int, over: Many[Sequence], op: int) -> None:
-        """An iteration of a copy has ended, with this op, and these requests with it."""
+        """Process the end of an iteration: its op, and the requests that it completes."""
         del number
         for sequence in over:
             self.answered(driver, sequence.number, int(driver.env.now) + self.settings.out, op)

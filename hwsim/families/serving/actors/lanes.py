@@ -1,10 +1,10 @@
-"""The cost of moving keys and values: between GPUs, and to the GPUs of a copy from the host's memory or a disk.
+"""The cost of KV-cache transfers: between GPUs, and to the GPUs of a replica from host memory or a disk.
 
-A load of a copy begins when the one before it has ended. What comes from a disk passes to the host first, then all of it to the
-GPUs. All GPUs get their parts at once, each over its own links.
+The loads of a replica run one after another. Blocks on a disk are first read to host memory, and then all blocks are copied to
+the GPUs. All GPUs receive their shares at the same time, each over its own links.
 
-**Range**: a load takes a few per cent of the GPUs' memory bandwidth, which iterations do not feel here. What is stored takes the
-links in the other direction, and the disk, without slowing loads.
+**Range**: loads use a few per cent of the GPUs' memory bandwidth, which does not slow iterations here. Stores use the links in
+the other direction, and the disk, and do not slow loads.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from hwsim.records import dataclass
 
 @dataclass(slots=True)
 class Links:
-    """Costs of handing a prompt over."""
+    """The costs of KV-cache transfers between prefill and decode replicas."""
 
     machine: Machine
-    token_bytes: float  # on each GPU that writes answers
+    token_bytes: float  # bytes of a token's KV cache on each decode GPU
     _known: dict[tuple[int, int, int], tuple[Cost, float]] = field(default_factory=dict)
 
     def cost(self, sources: tuple[str, ...], targets: tuple[str, ...], key: tuple[int, int], tokens: int) -> tuple[Cost, float]:
-        """(cost, times of it) of the keys and values of a number of tokens."""
+        """Return (cost, size of the op) of the KV cache of some tokens."""
         priced = grid(tokens)
         unit = self._known.get((*key, priced))
         if unit is None:
@@ -40,7 +40,7 @@ class Links:
 
 
 def passed(machine: Machine, sources: tuple[str, ...], targets: tuple[str, ...], size: float) -> Cost:
-    """`size` bytes to each of the targets, from the GPU in its place among the sources."""
+    """Return the cost to copy `size` bytes to each target GPU from its counterpart among the sources."""
     amounts: dict[str, float] = {}
     holds: dict[str, float] = {}
     every = [machine.transfer(sources[at * len(sources) // len(targets)], target, size) for at, target in enumerate(targets)]
@@ -54,18 +54,23 @@ def passed(machine: Machine, sources: tuple[str, ...], targets: tuple[str, ...],
         amounts=tuple(sorted(amounts.items())),
         floor=max(each.floor for each in demands),
         holds=tuple(sorted((name, min(1.0, part)) for name, part in holds.items() if name not in amounts)),
-        share=size,  # on each capacity it competes as all transfers that meet there
+        share=size,  # weight in contended capacities: that of all its transfers
     )
     return Cost(demand, tuple(moved for cost in every for moved in cost.moved), every[0].why)
 
 
 @dataclass(slots=True)
 class Lane:
-    """The way to the GPUs of a copy.
+    """The route from the lower tiers to the GPUs of a replica.
 
     Args:
-        block_bytes: bytes of a block of the cache, on each GPU. disk: the second tier, "" without one.
-        until: when the last load ends, fs.
+        machine: machine of the run.
+        host: device with the host memory.
+        disk: name of the second tier; "" without one.
+        gpus: GPUs of the replica.
+        block_bytes: bytes of a KV-cache block on each GPU.
+        name: name of the service.
+        until: end of the last load (fs).
     """
 
     machine: Machine
@@ -81,11 +86,11 @@ class Lane:
     _queue: int = -1
 
     def time(self, counts: tuple[int, ...]) -> int:
-        """fs of a load of `counts` blocks, a number for each tier."""
+        """Return the time of a load (fs) with this number of blocks from each tier."""
         return sum(latency + ticks.femtoseconds(body * size) for (_, latency, body), size in self._stages(counts))  # integers
 
     def ops(self, counts: tuple[int, ...], registry: Registry) -> list[IssuedOp]:
-        """Its ops, one after another."""
+        """Return the ops of a load, which run one after another."""
         if self._label < 0:
             gpu = self.gpus[0]
             self._label = registry.label(Label("load", "copy", gpu, self.name or "main"))
@@ -99,7 +104,7 @@ class Lane:
         return ops
 
     def writing(self, level: int, blocks: int) -> float:
-        """Seconds in which a number of blocks is stored in a tier, if nothing slows that."""
+        """Return the time to store blocks in a tier without contention (s)."""
         size, rates = 1024 * self.block_bytes, self.machine.rates()
         if level:
             request = Asked(size=size * len(self.gpus), of_service=True)
@@ -107,7 +112,7 @@ class Lane:
         return blocks / 1024 * max(self.machine.transfer(gpu, self.host, size).demand.body(rates) for gpu in self.gpus)
 
     def drawn(self) -> Mapping[str, float]:
-        """The part of each capacity that it draws at full speed, of all stages together."""
+        """Return the share of each capacity that loads draw at full speed, summed over disk and host."""
         rates, parts = self.machine.rates(), dict[str, float]()
         for cost, _, body in (self._stage(is_disk, 1024) for is_disk in ((False, True) if self.disk else (False,))):
             for name, amount in cost.demand.amounts:
@@ -115,7 +120,7 @@ class Lane:
         return parts
 
     def _stages(self, counts: tuple[int, ...]) -> Iterator[tuple[tuple[Cost, int, float], float]]:
-        """(stage, times of it) of a load."""
+        """Yield (stage, size of its op) of a load."""
         for is_disk, blocks in ((True, counts[1] if len(counts) > 1 else 0), (False, sum(counts))):  # integers
             if blocks:
                 priced = grid(blocks)
@@ -129,9 +134,9 @@ class Lane:
                 cost = self.machine.serve(self.disk, "read", Asked(size=size * len(self.gpus)), self.host)
             else:
                 cost = passed(self.machine, (self.host,), self.gpus, size)
-                mine = {f"{gpu}.memory" for gpu in self.gpus}
+                gpu_memories = {f"{gpu}.memory" for gpu in self.gpus}
                 demand = cost.demand
-                kept = (tuple(each for each in drawn if each[0] not in mine) for drawn in (demand.amounts, demand.holds))
+                kept = (tuple(pair for pair in pairs if pair[0] not in gpu_memories) for pairs in (demand.amounts, demand.holds))
                 amounts, holds = kept
                 cost = replace(cost, demand=replace(demand, amounts=amounts, holds=holds))
             latency, body = ticks.femtoseconds(cost.demand.latency), cost.demand.body(self.machine.rates())

@@ -1,10 +1,10 @@
-"""Times of the iterations of a copy, in whole femtoseconds.
+"""Times of the iterations of a replica, in whole femtoseconds.
 
-    iteration = host + kernels + exchanges, one after another
+    iteration = host + kernels + collectives, one after another
 
-The kernels of an iteration of answers lie on a line over the mean context, from one knot to the next (see
-`hwsim.models.iteration`). Both ends of a line are rounded to a femtosecond, and so is its slope. Iterations of the same answers
-are an arithmetic series: a run of them takes the same time added up as worked out in one step.
+The kernel time of a decode iteration is piecewise linear in the mean context, between knots (see `hwsim.models.iteration`). Both
+ends of a piece and its slope are rounded to a femtosecond. So the times of successive iterations with the same sequences are an
+arithmetic series, and the sum of a run has the same time as its iterations one by one.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from hwsim.models.kernel_times import KernelTimes
 from hwsim.models.layer import kernels
 from hwsim.records import dataclass
 
-MOST_TABLES: Final = 8  # that a machine keeps
+MOST_TABLES: Final = 8  # maximum tables kept with a machine
 
 
 class Tables(list[tuple[tuple[object, ...], Iterations]]):
-    """Times of iterations on the GPUs of a machine, by what they are of."""
+    """A cache of iteration times on the GPUs of a machine, by model, GPU, framework and parallel plan."""
 
 
 def _nothing(rows: int) -> int:
@@ -41,12 +41,16 @@ def _nothing(rows: int) -> int:
 
 
 class Line(NamedTuple):
-    """Iterations of answers between two knots of their mean context; fs.
+    """A linear piece of the time of decode iterations over their mean context, between two knots; times in fs.
 
     Args:
-        start: kernels at the first knot; attention: a part of them; slope: more for each token of mean context.
-        rows: tokens of an iteration; low, step: the first knot, and tokens of context to the next.
-        host: time of the host for each iteration.
+        start: kernel time at the first knot.
+        attention: attention part of it.
+        slope: growth per token of mean context (with speculation, per fraction of a token).
+        rows: tokens of an iteration.
+        low: mean context at the first knot (tokens).
+        step: distance to the next knot (tokens).
+        host: host time of an iteration.
     """
 
     start: int
@@ -60,13 +64,15 @@ class Line(NamedTuple):
 
 @dataclass(slots=True)
 class Pace:
-    """Times of iterations; a copy looks up what another worked out.
+    """The times of iterations, shared by the replicas of a service.
 
     Args:
-        tables: what other copies and other runs share with it.
-        slower: times as long as expected that kernels take, for the ends of an interval.
-        exchanged: fs of all exchanges of an iteration, by its tokens.
-        growth: tokens that an answer grows by in an iteration, in the mean: numerator, denominator.
+        plan: plan of the service.
+        tables: kernel times, shared with other services and runs.
+        slower: factor on kernel times, for the ends of an interval.
+        exchanged: function of the number of tokens that returns the time of all collectives of an iteration (fs).
+        growth: mean output tokens of a sequence in an iteration: (numerator, denominator).
+        sent: (time, tokens) of collectives, by tokens of the iteration; negative for iterations with prefill.
     """
 
     plan: ServicePlan
@@ -75,7 +81,7 @@ class Pace:
     exchanged: Callable[[int], int] = _nothing
     _model: Iterations | None = field(init=False)
     _eager: Iterations | None = field(init=False)
-    _draft: Iterations | None = None  # of a model that guesses, this number of tokens one after another
+    _draft: Iterations | None = None  # iterations of the draft model
     _guessed: int = 0
     growth: tuple[int, int] = (1, 1)
     _lines: dict[tuple[int, int], Line] = field(default_factory=dict)
@@ -94,19 +100,19 @@ class Pace:
                 self._eager = iterations_of(plan, self.tables, plan.model, plan.software, ())
 
     def also(self, exchanged: Callable[[int], int]) -> Pace:
-        """Times of another copy, with the same kernels and other links."""
+        """Return the times of a replica with the same kernels and other links."""
         other = copy(self)
         other.exchanged, other.sent = exchanged, {}
         return other
 
     @property
     def eager(self) -> Iterations:
-        """Iterations with prompts, of a model that writes tokens."""
+        """Kernel times of iterations with prefill."""
         assert self._eager is not None
         return self._eager
 
     def set(self, run: Run) -> None:
-        """Give a run the time of its first iteration, how it grows, and where that changes."""
+        """Set the duration of a run's first iteration, its growth, and the number of iterations that this holds for."""
         if self._model is None:
             run.kernels, run.host = ticks.femtoseconds(self._of_batch(len(run.parts)).seconds * self.slower), self._host(run)
             run.first = run.host + run.kernels
@@ -133,7 +139,7 @@ class Pace:
         run.first = run.host + run.kernels + run.network
 
     def _of_parts(self, run: Run, more: int, line: Line | None) -> None:
-        """Time of an iteration with prompts."""
+        """Set the times of an iteration with prefill."""
         mixed = self.eager
         rows = passing = total = run.answers * mixed.tokens + run.tokens
         if mixed.groups > 1:
@@ -150,17 +156,17 @@ class Pace:
             run.host += self._late(run)
 
     def _mixed(self, run: Run, rows: int, total: int) -> int:
-        """fs of the kernels of an iteration with prompts, but for the attention of its answers."""
+        """Return the kernel time of an iteration with prefill, without the attention of decode (fs)."""
         parts, known = run.parts, self._prompts
-        many = len(parts)
+        count = len(parts)
         kernels = self._around.get((rows, run.ended, total)) or self.around(rows, run.ended, total)
         for sequence, tokens in parts:
             before = sequence.read
-            kernels += known.get((tokens, before, many)) or self.prompt(tokens, before, many)
+            kernels += known.get((tokens, before, count)) or self.prompt(tokens, before, count)
         return kernels
 
     def taken(self, run: Run) -> Taken:
-        """Seconds and amounts that the kernels of an iteration draw from a GPU."""
+        """Return the time of an iteration's kernels and the amounts that they draw from a GPU."""
         if self._model is None:
             return self._of_batch(len(run.parts))
         if run.parts:
@@ -171,35 +177,35 @@ class Pace:
         return self._model.of((), run.answers, float(low), run.answers)
 
     def line(self, answers: int, low: int, step: int) -> Line:
-        """The line from a knot on; its slope is of a part of a token."""
-        model, draft, many = self._model, self._draft, self._guessed
+        """Return, and keep, the linear piece of decode times from a knot."""
+        model, draft, draft_count = self._model, self._draft, self._guessed
         assert model is not None
-        before, after = (model.answers(answers, at).seconds for at in (low, low + step))
+        before, after = (model.answers(answers, context).seconds for context in (low, low + step))
         rows = model.rows_of((), answers)
         around = model.around(rows, answers * model.tokens, model.total_of((), answers))
         if draft is not None:
-            early, late = (draft.answers(answers, at).seconds for at in (low, low + step))
-            before, after = before + many * early, after + many * late
-            around += many * draft.around(draft.rows_of((), answers), answers, draft.total_of((), answers))
-        attention, until, start = (ticks.femtoseconds(each * self.slower) for each in (before, after, around))
+            early, late = (draft.answers(answers, context).seconds for context in (low, low + step))
+            before, after = before + draft_count * early, after + draft_count * late
+            around += draft_count * draft.around(draft.rows_of((), answers), answers, draft.total_of((), answers))
+        attention, until, start = (ticks.femtoseconds(seconds * self.slower) for seconds in (before, after, around))
         slope = max(0, round((until - attention) / (step * self.growth[1])))
         line = Line(start + attention, attention, slope, rows, low, step, self._host_of(answers, rows))
         self._lines[answers, low] = line
         return line
 
     def around(self, rows: int, ended: int, total: int) -> int:
-        """fs of all of an iteration with prompts but attention and exchanges; arguments as of `Iterations.around`."""
+        """Return the kernel time of an iteration with prefill, without attention (fs); arguments as in `Iterations.around`."""
         made = self._around[rows, ended, total] = ticks.femtoseconds(self.eager.around(rows, ended, total) * self.slower)
         return made
 
     def prompt(self, tokens: int, before: int, many: int) -> int:
-        """fs of the attention of one of `many` prompts alike: tokens read now, and before."""
+        """Return the attention time of one of `many` equal prefill chunks (fs)."""
         taken = self.eager.read(((tokens, before),) * many)
         made = self._prompts[tokens, before, many] = ticks.femtoseconds(taken.seconds / many * self.slower)
         return made
 
     def sends(self, rows: int, *, mixed: bool) -> tuple[int, int]:
-        """fs of the exchanges of an iteration, and the tokens that they pass."""
+        """Return (time in fs, tokens) of the collectives of an iteration."""
         model = self._eager if mixed else self._model
         assert model is not None
         padded = model.padded(rows)
@@ -213,7 +219,7 @@ class Pace:
         return self._host_of(run.answers + len(run.parts), run.rows)
 
     def _late(self, run: Run) -> int:
-        """fs that the GPUs wait for kernels to be started, in an iteration with prompts that no graph has."""
+        """Return the time that GPUs wait for kernel launches, in an iteration with prefill and without a CUDA graph (fs)."""
         settings, model = self.plan.settings, self._eager
         if not settings.kernel or model is None:
             return 0
@@ -226,12 +232,12 @@ class Pace:
         host = settings.step + settings.each * sequences
         if not settings.eager or not settings.graphs:
             return host
-        at = bisect_left(settings.graphs, rows)
-        has = at < len(settings.graphs) and (not settings.exact or settings.graphs[at] == rows)
+        graph_index = bisect_left(settings.graphs, rows)
+        has = graph_index < len(settings.graphs) and (not settings.exact or settings.graphs[graph_index] == rows)
         return host if has else host + settings.eager
 
     def _of_batch(self, count: int) -> Taken:
-        """A pass of a network of convolutions."""
+        """Return the time and amounts of a batch of a convolutional network."""
         plan = self.plan
         if count not in self._batches:
             assert isinstance(plan.software, Software)
@@ -254,7 +260,7 @@ def iterations_of(
     graphs: tuple[int, ...],
     tokens: int | None = None,
 ) -> Iterations:
-    """The iterations of a copy, without exchanges."""
+    """Return the kernel times of a replica's iterations, from `tables` if they are known."""
     parallel = plan.keys.parallel
     sparse = any(kind.experts > 1 for kind in model.kinds)
     verified, ep = tokens or plan.settings.verified, parallel.ep if sparse else 1

@@ -1,20 +1,20 @@
-"""The blocks of a copy's KV cache, shared by requests that begin alike, and what each request holds of them.
+"""The KV-cache blocks of a replica with automatic prefix caching: shared blocks, reference counts and LRU eviction.
 
-Free blocks stand in one line, those that were given back longest ago first. A block given back keeps what it holds until it is
-taken for something else (least recently used first), so that a later request with the same beginning need not read it again.
+Free blocks are in one queue, least recently freed first. A freed block keeps its content until it is allocated again, so a later
+request with the same beginning can reuse it.
 
-A piece is `count` blocks of a prompt that are known under one key (a hash of the prompt up to there). Blocks of no key hold
-answers, and prompts that no other has.
+A piece is a number of blocks of a prompt under one key (a hash of the prompt up to there). Blocks without a key contain outputs,
+and prompts that are not shared.
 
     pool = Pool(100)
-    pool.take(3)                 three blocks of no key
-    pool.keeps(key, 2)           two of them hold a piece that others may use from now on
-    pool.gives(1, [key])         the third one is free, then the piece's, once no request uses it
+    pool.take(3)                 allocate three blocks without a key
+    pool.keeps(key, 2)           two of them become a piece that others may reuse
+    pool.gives(1, [key])         free the third block, and release the piece, which is free once no request uses it
 
     cache = Cache(settings, pool)
-    found = cache.found(sequence)       what its prompt need not read: here, and in tiers below
-    cache.shares(sequence)              pieces that are read are there for others
-    cache.gives(sequence)               all of its blocks are given back
+    found = cache.found(sequence)       prefix-cache hits of its prompt, here and in lower tiers
+    cache.shares(sequence)              let others reuse the pieces computed so far
+    cache.gives(sequence)               free all of its blocks
 
 **Source**: vLLM 0.19, v1/core/kv_cache_manager.py: a chain of hashes, full blocks only, blocks of a request freed from its end.
 """
@@ -33,24 +33,27 @@ if TYPE_CHECKING:
     from hwsim.families.serving.actors.tiers import Tiers
 
 Key: TypeAlias = tuple[int, int]
-Pieces: TypeAlias = tuple[Sequence[tuple[Key, int]], int]  # with their blocks, and the blocks of all
-OWN: Final = -1  # first part of the key of a sequence's own blocks
+Pieces: TypeAlias = tuple[Sequence[tuple[Key, int]], int]  # ((key, blocks) of each piece, total blocks)
+OWN: Final = -1  # first part of the key of a preempted request's own blocks
 
 
 @dataclass(slots=True)
 class Pool:
-    """free: blocks that can be taken, some with pieces in them.
+    """The block allocator of a replica.
 
-    leaves: called with a piece that is given up, whole, before any of its blocks is taken.
+    Args:
+        blocks: total number of blocks.
+        free: number of blocks that can be allocated, including blocks with reusable pieces.
+        leaves: function called with (key, blocks) of an evicted piece, before any of its blocks is allocated.
     """
 
     blocks: int
     free: int = field(init=False)
     leaves: Callable[[Key, int], None] | None = None
-    _blank: int = 0  # free blocks of pieces that were given up, which are the first to be taken
-    _line: dict[Key | int, int] = field(default_factory=dict)  # free blocks by key, or by a number, in the order of giving back
-    _used: dict[Key, list[int]] = field(default_factory=dict)  # [requests that use it, blocks] of pieces that are in use
-    _last: int = 0  # the number at the end of the line, 0 if a key stands there
+    _blank: int = 0  # free blocks of evicted pieces, which are allocated first
+    _line: dict[Key | int, int] = field(default_factory=dict)  # free blocks by key, or number; in order of freeing
+    _used: dict[Key, list[int]] = field(default_factory=dict)  # [reference count, blocks] of pieces in use
+    _last: int = 0  # number of the last entry of `_line`; 0 if that is a piece
     _numbers: int = 1
 
     def __post_init__(self) -> None:
@@ -59,19 +62,19 @@ class Pool:
         self._last = 1
 
     def clears(self) -> None:
-        """Forget all pieces; no block may be in use."""
+        """Clear all pieces; no block may be in use."""
         self.free, self._blank = self.blocks, 0
         self._line, self._last, self._numbers = {1: self.blocks}, 1, 1
 
     def take(self, count: int) -> None:
-        """Take free blocks, from the front of the line."""
+        """Allocate free blocks, least recently freed first."""
         if count <= 0:
             return
         if count > self.free:
-            raise ValueError(f"{count} blocks of {self.free} that are free")
+            raise ValueError(f"{count} blocks are needed, but {self.free} are free")
         self.free -= count
         line, last = self._line, self._last
-        if last and len(line) == 1 and line[last] > count and not self._blank:  # no piece is free
+        if last and len(line) == 1 and line[last] > count and not self._blank:  # all free blocks are without a key
             line[last] -= count
             return
         if self._blank:
@@ -97,7 +100,7 @@ class Pool:
             count -= count_here
 
     def beginning(self, pieces: Iterable[tuple[Key, int]], *, whole: bool) -> tuple[list[Key], int, int]:
-        """Keys of the first pieces that are there, their blocks, and those that count as free now; whole: no piece in part."""
+        """Return (keys, blocks, blocks that are free now) of the longest cached prefix; `whole`: complete pieces only."""
         used, line = self._used, self._line
         keys, hit, stale = [], 0, 0
         for key, count in pieces:
@@ -114,12 +117,12 @@ class Pool:
         return keys, hit, stale
 
     def held(self, key: Key) -> int:
-        """Blocks of a piece that are there, used or free."""
+        """Return the cached blocks of a piece, in use or free."""
         used = self._used.get(key)
         return used[1] if used is not None else self._line.get(key, 0)
 
     def uses(self, keys: Iterable[Key]) -> None:
-        """Use pieces that are there."""
+        """Add a reference to each of these cached pieces."""
         every, line, taken = self._used, self._line, 0
         for key in keys:
             used = every.get(key)
@@ -132,7 +135,7 @@ class Pool:
         self.free -= taken
 
     def keeps(self, key: Key, count: int) -> bool:
-        """Note that blocks that a request took hold a piece; False if there are others that do."""
+        """Register allocated blocks as a piece in use; False if the piece is already in use elsewhere."""
         if key in self._used:
             return False
         stale = self._line.pop(key, 0)
@@ -142,7 +145,7 @@ class Pool:
         return True
 
     def gives(self, count: int, keys: Sequence[Key] = ()) -> None:
-        """Give back blocks of no key, and stop using pieces: the last one is the first to be taken again."""
+        """Free blocks without a key, and release pieces in reverse order, so that the last one is evicted first."""
         if count:
             self.free += count
             self._gives(count)
@@ -169,11 +172,13 @@ class Pool:
 
 
 class Found(NamedTuple):
-    """The part of a prompt's beginning that the cache has.
+    """The prefix-cache hits of a prompt.
 
     Args:
-        blocks: here; keys: of their pieces; stale: how many of them count as free now.
-        below: pieces that follow in tiers below, with their blocks.
+        blocks: number of blocks found in GPU memory.
+        keys: keys of their pieces.
+        stale: number of these blocks that are free now.
+        below: (key, blocks) of the next pieces, found in lower tiers.
     """
 
     blocks: int
@@ -184,7 +189,14 @@ class Found(NamedTuple):
 
 @dataclass(slots=True)
 class Cache:
-    """The cache of a copy; lower: tiers below it, which have a piece from when it is read, or (late) from when it is given up."""
+    """The prefix cache of a replica.
+
+    Args:
+        settings: settings of the server.
+        pool: block allocator.
+        lower: tiers below GPU memory; None without `offload:`.
+        late: pieces are stored in the lower tiers when they are evicted, not when they are computed.
+    """
 
     settings: Settings
     pool: Pool
@@ -196,7 +208,7 @@ class Cache:
             self.pool.leaves = self._leaves
 
     def found(self, sequence: run.Sequence) -> Found:
-        """The part of a prompt that it has. The last token is always computed, and its block with it, in place."""
+        """Return the cache hits of a prompt; the block of its last token is recomputed in place even if it is cached."""
         if not self.settings.prefixes or not (sequence.ids or sequence.put_off):
             return Found(0, [], 0)
         pool, (pieces, blocks) = self.pool, self._pieces(sequence)
@@ -215,7 +227,7 @@ class Cache:
             yield key, count
 
     def _pieces(self, sequence: run.Sequence) -> Pieces:
-        """The pieces of a prompt, and their blocks, made once for a request that is looked at again and again."""
+        """Return the pieces of a prompt and their blocks, computed once per request."""
         of_block, listed = sequence.listed
         if of_block != self.settings.block:
             pieces = sequence.pieces(self.settings.block)
@@ -224,24 +236,24 @@ class Cache:
         return listed
 
     def begins(self, sequence: run.Sequence, found: Found) -> None:
-        """A request holds what was found here."""
+        """Assign the cache hits in GPU memory to a request."""
         self.pool.uses(found.keys)
         sequence.keys, sequence.hit, sequence.own, sequence.kept = found.keys, found.blocks, 0, 0
 
     def spared(self, sequence: run.Sequence, blocks: int) -> int:
-        """Tokens of a prompt that a number of blocks spare it; the last token is always computed, and its block with it."""
+        """Return the prompt tokens saved by cached blocks; the block of the last token is always computed."""
         block = self.settings.block
         return min(blocks * block, (sequence.to_read - 1) // block * block)
 
     def grows(self, sequence: run.Sequence, blocks: int) -> None:
-        """A request takes blocks until it has this number."""
+        """Allocate blocks to a request until it has this number."""
         more = blocks - sequence.hit - sequence.kept - sequence.own
         if more > 0:
             self.pool.take(more)
             sequence.own += more
 
     def shares(self, sequence: run.Sequence, written: int = 0) -> None:
-        """Others may use the pieces of its prompt that are read; written: tokens of prompt and answer, once it has ended."""
+        """Let others reuse the computed pieces of a request; `written`: tokens of prompt and output, once it is complete."""
         full_blocks = (written or sequence.read) // self.settings.block
         pieces: Iterable[tuple[Key, int]]
         if written:
@@ -270,7 +282,7 @@ class Cache:
                     self.lower.stores(key, count)
 
     def loaded(self, sequence: run.Sequence, below: Iterable[tuple[Key, int]]) -> None:
-        """Pieces came from below into blocks that a request has."""
+        """Register pieces loaded from lower tiers into blocks of a request."""
         for key, count in below:
             if key not in sequence.keys and self.pool.keeps(key, count):
                 sequence.own -= count
@@ -278,7 +290,7 @@ class Cache:
                 sequence.keys.append(key)
 
     def keeps_own(self, sequence: run.Sequence, tokens: int) -> int:
-        """Whole blocks of a request that is put off are kept for it, as far as there is room; blocks before them."""
+        """Keep the whole blocks of a preempted request cached; return the number of blocks before them."""
         begun = sequence.hit + sequence.kept
         full_blocks = tokens // self.settings.block - begun
         own_key = (OWN, sequence.number)
@@ -288,7 +300,7 @@ class Cache:
         return begun
 
     def gives(self, sequence: run.Sequence) -> None:
-        """Give its blocks back."""
+        """Free all blocks of a request."""
         self.pool.gives(sequence.own, sequence.keys)
         sequence.own, sequence.keys = 0, []
 

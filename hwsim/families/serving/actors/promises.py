@@ -1,10 +1,10 @@
-"""Room of the cache of a copy that is kept for requests that have joined, and whether one more joins.
+"""Admission control: KV-cache blocks that are reserved for the future output of running requests.
 
-`admit:` says when one joins:
+The key `admit:` of a server sets the condition for a request to join the batch:
 
-    prompt    blocks of the prompt are free
-    answer    blocks of the whole answers of all are there, as TensorRT-LLM keeps them
-    ratio     a part of all tokens that are still to be written is free, which shrinks while nothing is put off, as in SGLang
+    prompt    the blocks of its prompt are free
+    answer    the cache has blocks for prompts and entire outputs of all requests, as in TensorRT-LLM
+    ratio     a share of all tokens still to be output is free; the share falls while no request is preempted, as in SGLang
 """
 
 from __future__ import annotations
@@ -22,12 +22,15 @@ WRITTEN: Final = 20  # tokens that SGLang adds to those written when it raises t
 
 @dataclass(slots=True)
 class Promises:
-    """Room that is promised to requests that have joined.
+    """The reservations of running requests.
 
     Args:
-        need: blocks of a sequence with a number of tokens. whole: blocks of the whole requests.
-        rest: tokens that they have yet to write; outputs: of their answers.
-        ratio: part of them for which room is kept, and at which count of steps it was so.
+        settings: settings of the server.
+        need: function of the tokens of a sequence that returns its blocks.
+        whole: blocks of all prompts and outputs (`admit: answer`).
+        rest: tokens still to be output (`admit: ratio`).
+        outputs: output tokens of all running requests (`admit: ratio`).
+        ratio: (reserved share of `rest`, decode iteration at which it was set).
     """
 
     settings: Settings
@@ -41,7 +44,7 @@ class Promises:
         self.ratio = self.settings.promise[0], 0
 
     def counts(self, sequence: Sequence, sign: int) -> None:
-        """Note a request that joins (1), or leaves (-1), with what it has yet to write."""
+        """Add (sign 1) or remove (sign -1) the reservation of a request."""
         settings = self.settings
         if settings.admit == "answer":
             self.whole += sign * self.need(sequence.prompt + sequence.output)
@@ -50,29 +53,33 @@ class Promises:
             self.outputs += sign * sequence.output
 
     def writes(self, tokens: int) -> None:
-        """Note tokens that are written."""
+        """Subtract output tokens from the reservation."""
         if self.settings.admit == "ratio":
             self.rest -= tokens
 
     def part(self, count: int) -> float:
-        """Part of the tokens still to be written for which room is kept after a count of steps."""
+        """Return the reserved share of the tokens still to be output, after `count` decode iterations."""
         first, least, steps, _ = self.settings.promise
         ratio, since = self.ratio
         return max(least, ratio - (first - least) * (count - since) / steps)
 
     def breaks(self, answers: int, count: int) -> None:
-        """A request is put off, and left already: more room is kept."""
+        """Raise the reserved share after a preemption, whose request has been removed."""
         if self.settings.admit == "ratio":
             written = max(0, self.outputs - self.rest)
             ratio = min(1.0, (written + WRITTEN * answers) / max(1, self.outputs))
             self.ratio = max(self.part(count), ratio), count
 
     def allow(self, sequence: Sequence, rest: int, free: int, blocks: int, count: int, promised: int) -> bool:
-        """Whether one more joins whose prompt has room.
+        """Whether a request whose prompt fits may join.
 
         Args:
-            rest: tokens of its prompt that are to be read. free, blocks: free ones and all.
-            promised: tokens promised to others that join in the same iteration.
+            sequence: the request.
+            rest: prompt tokens to compute.
+            free: number of free blocks.
+            blocks: total number of blocks.
+            count: decode iterations so far.
+            promised: tokens reserved for others that join in the same iteration.
         """
         settings = self.settings
         if settings.admit == "answer":

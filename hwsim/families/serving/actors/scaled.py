@@ -1,17 +1,17 @@
-"""Copies that are started and stopped by the load: the autoscaler of a service, and its router to copies that are there.
+"""The autoscaler of a service: it starts and stops replicas by the load, and routes requests to ready replicas.
 
-    number = scaled.asks(sequence, at)       the copy of a request that comes; -1: it waits for one
-    scaled.ended(number, at)                 a request of a copy is answered
-    scaled.until(at)                         make the looks that are due up to an instant
-    scaled.released(at)                      the first that waits, once a copy has room for it
+    number = scaled.asks(sequence, instant)       replica of a new request; -1: the request waits for one
+    scaled.ended(number, instant)                 a request of a replica is complete
+    scaled.until(instant)                         make the scaling decisions that are due
+    scaled.released(instant, api)                 first waiting request, once a replica has capacity
 
-Looks that are due are made before anything else at an instant, so it makes no difference who calls first. A request stays with
-its copy. A copy that is stopped takes no more requests and answers those it has; it is paid for until then, and its caches are
-lost. Its GPUs start a new copy only after that. While none is there, or on its way, a request starts one without a look; while
-requests wait, one stays.
+Scaling decisions that are due are made before anything else at an instant, so the order of calls does not matter. A request stays
+on its replica. A stopped replica takes no new requests and completes its own. Until then it is paid for; then its caches are
+lost, and its GPUs can start a new replica. If no replica is ready or starting, a request starts one at once. While requests
+wait, at least one replica stays on.
 
-**Range**: a copy never fails to start, and no request is moved from one to another. Where a copy starts is not a choice: the
-first GPUs that are free.
+**Range**: replicas never fail to start, and requests do not move between replicas. A replica always starts on the first free
+GPUs.
 """
 
 from __future__ import annotations
@@ -42,7 +42,15 @@ OFF: Final = -1
 
 @dataclass(slots=True)
 class Life:
-    """A copy from its start to its end; fs, -1 until it is known. As of `hwsim.families.serving.results.scaling.Life`."""
+    """The lifetime of a replica; times in fs, -1 if not known yet.
+
+    Args:
+        copy: index of the replica.
+        on: start.
+        ready: time from which it takes requests.
+        stopped: time from which it takes no more requests.
+        off: completion of its last request.
+    """
 
     copy: int
     on: int
@@ -52,17 +60,23 @@ class Life:
 
     @property
     def is_used(self) -> bool:
-        """Whether it was ever ready."""
+        """Whether the replica was ever ready."""
         return self.stopped < 0 or self.ready < self.stopped
 
     def seconds(self, end: int) -> results.Life:
-        """The same in seconds, as far as it is known at the last answer."""
+        """Return the lifetime in seconds; None for times after `end`, the last completion."""
         times = (self.ready if self.is_used else -1, self.stopped, self.off)
         return results.Life(self.copy, self.on / FEMTO, *(time_ / FEMTO if 0 <= time_ <= end else None for time_ in times))
 
 
 class Held(NamedTuple):
-    """A request that waits for a copy: since when, and how long copies had been starting until then; fs."""
+    """A request that waits for a replica.
+
+    Args:
+        sequence: the request.
+        since: start of the wait (fs).
+        starting: total time in which replicas had been starting until then (fs).
+    """
 
     sequence: Sequence
     since: int
@@ -71,11 +85,18 @@ class Held(NamedTuple):
 
 @dataclass(slots=True)
 class Scaled:
-    """The copies that are there, and who gets a request.
+    """An autoscaler with its replicas; times in fs.
 
     Args:
-        start: when the service begins, fs. ready: for each copy from when on it takes requests, -1 if it takes none.
-        since: from when on it is paid for, -1 if it is not. has: requests of each. line: requests that wait for a copy.
+        scale: rules of scaling.
+        router: router among ready replicas.
+        copies: all possible replicas.
+        start: start of the service.
+        ready: time from which each replica takes requests; -1: it takes none.
+        since: time from which each replica is paid for; -1: it is not.
+        has: number of requests of each replica.
+        line: requests that wait for a replica.
+        lives: lifetime of each started replica.
     """
 
     scale: Scale
@@ -90,11 +111,11 @@ class Scaled:
     _alive: list[Life | None] = field(init=False)
     _waits: list[int] = field(default_factory=list)
     _counted: int = 0
-    _area: int = 0  # count x fs; arrivals x fs a second
+    _area: int = 0  # integral of the load metric: count x fs, or arrivals x fs per second
     _now: int = 0
-    _starting: int = 0  # fs in which copies were starting
+    _starting: int = 0  # total time in which replicas were starting
     _look: int = 0
-    _made: int = 0  # looks
+    _made: int = 0  # decisions so far
     _areas: deque[int] = field(default_factory=deque)
     _wanted: deque[tuple[int, int]] = field(default_factory=deque)
 
@@ -111,169 +132,171 @@ class Scaled:
 
     # ------------------------------------------------------------ requests
 
-    def asks(self, sequence: Sequence, at: int) -> int:
-        """The number of the copy of a request that comes; -1: it waits."""
-        self._happens(at)
+    def asks(self, sequence: Sequence, instant: int) -> int:
+        """Return the replica of a new request; -1 if the request waits for one."""
+        self._happens(instant)
         if self.scale.by == "arrivals":
             self._area += FEMTO
         else:
             self._counted += 1
-        number = OFF if self.line else self._free(sequence, at)
+        number = OFF if self.line else self._free(sequence, instant)
         if number < 0:
-            self.line.append(Held(sequence, at, self._starting))
+            self.line.append(Held(sequence, instant, self._starting))
             if all(ready < 0 for ready in self.ready):
-                self._more(1, at)
+                self._more(1, instant)
         return number
 
-    def released(self, at: int, api: int) -> tuple[Sequence, int, int, Late] | None:
-        """(a request that waited, its copy, its arrival, for what it waited) if there is room now.
+    def released(self, instant: int, api: int) -> tuple[Sequence, int, int, Late] | None:
+        """Return (request, replica, arrival, causes of its wait) of the first waiting request; None if no replica has capacity.
 
-        api: fs until it stands in the line of the copy.
+        Args:
+            instant: time (fs).
+            api: time until the request reaches the queue of the replica (fs).
         """
         if not self.line:
             return None
-        self.until(at)
-        number = self._free(self.line[0].sequence, at)
+        self.until(instant)
+        number = self._free(self.line[0].sequence, instant)
         if number < 0:
             return None
-        self._happens(at)
+        self._happens(instant)
         sequence, since, before = self.line.popleft()
         starting = self._starting - before
-        self._waits.append(at - since)
-        sequence.at = at + api
-        return sequence, number, since, ((STARTING, starting), (SEATS, at - since - starting))
+        self._waits.append(instant - since)
+        sequence.at = instant + api
+        return sequence, number, since, ((STARTING, starting), (SEATS, instant - since - starting))
 
-    def _free(self, sequence: Sequence, at: int) -> int:
-        """The number of a copy that is ready and has room; -1: none is."""
+    def _free(self, sequence: Sequence, instant: int) -> int:
+        """Return a ready replica below its limit of requests; -1 if there is none."""
         limit, has = self.scale.limit, self.has
-        open_to = [number for number, ready in enumerate(self.ready) if 0 <= ready <= at and has[number] < limit]
+        open_to = [number for number, ready in enumerate(self.ready) if 0 <= ready <= instant and has[number] < limit]
         if not open_to:
             return OFF
-        number = open_to[self.router.choose([self.copies[each] for each in open_to], sequence)]
+        number = open_to[self.router.choose([self.copies[index] for index in open_to], sequence)]
         has[number] += 1
         return number
 
-    def begins(self, at: int) -> None:
-        """A request no longer waits."""
+    def begins(self, instant: int) -> None:
+        """Count a request that leaves the queue."""
         if self.scale.by == "waiting":
-            self._happens(at)
+            self._happens(instant)
             self._counted -= 1
 
-    def ended(self, number: int, at: int) -> None:
-        """A request of a copy is answered."""
-        self._happens(at)
+    def ended(self, number: int, instant: int) -> None:
+        """Count a completed request of a replica."""
+        self._happens(instant)
         if self.scale.by == "requests":
             self._counted -= 1
         self.has[number] -= 1
         if self.ready[number] < 0 and not self.has[number]:
-            self._leaves(number, at)
+            self._leaves(number, instant)
 
     # ------------------------------------------------------------ time
 
-    def next(self, at: int) -> int:
-        """The first instant after this one at which a copy may become ready or another be started."""
-        later = [ready for ready in self.ready if at < ready]
+    def next(self, instant: int) -> int:
+        """Return the next instant at which a replica becomes ready or a decision is due."""
+        later = [ready for ready in self.ready if instant < ready]
         return min([self._look, *later])
 
-    def first(self, at: int) -> int:
-        """When the first copy will be ready where none is; -1 else."""
+    def first(self, instant: int) -> int:
+        """Return the time at which the first replica will be ready; -1 if one is ready, or none is starting."""
         there = [ready for ready in self.ready if ready >= 0]
         first = min(there, default=OFF)
-        return first if at < first else OFF
+        return first if instant < first else OFF
 
-    def until(self, at: int) -> None:
-        """Make the looks that are due before an instant, and at it."""
-        while self._look <= at:
+    def until(self, instant: int) -> None:
+        """Make the scaling decisions that are due up to and including an instant."""
+        while self._look <= instant:
             self._passes(self._look)
             self._looks(self._look)
             self._look += self.scale.every
             self._made += 1
-            if self._made > LIMITS[LOOKS].most:  # how long a run lasts is not known before
+            if self._made > LIMITS[LOOKS].most:  # the length of a run is not known in advance
                 refuse_beyond(LOOKS, self._made)
 
-    def _happens(self, at: int) -> None:
-        """Something else than a look happens at an instant."""
-        self.until(at)
-        self._passes(at)
+    def _happens(self, instant: int) -> None:
+        """Advance to an instant, before an event other than a decision."""
+        self.until(instant)
+        self._passes(instant)
 
-    def _passes(self, at: int) -> None:
-        self._area += self._counted * (at - self._now)
-        last = min(at, max(self.ready))
+    def _passes(self, instant: int) -> None:
+        self._area += self._counted * (instant - self._now)
+        last = min(instant, max(self.ready))
         if last > self._now:
             self._starting += last - self._now
-        self._now = at
+        self._now = instant
 
-    # ------------------------------------------------------------ copies
+    # ------------------------------------------------------------ replicas
 
-    def _looks(self, at: int) -> None:
-        """Start or stop copies."""
+    def _looks(self, instant: int) -> None:
+        """Make a scaling decision: start or stop replicas."""
         scale, areas = self.scale, self._areas
         wanted = self._for(self._area - areas[0], len(areas))
         if self.line:
-            wanted = max(wanted, 1)  # whatever counts: a copy that is on its way for them is not stopped
+            wanted = max(wanted, 1)  # with any load metric: the replica that they wait for is not stopped
         areas.append(self._area)
         if len(areas) > scale.looks:
             areas.popleft()
         while self._wanted and self._wanted[-1][1] <= wanted:
             self._wanted.pop()
-        self._wanted.append((at, wanted))  # those after which none wanted as many: the first is the most of the delay
-        while self._wanted[0][0] < at - scale.delay:
+        self._wanted.append((instant, wanted))  # decreasing counts; the first is the maximum during the delay
+        while self._wanted[0][0] < instant - scale.delay:
             self._wanted.popleft()
-        taking = sum(each >= 0 for each in self.ready)  # count
+        taking = sum(ready >= 0 for ready in self.ready)  # count
         if wanted > taking:
-            self._more(wanted - taking, at)
+            self._more(wanted - taking, instant)
         elif (most := self._wanted[0][1]) < taking:
-            for _, number in sorted((each, number) for number, each in enumerate(self.ready) if each >= 0)[most - taking :]:
-                self._stop(number, at)
+            for _, number in sorted((ready, number) for number, ready in enumerate(self.ready) if ready >= 0)[most - taking :]:
+                self._stop(number, instant)
 
     def _for(self, area: int, looks: int) -> int:
-        """Copies wanted for a count over a number of looks."""
+        """Return the desired number of replicas for the load metric integrated over some decision intervals."""
         scale = self.scale
         return min(scale.most, max(scale.least, math.ceil(area / (looks * scale.every) / scale.target)))
 
-    def _more(self, count: int, at: int) -> None:
-        """Start copies on GPUs that are free, as many as there are."""
+    def _more(self, count: int, instant: int) -> None:
+        """Start replicas on free GPUs, as many as there are."""
         off = [number for number, since in enumerate(self.since) if since < 0]
         for number in off[: min(count, self.scale.most - len(self.since) + len(off))]:
-            self.since[number] = at
-            self.ready[number] = at + self.scale.start
-            self._lives(number, at)
+            self.since[number] = instant
+            self.ready[number] = instant + self.scale.start
+            self._lives(number, instant)
 
-    def _lives(self, number: int, at: int) -> None:
-        life = self._alive[number] = Life(number, at, self.ready[number])
+    def _lives(self, number: int, instant: int) -> None:
+        life = self._alive[number] = Life(number, instant, self.ready[number])
         self.lives.append(life)
 
-    def _stop(self, number: int, at: int) -> None:
-        """Let a copy take no more requests."""
+    def _stop(self, number: int, instant: int) -> None:
+        """Stop a replica: it takes no more requests."""
         self.ready[number] = OFF
         if (life := self._alive[number]) is not None:
-            life.stopped = at
+            life.stopped = instant
         if not self.has[number]:
-            self._leaves(number, at)
+            self._leaves(number, instant)
 
-    def _leaves(self, number: int, at: int) -> None:
+    def _leaves(self, number: int, instant: int) -> None:
         self.since[number] = OFF
         if (life := self._alive[number]) is not None:
-            life.off = at
+            life.off = instant
         self.copies[number].forgets()
 
     def risen(self, last: int) -> int:
-        """When the last copy that was started before an instant was ready; 0 where none was started."""
+        """Return when the last replica started before an instant was ready (fs); 0 if none was started."""
         return max((life.ready for life in self.lives if life.on <= last and life.ready > self.start and life.is_used), default=0)
 
     def statistics(self, gpus: int, end: int) -> Scaling:
-        """The copies up to the last answer."""
+        """Return the statistics of replicas up to the last completion."""
         self.until(end)
         lives = [life for life in self.lives if life.on <= end]
         steps: dict[int, list[int]] = {}
         for life in lives:
-            for at, kind, change in ((life.on, 0, 1), (life.off, 0, -1), (life.ready, 1, 1), (life.stopped, 1, -1)):
-                if 0 <= at <= end and (not kind or life.is_used):
-                    steps.setdefault(at, [0, 0])[kind] += change
+            for instant, kind, change in ((life.on, 0, 1), (life.off, 0, -1), (life.ready, 1, 1), (life.stopped, 1, -1)):
+                if 0 <= instant <= end and (not kind or life.is_used):
+                    steps.setdefault(instant, [0, 0])[kind] += change
         on, ready, changes = 0, 0, []
-        for at, (more, taking) in sorted(steps.items()):
+        for instant, (more, taking) in sorted(steps.items()):
             on, ready = on + more, ready + taking
-            changes.append(Copies(at / FEMTO, on, ready))
+            changes.append(Copies(instant / FEMTO, on, ready))
         paid = [(end if life.off < 0 else min(life.off, end)) - life.on for life in lives]
         began = [min(life.ready, end if life.stopped < 0 else life.stopped) - life.on for life in lives]
         return Scaling(

@@ -1,4 +1,4 @@
-"""A running service: alone on its devices it is played without a clock, else on the clock that it shares with others."""
+"""A running service: simulated without a clock if it is alone on its devices, otherwise on the engine's clock."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from hwsim.families.serving.actors.slots import Slots
 from hwsim.families.serving.actors.static import Static
 from hwsim.families.serving.actors.tiers import TIERS, Tier, Tiers
 from hwsim.families.serving.results.log import Log
-from hwsim.families.serving.results.statistics import AdapterUse, Goal, ServiceStatistics, TierUse, statistics
+from hwsim.families.serving.results.measures import AdapterUse, Goal, TierUse
+from hwsim.families.serving.results.statistics import ServiceStatistics, statistics
 from hwsim.families.serving.workload.plan import ServicePlan
 from hwsim.families.serving.workload.source import Source
 from hwsim.graph.opgraph import OpGraph
@@ -36,10 +37,14 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Service:
-    """A plan and, after the run, the log of its requests.
+    """A service of one run: its replicas, and after the run the log of its requests.
 
     Args:
-        slower: times as long as expected that kernels and collectives take, for the ends of an interval.
+        plan: plan of the service.
+        machine: machine of the run.
+        slower: factor on the times of kernels and collectives, for the ends of an interval.
+        log: log of the requests.
+        copies: the replicas; one for each batch in flight of a pipeline.
     """
 
     plan: ServicePlan
@@ -51,7 +56,7 @@ class Service:
     _pace: list[Pace] = field(default_factory=list)
     _lanes: Sequence[Lane] = ()
     _scaled: Scaled | None = None
-    _prompts: Scaled | None = None  # of the copies that read prompts apart
+    _prompts: Scaled | None = None  # autoscaler of the prefill replicas
 
     def __post_init__(self) -> None:
         plan = self.plan
@@ -76,7 +81,7 @@ class Service:
             self._pace += [pace.also(exchange.seconds) for exchange in exchanges]
 
     def _copy(self, number: int, part: ServicePlan) -> Copy | Static:
-        """A copy of the service, or of one of its parts where prompts are read apart."""
+        """Return a replica of the service, or of one part of a disaggregated service."""
         kind: Callable[..., Copy | Static] = Static if part.settings.padded else Copy
         log, more = self.log, dict[str, Any]()
         if self.plan.prompts is not None:
@@ -88,34 +93,34 @@ class Service:
 
             kind, more["guesses"] = Speculating if self.plan.prompts is None else Verifying, part.speculation
         if part.offload is not None:
-            more["lower"] = Tiers(tuple(Tier(*each) for each in zip(TIERS, part.offload.blocks, strict=False)))
+            more["lower"] = Tiers(tuple(Tier(*tier) for tier in zip(TIERS, part.offload.blocks, strict=False)))
         if part.adapters is not None and part.adapters.slots is not None:
             more["slots"] = Slots(part.adapters, part.adapters.slots)
         return kind(number, part.settings, part.blocks, log, part.held, **more)
 
     def _scales(self, scale: Scale) -> None:
-        """Let the load start and stop copies, of a split those of each part."""
+        """Create the autoscaler, one for each part of a disaggregated service."""
         from hwsim.families.serving.actors.router import Least
         from hwsim.families.serving.actors.scaled import Scaled
 
         prompts, log, start = self.plan.prompts, self.log, self.plan.start
-        many = 0 if prompts is None else len(prompts.batches)
-        scaled = self._scaled = Scaled(scale, self._router(), self.copies[many:], start)
+        prefill_count = 0 if prompts is None else len(prompts.batches)
+        scaled = self._scaled = Scaled(scale, self._router(), self.copies[prefill_count:], start)
         log.begun = scaled.begins
         if prompts is None:
             log.over = scaled.ended
         elif prompts.scale is not None:
-            self._prompts = Scaled(prompts.scale, Least(), self.copies[:many], start)
+            self._prompts = Scaled(prompts.scale, Least(), self.copies[:prefill_count], start)
             log.begun = self._prompts.begins
 
     def _used(self) -> AdapterUse | None:
-        """Use of the places for adapters of all copies; None where all adapters are on the GPUs."""
+        """Return the use of adapter slots, summed over replicas; None if all adapters are on the GPUs."""
         every = [copy.slots for copy in self.copies if isinstance(copy, Copy)]
-        slots = [each for each in every if each is not None]
+        slots = [slot for slot in every if slot is not None]
         if not slots:
             return None
         waits = [wait for slot in slots for wait in slot.waits]
-        taken, loads = (sum(getattr(each, name) for each in slots) for name in ("taken", "loads"))  # integers
+        taken, loads = (sum(getattr(slot, name) for slot in slots) for name in ("taken", "loads"))  # integers
         adapters = slots[0].adapters
         times = (adapters.load if loads else 0, sum(waits), max(waits, default=0))  # integers
         load, waited, longest = (time / FEMTO for time in times)
@@ -123,12 +128,12 @@ class Service:
 
     @property
     def _warm_up(self) -> int | None:
-        """Time (fs) in which requests do not count; None until the steady state."""
+        """Warm-up time excluded from the statistics (fs); None: until the steady state that is found."""
         start = self.plan.keys.warm_up
         return None if isinstance(start, str) else ticks.femtoseconds(start)
 
     def actor(self, driver: Host) -> Waits:
-        """The service on the clock of a run."""
+        """Return the process of the service on the clock of a run."""
         plan, source = self.plan, self._source()
         given = self.copies, self._pace, self._costs(driver), plan.settings, source, self.log, plan.name, self._router()
         if plan.prompts is None:
@@ -143,14 +148,14 @@ class Service:
         return Apart(*given, (), self._scaled, links=links, gpus=gpus, prompts=self._prompts).actor(driver)
 
     def graph(self, like: OpGraph) -> OpGraph:
-        """Everything that it does, as a graph on the capacities of another: only where it has its devices and links to itself."""
+        """Return the graph of its ops, with the capacities of `like`; valid only if the service has its devices to itself."""
         known = Issued(like.capacities)
         written = Written(self._costs(known), known, self.plan.name)
         self.play(written)
         return written.graph(like)
 
     def play(self, written: Written | None = None) -> int:
-        """Play it without a clock; when its last answer is written, fs."""
+        """Simulate the service without a clock; return the time of the last completion (fs)."""
         alone = Alone(
             self.copies,
             self._pace,
@@ -166,19 +171,19 @@ class Service:
             return alone.play()
 
     def is_alone(self, others: Iterable[Cost], drawn_by_services: Collection[str] = ()) -> bool:
-        """Whether nothing else draws from its devices and links, and its copies do not slow each other: batches of stages may."""
+        """Whether no other op or service uses its devices and links, and its replicas do not slow each other."""
         if self.plan.stages > 1 or self.plan.prompts is not None:
             return False
-        drawn = [self._capacities(number) for number in range(len(self.copies))]
-        mine = set().union(*drawn)
-        if not mine.isdisjoint(drawn_by_services) or any(
-            name in mine for cost in others for name, _ in (*cost.demand.amounts, *cost.demand.holds)
+        names_of_replicas = [self._capacities(number) for number in range(len(self.copies))]
+        own_names = set().union(*names_of_replicas)
+        if not own_names.isdisjoint(drawn_by_services) or any(
+            name in own_names for cost in others for name, _ in (*cost.demand.amounts, *cost.demand.holds)
         ):
             return False
-        return sum(len(each) for each in drawn) == len(mine) and self._lanes_alone(mine, others)
+        return sum(len(names) for names in names_of_replicas) == len(own_names) and self._lanes_alone(own_names, others)
 
     def _lanes_alone(self, drawn: Collection[str], others: Iterable[Cost]) -> bool:
-        """Whether loads of keys and values meet nothing that slows them, and slow nothing."""
+        """Whether KV-cache loads have their links to themselves."""
         parts: dict[str, float] = {}
         for lane in self._lanes:
             for name, part in lane.drawn().items():
@@ -195,7 +200,7 @@ class Service:
         return names
 
     def demands(self) -> Iterable[str]:
-        """The capacities that it draws from."""
+        """Return the names of the capacities that the service uses."""
         return set().union(
             *(self._capacities(number) for number in range(len(self.copies))),
             *(lane.drawn() for lane in self._lanes),
@@ -215,7 +220,7 @@ class Service:
         return router_of(self.plan.keys.router)
 
     def _below(self, span: float) -> tuple[TierUse, ...]:
-        """The use of each tier below the GPUs in a number of seconds, summed over all copies."""
+        """Return the use of each lower tier during `span` seconds, summed over replicas."""
         every = [copy.lower.tiers for copy in self.copies if isinstance(copy, Copy) and copy.lower is not None]
         block, uses = self.plan.settings.block, []
         for level, tiers in enumerate(zip(*every, strict=True)):
@@ -228,9 +233,9 @@ class Service:
         return tuple(uses)
 
     def statistics(self) -> ServiceStatistics:
-        """Statistics of its requests."""
+        """Return the statistics of its requests."""
         plan, log = self.plan, self.log
-        risen = [each.risen(log.last_arrival) for each in (self._scaled, self._prompts) if each is not None]
+        risen = [scaled.risen(log.last_arrival) for scaled in (self._scaled, self._prompts) if scaled is not None]
         served = statistics(log, plan, self._exchanges[0].case, risen=max(risen, default=0))
         served = replace(served, tiers=self._below(served.lasted_s), adapters=self._used())
         if self._scaled is not None:
@@ -243,7 +248,7 @@ class Service:
 
 
 def paced(plan: ServicePlan) -> type[Pace]:
-    """The kind of times that a plan's iterations have."""
+    """Return the class that computes the iteration times of a plan."""
     if plan.adapters is not None:
         from hwsim.families.serving.actors.adapters import Adapted, AdaptedGuessed
 

@@ -1,14 +1,14 @@
-"""Places for adapters (LoRA) in the memory of a copy's GPUs, and the requests that wait for one.
+"""LoRA adapter slots in the GPU memory of a replica, and the requests that wait for a slot.
 
-    slots.has(sequence)              its adapter is there, or there is a place for it
-    slots.takes(sequence, now)       it joins; its adapter is loaded if it is not there
-    slots.gives(sequence)            it needs its adapter no more
-    slots.holds(sequence, now)       it waits for a place, and lets others pass
-    slots.returns()                  those that may join now, in order
+    slots.has(sequence)              whether its adapter is in a slot, or a slot can be freed for it
+    slots.takes(sequence, now)       a request joins; its adapter is loaded if necessary
+    slots.gives(sequence)            a request no longer needs its adapter
+    slots.holds(sequence, now)       a request waits for a slot, and others pass it
+    slots.returns()                  waiting requests that may join now, in order
 
-An adapter that no request under way uses keeps its place until another takes it, the one that was used longest ago first. A
-request whose adapter has no place is passed by those behind it, as in vLLM. Loads happen before the iteration that they are for.
-A request whose prompt is brought back from a tier below the GPUs has its place from when that begins.
+An adapter without running requests stays in its slot until the slot is needed (least recently used first). As in vLLM, requests
+behind a request that waits for a slot pass it. Adapters are loaded before the iteration that needs them. A request that loads its
+prompt from a lower tier holds its slot from the start of the load.
 
 **Source**: vllm 0.19.0, v1/core/sched/scheduler.py (`max_loras`), lora/worker_manager.py (an LRU cache of adapters on the GPUs).
 """
@@ -25,11 +25,15 @@ from hwsim.records import dataclass
 
 @dataclass(slots=True)
 class Slots:
-    """The places of a copy.
+    """The adapter slots of a replica.
 
     Args:
-        coming: adapters that the next iteration loads first. taken, loads: as of `AdapterUse`.
-        held: requests that wait for a place; waits: fs of those that have waited.
+        adapters: adapters of the model.
+        places: number of slots.
+        coming: number of adapters loaded before the next iteration.
+        taken, loads: counts as in `AdapterUse`.
+        held: requests that wait for a slot.
+        waits: waiting times of earlier requests (fs).
     """
 
     adapters: Adapters
@@ -39,18 +43,18 @@ class Slots:
     loads: int = 0
     held: deque[Sequence] = field(default_factory=deque)
     waits: list[int] = field(default_factory=list)
-    _used: dict[int, int] = field(default_factory=dict)  # by adapter, requests under way
-    _unused: dict[int, None] = field(default_factory=dict)  # there as well, those that were used longest ago first
-    _since: dict[int, int] = field(default_factory=dict)  # by request, from when on it waits
+    _used: dict[int, int] = field(default_factory=dict)  # running requests by adapter
+    _unused: dict[int, None] = field(default_factory=dict)  # adapters in slots without requests, least recently used first
+    _since: dict[int, int] = field(default_factory=dict)  # start of the wait by request (fs)
     _changed: bool = False
 
     def has(self, sequence: Sequence) -> bool:
-        """Whether its adapter is there, or there is a place for it."""
+        """Whether the adapter of a request is in a slot, or a slot can be freed for it."""
         adapter = self.adapters.of(sequence.number)
         return len(self._used) < self.places or adapter in self._used
 
     def takes(self, sequence: Sequence, instant: int) -> None:
-        """A request joins."""
+        """Give a request its slot, and load its adapter if necessary."""
         adapter = self.adapters.of(sequence.number)
         self.taken += 1
         self._used[adapter] = self._used.get(adapter, 0) + 1
@@ -69,7 +73,7 @@ class Slots:
         self._changed = True
 
     def gives(self, sequence: Sequence) -> None:
-        """A request needs its adapter no more."""
+        """Release the slot of a request."""
         adapter = self.adapters.of(sequence.number)
         self._used[adapter] -= 1
         if not self._used[adapter]:
@@ -78,18 +82,18 @@ class Slots:
             self._changed = True
 
     def holds(self, sequence: Sequence, instant: int) -> None:
-        """A request waits for a place."""
+        """Add a request that waits for a slot."""
         self._since.setdefault(sequence.number, instant)
-        self._changed = self._changed and bool(self.held)  # what came before it has no place for it
+        self._changed = self._changed and bool(self.held)  # earlier changes freed no slot for it
         self.held.append(sequence)
 
     @property
     def is_due(self) -> bool:
-        """Whether some of those that wait may join after the next iteration."""
+        """Whether a waiting request may join after the next iteration."""
         return self._changed and bool(self.held)
 
     def returns(self) -> list[Sequence]:
-        """Requests that waited and may join now, in order."""
+        """Remove and return the waiting requests that may join now, in order."""
         if not self.is_due:
             return []
         self._changed = False
@@ -105,5 +109,5 @@ class Slots:
         return back
 
     def forgets(self) -> None:
-        """The copy is started anew."""
+        """Empty all slots, as after a restart."""
         self._unused.clear()

@@ -1,14 +1,15 @@
-"""A copy whose answers grow by several tokens an iteration: guesses that are verified.
+"""Replicas with speculative decoding: sequences grow by several tokens per iteration.
 
-The number of iterations of an answer is drawn when it begins (see `hwsim.families.serving.workload.speculating`). On the way
-it is as long as the mean of all has it, a fraction of whole numbers, so that runs of equal iterations take as long as those
-iterations one by one.
+The number of iterations of a request is drawn when its decode starts (see `hwsim.families.serving.workload.speculating`). Until
+its end, every sequence grows by the mean number of tokens, a rational number, so that a run of equal iterations takes exactly as
+long as its iterations one by one.
 
-    iteration = the model over 1 + k tokens of each answer, and the draft k times over one of each
+    iteration = the model over 1 + k tokens of each sequence, and k passes of the draft over one token of each
 
-A prompt passes the draft as well, once. Collectives of the draft, and the blocks that rejected guesses hold for an iteration,
-are left out: with a layer that guesses, k of the model's layers, and at most one block of a sequence. Speed and length on the
-way are the mean's; requests differ in how many iterations they take.
+The draft also processes every prompt once.
+
+**Range**: collectives of the draft are not modelled (with an extra layer, those of k layers of the model), nor are the blocks of
+rejected tokens, at most one per sequence. Requests differ in their number of iterations; in between they grow at the mean rate.
 
 **Source**: Leviathan et al., "Fast inference from transformers via speculative decoding", ICML 2023; Li et al., "EAGLE",
 ICML 2024; vllm 0.19.0, v1/spec_decode/eagle.py (first pass over all tokens, then one of each sequence).
@@ -31,29 +32,36 @@ from hwsim.records import dataclass
 
 @dataclass(slots=True)
 class Leaps:
-    """Blocks of answers that grow by a fraction of tokens an iteration, each up to its end; counters as of `blocks.Even`."""
+    """The block needs of sequences that grow by a fractional number of tokens, each up to its end; methods as in `blocks.Even`.
+
+    Args:
+        base: block counter of the model.
+        by: tokens per iteration: (numerator, denominator).
+        answers: (tokens when it joined, maximum growth, iteration when it joined) by request.
+        grown: iterations so far.
+    """
 
     base: Growth
-    by: tuple[int, int]  # tokens of an iteration: numerator, denominator
-    answers: dict[int, tuple[int, int, int]] = field(default_factory=dict)  # request: tokens when it joined, most more, when
+    by: tuple[int, int]
+    answers: dict[int, tuple[int, int, int]] = field(default_factory=dict)
     grown: int = 0
 
     def need(self, tokens: int) -> int:
-        """Blocks of a sequence."""
+        """Return the blocks of a sequence."""
         return self.base.need(tokens)
 
     def add(self, tokens: int) -> None:
-        """Noted by `joins`."""
+        """Do nothing: `joins` counts the sequence."""
 
     def remove(self, tokens: int) -> None:
-        """Noted by `leaves`."""
+        """Do nothing: `leaves` counts the sequence."""
 
     def joins(self, request: int, tokens: int, most: int) -> None:
-        """A sequence begins to answer."""
+        """Add a sequence that starts decode, with its tokens and its maximum growth."""
         self.answers[request] = tokens, most, self.grown
 
     def leaves(self, request: int) -> int:
-        """A sequence stops; blocks that it has more than when it began."""
+        """Remove a sequence; return the blocks that it gained."""
         tokens, most, since = self.answers.pop(request)
         return self.need(self._at(tokens, most, self.grown - since)) - self.need(tokens)
 
@@ -61,7 +69,7 @@ class Leaps:
         return tokens + min(most, steps * self.by[0] // self.by[1])
 
     def wanted(self, iterations: int) -> int:
-        """Blocks that all want for the next iterations."""
+        """Return the new blocks that all sequences need in the next iterations."""
         grown, need, at = self.grown, self.need, self._at
         return sum(  # integers
             need(at(tokens, most, grown + iterations - since)) - need(at(tokens, most, grown - since))
@@ -69,27 +77,28 @@ class Leaps:
         )
 
     def later(self, iterations: int) -> list[int]:
-        """Blocks that all want in each iteration after the first."""
+        """Return the new blocks of all sequences in each iteration after the first."""
         wanted = [self.wanted(count) for count in range(1, iterations + 1)]
         return [after - before for before, after in pairwise(wanted)]
 
     def grow(self, iterations: int) -> None:
-        """All have gone on."""
+        """Advance all sequences by some iterations."""
         self.grown += iterations
 
 
 @dataclass
 class Speculating(Copy):
-    """A copy that verifies guesses.
+    """A replica with speculative decoding.
 
     Args:
-        part: tokens of the answers under way beyond `context`, in parts of the denominator of the mean.
+        guesses: draft tokens and their acceptance.
+        part: tokens of running sequences beyond `context`, as a multiple of 1 / denominator of the mean.
     """
 
     guesses: Speculation = NOTHING
     part: int = 0
     _leaps: Leaps = field(init=False)
-    _until: dict[int, int] = field(default_factory=dict)  # by request, the count of steps that ends its answer
+    _until: dict[int, int] = field(default_factory=dict)  # decode iteration at which a request completes
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -98,20 +107,20 @@ class Speculating(Copy):
         self.growth = self._leaps
 
     def next(self, instant: int) -> Run | None:
-        """The next iterations; None if there is nothing to do."""
+        """Schedule the next iterations; None if no request can run."""
         run = super().next(instant)
         if run is not None:
             run.part = self.part
         return run
 
     def done(self, run: Run, end: int) -> list[Sequence]:
-        """Note that the iterations of a run have ended; the requests that are answered, in order."""
+        """Record that the iterations of a run have ended; return the completed requests, in order."""
         numerator, denominator = self._leaps.by
         self._moves(run.answers * run.count * (numerator - denominator))
         return super().done(run, end)
 
     def _moves(self, parts: int) -> None:
-        """The answers are longer by these parts of a token."""
+        """Add a multiple of 1 / denominator tokens to the context."""
         more, self.part = divmod(self.part + parts, self._leaps.by[1])
         self.context += more
 
@@ -145,7 +154,7 @@ class Speculating(Copy):
 
 
 class Guessed(Pace):
-    """Times of iterations that verify guesses, and make the next ones."""
+    """Times of iterations that verify draft tokens and make the next ones."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -158,7 +167,6 @@ class Guessed(Pace):
         self._guessed, self.growth = guesses.tokens, (guesses.mean.numerator, guesses.mean.denominator)
 
     def _mixed(self, run: Run, rows: int, total: int) -> int:
-        """fs of the kernels of an iteration with prompts, but for the attention of its answers."""
         mixed, draft, read = self.eager, self._draft, run.read
         ended = run.ended + run.answers * (mixed.tokens - 1)
         seconds = mixed.around(rows, ended, total) + mixed.read(read).seconds

@@ -1,7 +1,7 @@
-"""A copy that takes a batch when the last one has ended: static batching, and networks that need one pass.
+"""Replicas with static batching, which start a batch when the last one has ended; also for networks that need one pass.
 
-Prompts are padded to the longest, and each keeps its place until the longest answer is written, though its own tokens are out
-before. Blocks are held for the longest prompt and the longest answer, in every place.
+Prompts are padded to the longest prompt of the batch. Every request keeps its batch slot until the longest output is complete,
+even if its own tokens are output earlier. Each slot reserves blocks for the longest prompt and the longest output.
 """
 
 from __future__ import annotations
@@ -16,11 +16,16 @@ from hwsim.records import dataclass
 
 @dataclass(slots=True)
 class Static(Replica):
-    """The state of a copy, as of `copy.Copy`.
+    """A replica with static batching; methods as in `copy.Copy`.
 
     Args:
-        under_way: sequences of the batch whose answers are not yet written; places: that it has; longest: tokens it is padded to.
-        left: iterations until its longest answer is written. is_full: a request waits for a place.
+        under_way: requests of the batch that are not complete.
+        places: number of slots of the batch; 0: idle.
+        longest: tokens to which prompts are padded.
+        left: iterations until the longest output is complete.
+        steps: iterations of the batch so far.
+        used: reserved KV-cache blocks.
+        is_full: a request waits for a slot.
     """
 
     under_way: list[Sequence] = field(default_factory=list)
@@ -33,40 +38,40 @@ class Static(Replica):
 
     @property
     def requests(self) -> int:
-        """Requests that wait or are worked on."""
+        """Number of requests, queued or running."""
         return len(self.waiting) + len(self.under_way)
 
     @property
     def room(self) -> float:
-        """Part of the blocks that is free."""
+        """Share of KV-cache blocks that are free."""
         return 1.0 - self.used / (ANY if self.blocks is None else self.blocks)
 
     def cached(self, sequence: Sequence) -> int:
-        """Tokens of its prompt that need not be read here."""
+        """Return 0: static batching has no prefix cache."""
         del sequence
         return 0
 
     @property
     def is_idle(self) -> bool:
-        """Nothing is worked on."""
+        """Whether no batch is running."""
         return not self.places
 
-    def cut(self, run: Run, at: int) -> None:
-        """Let a run end before the iteration in which a request first waits for a place: nobody joins a batch under way."""
+    def cut(self, run: Run, instant: int) -> None:
+        """Shorten a run to end before the iteration in which a request first waits for a slot; none joins a running batch."""
         if not self.is_full:
-            run.count = min(run.count, max(1, run.after(at - 1)))
+            run.count = min(run.count, max(1, run.after(instant - 1)))
 
     def catches_up(self, run: Run, instant: int) -> None:
-        """Blocks are held from the beginning."""
+        """Do nothing: blocks are reserved at the start of the batch."""
 
     def next(self, instant: int) -> Run | None:
-        """The next iterations of the batch, or the first of the next batch."""
+        """Schedule the next iterations of the batch, or the prefill of the next batch."""
         if not self.places:
             return self._first(instant)
         self.is_full = bool(self.waiting) and self.waiting[0].at <= instant
         self.log.refuses(self.number, "seats" if self.is_full else "")
         run = Run(self.iterations, instant, instant, [], self.places, self.places * (self.longest + self.steps), self.places)
-        outputs = [each.output - each.written for each in self.under_way]
+        outputs = [sequence.output - sequence.written for sequence in self.under_way]
         run.most = min(outputs, default=self.left)
         return run
 
@@ -85,12 +90,12 @@ class Static(Replica):
         self.log.refuses(self.number, "")
         self.places, self.longest, self.left, self.steps = len(self.under_way), longest, most, 0
         self.used = self.places * self.growth.need(longest + most)
-        self.log.begins(instant, [each.number for each in self.under_way])
-        parts = [(each, longest) for each in self.under_way]
+        self.log.begins(instant, [sequence.number for sequence in self.under_way])
+        parts = [(sequence, longest) for sequence in self.under_way]
         return Run(self.iterations, instant, instant, parts, 0, 0, self.places)
 
     def done(self, run: Run, end: int) -> list[Sequence]:
-        """Note that the iterations of a run have ended; the requests that are answered, in order."""
+        """Record that the iterations of a run have ended; return the completed requests, in order."""
         self.iterations += run.count
         self.steps += run.count
         self.left -= run.count
@@ -103,13 +108,13 @@ class Static(Replica):
             self.used, run.count, run.first if run.count > 1 else end - run.begin, run.slope,
         )  # fmt: skip
         if run.parts:
-            self.log.writes(end, [each.number for each in self.under_way if each.output], self.settings.out)
-        for each in self.under_way:
-            each.written += run.count if each.output else 0
-        over = [each for each in self.under_way if each.written >= each.output]
-        self.under_way = [each for each in self.under_way if each.written < each.output]
+            self.log.writes(end, [sequence.number for sequence in self.under_way if sequence.output], self.settings.out)
+        for sequence in self.under_way:
+            sequence.written += run.count if sequence.output else 0
+        over = [sequence for sequence in self.under_way if sequence.written >= sequence.output]
+        self.under_way = [sequence for sequence in self.under_way if sequence.written < sequence.output]
         if self.left <= 0:
             self.places = self.used = 0
         if over:
-            self.log.ends(end, [each.number for each in over], self.settings.out)
+            self.log.ends(end, [sequence.number for sequence in over], self.settings.out)
         return over

@@ -1,15 +1,15 @@
-"""Tiers below the GPUs of a copy that hold pieces of prompts: memory of the host, then a disk.
+"""Tiers below the GPU memory of a replica, with KV-cache blocks of prompts: host memory, then a disk.
 
-A piece is stored in the first tier when it is read, or when the GPUs give it up. A tier that is full gives up what was used
-longest ago to the tier below it; the last one drops it. A piece that is brought back stays where it was. One from a disk
-passes through the host, which then has it, too.
+A piece of a prompt is stored in the first tier when it is computed, or when the GPUs evict it. A full tier evicts its least
+recently used pieces to the tier below; the last tier drops them. A loaded piece also stays in its tier. A piece loaded from a
+disk passes through host memory and is stored there, too.
 
     tiers = Tiers((Tier("host", 100), Tier("disk", 1000)))
     tiers.stores(key, 2)
-    tiers.brings([(key, 2)])            blocks that come from each tier
+    tiers.brings([(key, 2)])            number of blocks loaded from each tier
 
-**Source**: vllm 0.32, docs/features/kv_offloading_usage.md (a first tier of host memory, and tiers behind it by way of the
-host); sglang 0.5.9, docs/advanced_features/hicache_design.md (writing through, or when pieces are given up).
+**Source**: vllm 0.32, docs/features/kv_offloading_usage.md (a first tier in host memory, and lower tiers reached through it);
+sglang 0.5.9, docs/advanced_features/hicache_design.md (write-through, or write-back on eviction).
 """
 
 from __future__ import annotations
@@ -26,11 +26,16 @@ TIERS: Final = ("host", "disk")
 
 @dataclass(slots=True)
 class Tier:
-    """A tier with room for a number of blocks.
+    """A tier with an LRU cache of pieces.
 
     Args:
-        used: blocks that it has; most: at any time.
-        stored: blocks that were written to it; brought: read back.
+        name: name of the tier.
+        blocks: capacity in blocks.
+        used: blocks in use.
+        most: maximum of `used` so far.
+        stored: total blocks written.
+        brought: total blocks loaded.
+        held: blocks of each piece, least recently used first.
     """
 
     name: str
@@ -39,57 +44,57 @@ class Tier:
     most: int = 0
     stored: int = 0
     brought: int = 0
-    held: dict[Key, int] = field(default_factory=dict)  # in the order of use
+    held: dict[Key, int] = field(default_factory=dict)
 
     def touches(self, key: Key, count: int) -> bool:
-        """Use a piece, if it is there."""
+        """Mark a piece as used; False if the tier does not have it."""
         if self.held.get(key, 0) < count:
             return False
         self.held[key] = self.held.pop(key)
         return True
 
     def stores(self, key: Key, count: int) -> list[tuple[Key, int]]:
-        """Store a piece; those that made room for it, or itself if there is none."""
+        """Store a piece; return the evicted pieces, or the piece itself if it is larger than the tier."""
         if self.touches(key, count):
             return []
         if count > self.blocks:
             return [(key, count)]
-        out: list[tuple[Key, int]] = []
+        evicted: list[tuple[Key, int]] = []
         self.used -= self.held.pop(key, 0)
         while self.used + count > self.blocks:
             old = next(iter(self.held))
-            many = self.held.pop(old)
-            self.used -= many
-            out.append((old, many))
+            old_count = self.held.pop(old)
+            self.used -= old_count
+            evicted.append((old, old_count))
         self.held[key] = count
         self.used += count
         self.stored += count
         self.most = max(self.most, self.used)
-        return out
+        return evicted
 
 
 @dataclass(slots=True)
 class Tiers:
-    """The tiers of a copy, the fastest first; what the last one gives up is gone."""
+    """The tiers of a replica, fastest first; the last tier drops what it evicts."""
 
     tiers: tuple[Tier, ...]
 
     def has(self, key: Key, count: int) -> bool:
-        """Whether a tier has a piece."""
+        """Whether any tier has a piece."""
         return any(tier.held.get(key, 0) >= count for tier in self.tiers)
 
     def stores(self, key: Key, count: int) -> None:
         """Store a piece in the first tier."""
-        falling = [(key, count)]
+        evicted = [(key, count)]
         for tier in self.tiers:
-            falling = [pair for each in falling for pair in tier.stores(*each)]
-            if not falling:
+            evicted = [pair for piece in evicted for pair in tier.stores(*piece)]
+            if not evicted:
                 return
 
     def brings(self, pieces: Sequence[tuple[Key, int]]) -> tuple[int, ...]:
-        """Read pieces back; blocks that come from each tier."""
+        """Load pieces; return the number of blocks from each tier."""
         counts = [0] * len(self.tiers)
-        levels = [next(at for at, tier in enumerate(self.tiers) if tier.held.get(key, 0) >= count) for key, count in pieces]
+        levels = [next(level for level, tier in enumerate(self.tiers) if tier.held.get(key, 0) >= count) for key, count in pieces]
         for level, (key, count) in zip(levels, pieces, strict=True):
             counts[level] += count
             self.tiers[level].brought += count
@@ -99,7 +104,7 @@ class Tiers:
         return tuple(counts)
 
     def forgets(self) -> None:
-        """The copy is stopped: nothing of it stays."""
+        """Empty all tiers, as after a restart."""
         for tier in self.tiers:
             tier.used = 0
             tier.held.clear()

@@ -1,1 +1,1 @@
-"""What came of served models: logs of requests, statistics, and how sure those are."""
+"""Results of served models: logs of requests, statistics, and their intervals."""

@@ -1,21 +1,25 @@
-"""The time of every request by where it goes: parts that add up to its latency, to the femtosecond.
+"""The latency breakdown of every request: parts that add up to its latency, to the femtosecond.
 
-    turn      waiting for the iteration under way to end, or for requests that are looked at before it
-    seats     waiting for a place in the batch          room     waiting for blocks of the KV cache
-    reading   its own prompt                            others   prompts of other requests, before and between its tokens
-    answers   answers of others, before its first token writing  iterations that write its tokens
-    network   exchanges between the GPUs of a copy      shared   other jobs on its devices, or these slower
-    loading   keys and values of its prompt that come from the host or a disk
-    starting  waiting for a copy that starts, before it stands in a line
-    adapter   waiting for a place for its adapter, while others pass it
-    again     from the moment it is put off until it writes again
-    host      scheduler, tokeniser and front end
+    turn      scheduling delay: waiting for the running iteration, or for requests ahead in the queue
+    seats     waiting for a batch slot
+    room      waiting for KV-cache blocks
+    reading   its own prefill
+    others    prefill of other requests, before its first token and between its tokens
+    answers   decode of other requests, before its first token
+    writing   decode iterations that output its tokens
+    network   collectives and KV-cache transfers between GPUs
+    shared    contention: other jobs on its devices, or slower devices
+    loading   loading KV-cache blocks of its prompt from the host or a disk
+    starting  waiting for a replica to start, before it is queued at one
+    adapter   waiting for an adapter slot, while others pass it
+    again     from its preemption until its next output token
+    host      scheduler, tokenizer and front end
 
-Each copy has meters: time of its iterations by what they did, added up. A request notes the meters when it comes, begins,
-writes its first token and ends; the differences are its parts. A run of equal iterations moves the meters once.
+Each replica has meters: the total time of its iterations by use. A request reads the meters when it arrives, is first scheduled,
+outputs its first token and completes; the differences are its parts. A run of equal iterations advances the meters once.
 
-A request that waits is charged with what the copy did meanwhile. While the head of the line is refused for want of blocks or
-of places, all of that time is `room` or `seats`: the line is served in order.
+A queued request is charged with the use of the replica's time. While the head of the queue is refused for lack of blocks or
+slots, all of that time is `room` or `seats`, because the queue is served in order.
 """
 
 from __future__ import annotations
@@ -26,7 +30,7 @@ from typing import Final, Literal, TypeAlias
 
 from hwsim.records import dataclass
 
-CALLED: Final = {  # by part, what a request does or waits for, and what bounds it
+CALLED: Final = {  # by part: (activity of the request, what bounds it)
     "turn": ("waiting for the running iteration", "scheduling delay"),
     "seats": ("waiting for a batch slot", "batch slots"),
     "room": ("waiting for KV cache", "KV cache"),
@@ -44,19 +48,33 @@ CALLED: Final = {  # by part, what a request does or waits for, and what bounds 
 }
 PARTS: Final = tuple(CALLED)
 TURN, SEATS, ROOM, READING, OTHERS, ANSWERS, WRITING, NETWORK, SHARED, AGAIN, HOST, LOADING, STARTING, ADAPTER = range(len(PARTS))
-Refusal: TypeAlias = Literal["", "seats", "room"]  # why the head of the line has not joined
-Spent: TypeAlias = tuple[int, int, int, int, int]  # fs of iterations: prompts, answers, network, shared, host
+Refusal: TypeAlias = Literal["", "seats", "room"]  # reason why the head of the queue did not join the batch
+Spent: TypeAlias = tuple[int, int, int, int, int]  # time of iterations (fs): prefill, decode, network, contention, host
 Until: TypeAlias = Callable[[int], tuple[int, Spent]]
 
 
 @dataclass(slots=True, eq=False)
 class Stay:
-    """One request, from its arrival to its end; times in fs, -1 until they are known.
+    """A request in flight; times in fs, -1 until they are known.
 
     Args:
-        number: its place among the requests. copy: who serves it. seen: when it stood in the line of the copy.
-        parts: its time so far, in the order of `PARTS`; to_first: of it until its first token.
-        alone: time of the iterations under way that read its own prompt. noted: until when its time before `seen` has a part.
+        number: number of the request.
+        arrival: arrival time.
+        copy: index of its replica.
+        prompt, output: prompt and output tokens.
+        seen: time at which it was queued at the replica.
+        begin: start of the first iteration that processes it.
+        first: first output token.
+        end: completion.
+        cached: prompt tokens found in the prefix cache.
+        parts: latency so far by cause, in the order of `PARTS`.
+        to_first: the parts at the first output token.
+        alone: time of iterations spent on its own prefill.
+        since: time of the last reading of the meters.
+        put_off: time of its preemption; -1: not preempted.
+        read: meters at `since`.
+        refused: (seats, room) meters at `since`; None before the first reading.
+        noted: time before `seen` up to which its latency has a cause.
     """
 
     number: int
@@ -84,12 +102,15 @@ class Stay:
 
 @dataclass(slots=True, eq=False)
 class Meters:
-    """The meters of one copy; fs.
+    """The meters of a replica; times in fs.
 
     Args:
-        end: end of the last iteration that is counted. spent: by all iterations; refused: by those with a refusal.
-        seats, room: time in which the head of the line was refused. refusal: why it is now.
-        coming: requests that came since the last iteration was counted.
+        end: end of the last counted iteration.
+        spent: total time of all iterations.
+        refused: total time of iterations during which the head of the queue was refused.
+        seats, room: total time in which the head of the queue was refused for lack of batch slots, of blocks.
+        refusal: present reason of the refusal; "" for none.
+        coming: requests that arrived since the last counted iteration.
     """
 
     end: int = 0
@@ -101,16 +122,20 @@ class Meters:
     coming: list[Stay] = field(default_factory=list)
 
     def came(self, stay: Stay) -> None:
-        """A request stands in the line."""
-        if stay.seen < self.end:  # during an iteration that is counted already
+        """Count a request that is queued."""
+        if stay.seen < self.end:  # during an iteration that is already counted
             self._starts(stay, self.end, self.waited, self.seats, self.room)
         else:
             self.coming.append(stay)
 
     def iterated(self, start: int, end: int, spent: Spent, until: Until | None = None) -> None:
-        """Iterations from `start` to `end` that did this; decided upon at `start`.
+        """Count iterations that were decided at `start`.
 
-        until: (end of the iteration under way just before an instant, what all went to until then); None: there is one.
+        Args:
+            start, end: start of the first and end of the last iteration (fs).
+            spent: their time by use.
+            until: function of an instant that returns (end of the iteration running just before it, time by use up to that end);
+                None: there is one iteration.
         """
         if self.coming:
             coming, self.coming = self.coming, []
@@ -138,38 +163,38 @@ class Meters:
 
     @property
     def waited(self) -> Spent:
-        """fs of the iterations without a refusal."""
+        """Total time of iterations without a refusal."""
         (a, b, c, d, e), (p, q, r, s, t) = self.spent, self.refused
         return a - p, b - q, c - r, d - s, e - t
 
     def _starts(self, stay: Stay, at: int, waited: Spent, seats: int, room: int) -> None:
-        """A request waits from `at` on, the end of an iteration that was under way when it came, or when it came."""
+        """Start to meter a request at `at`: the end of the iteration that ran when it was queued, or its queueing time."""
         early = at - stay.seen
         if early > 0:
             stay.parts[(ROOM if self.refusal == "room" else SEATS) if self.refusal else TURN] += early
         stay.since, stay.read, stay.refused = max(at, stay.seen), waited, (seats, room)
 
     def begins(self, stay: Stay, time: int) -> None:
-        """An iteration that begins at `time` works on it for the first time."""
+        """Record the start of the first iteration that processes a request."""
         self._waited(stay, time)
         stay.begin = time
         self._marks(stay, time)
 
     def loads(self, stay: Stay, time: int) -> None:
-        """From now on it waits for keys and values, or a place for its adapter."""
+        """Record the start of a wait for a KV-cache load or an adapter slot."""
         self._waited(stay, time)
         stay.since = time
         self.coming = [each for each in self.coming if each is not stay]
 
     def loaded(self, stay: Stay, time: int, part: int) -> None:
-        """What it waited for has come, and it stands in the line again; part: of its time."""
+        """Record the end of such a wait, which is charged to `part`; the request is queued again."""
         stay.parts[part] += time - stay.since
         stay.seen = stay.noted = time
         stay.refused = None
         self.came(stay)
 
     def _waited(self, stay: Stay, time: int) -> None:
-        """Charge what went by while it stood in the line."""
+        """Charge the time in the queue."""
         parts = stay.parts
         parts[HOST] += stay.seen - stay.noted
         if stay.refused is None:
@@ -182,14 +207,14 @@ class Meters:
             parts[TURN] += time - stay.since - seats - room - passed
 
     def writes(self, stay: Stay, time: int) -> None:
-        """Its prompt is read and a token is out: the first, or the next one after it was put off."""
+        """Record the end of a prefill and its output token: the first, or the next one after a preemption."""
         self.is_read(stay, time)
         if stay.first < 0:
             stay.first, stay.to_first = time, tuple(stay.parts)
         self._marks(stay, time)
 
     def is_read(self, stay: Stay, time: int) -> None:
-        """Its prompt is read here; its answer may be written elsewhere."""
+        """Record the end of a prefill, possibly on another replica than the decode."""
         if stay.put_off >= 0:
             stay.parts[AGAIN] += time - stay.put_off
             stay.put_off = -1
@@ -198,19 +223,19 @@ class Meters:
         stay.since = time
 
     def goes_on(self, stay: Stay, time: int) -> None:
-        """It waited since its prompt came here from elsewhere, and is worked on from now on."""
+        """Record the start of decode after a KV-cache transfer."""
         stay.parts[TURN] += time - stay.since
         self._marks(stay, time)
 
     def puts_off(self, stay: Stay, time: int) -> None:
-        """It gives up its blocks."""
+        """Record a preemption."""
         if stay.put_off >= 0:
             return
         self._reads(stay, time) if stay.first < 0 else self._wrote(stay, time)
         stay.put_off = time
 
     def ends(self, stay: Stay, time: int) -> None:
-        """Its last token is out."""
+        """Record the completion of a request."""
         if stay.first < 0:
             self._reads(stay, time)
             stay.to_first = tuple(stay.parts)
@@ -222,7 +247,7 @@ class Meters:
         stay.since, stay.read, stay.alone = time, self.spent, 0
 
     def _reads(self, stay: Stay, time: int) -> None:
-        """Charge what went by while its prompt was read."""
+        """Charge the time of the prefill."""
         parts = stay.parts
         passed = _charge(parts, stay.read, self.spent, OTHERS, ANSWERS)
         parts[OTHERS] -= stay.alone
@@ -230,12 +255,12 @@ class Meters:
         self._rest(parts, time, time - stay.since - passed)
 
     def _wrote(self, stay: Stay, time: int) -> None:
-        """Charge what went by while its answer was written."""
+        """Charge the time of the decode."""
         passed = _charge(stay.parts, stay.read, self.spent, OTHERS, WRITING)
         self._rest(stay.parts, time, time - stay.since - passed)
 
     def _rest(self, parts: list[int], time: int, rest: int) -> None:
-        """Charge time outside iterations: on the way out, or between them."""
+        """Charge the time outside iterations: output by the host, or scheduling delay."""
         if rest:
             out = min(max(0, time - self.end), rest)
             parts[HOST] += out
@@ -248,7 +273,7 @@ def _sum(reading: Spent, spent: Spent) -> Spent:
 
 
 def _charge(parts: list[int], before: Spent, after: Spent, prompts: int, answers: int) -> int:
-    """Add the difference of two readings to these parts; its sum."""
+    """Add the difference of two readings of the meters to the parts; return its sum."""
     (a, b, c, d, e), (p, q, r, s, t) = after, before
     read, written, network, shared, host = a - p, b - q, c - r, d - s, e - t
     parts[prompts] += read
@@ -260,5 +285,5 @@ def _charge(parts: list[int], before: Spent, after: Spent, prompts: int, answers
 
 
 def named(parts: Sequence[float]) -> Iterator[tuple[str, float]]:
-    """Parts with their names, the largest first; parts of nothing are left out."""
+    """Yield (name, value) of the parts above 0, largest first."""
     yield from sorted(((name, part) for name, part in zip(PARTS, parts, strict=True) if part > 0), key=lambda pair: -pair[1])

@@ -1,15 +1,17 @@
-"""Whether a service keeps up with what comes, from the number of its requests while they come.
+"""The test for overload: whether a service keeps up with its arrivals, from the number of requests in the system.
 
-Over the second half of the arrivals those there grow by what came less what was answered. Three things explain that. By chance
-as many more come as the arrivals themselves vary: three standard deviations. A service that keeps up fills: of those that came
-before, the ones that stay for long are still there, and the times of the requests say how many. A line in front of a service is
-no filling. What neither explains is more than it answers.
+During the second half of the arrivals, the number of requests in the system grows by arrivals minus completions. Three causes can
+explain the growth:
 
-If the load starts copies, only arrivals after the last start are judged: until then it is not known what they can do. A run that
-grows and has too few of those is said to be not steady.
+    chance      up to three standard deviations of the number of arrivals
+    filling     a service that keeps up first fills with requests that stay long; their number follows from the latencies
+    overload    the rest; a growing queue is never counted as filling
 
-The times are of requests that came in the second quarter. Where they are longer than the run, as where it is overloaded from the
-start, filling explains all but a line, and the run is said to be not steady, and no more.
+With autoscaling, only arrivals after the last replica start are tested, because the capacity is not known before. A growing run
+with too few of these arrivals is reported as not steady.
+
+The latencies are of requests that arrived in the second quarter. If they are longer than the run, for example after overload from
+the start, filling explains everything except a growing queue, and the run is only reported as not steady.
 """
 
 from __future__ import annotations
@@ -25,17 +27,19 @@ from hwsim.families.serving.results.log import Log
 from hwsim.ticks import FEMTO, Column
 
 Numbers: TypeAlias = NDArray[np.float64]
-LEAST_REQUESTS: Final = 20  # below which nothing is said
-CELLS: Final = 64  # stretches of the arrivals, whose numbers say how they vary
-LEAST_CELLS: Final = 9
-LEAST_AFTER: Final = 0.25  # of the time of the arrivals that has to come after the last copy is ready
-CHANCE: Final = 3.0  # standard deviations of what comes in the second half
+LEAST_REQUESTS: Final = 20  # minimum requests for the test
+CELLS: Final = 64  # time intervals in which arrivals are counted, to estimate their variance
+LEAST_CELLS: Final = 9  # minimum intervals for the test
+LEAST_AFTER: Final = 0.25  # minimum share of the arrival time after the last replica start
+CHANCE: Final = 3.0  # standard deviations of the arrivals in the second half
 
 
 class Balance(NamedTuple):
-    """grows_per_s: requests by which those there grow in a second, on and on; 0 where they do not, or nothing says so.
+    """The result of the test for overload.
 
-    unsettled: they grow while requests come, and a service that fills explains it: the run is too short to tell.
+    Args:
+        grows_per_s: persistent growth of the requests in the system (requests/s); 0 without overload, or if unknown.
+        unsettled: the number grows, but filling can explain it: the run is too short to decide.
     """
 
     grows_per_s: float = 0.0
@@ -43,9 +47,12 @@ class Balance(NamedTuple):
 
 
 def balance(log: Log, columns: Mapping[str, Column], risen: int = 0) -> Balance:
-    """Whether a run grows, and whether filling explains it.
+    """Return the result of the test for a run.
 
-    risen: fs from which on no more copies start, or later than the last arrival where some still do.
+    Args:
+        log: log of the service.
+        columns: columns of the requests whose rows are kept.
+        risen: time of the last replica start (fs); later than the last arrival if replicas still start then.
     """
     from_first = _balance(log, columns, log.first_arrival)
     if risen <= log.first_arrival or from_first == Balance():
@@ -57,17 +64,17 @@ def balance(log: Log, columns: Mapping[str, Column], risen: int = 0) -> Balance:
 
 
 def _balance(log: Log, columns: Mapping[str, Column], first: int) -> Balance:
-    """The same of arrivals from an instant on."""
+    """Return the result for arrivals from an instant on."""
     lasted = log.last_arrival - first
     if log.requests < LEAST_REQUESTS or lasted <= 0:
         return Balance()
-    came, held, line = _sampled(log, first) if log.sampled else _all(log, columns, first)
+    came, present, line = _sampled(log, first) if log.sampled else _all(log, columns, first)
     if len(came) < LEAST_CELLS:
         return Balance()
     half = len(came) // 2
     new = float(came[half:].sum())
-    more, waiting = float(held[-1] - held[half - 1]), float(line[-1] - line[half - 1])
-    chance = max(1.0, float(came.var()) / max(float(came.mean()), 1e-300))  # 1 of a Poisson process
+    more, waiting = float(present[-1] - present[half - 1]), float(line[-1] - line[half - 1])
+    chance = max(1.0, float(came.var()) / max(float(came.mean()), 1e-300))  # variance / mean, 1 for a Poisson process
     by_chance = CHANCE * math.sqrt(chance * new)
     if more <= by_chance:
         return Balance()
@@ -78,11 +85,14 @@ def _balance(log: Log, columns: Mapping[str, Column], first: int) -> Balance:
 
 
 def filling(times: Numbers, half: float) -> float:
-    """Part of what comes in the second half by which a service that keeps up still fills.
+    """Return the share of the arrivals in the second half by which a service that keeps up still fills.
 
-    Those there grow at an instant by the arrivals of one time ago that stay for longer. Requests that stay for longer than half
-    of the arrivals may do so because there are ever more of them: no more is explained then than by times up to twice the mean.
-    times: how long requests stay; half: how long half of the arrivals take, in the same unit.
+    The number in the system grows by the earlier arrivals that stay longer than the time since then. Latencies above half of the
+    arrival time may be due to overload itself, so the result is then at most that of latencies uniform up to twice the mean.
+
+    Args:
+        times: latencies of requests.
+        half: duration of half of the arrivals, in the same unit.
 
     >>> [round(filling(np.array([1.0, 3.0]), half), 2) for half in (0.5, 1.0, 2.0, 3.0)]
     [0.81, 0.5, 0.25, 0.0]
@@ -93,12 +103,12 @@ def filling(times: Numbers, half: float) -> float:
 
 
 def _stay(times: Numbers, half: float) -> float:
-    """Part of what came in the first half, or of as many, that is there at the end of the second in addition."""
+    """Return the growth during the second half, as a share of its arrivals, for these latencies."""
     return float(np.clip(times - half, 0.0, half).mean()) / half
 
 
 def _times(columns: Mapping[str, Column], first: int, lasted: int) -> Numbers:
-    """Times that requests of the second quarter stay, fs; where not all rows are kept, of the rows in the sample."""
+    """Return the latencies of requests that arrived in the second quarter (fs), or of the sample of rows."""
     arrival, end = columns["arrival"], columns["end"]
     of_quarter = (arrival >= first + lasted // 4) & (arrival <= first + lasted // 2)
     stayed: Numbers = ((end - arrival)[of_quarter] if of_quarter.any() else end - arrival).astype(np.float64)
@@ -106,24 +116,24 @@ def _times(columns: Mapping[str, Column], first: int, lasted: int) -> Numbers:
 
 
 def _all(log: Log, columns: Mapping[str, Column], first: int) -> tuple[Numbers, Numbers, Numbers]:
-    """Requests that came in each stretch, those there and those in line at its end."""
+    """Return (arrivals, requests in the system, queued requests) of each interval, the last two at its end."""
     arrival = columns["arrival"]
     lasted = log.last_arrival - first
     step = max(1, lasted // CELLS)
-    at = np.array([first + (number + 1) * step for number in range(CELLS)], arrival.dtype)
-    arrived, begun, gone = (np.searchsorted(np.sort(columns[name]), at, "right") for name in ("arrival", "begin", "end"))
+    ends = np.array([first + (number + 1) * step for number in range(CELLS)], arrival.dtype)
+    arrived, begun, gone = (np.searchsorted(np.sort(columns[name]), ends, "right") for name in ("arrival", "begin", "end"))
     before = int((arrival < first).sum())  # count
-    came, held, line = (each.astype(np.float64) for each in (np.diff(arrived, prepend=before), arrived - gone, arrived - begun))
-    return came, held, line
+    came, present, line = (row.astype(np.float64) for row in (np.diff(arrived, prepend=before), arrived - gone, arrived - begun))
+    return came, present, line
 
 
 def _sampled(log: Log, first: int) -> tuple[Numbers, Numbers, Numbers]:
-    """The same of a run whose rows are not all kept."""
+    """Return the same as `_all` from the course, for a run whose rows are a sample."""
     course = log.course
     cells = range(log.first_arrival >> course.bits, (log.last_arrival >> course.bits) + 1)
     came, begun, gone = (
         np.array([column.get(cell, 0) for cell in cells], np.float64) for column in (course.came, course.began, course.ended)
     )
     since = (first >> course.bits) - cells.start
-    held, line = (np.cumsum(came - less)[since:] for less in (gone, begun))
-    return came[since:], held, line
+    present, line = (np.cumsum(came - less)[since:] for less in (gone, begun))
+    return came[since:], present, line

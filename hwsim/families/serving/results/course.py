@@ -1,4 +1,4 @@
-"""State of a service over time: requests that come, begin and end, and blocks of caches that are taken."""
+"""The history of a service: requests that arrive, start and complete, and KV-cache blocks in use, over time."""
 
 from __future__ import annotations
 
@@ -12,16 +12,20 @@ from hwsim import ticks
 from hwsim.records import dataclass
 from hwsim.ticks import Column
 
-CELLS: Final = 512  # stretches of time of the course, at most
-FINEST: Final = 40  # bits of the shortest stretch: 1.1 ms
+CELLS: Final = 512  # maximum number of time intervals
+FINEST: Final = 40  # log2 of the shortest interval in fs: 1.1 ms
 
 
 @dataclass(slots=True)
 class Course:
-    """State over time, in at most `CELLS` stretches of equal length: events are counted, and cache x time is added up.
+    """A history in at most `CELLS` equal time intervals, whose length doubles as the run grows.
 
     Args:
-        taken: blocks x fs; area: of all stretches. most: blocks of one cache at once.
+        bits: log2 of the length of an interval (fs).
+        came, began, ended: number of arrivals, starts and completions in each interval.
+        taken: integral of the blocks in use over each interval (blocks x fs).
+        area: sum of `taken`.
+        most: maximum blocks in use in one cache.
     """
 
     bits: int = FINEST
@@ -33,7 +37,7 @@ class Course:
     most: int = 0
 
     def counts(self, column: dict[int, int], time: int) -> None:
-        """An event."""
+        """Count an event."""
         cell = time >> self.bits
         while cell >= CELLS:
             self._double()
@@ -41,7 +45,7 @@ class Course:
         column[cell] = column.get(cell, 0) + 1
 
     def takes(self, starts: Sequence[int], ends: Sequence[int], blocks: Sequence[int]) -> None:
-        """So many blocks of a cache are taken from one instant to another, by each of some runs."""
+        """Add runs that each keep some blocks in use from start to end."""
         self.most = max(self.most, *blocks)
         while max(ends) >> self.bits >= CELLS:
             self._double()
@@ -49,9 +53,14 @@ class Course:
         self._adds(origin, start, ticks.column([end - origin for end in ends]), ticks.column(blocks))
 
     def grows(self, starts: Sequence[int], first: Column, slope: Column, many: Column, later: Sequence[int]) -> None:
-        """Those runs take these blocks in each of `many` iterations after their first; they were counted from their start.
+        """Correct `takes` for runs that allocate blocks iteration by iteration.
 
-        first: fs of the first iteration of a run; slope: more for each after it.
+        Args:
+            starts: starts of the runs (fs).
+            first: duration of the first iteration of each run (fs).
+            slope: growth of the duration from one iteration to the next (fs).
+            many: number of iterations of each run after the first.
+            later: blocks that each of these iterations allocates.
         """
         blocks, kept = ticks.column(later), np.flatnonzero(later)
         run = np.repeat(np.arange(len(many)), many)[kept]
@@ -62,7 +71,7 @@ class Course:
         self._adds(origin, start[run], ticks.add(start[run], length), -blocks[kept])
 
     def _since(self, times: Sequence[int]) -> tuple[int, Column]:
-        """The start of the stretch of the first of these times, and all of them counted from it."""
+        """Return (start of the interval of the earliest time, all times relative to it)."""
         origin = min(times) >> self.bits << self.bits
         return origin, ticks.column([time - origin for time in times])
 

@@ -1,10 +1,10 @@
-"""Ranges of the times of a served model: errors of served runs that others measured.
+"""The 90 % intervals of a served model's latencies and throughput, from errors of measured services.
 
-The half width of a time is found on measured runs whose model on that GPU was left out. If the GPU's kernels are a class
-default, their GPU was left out. Errors of first tokens and of the time between tokens are not alike.
+The half-width is cross-validated: measurements of the same model on the same GPU are held out. If the kernels of the GPU are a
+class default, all measurements of a GPU are held out. TTFT, TPOT, latency and throughput have separate errors.
 
 **Source**: `errors.yaml`, regimes `ttft`, `tpot`, `e2e` and `throughput`, of models with experts and without.
-**Range**: another version of the server, other prompts and a host that is busy with others move times further.
+**Range**: other server versions, other prompts and a busy host cause larger errors.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from hwsim.results.errors import table
 from hwsim.results.felt import felt
 from hwsim.results.interval import LEVEL, NORMAL, Interval
 
-OF_GPU: Final[Mapping[Case, Case]] = {"known": "source", "stated": "source"}  # this model on this GPU was not measured
+OF_GPU: Final[Mapping[Case, Case]] = {"known": "source", "stated": "source"}  # this model was not measured on this GPU
 TOPICS: Final[Mapping[str, str]] = {"ttft": "ttft", "tpot": "tpot", "latency": "e2e", "tokens_per_s": "throughput"}
 
 
 def sure_of(service: ServiceStatistics) -> Mapping[str, Interval]:
-    """The range of each measure of nine of ten such services, as parts of what is said of this one.
+    """Return the 90 % interval of each measure, relative to its value.
 
-    None of a network that writes no tokens, nor of times that grow with the run.
+    Models without output tokens have none, and latencies of an overloaded service have none.
     """
     has_range = {
         "ttft": service.first_token is not None and not service.overloaded,
@@ -41,7 +41,7 @@ def sure_of(service: ServiceStatistics) -> Mapping[str, Interval]:
 
 
 def _measured(measure: str, service: ServiceStatistics) -> Interval:
-    """By the errors of measured services; without units where none was."""
+    """Return the interval from the errors of measured services; `units` is 0 if none was measured."""
     values, case = service.values(), OF_GPU.get(service.case, service.case)
     error = table().errors(f"{TOPICS[measure]}/{service.kind}", case)
     half, rows, units = (error.half[LEVEL], error.rows, error.units) if error is not None else (0.0, 0, 0)

@@ -1,8 +1,8 @@
-"""The log of a service: what happens to its requests while it runs, in memory that does not grow with their number.
+"""The log of a service: events of its requests, in memory that does not grow with their number.
 
-Requests under way are kept one by one. Those that ended are added up, block by block, into bins of their first token, their
-time between tokens and their latency, each bin with the parts of that time. Rows are kept of all requests up to `ROWS`; of
-more, a sample by a hash of their number. The course is kept in stretches of time, which double as it grows.
+Requests in flight are kept individually. Completed requests are added, in blocks, to histograms of TTFT, TPOT and latency, with
+the latency breakdown of each bin. Rows of all requests are kept up to `ROWS`; of more, a sample by a hash of their number. The
+history has a fixed number of time intervals, which double in length as it grows.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from hwsim.records import dataclass
 from hwsim.results.batches import Batched
 from hwsim.ticks import FEMTO, Column
 
-ROWS: Final = 20_000  # requests whose rows are all kept
-SAMPLE: Final = 2_000  # rows that are kept of more
-BLOCK: Final = 4_096  # requests, or runs, that are added up together
-MANY: Final = 1 << 16  # iterations of runs that are added up together, at most
+ROWS: Final = 20_000  # maximum requests with a row each
+SAMPLE: Final = 2_000  # rows of a larger run
+BLOCK: Final = 4_096  # requests, or runs, added at once
+MANY: Final = 1 << 16  # maximum iterations of runs added at once
 MEASURES: Final = ("ttft", "tpot", "latency")
 COLUMNS: Final = ("number", "arrival", "copy", "prompt", "output", "begin", "first", "end", "cached")
 Columns: TypeAlias = dict[str, Column]
@@ -36,11 +36,16 @@ Limits: TypeAlias = tuple[int | None, int | None, int | None]  # fs of `MEASURES
 
 @dataclass(slots=True)
 class Totals:
-    """Requests that are counted, added up.
+    """The totals of the requests in the statistics.
 
     Args:
-        latencies, waits: sums, fs. good: requests that kept their service level.
-        series: the times of the requests in their order, for how far their percentiles are known.
+        piles: histogram of each measure, and of the wait.
+        series: latencies in the order of requests, for their sampling error.
+        requests: number of requests.
+        prompt_tokens, output_tokens, cached_tokens: number of tokens.
+        latencies, waits: sums (fs).
+        good: number of requests that met the SLO.
+        first_arrival: earliest arrival (fs); -1 without requests.
     """
 
     piles: dict[str, Pile] = field(default_factory=lambda: {name: Pile() for name in (*MEASURES, "wait")})
@@ -55,7 +60,7 @@ class Totals:
     first_arrival: int = -1
 
     def add(self, columns: Columns, goal: Limits) -> None:
-        """Requests that have ended, in order."""
+        """Add completed requests, in order."""
         if not len(columns["number"]):
             return
         times = times_of(columns)
@@ -85,7 +90,7 @@ class Totals:
 
 
 def times_of(columns: Columns) -> dict[str, NDArray[np.float64]]:
-    """Times of requests in fs: of those that write a token (`ttft`), or several (`tpot`), and of all."""
+    """Return latencies (fs): `ttft` of requests with output, `tpot` of requests with several tokens, others of all."""
     arrival, end, first, output = (columns[name] for name in ("arrival", "end", "first", "output"))
     several = output > 1
     writing = (end - first)[several].astype(np.float64)
@@ -99,17 +104,31 @@ def times_of(columns: Columns) -> dict[str, NDArray[np.float64]]:
 
 @dataclass(slots=True)
 class Log:
-    """Notes of a service while it runs; times in fs.
+    """The log of a running service; times in fs.
 
-    The one that plays a service calls `came`, and for each iteration `refuses` and `begins` when it is decided upon, and `reads`,
-    `iterated` and that of its meters when it has ended, then `writes` and `ends`. Calls of one copy are in the order of time.
+    The simulation calls `came` for each request. For each iteration it calls `refuses` and `begins` when the iteration is
+    decided; and when it has ended `reads`, `iterated`, `Meters.iterated`, `writes` and `ends`. Calls of one replica are in order
+    of time.
 
     Args:
-        goal: (first token, token, latency) in fs that a request has to keep, None for any.
-        warm_up: fs from the first arrival in which requests do not count; None: until the steady state.
-        meters: one for each copy. live: requests under way. gaps: times between the tokens of answers, fs.
-        sampled: rows are of a sample. cut: requests of the beginning that do not count.
-        begun, over: are told of each request that begins (fs) and is answered (copy, fs).
+        copies: number of replicas.
+        goal: limits of (TTFT, TPOT, latency); None: no limit.
+        warm_up: time from the first arrival that is excluded from the statistics; None: until the steady state.
+        meters: meters of each replica.
+        live: requests in flight by number.
+        totals: totals of the requests in the statistics.
+        gaps: histogram of inter-token latencies.
+        course: history.
+        sampled: rows are a sample.
+        cut: number of warm-up requests.
+        requests: number of completed requests.
+        iterations: number of iterations of all replicas.
+        worked: sum of the batch sizes of all iterations.
+        put_off: number of preemptions.
+        read_again: number of recomputed tokens.
+        begun: function called with the start time of each request.
+        over: function called with (replica, time) of each completed request.
+        below: prompt tokens loaded from each tier below GPU memory.
     """
 
     copies: int
@@ -132,7 +151,7 @@ class Log:
     read_again: int = 0
     begun: Callable[[int], None] | None = None
     over: Callable[[int, int], None] | None = None
-    below: list[int] = field(default_factory=list)  # tokens of prompts that came from each tier below the GPUs
+    below: list[int] = field(default_factory=list)
     _ended: list[Stay] = field(default_factory=list)
     _kept: list[Columns] = field(default_factory=list)
     _since: int = 0
@@ -140,9 +159,9 @@ class Log:
     _wrote: list[int] = field(init=False)
     _runs: list[tuple[int, ...]] = field(default_factory=list)
     _later: list[int] = field(default_factory=list)
-    _early: list[int] = field(default_factory=list)  # times of tokens after the first ones
-    _stopped: dict[int, int] = field(default_factory=dict)  # the last token of those that were put off
-    _many: int = 0  # iterations of the runs
+    _early: list[int] = field(default_factory=list)  # inter-token latencies after first tokens and preemptions
+    _stopped: dict[int, int] = field(default_factory=dict)  # time of the last token of each preempted request
+    _many: int = 0  # iterations of `_runs`
 
     def __post_init__(self) -> None:
         self.meters = [Meters() for _ in range(self.copies)]
@@ -150,9 +169,15 @@ class Log:
         self._wrote = [0] * self.copies
 
     def came(self, arrival: int, request: int, copy: int, prompt: int, output: int, seen: int = -1, late: Late = ()) -> None:
-        """A request that arrived stands in a copy's line from `seen` on.
+        """Record a request that is queued at a replica from `seen` on.
 
-        late: (part, fs) of the time before, for which it waited elsewhere.
+        Args:
+            arrival: arrival time.
+            request: number of the request.
+            copy: index of the replica.
+            prompt, output: number of tokens.
+            seen: queueing time; default: the arrival.
+            late: (part, fs) of waits before that.
         """
         stay = Stay(request, arrival, copy, prompt, output, max(arrival, seen))
         for part, time in late:
@@ -165,11 +190,11 @@ class Log:
         self.last_arrival = max(self.last_arrival, arrival)
 
     def refuses(self, copy: int, refusal: Refusal) -> None:
-        """Why the head of the line does not join the iteration that begins; "" if it does, or if none waits."""
+        """Record why the head of the queue did not join the iteration; "" if it did, or if the queue is empty."""
         self.meters[copy].refusal = refusal
 
     def begins(self, time: int, requests: Iterable[int], cached: int = 0) -> None:
-        """An iteration begins that reads these, perhaps for the first time; cached: tokens that need not be read."""
+        """Record an iteration with prefill of these requests; `cached`: prompt tokens found in the prefix cache."""
         for request in requests:
             stay = self.live[request]
             if stay.begin < 0:
@@ -180,7 +205,7 @@ class Log:
                 self.course.counts(self.course.began, time)
 
     def holds(self, time: int, request: int, tokens: Sequence[int] = ()) -> None:
-        """A request is passed by others: it waits for its adapter's place, or for `tokens` tokens of each tier below the GPUs."""
+        """Record the start of a wait for an adapter slot, or for a load of `tokens` tokens from each lower tier."""
         stay = self.live[request]
         if stay.begin < 0:
             self.meters[stay.copy].loads(stay, time)
@@ -188,13 +213,13 @@ class Log:
                 self.below = [a + b for a, b in zip(self.below or [0] * len(tokens), tokens, strict=True)]
 
     def frees(self, time: int, request: int, part: int) -> None:
-        """It stands in the line again; part: of its time, in which it waited."""
+        """Record the end of such a wait, which is charged to `part`."""
         stay = self.live[request]
         if stay.begin < 0:
             self.meters[stay.copy].loaded(stay, time, part)
 
     def reads(self, request: int, time: int) -> None:
-        """Time of the iteration that has ended went to a part of this prompt."""
+        """Record the time of an iteration spent on a prefill chunk of a request."""
         stay = self.live[request]
         if stay.put_off < 0:
             stay.alone += time
@@ -203,13 +228,18 @@ class Log:
         self, copy: int, start: int, end: int, answers: int, worked: int, blocks: int = 0, count: int = 1,
         first: int = 0, slope: int = 0, later: Sequence[int] = (),
     ) -> None:  # fmt: skip
-        """An iteration, or a run of equal ones.
+        """Record an iteration, or a run of equal iterations.
 
         Args:
-            answers: sequences that each wrote a token in each of them, besides those that end their prompts.
-            worked: sequences that were worked on. blocks: of the cache, taken at the end.
-            count: iterations of the run; first: fs of the first of them; slope: more for each after it.
-            later: blocks that it took in each of them after the first.
+            copy: index of the replica.
+            start, end: start of the first and end of the last iteration.
+            answers: number of sequences in decode, without requests that end their prefill.
+            worked: batch size.
+            blocks: KV-cache blocks in use at the end.
+            count: number of iterations.
+            first: duration of the first iteration.
+            slope: growth of the duration from one iteration to the next.
+            later: blocks allocated in each iteration after the first.
         """
         self.iterations += count
         self.worked += worked * count
@@ -230,7 +260,7 @@ class Log:
             self._adds()
 
     def _adds(self) -> None:
-        """Add up the runs so far: as if each iteration came alone."""
+        """Add the recorded runs to the totals, as if each iteration had been added separately."""
         early, self._early = ticks.column(self._early), []
         self.gaps.add(early, np.ones(len(early), np.int64))
         if not self._runs:
@@ -247,7 +277,7 @@ class Log:
         self._runs, self._later, self._many = [], [], 0
 
     def writes(self, time: int, requests: Iterable[int], out: int = 0) -> None:
-        """The prompts of these are read and a token of each is out; out: fs until it is with the client."""
+        """Record the end of prefill and an output token of these requests; `out`: time until the client has it."""
         for request in requests:
             stay = self.live[request]
             if (since := self._stopped.pop(request, -1)) >= 0:
@@ -256,7 +286,7 @@ class Log:
             self._joined[stay.copy][request] = time
 
     def ends(self, time: int, requests: Iterable[int], out: int = 0) -> None:
-        """These are answered."""
+        """Record the completion of these requests; `out`: time until the client has the last token."""
         for request in requests:
             stay = self.live.pop(request)
             self._joined[stay.copy].pop(request, None)
@@ -269,12 +299,12 @@ class Log:
             self.settle()
 
     def is_read(self, time: int, request: int) -> None:
-        """A prompt is read whose answer is written elsewhere."""
+        """Record the end of a prefill whose decode is on another replica."""
         stay = self.live[request]
         self.meters[stay.copy].is_read(stay, time)
 
     def hands_over(self, time: int, request: int, *, out: bool = True) -> None:
-        """Keys and values of a prompt have passed to where its answer is written; out: and its first token is out."""
+        """Record the end of a KV-cache transfer; `out`: the first token is available with it."""
         stay = self.live[request]
         stay.parts[NETWORK] += time - stay.since
         stay.since = time
@@ -282,7 +312,7 @@ class Log:
             stay.first, stay.to_first = time, tuple(stay.parts)
 
     def goes_on(self, time: int, request: int, copy: int) -> None:
-        """It joins the iterations of that copy."""
+        """Record the start of decode on another replica."""
         stay = self.live[request]
         if stay.first >= 0:
             self._joined[copy][request] = stay.since
@@ -290,7 +320,7 @@ class Log:
         self.meters[copy].goes_on(stay, time)
 
     def puts_off(self, time: int, request: int, lost: int) -> None:
-        """A request gives up its blocks; lost: tokens that it has to read again."""
+        """Record a preemption; `lost`: number of tokens to recompute."""
         stay = self.live[request]
         if stay.first >= 0 and stay.put_off < 0:
             self._stopped[request] = self._joined[stay.copy].pop(request, self._wrote[stay.copy])
@@ -299,7 +329,7 @@ class Log:
         self.read_again += lost
 
     def settle(self) -> None:
-        """Take up the requests that have ended."""
+        """Add the completed requests to rows and totals."""
         if not self._ended:
             return
         stays, self._ended = self._ended, []
@@ -311,7 +341,7 @@ class Log:
         self.settles(columns)
 
     def settles(self, columns: Columns) -> None:
-        """Take up requests that have ended, in order: `COLUMNS`, `PARTS`, and those until their first token ("first_...")."""
+        """Add completed requests, in order; columns: `COLUMNS`, `PARTS`, and `PARTS` up to the first token ("first_...")."""
         self.requests += len(columns["number"])
         self.last_end = max(self.last_end, int(columns["end"].max()))
         self._kept.append(columns)
@@ -324,13 +354,13 @@ class Log:
             self._starts(joined)
             self.totals.add(self._counted(joined), self.goal)
             self.sampled = True
-        from hwsim.graph.fold.refine import mixed  # only where some requests stand for all
+        from hwsim.graph.fold.refine import mixed  # imported only if rows are sampled
 
         order = np.argsort(mixed(joined["number"].astype(np.uint64)), kind="stable")[:SAMPLE]
         self._kept = [{name: column[order] for name, column in joined.items()}]
 
     def finish(self) -> Columns:
-        """Count the requests whose rows are kept; the rows, by number."""
+        """Complete the totals; return the columns of the rows, by number."""
         self.settle()
         self._adds()
         if not self._kept:
@@ -342,7 +372,7 @@ class Log:
         return joined
 
     def _starts(self, columns: Columns) -> None:
-        """Find out from when on requests count."""
+        """Determine the end of the warm-up."""
         if self.warm_up is not None:
             self._since = self.first_arrival + self.warm_up
         else:
@@ -352,13 +382,13 @@ class Log:
             self._since = int(columns["arrival"][min(first, len(columns["arrival"]) - 1)])
 
     def _counted(self, columns: Columns) -> Columns:
-        """The requests that count."""
+        """Return the requests after the warm-up."""
         late = columns["arrival"] >= self._since
         self.cut += int((~late).sum())  # count
         return columns if late.all() else {name: column[late] for name, column in columns.items()}
 
     def _join(self) -> Columns:
-        """Columns of the rows that are kept, by number."""
+        """Return the columns of the rows, by number."""
         columns = {}
         for name in self._kept[0]:
             every = [block[name] for block in self._kept]
@@ -368,6 +398,5 @@ class Log:
 
 
 def _sorted(columns: Columns) -> Columns:
-    """By number."""
     order = np.argsort(columns["number"], kind="stable")
     return {name: column[order] for name, column in columns.items()}

@@ -1,4 +1,4 @@
-"""Values in bins, with the sums of the parts that they consist of."""
+"""Histograms of latencies, with the sums of their parts in each bin."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hwsim.ticks import Column
 
 
 def middle(number: int) -> float:
-    """The number in the middle of a bin.
+    """Return the value in the middle of a bin.
 
     >>> abs(middle(bin_of(3.0)) / 3.0 - 1) < 0.004
     True
@@ -28,10 +28,14 @@ def middle(number: int) -> float:
 
 @dataclass(slots=True)
 class Pile:
-    """Values of one kind in bins: how many, their sum, and the sums of the parts that they consist of.
+    """A histogram with logarithmic bins (0.4 %).
 
     Args:
-        many: tokens that the parts of a bin are shared by; requests, for times of a request.
+        count: number of values in each bin.
+        parts: sums of the parts of the values in each bin.
+        many: divisor of these sums in each bin: tokens for TPOT, otherwise requests.
+        total: sum of all values.
+        most: largest value.
     """
 
     count: dict[int, int] = field(default_factory=dict)
@@ -41,7 +45,7 @@ class Pile:
     most: float = 0.0
 
     def add(self, values: Column, counts: Column) -> None:
-        """Add values with their counts, without the parts that they consist of."""
+        """Add values with their counts, without parts."""
         if not len(values):
             return
         places = values.astype(np.float64).view(np.int64) >> DROPPED
@@ -53,14 +57,14 @@ class Pile:
         self.most = max(self.most, float(values.max()))
 
     def add_runs(self, first: Column, slope: Column, many: Column, counts: Column) -> None:
-        """Add `many` values of each run, the first of them and each `slope` larger than the last; each with its count."""
+        """Add the arithmetic series of each run: `many` values from `first` with difference `slope`, each `counts` times."""
         ends = np.cumsum(many)  # count
         number = np.arange(ends[-1]) - np.repeat(ends - many, many)
         steps = ticks.multiply(np.repeat(slope, many), number)
         self.add(ticks.add(np.repeat(first, many), steps), np.repeat(counts, many))
 
     def add_all(self, values: NDArray[np.float64], parts: Sequence[Column], shared_by: Column | None = None) -> None:
-        """Values with the parts that they consist of, times `shared_by`."""
+        """Add values with their parts; parts are multiplied by `shared_by`."""
         if not len(values):
             return
         places = values.view(np.int64) >> DROPPED
@@ -83,7 +87,7 @@ class Pile:
         return sum(self.count.values())  # integers
 
     def at(self, part: float) -> float:
-        """The value below which this part of all lies, to 0.4 %."""
+        """Return the quantile of this share, to 0.4 %."""
         wanted, passed = part * self.number, 0
         for place in sorted(self.count):
             passed += self.count[place]
@@ -92,10 +96,10 @@ class Pile:
         return 0.0
 
     def around(self, low: float, high: float, value: float) -> tuple[int, int, list[int]]:
-        """(values, what they are shared by, sums of their parts) of the bins that hold these parts of all.
+        """Return (values, divisor, sums of parts) of the bins between the quantiles `low` and `high`.
 
-        Bins of more than twice the value, or of less than half of it, are left out: a few that wait a hundred times as long are
-        not what those around the value wait for.
+        Bins above twice the value, or below half of it, are excluded, because rare outliers have other causes than typical
+        values.
         """
         number, passed = self.number, 0
         count, many, sums = 0, 0, [0] * len(PARTS)

@@ -1,4 +1,4 @@
-"""Copies of a service that were started and stopped by its load: how many there were, and what is paid for."""
+"""Statistics of autoscaling: replicas over time, and the GPU-hours that are paid for."""
 
 from __future__ import annotations
 
@@ -12,10 +12,14 @@ from hwsim.results.expect import HOUR
 
 
 class Life(NamedTuple):
-    """A copy from its start to its end; seconds from the start of the run, None for what is after the last answer.
+    """The lifetime of a replica; seconds from the start of the run, None for times after the last completion.
 
     Args:
-        ready_s: from when on it takes requests; stopped_s: until when; off_s: its last request is answered.
+        copy: index of the replica.
+        on_s: start.
+        ready_s: time from which it takes requests.
+        stopped_s: time from which it takes no more requests.
+        off_s: completion of its last request.
     """
 
     copy: int
@@ -26,7 +30,13 @@ class Life(NamedTuple):
 
 
 class Copies(NamedTuple):
-    """From an instant (seconds from the start of the run) on: copies that are paid for, and those that take requests."""
+    """The number of replicas from an instant on.
+
+    Args:
+        at_s: time from the start of the run (s).
+        on: replicas that are paid for.
+        ready: replicas that take requests.
+    """
 
     at_s: float
     on: int
@@ -35,14 +45,20 @@ class Copies(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Scaling:
-    """Copies over the whole run, warm-up included.
+    """The replicas during the entire run, including the warm-up.
 
     Args:
-        least, most: that there may be. span_s: from the start of the service to its last answer.
-        changes: each new number of copies. starts, stops: how many. lives: one for each start, in order.
-        paid_s: seconds of all copies, from the start of each until it has answered its last request.
-        starting_s: the part of it before each was ready. gpus: on which a copy runs.
-        waited: requests that waited for a copy with room; waited_s: together; longest_s: at most.
+        least, most: minimum and maximum number of replicas.
+        gpus: GPUs of a replica.
+        span_s: time from the start of the service to its last completion (s).
+        changes: number of replicas after each change.
+        starts, stops: number of started and stopped replicas.
+        paid_s: total time of all replicas, from the start of each to the completion of its last request (s).
+        starting_s: part of `paid_s` before each replica was ready (s).
+        lives: lifetime of each started replica, in order.
+        waited: number of requests that waited for a replica with capacity.
+        waited_s: total wait (s).
+        longest_s: longest wait (s).
     """
 
     least: int
@@ -61,12 +77,12 @@ class Scaling:
 
     @property
     def gpu_hours(self) -> float:
-        """GPU-hours that are paid for."""
+        """GPU-hours paid for."""
         return self.paid_s * self.gpus / HOUR
 
     @property
     def spans_fs(self) -> list[tuple[int, int, int | None]]:
-        """(copy, from when on, until when) of each start; fs, None for the end of the run."""
+        """(replica, start, end) of each started replica (fs); end None: the end of the run."""
         return [
             (life.copy, ticks.femtoseconds(life.on_s), None if life.off_s is None else ticks.femtoseconds(life.off_s))
             for life in self.lives
@@ -74,17 +90,17 @@ class Scaling:
 
     @property
     def mean(self) -> float:
-        """Copies in the mean."""
+        """Average number of replicas."""
         return self.paid_s / self.span_s if self.span_s > 0 else float(self.least)
 
     @property
     def peak(self) -> int:
-        """The most copies at once."""
+        """Maximum number of replicas at once."""
         return max((change.on for change in self.changes), default=self.least)
 
     @property
     def gpus_on(self) -> Iterator[tuple[float, int]]:
-        """(from when on, how many more) of the GPUs of copies that are paid for."""
+        """(time in s, change) of the number of GPUs paid for."""
         before = 0
         for change in self.changes:
             yield change.at_s, (change.on - before) * self.gpus
@@ -92,13 +108,13 @@ class Scaling:
 
     @property
     def saved(self) -> float:
-        """Part of the time of all copies that is not paid for."""
+        """Saved share of the cost of `most` replicas that are always on."""
         return 1.0 - self.paid_s / (self.most * self.span_s) if self.span_s > 0 else 0.0
 
 
-def most_gpus(every: Sequence[Scaling]) -> int:
-    """The most GPUs that copies of all parts of a service have at once."""
+def most_gpus(scalings: Sequence[Scaling]) -> int:
+    """Return the maximum number of GPUs paid for at once, over all parts of a service."""
     steps: dict[float, int] = {}
-    for at, more in (step for each in every for step in each.gpus_on):
-        steps[at] = steps.get(at, 0) + more
+    for time_s, more in (step for scaling in scalings for step in scaling.gpus_on):
+        steps[time_s] = steps.get(time_s, 0) + more
     return max(accumulate(more for _, more in sorted(steps.items())), default=0)

@@ -1,10 +1,11 @@
-"""Statistics of the requests of a service: waiting, reading and writing times, and how full its line and its cache were.
+"""Statistics of a service: latency percentiles, throughput, queue depth and use of the KV cache.
 
-    first token   from a request's arrival to the first token of its answer (TTFT).
-    each token    from the first to the last token, over the tokens between (TPOT); `gap`: from one token to the next.
-    latency       from a request's arrival to its last token.
+    first_token   TTFT: from arrival to the first output token
+    each_token    TPOT: time from the first to the last output token, per token after the first
+    gap           ITL: time between two successive output tokens
+    latency       from arrival to the last output token
 
-Percentiles are of requests (of tokens for `gap`), straight between the nearest two.
+Percentiles are over requests (over tokens for `gap`), with linear interpolation.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from itertools import accumulate
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
@@ -21,10 +22,10 @@ from hwsim.families.serving.results.accounting import PARTS, named
 from hwsim.families.serving.results.balance import balance
 from hwsim.families.serving.results.course import Course
 from hwsim.families.serving.results.log import MEASURES, Log, times_of
+from hwsim.families.serving.results.measures import AdapterUse, Goal, Moment, RequestRow, Sampling, TierUse, Where
 from hwsim.families.serving.results.piles import Pile
 from hwsim.families.serving.results.scaling import Scaling
 from hwsim.families.serving.workload.plan import ServicePlan
-from hwsim.families.serving.workload.schema import SloKeys
 from hwsim.machine.moved import Moved
 from hwsim.origins import CASES, Case
 from hwsim.records import dataclass
@@ -36,156 +37,63 @@ from hwsim.spec import Warning
 from hwsim.ticks import FEMTO, Column
 
 PERCENTILES: Final = (50, 95, 99)
-ENDLESS: Final = ("ttft_", "latency_")  # times that grow with the run where a service is overloaded
-AROUND: Final = 0.05  # of all requests, on either side of a percentile, that say where its time goes; less where fewer are above
-
-
-class RequestRow(NamedTuple):
-    """One request: seconds from the start of the run, tokens, the copy that answered it, and where its time went."""
-
-    arrival_s: float
-    begin_s: float
-    first_token_s: float
-    end_s: float
-    prompt_tokens: int
-    output_tokens: int
-    copy: int
-    parts_fs: tuple[int, ...] = ()
-
-
-class Moment(NamedTuple):
-    """State at one instant: requests that waited, requests in work, part of the cache that was taken."""
-
-    at_s: float
-    waiting: int
-    running: int
-    cache: float
-
-
-class Where(NamedTuple):
-    """The time of the requests around a percentile, by where it goes.
-
-    Args:
-        measure: "ttft", "tpot" or "latency". value_s: the percentile.
-        requests: around it. mean_s: their mean, which the parts add up to.
-        parts: (name, seconds), the largest first; names are of `hwsim.families.serving.results.accounting`.
-    """
-
-    measure: str
-    percentile: int
-    value_s: float
-    requests: int
-    mean_s: float
-    parts: tuple[tuple[str, float], ...]
-
-
-class TierUse(NamedTuple):
-    """A tier below the GPUs, of all copies: tokens that it holds, at most held, stored, and gave back to the GPUs.
-
-    writing: part of the span in which what is stored is written, on the busiest way or disk; above 1 it falls behind.
-    """
-
-    name: str
-    tokens: int
-    peak_tokens: int
-    stored_tokens: int
-    brought_tokens: int
-    writing: float
-
-
-class AdapterUse(NamedTuple):
-    """Use of the places for adapters, all copies together, warm-up included.
-
-    Args:
-        adapters: how many; places: for them on each copy. taken: times that a request took a place, again after it was put off.
-        loads: times that its adapter had to be loaded for that; load_s: seconds of one.
-        waited: requests that waited for a place; waited_s: together; longest_s: at most.
-    """
-
-    adapters: int
-    places: int
-    taken: int
-    loads: int
-    load_s: float
-    waited: int
-    waited_s: float
-    longest_s: float
-
-
-class Sampling(NamedTuple):
-    """A mean or a percentile, and the range in which it would be in 95 of 100 runs of other requests, as many.
-
-    Args:
-        percentile: 0 for the mean. high_s: None without bound. short: the run is too short for it, the range too narrow.
-    """
-
-    measure: str
-    percentile: int
-    value_s: float
-    low_s: float
-    high_s: float | None
-    short: bool
-
-    @property
-    def half(self) -> float | None:
-        """The further end as a part of the value; None without bound."""
-        if self.high_s is None or self.value_s <= 0:
-            return None
-        return max(self.value_s - self.low_s, self.high_s - self.value_s) / self.value_s
-
-
-class Goal(NamedTuple):
-    """A service level for each request, in seconds; None: any."""
-
-    ttft: float | None = None
-    tpot: float | None = None
-    latency: float | None = None
-
-    @classmethod
-    def of(cls, keys: SloKeys | None) -> Goal:
-        """As a file says it."""
-        return cls() if keys is None else cls(keys.ttft, keys.tpot, keys.latency)
-
-    @property
-    def limits_fs(self) -> tuple[int | None, int | None, int | None]:
-        """Limits in fs."""
-        first, token, latency = (None if limit is None else round(limit * FEMTO) for limit in self)
-        return first, token, latency
+ENDLESS: Final = ("ttft_", "latency_")  # latencies that grow with the length of an overloaded run
+AROUND: Final = 0.05  # share of requests on either side of a percentile in its breakdown; less near 100 %
 
 
 @dataclass(frozen=True, slots=True)
 class ServiceStatistics:
-    """A service.
+    """The statistics of a service.
 
     Args:
-        name: name of its job, "" if the workload is nothing else.
-        span_s: from the first arrival to the end of the last request.
-        wait: from arrival to the first iteration of the request.
-        iterations: iterations of all copies; batch_mean: sequences of one.
-        in_system_mean: requests that were there, over the span; queue_mean, queue_max: those that waited.
-        put_off: times that a request lost its cache to others; read_again: tokens that were read once more because of that.
-        cache_tokens: that the cache of a copy holds, None without bound; cache_bytes: on each GPU.
-        cache_peak, cache_mean: part of the blocks of the fullest copy, and of all over the span.
-        course: at most 512 moments.
-        where: for the first token, the time between tokens and the latency, at each of `PERCENTILES`.
-        spent_s: time of all copies by what their iterations did, warm-up included; idle is the rest of `lasted_s` of each.
-        lasted_s: from the very first arrival, of the warm-up, too, to the end of the last request.
-        goal: what each request has to keep; good: requests that did.
-        cached_tokens: tokens of prompts that need not be read because the cache has them.
+        name: name of the job; "" if the workload is one service.
+        copies: number of replicas, including prefill replicas.
+        gpus_per_copy: GPUs of a replica.
+        requests: number of requests in the statistics.
+        prompt_tokens, output_tokens: their number of tokens.
+        span_s: time from the first arrival to the last completion (s).
+        latency: time from arrival to the last output token.
+        wait: time from arrival to the first iteration.
+        first_token: TTFT; None without output.
+        each_token: TPOT; None without a request of several tokens.
+        gap: ITL; None without such a request.
+        iterations: iterations of all replicas.
+        batch_mean: average batch size.
+        in_system_mean: average number of requests in the system.
+        queue_mean, queue_max: average and maximum queue depth.
+        put_off: number of preemptions.
+        read_again: number of tokens recomputed after preemptions.
+        cache_tokens: capacity of a replica's KV cache in tokens; None: unlimited.
+        cache_bytes: bytes of the KV cache on each GPU.
+        cache_peak: maximum share of blocks in use on one replica.
+        cache_mean: average share of blocks in use on all replicas.
+        course: state over time, at most 512 moments.
+        rows: rows of requests.
+        came_s: time from the first to the last arrival (s).
+        where: latency breakdown of TTFT, TPOT and latency at each of `PERCENTILES`.
+        spent_s: time of all replicas by use, including the warm-up (s); the rest of `lasted_s` is idle.
+        goal: latency limits of a request (SLO).
+        good: number of requests that met them.
+        cached_tokens: prompt tokens found in the prefix cache or in lower tiers.
         sampled: rows are a sample of the requests.
-        warm_up: requests of the beginning that do not count; rows and course have them.
-        grows_per_s: requests a second by which those in the system grow on and on; 0 in a steady state.
-        unsettled: they grow while requests come, as in a service that fills or starts copies: the run is too short to tell.
-        kind: "dense" or "experts", of a model that writes tokens; case: how well its GPU's kernels are known.
-        paced: arrivals, and not answers, set its rate.
-        tiers: below the GPUs, in order; their tokens are among `cached_tokens`.
-        scaling: copies over time, where the load starts and stops them (of a split those that write answers); prompt_scaling:
-            those that read prompts. adapters: those that are loaded when asked for.
-        cache_format: number format of keys and values where it is narrower than 16 bits; "" else.
-        parts: warnings that its run is a part of its load.
-        stated_per_s: requests a second that come for ever, where the file says them: a steady rate, and no conversations.
-        moved: it with each number of the machine that only whole runs follow at the ends of its range.
-        sampling: for each measure, how far its mean and percentiles are known; none if all came at once.
+        warm_up: number of warm-up requests, which only rows and course contain.
+        grows_per_s: persistent growth of the requests in the system (requests/s); 0 in a steady state.
+        unsettled: the number of requests grows, but the run is too short to tell overload from filling or replica starts.
+        prompt_copies: number of prefill replicas; 0 without `split:`.
+        prompt_gpus: GPUs of a prefill replica.
+        sampling: sampling error of the mean and percentiles of each measure; empty if all requests arrived at once.
+        moved: the statistics at both ends of the range of each uncertain input that needs a simulation.
+        kind: "dense" or "experts"; "" for a model that writes no tokens.
+        case: case of the kernels on this GPU, which sets the width of intervals.
+        paced: arrivals, not completions, set the rate (no clients).
+        tiers: use of the tiers below GPU memory, in order; their tokens are included in `cached_tokens`.
+        scaling: autoscaling of the replicas, or of the decode replicas; None without `scale:`.
+        prompt_scaling: autoscaling of the prefill replicas.
+        adapters: use of adapter slots; None if all adapters are on the GPUs.
+        cache_format: number format of the KV cache if it is narrower than 16 bits; "" otherwise.
+        stated_per_s: arrival rate in the file (requests/s), for a steady rate without conversations; None otherwise.
+        lasted_s: time from the first arrival, including the warm-up, to the last completion (s).
+        parts: warnings that the run covers only a part of the load.
     """
 
     name: str
@@ -241,34 +149,34 @@ class ServiceStatistics:
 
     @property
     def offered_per_s(self) -> float:
-        """Requests that came a second, from the first to the last; 0 if all came at once."""
+        """Arrival rate (requests/s); 0 if all requests arrived at once."""
         return (self.requests - 1) / self.came_s if self.came_s > 0 else 0.0
 
     @property
     def goodput_per_s(self) -> float | None:
-        """Requests a second that kept the goal; None without one."""
+        """Goodput (requests/s): rate of requests that meet all limits; None without limits."""
         if not any(limit is not None for limit in self.goal):
             return None
         return self.good / self.span_s if self.span_s > 0 else 0.0
 
     @property
     def gpus(self) -> int:
-        """All that it runs on."""
+        """Number of GPUs of all replicas."""
         return (self.copies - self.prompt_copies) * self.gpus_per_copy + self.prompt_copies * self.prompt_gpus
 
     @property
     def keeps_up(self) -> bool:
-        """Whether arrivals, and not the machine, set its rate."""
+        """Whether arrivals, and not the machine, determine the throughput."""
         return self.paced and self.offered_per_s > 0 and not self.overloaded
 
     @property
     def overloaded(self) -> bool:
-        """Whether more came than it can do: the longer it goes on, the more there are, and the longer they wait."""
+        """Whether the arrival rate exceeds the capacity, so that queue and latencies grow with the length of the run."""
         return self.grows_per_s > 0
 
     @property
     def answered_per_s(self) -> float:
-        """Requests answered a second while they come: what comes, less those by which the ones there grow on and on."""
+        """Completion rate during the arrivals (requests/s): arrival rate minus persistent growth."""
         return max(self.offered_per_s - self.grows_per_s, 0.0)
 
     @property
@@ -277,27 +185,27 @@ class ServiceStatistics:
 
     @property
     def tokens_per_s(self) -> float:
-        """Tokens written."""
+        """Throughput (output tokens/s)."""
         return self.output_tokens / self.span_s if self.span_s > 0 else 0.0
 
     @property
     def scalings(self) -> tuple[Scaling, ...]:
-        """Copies over time of each part: of those that read prompts apart, if there are, and of the others."""
-        return tuple(each for each in (self.prompt_scaling, self.scaling) if each is not None)
+        """Autoscaling of each part: prefill replicas, if there are any, and the others."""
+        return tuple(scaling for scaling in (self.prompt_scaling, self.scaling) if scaling is not None)
 
     @property
     def tokens_per_s_gpu(self) -> float:
-        """Tokens written, on each GPU; of copies that come and go, on each in the mean."""
+        """Throughput per GPU (output tokens/s); with autoscaling, per GPU on average."""
         if (gpus := math.fsum(scaling.mean * scaling.gpus for scaling in self.scalings)) > 0:
             return self.tokens_per_s / gpus
         return self.tokens_per_s / max(1, self.gpus)
 
     @property
     def settled_per_s(self) -> float:
-        """Requests a second of a service that goes on: as many as come, where it keeps up; the last ones to end do not count.
+        """Throughput in steady state (requests/s): the arrival rate, if the service keeps up.
 
-        A run of few requests is over long after the last of them came, and a whole run's rate is too low for that. What comes is
-        what the file says, where it says a rate: few requests happen to come faster or slower.
+        The rate of a short run is too low, because its last requests complete long after the last arrival. The arrival rate is
+        that of the file, if it states one, because the rate of few random arrivals differs from it.
         """
         if not self.offered_per_s:
             return self.requests_per_s
@@ -307,11 +215,11 @@ class ServiceStatistics:
 
     @property
     def settled_tokens_per_s(self) -> float:
-        """Tokens written a second by a service that goes on."""
+        """Throughput in steady state (output tokens/s)."""
         return self.settled_per_s * self.output_tokens / self.requests if self.requests else 0.0
 
     def values(self) -> Mapping[str, float]:
-        """Quantities for `expect:`, by name, in SI units; GPU-hours in hours."""
+        """Return the quantities for `expect:` by name, in SI units; GPU-hours in hours."""
         values = {"requests_per_s": self.requests_per_s, "tokens_per_s": self.tokens_per_s}
         if every := self.scalings:
             hours, copies = (math.fsum(each) for each in zip(*((each.gpu_hours, each.mean) for each in every), strict=True))
@@ -325,9 +233,9 @@ class ServiceStatistics:
 
 
 def expected_of(services: Sequence[ServiceStatistics]) -> dict[str, float]:
-    """Quantities of all services for `expect:`: `NAME.ttft_p95`, or `ttft_p95` if the workload is nothing else.
+    """Return the quantities of all services for `expect:`: `NAME.ttft_p95`, or `ttft_p95` if the workload is one service.
 
-    Times that grow with the run are infinite.
+    Latencies that grow with the length of an overloaded run are infinite.
     """
     return {
         f"{service.name}.{name}" if service.name else name: math.inf if service.overloaded and name.startswith(ENDLESS) else value
@@ -337,22 +245,23 @@ def expected_of(services: Sequence[ServiceStatistics]) -> dict[str, float]:
 
 
 def statistics(log: Log, plan: ServicePlan, exchanged: Case = "known", *, risen: int = 0) -> ServiceStatistics:
-    """Statistics of the notes.
+    """Return the statistics of a log.
 
     Args:
-        exchanged: case of the exchanges between GPUs. risen: fs from which on no more copies start.
+        log: log of the service.
+        plan: plan of the service.
+        exchanged: case of the collectives between GPUs.
+        risen: time of the last replica start (fs).
 
     Raises:
-        BrokenInvariant: not all requests of the plan came to a copy, left it, were answered, and count or are of the warm-up.
+        BrokenInvariant: Some request of the plan did not arrive, did not complete, or is missing in the statistics.
     """
     columns, totals = log.finish(), log.totals
     came, left = (sum(counts.values()) for counts in (log.course.came, log.course.ended))  # integers
     asked, name = len(plan.requests), plan.name
     if {asked} != {came, left, log.requests, log.cut + totals.requests}:
-        gone = (
-            f"{left:,} left it, {log.requests:,} were answered, and {log.cut:,} + {totals.requests:,} are of the warm-up or count"
-        )
-        raise BrokenInvariant(f"{name or 'the service'}: of {asked:,} requests {came:,} came to a copy, {gone}")
+        gone = f"{left:,} left, {log.requests:,} completed, {log.cut:,} are warm-up and {totals.requests:,} are in the statistics"
+        raise BrokenInvariant(f"{name or 'the service'}: of {asked:,} requests {came:,} arrived at a replica, {gone}")
     began = totals.first_arrival if totals.requests else log.first_arrival
     span = max(1, log.last_end - began)
     lasted = max(1, log.last_end - log.first_arrival)
@@ -418,13 +327,12 @@ def statistics(log: Log, plan: ServicePlan, exchanged: Case = "known", *, risen:
 
 
 def _case(spent: Mapping[str, float], exchanged: Case, plan: ServicePlan) -> Case:
-    """The case of its kernels, or of its exchanges if they are less sure and take time worth the name."""
+    """Return the case of the kernels, or of the collectives if they are more uncertain and take a relevant share of time."""
     of_network: Case = exchanged if spent.get("network", 0.0) > COUNTS * math.fsum(spent.values()) else "known"
     return max(of_network, *(part.case for part in plan.parts), key=CASES.index)
 
 
 def _sampling(log: Log) -> Iterator[Sampling]:
-    """The range of each mean and percentile with other requests."""
     for measure, series in log.totals.series.items():
         if not series.count:
             continue
@@ -435,20 +343,20 @@ def _sampling(log: Log) -> Iterator[Sampling]:
 
 
 def _spreads(columns: Mapping[str, Column], cut: int) -> dict[str, Spread]:
-    """Times of requests whose rows are all kept, without the first ones."""
+    """Return the latencies of requests after the warm-up, if all rows are kept."""
     order = np.argsort(columns["arrival"], kind="stable")[cut:]
     counted = {name: column[order] for name, column in columns.items()}
     return {name: Spread.of(times / FEMTO) for name, times in times_of(counted).items()}
 
 
 def _binned(pile: Pile) -> Spread:
-    """The spread of values in bins, to 0.4 %."""
+    """Return the spread of a histogram, to 0.4 %."""
     p50, p95, p99 = (pile.at(part / 100) / FEMTO for part in PERCENTILES)
     return Spread(pile.total / max(1, pile.number) / FEMTO, p50, p95, p99, pile.most / FEMTO)
 
 
 def _where(log: Log, spreads: Mapping[str, Spread]) -> Iterator[Where]:
-    """The time around each percentile, by where it goes."""
+    """Yield the latency breakdown around each percentile."""
     for measure in MEASURES:
         pile = log.totals.piles[measure]
         if not pile.parts:
@@ -464,7 +372,7 @@ def _where(log: Log, spreads: Mapping[str, Spread]) -> Iterator[Where]:
 
 
 def _spent(log: Log, stages: Sequence[int]) -> tuple[tuple[str, float], ...]:
-    """Seconds of all copies by what they did, the mean of their batches. stages: of the copy of each batch."""
+    """Return the time of all replicas by use (s), averaged over the batches of a pipeline; `stages`: of each batch's replica."""
     pairs = tuple(zip(log.meters, stages, strict=True))
     sums = [sum(meters.spent[kind] // many for meters, many in pairs) for kind in range(5)]  # integers
     return tuple(zip(("prompts", "answers", "network", "shared", "host"), (total / FEMTO for total in sums), strict=True))
@@ -481,14 +389,14 @@ def _rows(columns: Mapping[str, Column], copy_of: Sequence[int]) -> tuple[Reques
 
 
 def _longest_queue(columns: Mapping[str, Column]) -> int:
-    """Most requests that had come and were not yet worked on; those that are at once do not wait."""
+    """Return the maximum queue depth; a request that starts at its arrival is not queued."""
     begins, arrivals = columns["begin"].tolist(), columns["arrival"].tolist()
     changes = sorted([*((time, -1) for time in begins), *((time, 1) for time in arrivals)])
     return max(accumulate((change for _, change in changes), initial=0))
 
 
 def _course(course: Course, blocks: int | None, copies: int) -> tuple[Moment, ...]:
-    """The state at the end of each stretch of time, all copies together; the cache in its mean."""
+    """Return the state of all replicas at the end of each interval; the cache is its average."""
     cells = [cell for column in (course.came, course.began, course.ended) for cell in column]
     length, moments = 1 << course.bits, []
     waiting = running = 0
