@@ -27,8 +27,8 @@ from hwsim.records import dataclass
 from hwsim.units import BYTES
 
 Pass = Literal["forward", "input", "weights"]
-PIECE: Final = 64  # pixels are summed in pieces of 64, the last one padded: the start of a row does not matter
-TILE: Final = 4  # results of a transformed tile, on a side: Lavin and Gray, F(4x4, 3x3)
+PIECE: Final = 64  # pixels of a piece; the last piece is padded, so the alignment of rows does not matter
+TILE: Final = 4  # side of a Winograd tile, in results: Lavin and Gray, F(4x4, 3x3)
 
 
 @dataclass(frozen=True, slots=True)

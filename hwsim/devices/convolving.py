@@ -64,7 +64,7 @@ def units_of(gpu: Gpu, dtype: str) -> Units:
     if used == "tf32":
         return "tf32"
     plain = gpu.flop.get("fp32", peak)
-    if used in ("fp64", "fp32") or peak < 3 * plain:  # twice as fast: pairs in a word, no matrix units
+    if used in ("fp64", "fp32") or peak < 3 * plain:  # a factor of two: packed pairs on the vector units
         per_multiprocessor = plain / (2 * gpu.sms * gpu.clock) if gpu.sms and gpu.clock else 0.0
         if per_multiprocessor > 150:
             return "kepler"

@@ -34,7 +34,7 @@ class Cpu(CpuKeys):
         Raises:
             CannotCompute: there is no peak for the number format or the instructions, or the op has more cores than the socket.
         """
-        from hwsim.devices.cpu_kernels import measured_cost  # a machine without computation needs neither
+        from hwsim.devices.cpu_kernels import measured_cost  # a machine without compute ops imports neither
         from hwsim.devices.cpu_work import work_cost
 
         used = self.used(name, work.cores)
@@ -122,7 +122,7 @@ class Sockets:
     def _spread(self, name: str, cost: Cost) -> Cost:
         """Divide core time among the sockets; each socket has the same memory time, and the line is in the first socket."""
         n, every = len(self.names), self.names
-        parts = {  # capacity: (its name on a socket, what each socket has of the amount, which sockets)
+        parts = {  # capacity: (name on a socket, divisor of the amount, sockets)
             f"{name}.cores": (".cores", n, every),
             f"{name}.memory": (".memory", 1, every),
             f"{name}.line": (".line", 1, every[:1]),

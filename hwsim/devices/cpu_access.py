@@ -23,7 +23,7 @@ from hwsim.devices.roofline import WORKLOAD, CannotCompute, Draw, Input, assembl
 from hwsim.formats import format_share, precise
 from hwsim.origins import IDEAL, Origin
 
-PREFETCHED: Final = 2048.0  # bytes: prefetchers of the L2 follow strides within a page of 4 KiB, twice at least
+PREFETCHED: Final = 2048.0  # largest prefetched stride (B): L2 prefetchers need at least two accesses within a page of 4 KiB
 
 
 def access_cost(cpu: CpuKeys, name: str, accesses: Accesses, used: int) -> Cost:

@@ -15,15 +15,15 @@ from hwsim.devices.work import Call
 from hwsim.formats import precise
 from hwsim.origins import Case, Cited, Doubt
 
-UNCALIBRATED: Final = "uncalibrated"  # labels of lines that say how well a time is known
+UNCALIBRATED: Final = "uncalibrated"  # labels of lines about the uncertainty of a time
 EXTRAPOLATED: Final = "extrapolated"
 RELATED: Final = "related"
 KERNEL: Final = "kernel"
 USUAL: Final = "what numpy takes on one core of an EPYC 9004 (Zen 4), by the clock"
-OWN_RATE: Final = ("normal", "uniform")  # a part may say how many of them it draws in a second
-SLOWER: Final = 2.0  # times as long as by peak and bandwidth
-FUNCTION: Final = "function"  # name of the input that says which
-REGIMES: Final = {  # of `errors.yaml`, by how well a call is known
+OWN_RATE: Final = ("normal", "uniform")  # functions whose rate a part may state
+SLOWER: Final = 2.0  # ratio to the time by peak and bandwidth from which the typical time is used
+FUNCTION: Final = "function"  # name of the input that contains the function
+REGIMES: Final = {  # regimes of `errors.yaml`, by the standing of a call
     "measured": "program/measured", "interpolated": "program/interpolated", "extrapolated": "program/extrapolated",
     "related": "program/related", "usual": "program/usual",
 }  # fmt: skip
@@ -58,12 +58,12 @@ def _usual(cpu: CpuKeys, name: str, call: Call, flop: float, unit: Unit, otherwi
     from hwsim.devices.stand_in import usual_kernels
 
     kernels = usual_kernels(cpu.clock_of("", 1))
-    if call.function in OWN_RATE or call.function == "matmul":  # a formula with numbers of its own, whose sources say how sure
+    if call.function in OWN_RATE or call.function == "matmul":  # a formula with numbers and sources of its own
         return otherwise()
     if kernels.unknown(call):
         return _doubted(otherwise(), call.function)
     time = kernels.time(call)
-    with suppress(CannotCompute):  # no peak for whole numbers, as most parts have none
+    with suppress(CannotCompute):  # most parts have no peak for integers
         formula = otherwise()
         if time.compute < SLOWER * max((term.seconds for term in formula.why), default=0.0):
             return _doubted(formula, call.function)

@@ -118,7 +118,7 @@ class CpuKeys(Device):
         numa = replace(self.numa, domains=self.numa.domains * sockets) if self.numa else None
         core = self.core.of_sockets(sockets) if self.core else None
         cpu = replace(self, cores=cores, flop=flop, memory=memory, numa=numa, core=core)
-        object.__setattr__(cpu, "sources", sources)  # no key of a file, hence no argument
+        object.__setattr__(cpu, "sources", sources)  # not a key of a file, hence not an argument
         return cpu
 
     def clock_of(self, isa: str, busy: int) -> float:

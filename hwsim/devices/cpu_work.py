@@ -29,8 +29,8 @@ from hwsim.origins import Cited, Origin
 from hwsim.records import dataclass
 from hwsim.units import BYTES
 
-# Normal numbers that numpy draws on one core each second: fitted to the text's laptop (d2l 13.2), for every core whose part says
-# nothing. An EPYC 7003 draws 48.4 million (hwsim_calibrate/data), a busy V100 server of 2021 about 10 million.
+# Default rate of numpy's normal random numbers on one core (1/s), fitted to the laptop of the d2l text (13.2). An EPYC 7003
+# generates 48.4 million per second (hwsim_calibrate/data), a busy V100 server of 2021 about 10 million.
 DRAWN: Final = 32.5e6
 GUESSED: Final = Origin("elsewhere", "for every core: as the CPU of the d2l text")
 

@@ -37,10 +37,10 @@ def rate_at(depth: float, one_s: float, most: float, sharpness: float) -> float:
     if math.isinf(most):
         return depth / one_s
     slowest = max(one_s, 1.0 / most)
-    cap = slowest * most  # the depth at which a plain minimum would turn
+    cap = slowest * most  # depth at the corner of a plain minimum
     if cap <= 1.0 or math.isinf(sharpness):
         return min(depth / slowest, most)
-    low = min(depth, cap)  # taken out of the sum: no overflow whatever the sharpness
+    low = min(depth, cap)  # factored out of the sum to avoid overflow at any sharpness
     inner = (low / depth) ** sharpness * (1.0 - cap**-sharpness) + (low / cap) ** sharpness
     return min(most, float(low * inner ** (-1.0 / sharpness) / slowest))
 

@@ -120,7 +120,7 @@ class Disk(Storage):
             latency_input = ("latency", precise(latency[1], "s"), wait)
             why.append(Term("accesses", formula, (number(request), at_once, latency_input, each(request), speed), floor, media))
             if self.iops is not None:
-                # One capacity in reads a second; a write draws as many reads' worth as it displaces.
+                # One capacity in reads per second; a write draws the number of reads that it displaces.
                 amounts[f"{name}.iops"], moved[f"{name}.iops"] = times * self.iops / iops[1], times
                 most = given("iops", iops[1], "1/s", self.sources, iops[0])
                 why.append(Term("iops", "times / iops", (number(request), most), times / iops[1], f"{name}.iops"))

@@ -32,9 +32,9 @@ from hwsim.units import Bytes, Seconds, TransfersPerSecond
 
 Row = Literal["hit", "closed", "conflict"]
 
-# timings after which an access may be the next: each passes between two refreshes
+# timings that must fit between two refreshes
 _BETWEEN: Final = ("tRC", "tRAS", "tRRD_S", "tRRD_L", "tFAW", "tCCD_S", "tCCD_L", "row_commands", "open_cost", "turnaround")
-ROW_COMMANDS_KNEE: Final = 6.0  # sharpness where banks and the row command bus meet; HBM2 with 16 banks
+ROW_COMMANDS_KNEE: Final = 6.0  # sharpness of the knee between banks and the row command bus; HBM2 with 16 banks
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +195,6 @@ def _per(count: float, seconds: float) -> float:
     return count / seconds if seconds > 0 else math.inf
 
 
-D2L: Final = Dram(  # the arithmetic of the text: 100 ns, then 0.2 ns per 8-byte word; four banks
+D2L: Final = Dram(  # the d2l text's numbers: 100 ns, then 0.2 ns per 8-byte word; four banks
     rate=2.5e9, width=128, access=64, banks=4, tRCD=30e-9, tCL=30e-9, tRP=30e-9, tRAS=70e-9, tRC=100e-9, controller=10e-9
 )  # fmt: skip

@@ -41,8 +41,8 @@ from hwsim.spec.mistakes import Problem
 from hwsim.units import DAY, Bytes, BytesPerSecond, Seconds
 
 YEAR: Final = 365.25 * DAY
-RANDOM_KNEE: Final = 1.3  # how sharply chips and channels limit together, random pages
-STRIPED_KNEE: Final = 2.2  # the same, pages that follow one another over the channels
+RANDOM_KNEE: Final = 1.3  # sharpness of the knee between chips and channels, random pages
+STRIPED_KNEE: Final = 2.2  # sharpness of the same knee, pages striped over the channels
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ def amplification(over_provisioning: float, reserve: float = 0.0) -> float:
     if used <= 0.0:
         return 1.0
     used = min(used, 1.0 - 1e-6)
-    # (p - 1) / ln p rises from 0 to 1 with p: halve the interval, as often as a float has digits.
+    # (p - 1) / ln p rises from 0 to 1 with p: bisect to the precision of a float.
     low, high = 0.0, 1.0
     for _ in range(60):
         middle = 0.5 * (low + high)

@@ -61,15 +61,15 @@ from hwsim.spec.fields import field
 from hwsim.spec.mistakes import Problem
 from hwsim.units import Bytes, BytesPerSecond, FlopPerSecond, Hertz, PerSecond, Ratio, Seconds, Watts
 
-if TYPE_CHECKING:  # imported when the first kernel is lowered
+if TYPE_CHECKING:  # imported on the first kernel
     from hwsim.devices.gpu_access import Served
     from hwsim.devices.gpu_attended import Attending
     from hwsim.devices.gpu_product import Floats, Tiled
 
-# A normal number of a generator by counters (Philox, ten rounds for four numbers) and the Box-Muller method, in operations of
-# fp32: an estimate from the two algorithms, not measured.
+# fp32 FLOP of a normal number from a counter-based generator (Philox, ten rounds for four numbers) and the Box-Muller method:
+# an estimate from the two algorithms, not measured.
 DRAWING: Final = 100.0
-MULTIPROCESSORS, CLOCK = 100, 1.7e9  # of a GPU that does not state them
+MULTIPROCESSORS, CLOCK = 100, 1.7e9  # defaults: SMs, and Hz
 GUESSED: Final = "random: " + Origin("guess", "for every GPU: ten rounds of Philox for four numbers, and Box-Muller")
 
 
@@ -185,7 +185,7 @@ class Gpu(Device):
         """Return the launch terms of a matmul, and the time (s) in which the host launches one kernel."""
         work, launch = tiled.work, self.launch
         follows = work.start == "stream" and work.kernels == 1 and isinstance(launch, Launch) and launch.graph is not None
-        traffic = 0.0 if tiled.tiling.start > 0 else work.traffic  # a start that was measured has the first access in it
+        traffic = 0.0 if tiled.tiling.start > 0 else work.traffic  # a measured start includes the first access
         starting = self._starting(name, traffic, work.kernels, "graph" if follows else work.start)
         return starting, launch.stream if follows and isinstance(launch, Launch) else 0.0
 
@@ -349,7 +349,7 @@ class Gpu(Device):
         efficiency = self.efficiency.of(mix)
         efficiency_key = "efficiency.matmul" if mix == "matmul" else "efficiency.vector"
         tiles = tiles_like(used, self.matmul) if mix == "matmul" else None
-        if tiles is not None:  # of a large product: there is no shape to cut
+        if tiles is not None:  # a large matmul, because the op states no shape
             efficiency, efficiency_key = efficiency * self.matmul[tiles].efficiency, f"matmul.{tiles}.efficiency"
         origin = f"{key}.{used}: " + source_of(self.sources, f"{key}.{used}")
         inputs = (

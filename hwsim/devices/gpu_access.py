@@ -132,7 +132,7 @@ class _Part:
 def _level1(name: str, parts: Hierarchy, streamed: Stream) -> _Part:
     cache = parts.l1
     if cache is None or cache.bandwidth is None or parts.sms is None or streamed.working_set is None or not streamed.together:
-        return _Part(0.0, 1.0, 0.0)  # blocks go to any multiprocessor: what one has read, another asks for the next time
+        return _Part(0.0, 1.0, 0.0)  # blocks run on any SM, so the L1 of one rarely holds data of its next block
     hits = cache.ramp.hits(streamed.working_set, cache.size)
     if hits * streamed.reads <= 0:
         return _Part(0.0, 1.0, 0.0)

@@ -15,8 +15,8 @@ from hwsim.formats import precise
 from hwsim.origins import Doubt, Origin, case_of
 from hwsim.records import dataclass
 
-MANY: Final = 64  # tokens of an expert from which its products are bound by arithmetic
-SHORT: Final = 2048  # tokens below which starts and waves decide
+MANY: Final = 64  # tokens per expert from which its matmuls are compute-bound
+SHORT: Final = 2048  # tokens below which startup and waves dominate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +59,7 @@ class Attending:
     def _drawn(self, call: Attended) -> tuple[float, float]:
         """Return (bytes to or from memory or the last-level cache, memory time in s)."""
         moved = call.outer + call.keys + (0.0 if self.call.decoding else call.fresh * call.written)
-        old = call.old * (1 - call.warm)  # nothing but memory has what was cached before
+        old = call.old * (1 - call.warm)  # earlier keys and values are only in memory
         return moved, (old + (moved - old) * missing(moved, self.rates)) / self.rates.bandwidth
 
     def _blocks(self) -> tuple[str, Blocks, Rates, float]:

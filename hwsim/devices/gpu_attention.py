@@ -42,18 +42,18 @@ from hwsim.spec.fields import field
 from hwsim.spec.mistakes import Problem
 from hwsim.units import BytesPerSecond, Ratio, Seconds
 
-UNITS: Final = 16.0  # exponentials that a multiprocessor of NVIDIA's starts each clock
-APIECE: Final = 512.0  # FLOP in 16 bits for each exponential, at most: Blackwell has 499; few large units have vector units apart
-STAYS: Final = 0.6  # part of the last cache that holds what the kernel before wrote
-KEYS: Final = 128.0  # tokens of the cache that a piece has at least
-DEPTH: Final = 64.0  # tokens of the cache that a block takes at once
-PADDED: Final = 32  # head sizes are rounded up to a multiple of it
-SKIPPED: Final = 1024  # tokens of a window below which kernels are made for it
+UNITS: Final = 16.0  # exponentials that an NVIDIA SM starts per clock
+APIECE: Final = 512.0  # maximum 16-bit FLOP per exponential (Blackwell: 499), for GPUs with separate vector units
+STAYS: Final = 0.6  # share of the last-level cache that holds the previous kernel's output
+KEYS: Final = 128.0  # minimum tokens of a piece of the KV cache
+DEPTH: Final = 64.0  # tokens of the KV cache that a block processes at once
+PADDED: Final = 32  # multiple that head sizes are padded to
+SKIPPED: Final = 1024  # tokens of a window below which special kernels exist
 LATENT: Final = " latent"
-WIDE: Final = 64  # query heads of one latent vector
-LIBRARIES: Final = ("flash", "tensorrt")  # their kernels stand for an unmeasured library's, the best first
+WIDE: Final = 64  # query heads of one latent vector from which the `wide` kernel is used
+LIBRARIES: Final = ("flash", "tensorrt")  # libraries whose kernels replace those of unmeasured libraries, best first
 PLAIN: Final = (float, int)  # numbers, not arrays
-QUERIES: Final = 8.0  # query heads of a block are rounded up to a multiple of it
+QUERIES: Final = 8.0  # multiple that the query heads of a block are padded to
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ def most(first: Any, second: Any) -> float:
     if isinstance(first, PLAIN) and isinstance(second, PLAIN):
         larger = max(first, second)
         return larger
-    import numpy as np  # loaded where there are arrays
+    import numpy as np  # imported for arrays only
 
     larger = np.maximum(first, second)
     return larger
@@ -115,7 +115,7 @@ def rounded(*seconds: float) -> float:
     """
     total = 0.0
     for term in seconds:
-        total = total + squared_twice(term / 1e-3)  # not in place: it may be an array
+        total = total + squared_twice(term / 1e-3)  # not in place, because it may be an array
     longest: float = 1e-3 * rooted_twice(total)
     return longest
 
@@ -216,7 +216,7 @@ class Blocks:
         through = step * turns * (keys + self.prologue)
         waiting = step * self.lost * (turns > 1) * (keys + self.prologue)
         computing = most(step * (longest + self.prologue) / self.alone, through + waiting)
-        # what lies in the last cache comes from there: an activation was written just before
+        # activations were written just before, so a part of them is in the last-level cache
         away, near = missing(call.outer + call.keys, rates) / rates.read, 1.0 / (self.passing * rates.multiprocessors)
         byte = away + near
         cold = (1 - call.warm) * call.old * (1.0 / rates.read - away)
@@ -301,7 +301,7 @@ class Attention:
 def _names(library: str, dtype: str, narrow: bool, kind: str) -> tuple[str, ...]:
     formats = [*([" fp8"] if dtype == "fp8" else []), *([" kv8"] if narrow else []), ""]
     libraries = dict.fromkeys((library, *LIBRARIES))
-    if LATENT in kind:  # keys and values in one vector are another algorithm: another library's kernel is nearer than no such one
+    if LATENT in kind:  # latent attention is another algorithm: another library's latent kernel is closer than a non-latent one
         kinds = dict.fromkeys((kind, LATENT, ""))
         return tuple(f"{name}{width}{each}" for each in kinds for name in libraries for width in formats)
     kinds = dict.fromkeys((kind, ""))

@@ -23,7 +23,7 @@ from hwsim.origins import Doubt
 from hwsim.records import dataclass
 from hwsim.units import BYTES
 
-CONVOLUTION: Final = "convolution"  # label of the line of a kernel that libraries compute a convolution with
+CONVOLUTION: Final = "convolution"  # label of the line of a convolution kernel
 
 
 @dataclass(frozen=True, slots=True)

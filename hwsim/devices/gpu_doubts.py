@@ -12,19 +12,19 @@ from hwsim.devices.roofline import peak_of, source_of
 from hwsim.formats import precise
 from hwsim.origins import Case, case_of
 
-ORDER: Final[tuple[Case, ...]] = ("stated", "known", "source", "device", "generation", "outside")  # the best known first
+ORDER: Final[tuple[Case, ...]] = ("stated", "known", "source", "device", "generation", "outside")  # most certain first
 
 
 def called(gpu: Gpu, dtype: str) -> str:
     """Return the description of the GPU that its matmul errors are stored under: peak and achieved share."""
-    tiles = gpu.tiles(dtype)  # chips of one size that were fitted apart do not miss together
+    tiles = gpu.tiles(dtype)  # separately fitted GPUs of one size have independent errors
     reached = "" if tiles is None else f" at {precise(tiles.efficiency, '%')}"
     return f"a GPU of {precise(peak_of(gpu.flop, dtype, 'gpu')[1], 'FLOP/s')} {dtype}{reached}"
 
 
 def case(gpu: Gpu, number: str, dtype: str) -> Case:
     """Return the case of a number of the GPU; a number that it does not have, and links, count as fitted."""
-    if number == "attention" and gpu.attention is None:  # its products with the tiles of others
+    if number == "attention" and gpu.attention is None:  # derived from its matmuls and the tiles of other GPUs
         return _less(case(gpu, "matmul", dtype), "generation")
     guess: Case = "generation" if number == "matmul" else "device"
     path = number
@@ -40,7 +40,7 @@ def of_served(gpu: Gpu, dtype: str, experts: str = "") -> Case:
     experts: kernel of its experts; "" if there are none.
     """
     products = max(case(gpu, "matmul", dtype), _of_experts(gpu, experts), key=ORDER.index)
-    if not isinstance(gpu.attention, Attention):  # none, or a stated part of the peak
+    if not isinstance(gpu.attention, Attention):  # none, or a stated share of the peak
         return case(gpu, "attention", dtype) if gpu.attention is None else products
     name = next((library for library in LIBRARIES if library in gpu.attention.decode), "")
     answers = case_of(source_of(gpu.sources, f"attention.decode.{name}.rate"), "generation") or "known"

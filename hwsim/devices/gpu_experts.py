@@ -30,7 +30,7 @@ from hwsim.units import BytesPerSecond, Ratio, Seconds
 
 TILES: Final = (8, 16, 32, 64, 128, 256)  # rows of a tile
 COLUMNS: Final = 128.0
-# What products of such weights are computed in, and bytes of a weight, with its part of a scale.
+# (number format of the matmul, bytes of a weight with its share of a scale) by number format of the weights.
 FORMATS: Final[Mapping[str, tuple[str, float]]] = {
     "bf16": ("bf16", 2.0),
     "fp8": ("fp8", 1.0),
@@ -114,7 +114,7 @@ def drawn_call(
     (82.4, 128.0, True)
     """
     part, pairs = top_k / experts, tokens * top_k * local / experts
-    if local < experts:  # the GPU with most, of as many as share the experts
+    if local < experts:  # the GPU with the largest load among those that share the experts
         sharing = experts / local
         pairs = min(tokens * min(top_k, local), pairs + math.sqrt(2.0 * math.log(sharing) * pairs * (1.0 - 1.0 / sharing)))
     mean = pairs / local

@@ -49,19 +49,19 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-ROUNDING: Final = 4.0  # sharpness of the knee between computing and memory; 3 to 6 fit the published products alike
-PIECES: Final = 4.0  # bytes of an element of a partial result: they are added up in fp32
-SLENDER: Final = 8  # a tile's longer side over its shorter: no library ships tiles beyond
-SHORTEST: Final = 64  # steps of k in a piece, at least: what a kernel has under way at once
-REMEMBERED: Final = 8192  # products whose best cut is kept
+ROUNDING: Final = 4.0  # sharpness of the knee between computing and memory; 3 to 6 fit the published matmuls equally well
+PIECES: Final = 4.0  # bytes of an element of a partial result, in fp32
+SLENDER: Final = 8  # maximum aspect ratio of a tile in libraries
+SHORTEST: Final = 64  # minimum steps of k in a piece: the pipeline depth of a kernel
+REMEMBERED: Final = 8192  # matmuls whose best cut is cached
 
-VARIANTS: Final = (["block"], ["weights"])  # second words of keys that are no software
+VARIANTS: Final = (["block"], ["weights"])  # second words of keys that name a variant, not a library
 
-NEAR: Final = 1.0 + 1e-9  # ways to cut that take as long but for the last digits
+NEAR: Final = 1.0 + 1e-9  # ratio of times that are equal except for rounding
 
 _TIME: Final = attrgetter("time")
 
-# A number format without tiles of its own is multiplied by the kernels of another one.
+# Number formats whose tiles replace those of a number format without tiles, best first.
 LIKE: Final[Mapping[str, tuple[str, ...]]] = {
     "fp64": ("fp32",),
     "fp32": (),

@@ -22,7 +22,7 @@ from hwsim.spec.mistakes import Problem
 from hwsim.units import Bytes, BytesPerSecond, PerSecond, Ratio, Seconds
 
 NO_OP: Final = "no op says how many threads read and write; a measured kernel does (`Gpu.stream`)"
-SECTOR: Final = 32.0  # bytes: what a GPU fetches at least; CUDA C++ Best Practices Guide, "Coalesced Access to Global Memory"
+SECTOR: Final = 32.0  # smallest fetch of a GPU (B); CUDA C++ Best Practices Guide, "Coalesced Access to Global Memory"
 
 
 @dataclass(frozen=True, slots=True)

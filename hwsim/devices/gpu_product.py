@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-SKINNY: Final = 128  # rows or columns: the error of a product with no more is the skinny ones'
-TINY: Final = 20e-6  # seconds: of a shorter one it is the tiny ones'
-HELD: Final = 0.5  # part of the last cache in which the first factor is found that the kernel before has written
+SKINNY: Final = 128  # rows or columns up to which a matmul has the error of skinny matmuls
+TINY: Final = 20e-6  # duration (s) below which a matmul has the error of tiny matmuls
+HELD: Final = 0.5  # share of the last-level cache that holds the first operand, written by the previous kernel
 _TOPICS: Final[Mapping[str, str]] = {"fp8": "product8", "int8": "product8", "fp4": "product4", "int4": "product4"}
 
 
@@ -171,7 +171,7 @@ class Tiled:
         thin = min(self.product.m, self.product.n) <= SKINNY
         size = "tiny" if seconds < TINY else "skinny" if thin else "big"
         chip = f"{precise(self.chip.peak, 'FLOP/s')}, {self.chip.multiprocessors} multiprocessors"
-        reached = precise(self.tiling.efficiency, "%")  # chips of one size that were fitted apart do not miss together
+        reached = precise(self.tiling.efficiency, "%")  # separately fitted GPUs of one size have independent errors
         return Doubt(f"{topic}/{size}", case, f"{chip}, matmul.{self.key} of {reached}", 0.0)
 
     def _starts(self) -> list[Term]:
@@ -288,5 +288,5 @@ class Tiled:
 
 def _doubted(doubt: Doubt, term: Term) -> Term:
     doubts = (Doubt(doubt.regime, doubt.case, doubt.key, term.seconds),)
-    # a third of the time of `replace`
+    # three times faster than `replace`
     return Term(term.label, term.formula, term.inputs, term.seconds, term.capacity, term.kind, doubts, term.holder)

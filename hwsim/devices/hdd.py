@@ -152,7 +152,7 @@ class Hdd(Storage):
             )
             seconds = (
                 max(0.0, accesses.times - 1) * wait + accesses.times * accesses.size / rate
-            )  # the first has found its place already
+            )  # the first access is in position already
             limits.append(Limit("media", "(times - 1) x wait + times x size / bandwidth", (*inputs, size, speed), seconds))
         elif again > 0:
             missed = accesses.bytes * (1 - again)
@@ -227,7 +227,7 @@ class Hdd(Storage):
         if again > 0:
             inputs.append(("missed", precise(1 - again, "%"), "the rest comes from the cache"))
             formula = f"missed x {formula}"
-        if buffered and accesses.size > 0 and not accesses.of_service:  # of a service it is full
+        if buffered and accesses.size > 0 and not accesses.of_service:  # the cache of a service is full
             fast = max(1.0 / one_s, 1.0 / (self.overhead + accesses.size / (self.interface or self.rate(0.0))))
             stock = self.cache / accesses.size
             seconds = drained(accesses.times, fast, 1 / one_s, stock)
@@ -242,7 +242,7 @@ class Hdd(Storage):
         floors = self._hits(accesses) if again > 0 else []
         fixed = self.overhead + accesses.size / rate
         crowd = None if buffered else Arm(fixed, place, self.gain, self.queue, ways)
-        if buffered and accesses.of_service:  # what is behind the cache has the queue to itself
+        if buffered and accesses.of_service:  # the disk behind the cache has the whole queue
             crowd = Arm(fixed, reach, 0.0, self.queue, ways)
         limit = Limit("media", formula, tuple(inputs), seconds)
         return cost_of(name, accesses, [limit], floors, ("", 0.0, ""), crowd=crowd)

@@ -44,7 +44,7 @@ def in_turn(
     amounts: dict[str, float] = {}
     moved: dict[tuple[str, Unit], float] = {}
     holds: dict[str, float] = {}
-    starts: dict[tuple[str, str, float], list[Term]] = {}  # equal ones are a line
+    starts: dict[tuple[str, str, float], list[Term]] = {}  # equal starts share a line
     spent: dict[str, float] = {}
     errors: dict[tuple[object, ...], Doubt] = {}
     clocks: dict[str, float] = {}

@@ -34,11 +34,11 @@ from hwsim.spec.mistakes import Problem
 from hwsim.units import Bytes, BytesPerSecond, FlopPerSecond, Seconds
 
 Standing = Literal["measured", "interpolated", "extrapolated", "related", "usual"]
-HUGE: Final = 2.0**21  # bytes of a large page
+HUGE: Final = 2.0**21  # size of a huge page (B)
 FAR: Final = 25.0  # squared distance, in factors of two, at which a single measured call counts as much as the formula
-CORRECTED: Final = (3, 5)  # numbers of a correction: of a function, of a product
-HELD: Final = 14.0  # factors of two beyond what was measured as far as which its last correction helps
-STRAY: Final = 2.0  # a size is beyond what was measured from this factor on
+CORRECTED: Final = (3, 5)  # lengths of a correction: of a function, of a matmul
+HELD: Final = 14.0  # distance beyond the measured sizes, in factors of two, up to which the last correction applies
+STRAY: Final = 2.0  # factor from which a size counts as extrapolated
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ class Corrections:
         flat = is_call = len(point) == 2
         flat = flat and point[1] <= 1.0
         beyond = 0.0  # factors of two
-        if is_call and points:  # beyond what was measured: as at its end; far beyond, as by formula
+        if is_call and points:  # beyond the measured sizes: the correction at their end; far beyond: the formula alone
             size = min(max(place[0], math.log2(max(points[0][0], 1.0))), math.log2(max(points[-1][0], 1.0)))
             beyond, place[0] = abs(size - place[0]), size
         fade = 1.0 if beyond <= HELD else math.exp(-((beyond - HELD) ** 2) / (2.0 * self.width**2))
@@ -157,7 +157,7 @@ class Time(NamedTuple):
     moving: float
     lookups: float
     pages: float
-    memory: float  # bytes that come from the last level
+    memory: float  # B
     ratio: float
     standing: Standing
 
@@ -273,7 +273,7 @@ class Kernels:
             moving += more
             far += furthest
             memory += last * operand.bytes
-        if call.product is None:  # traffic of a product does not go on during its arithmetic
+        if call.product is None:  # the traffic of a matmul does not overlap its arithmetic
             moving -= self.overlap * min(compute, far)
         lookups = call.lookups * (self.lookup + math.fsum(part * tier.lookup for tier, part in self.parts(call.span)))
         fresh = call.fresh if call.fresh is not None else call.written if call.made >= self.pages_from else 0.0

@@ -67,7 +67,7 @@ class Memory(Device):
         if self.dram is None:
             raise CannotCompute(f"{name} has no DRAM timings", "add `use: ddr4-3200`")
         dram = self.dram
-        moved_bytes = math.ceil(accesses.size / dram.access) * dram.access  # of one access: the DRAM moves whole bursts
+        moved_bytes = math.ceil(accesses.size / dram.access) * dram.access  # of one access, in whole bursts
         if accesses.scattered:
             size = accesses.count * moved_bytes
             terms = [self._random(name, dram, accesses, size / dram.access)]

@@ -31,7 +31,7 @@ from hwsim.spec.mistakes import Problem, did_you_mean
 from hwsim.units import Bytes, BytesPerSecond, PerSecond, Seconds
 
 PROTOCOLS: Final = ("tcp", "udp", "rdma")
-ON_CORES: Final = ("tcp", "udp")  # whose messages a core of the host handles
+ON_CORES: Final = ("tcp", "udp")  # protocols whose messages a host core handles
 
 
 @dataclass(frozen=True, slots=True)

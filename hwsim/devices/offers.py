@@ -27,10 +27,10 @@ from hwsim.units import BANDWIDTH, MONEY, PRICE, RATE, SIZE, Dimension, DollarsP
 Mark = Literal["list", "quote", "street", "estimate", "recalled"]
 Way = Literal["purchase", "on_demand", "reserved"]
 WAYS: Final[tuple[Way, ...]] = ("purchase", "on_demand", "reserved")
-SPREAD: Final = {"list": 0.1, "quote": 0.1, "street": 0.2, "estimate": 0.35, "recalled": 0.35}  # half a 90 % range, if not given
+SPREAD: Final = {"list": 0.1, "quote": 0.1, "street": 0.2, "estimate": 0.35, "recalled": 0.35}  # default relative half-width
 A_DATE: Final = "a year, a month or a day: 2026-06"
 _DATE: Final = re.compile(r"(19|20)\d\d(-(0[1-9]|1[0-2])(-(0[1-9]|[12]\d|3[01]))?)?")
-_UNITS: Final[dict[Way, tuple[Dimension, Dimension]]] = {  # of the whole; for each byte that it holds
+_UNITS: Final[dict[Way, tuple[Dimension, Dimension]]] = {  # units of the whole price, and per byte of capacity
     "purchase": (MONEY, MONEY / SIZE),
     "on_demand": (PRICE, PRICE / SIZE),
     "reserved": (PRICE, PRICE / SIZE),
@@ -189,7 +189,7 @@ def read_price(tree: Tree, mistakes: Mistakes, *, date: str = "", provider: str 
         date, provider, source: defaults for prices without their own.
     """
     first = tree if not tree.is_mapping else tree.get("value") or tree.get("capacity")
-    if first is not None:  # money alone is a purchase, money by time a rent
+    if first is not None:  # money alone is a purchase, money per time a rental
         way: Way = "on_demand" if "/" in re.sub("/[kMGTP]?i?B", "", str(first.value)) else "purchase"
         return Price(**{way: _offers(tree, way, mistakes, date, provider, source)})
     keys = decode(tree, PriceKeys, mistakes, ignore=("source", "ref"))
@@ -251,7 +251,7 @@ def _offer(tree: Tree, way: Way, mistakes: Mistakes, date: str, provider: str, s
     if value is None or len(mistakes) > before:
         return None
     mark = written.mark or ("estimate" if (written.source or source) == "guess" else "")
-    spread = SPREAD.get(mark, 0.0)  # without a mark it is taken as exact, as all numbers of a file
+    spread = SPREAD.get(mark, 0.0)  # without a mark the price is exact, as all numbers of a file
     return Offer(
         value,
         value * (1.0 - spread) if ends[0] is None else ends[0],

@@ -113,7 +113,7 @@ class Raid(Storage):
             body = cost.demand.body(rates)
             clocks = clocks if body <= floor else ((f"{name}.media", 1.0),)
             floor = body * idle
-            line = max(cost.why, key=lambda term: term.seconds, default=Term("", "", (), 0.0))  # its numbers are as unsure
+            line = max(cost.why, key=lambda term: term.seconds, default=Term("", "", (), 0.0))  # sets the uncertainty
             numbers = (input_ for input_ in line.inputs if isinstance(input_[2], Origin) and input_[2].plain != WORKLOAD)
             idles = ("idle", f"{idle:.4g}", "members for each access under way")
             inputs = (("body", precise(body, "s"), "all members at work"), idles, *numbers)
@@ -136,12 +136,12 @@ class Raid(Storage):
         region = None if accesses.region is None else accesses.region / self.width("write")
         if accesses.access == "sequential":
             return replace(accesses, size=accesses.size / wide, region=region), 1.0, 1.0
-        pieces = min(float(wide), max(1.0, accesses.size / self.stripe))  # members one access falls on
+        pieces = min(float(wide), max(1.0, accesses.size / self.stripe))  # members of one access
         touched, steps = pieces, 1.0
         written = 0.0
         if direction == "write" and self.level in _PARITIES:
             changed = pieces + _PARITIES[self.level]
-            read = min(changed, n / 2)  # or what is not changed, if that is less
+            read = min(changed, n / 2)  # or the unchanged rest of the stripe, if that is less
             touched, steps, written = read + changed, 2.0, changed / (read + changed)
         elif direction == "write" and self.level in (1, 10):
             touched = float(n) if self.level == 1 else min(2 * pieces, float(n))

@@ -26,13 +26,13 @@ from hwsim.units import BYTES, Bytes, BytesPerSecond, Ratio, Seconds
 
 Input = tuple[str, str, Cited]  # name, value with unit, source
 
-WORKLOAD: Final = Origin("stated", "workload")  # the source of what the op itself says
+WORKLOAD: Final = Origin("stated", "workload")  # source of the op's own numbers
 
 
-# What a device does with a type it has no units for: it computes in the next wider one.
+# Next wider number format, in which a device without units for a number format computes.
 WIDER: Final[Mapping[str, str]] = {
     "tf32": "fp32", "bf16": "fp32", "fp16": "fp32", "fp8": "fp16", "fp4": "fp8", "int4": "int8",
-    "bool": "int32", "int16": "int32", "int32": "fp32", "int64": "fp64",  # integers go through vector units of the same width
+    "bool": "int32", "int16": "int32", "int32": "fp32", "int64": "fp64",  # integers use vector units of the same width
     "complex64": "fp32", "complex128": "fp64",
 }  # fmt: skip
 

@@ -149,7 +149,7 @@ class Ssd(Storage):
         cap = self._capped(math.inf) / size
         if self.write_iops is not None:
             at_page = max(1.0, math.ceil(PAGE / self.smallest)) * self.smallest
-            share = at_page / units_bytes if self.state == "steady" else 1.0  # collecting costs by the byte
+            share = at_page / units_bytes if self.state == "steady" else 1.0  # garbage collection is per byte
             return min(self.write_iops * min(1.0, share), self.bandwidth("write") / size, cap)
         if self.flash is None:
             return min(self.bandwidth("write") / units_bytes, cap)
@@ -237,7 +237,7 @@ class Ssd(Storage):
             if any(key == "first" for key, *_ in limit.inputs):  # the cache runs full
                 errors = "disk/filled", self._where("write")
         if direction == "write" and self.flash is not None and self.write is None and self.cache is None:
-            one_s = self.one("write", accesses.size)  # nothing answers before it is programmed: what is under way must hide it
+            one_s = self.one("write", accesses.size)  # a write completes after its program; writes in flight hide the latency
             waits = (number(accesses), ("one", precise(one_s, "s"), self._where(key)), accesses.under_way(self.queue))
             turns = accesses.times / accesses.at_once(self.queue)
             floor = Limit("accesses", "times x one / at once", waits, turns * one_s, turns * self.own("write", accesses.size))

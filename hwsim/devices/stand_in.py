@@ -29,14 +29,14 @@ from hwsim.devices.kernels import Function, Kernels
 from hwsim.devices.work import Call
 from hwsim.units import BYTES
 
-CLOCK: Final = 3.7e9  # Hz of the core that usual times were measured on
+CLOCK: Final = 3.7e9  # clock of the core that measured the typical times (Hz)
 SORTED: Final = ("sort", "argsort")
-GENERATED: Final = "generator"  # form of numbers that a random generator draws
-NEAREST: Final = 12  # functions that are asked
-NEAR: Final = 1.5  # as far as which they are, in ln of the time of a byte
-OTHER_KIND: Final = 1.5  # how much farther, in ln, a function of another kind of number is
-KINDS: Final[Mapping[str, str]] = {"fp": "float", "bf": "float", "in": "whole", "bo": "whole", "co": "complex"}  # by two letters
-LIKE: Final[Mapping[str, tuple[str, ...]]] = {  # formats whose usual time stands for one that has none, the nearest first
+GENERATED: Final = "generator"  # form of the random number generators
+NEAREST: Final = 12  # number of nearest functions
+NEAR: Final = 1.5  # maximum distance of the nearest functions, in ln of the time per byte
+OTHER_KIND: Final = 1.5  # extra distance of a function of another kind of number
+KINDS: Final[Mapping[str, str]] = {"fp": "float", "bf": "float", "in": "whole", "bo": "whole", "co": "complex"}  # by prefix
+LIKE: Final[Mapping[str, tuple[str, ...]]] = {  # formats whose typical time replaces a missing one, nearest first
     "fp16": ("fp32", "fp64"), "fp32": ("fp64",), "fp64": ("fp32",), "int8": ("bool", "int16", "int32", "int64"),
     "int16": ("int8", "int32", "int64"), "int32": ("int64", "fp32", "fp64"), "int64": ("int32", "fp64"),
     "bool": ("int8", "int64"), "complex64": ("complex128", "fp32"), "complex128": ("complex64", "fp64"),

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Access = Literal["sequential", "random"]
 Direction = Literal["read", "write"]
 
-PAGE: Final = 4096.0  # bytes: what data sheets count accesses per second in
+PAGE: Final = 4096.0  # access size of the IOPS in data sheets (B)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +110,7 @@ def drained(amount: float, fast: float, steady: float, stock: float) -> float:
     if fast <= steady or math.isinf(stock):
         return amount / fast
     burst = stock / (fast - steady)
-    if amount > fast * burst and steady == 0:  # so slow that it is no number
+    if amount > fast * burst and steady == 0:  # too slow for a float
         return math.inf
     return amount / fast if amount <= fast * burst else burst + (amount - fast * burst) / steady
 
@@ -246,7 +246,7 @@ def mixed(device: Storage, name: str, accesses: Asked) -> Cost:
         )
         if reads_s + writes_s > 0:
             why.append(Term(label, "reads + writes + turns", inputs, reads_s + writes_s + turns, media))
-    for capacity in sorted(amounts.keys() - {media}):  # accesses a second of a plain disk
+    for capacity in sorted(amounts.keys() - {media}):  # the IOPS of a plain disk
         parts = [max((term.seconds for term in cost.why if term.capacity == capacity), default=0.0) for cost in (reads, writes)]
         inputs = ("reads", precise(parts[0], "s"), "as reads alone"), ("writes", precise(parts[1], "s"), "as writes alone")
         why.append(Term("iops", "reads + writes", inputs, math.fsum(parts), capacity))

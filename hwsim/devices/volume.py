@@ -71,7 +71,7 @@ class Volume(Storage):
         count = accesses.times * max(chunks, 1.0 if accesses.access == "random" else 0.0)
         start = one_s if accesses.access == "sequential" else 0.0
         waits, depth = accesses.waits, accesses.at_once(self.queue)
-        can = accesses.times / (waits * one_s / depth) if waits * one_s > 0 else math.inf  # accesses a second, by the latency
+        can = accesses.times / (waits * one_s / depth) if waits * one_s > 0 else math.inf  # latency-bound rate (1/s)
         limits, floors = [], []
         for label, amount, unit, base, burst, stock, stock_key in (
             ("iops", count, "1/s", self.base, self.burst_iops, self.credits, "credits"),
@@ -79,7 +79,7 @@ class Volume(Storage):
         ):
             if amount <= 0:
                 continue
-            if accesses.of_service:  # spent long ago
+            if accesses.of_service:  # a service has spent its credits
                 stock = 0.0
             fast = max(base, burst or base) if stock > 0 else base
             per = amount / accesses.times

@@ -120,7 +120,7 @@ class Call:
         """Coordinates among the calls of its function and form: m, n, k and batch of a matmul, else elements and inner loops."""
         if self.product is not None:
             return float(self.product.m), float(self.product.n), float(self.product.k), float(self.product.batch)
-        if self.function in BY_ROW:  # each row is a problem of its own
+        if self.function in BY_ROW:  # each row is an independent problem
             return max(self.count / max(self.rows, 1.0), 1.0), 1.0
         return max(self.count, 1.0), max(self.rows, 1.0)
 
@@ -228,8 +228,8 @@ class Attended:
         (2.5, 1.75)
         """
         reach = self.window + (self.window <= 0) * self.context
-        near = reach - (reach - self.context) * (reach > self.context)  # of the last query
-        grown = near - self.cached - 1  # queries that see one token more than the one before
+        near = reach - (reach - self.context) * (reach > self.context)  # tokens of the last query
+        grown = near - self.cached - 1  # queries that attend to one token more than the previous query
         grown = grown * (grown > 0)
         return self.causal * (near - grown * (grown + 1) / (2 * self.queries)) + (1 - self.causal) * self.context
 
@@ -451,7 +451,7 @@ def lookup_call(
     size = count * length * width
     span = ages[0] if ages[0] is not None else table * width
     read = [Operand(count * BYTES["int64"], "read", ages[1])]
-    if length > 1:  # beyond its first line a row is a stream
+    if length > 1:  # beyond its first cache line, a row is a stream
         read.append(Operand(size, "read", max(span, table * width)))
     return Call(
         function=function,
