@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from hwsim.devices.kind import Device
+from hwsim.links.kind import LinkKind
 from hwsim.machine.schema import LinkEntry, PartEntry
 from hwsim.results.invariants import printed
 from hwsim.spec import FieldPlan, plan
@@ -22,9 +24,9 @@ from scripts.reference_values import Values, anchor, classes, documented
 
 PAGE: Final = Path(__file__).resolve().parent.parent / "docs" / "reference.md"
 ENTRIES: Final[dict[type, str]] = {
-    PartEntry: "In any part",
-    LinkEntry: "In any link",
-}  # to whose tables those of a family are added
+    PartEntry: FAMILIES[Device][0],
+    LinkEntry: FAMILIES[LinkKind][0],
+}  # the tables to which the keys of a family are added
 ONCE: Final = ("hwsim", "name", "notes", "source", "ref")  # of these, the ones that say no more than everywhere
 LEAST: Final = 3  # kinds that have a key alike, for it to be said once
 
@@ -76,7 +78,7 @@ class Reference:
                 inside |= dict.fromkeys(classes(plan(cls)))
                 family = next((base for base, (name, _) in FAMILIES.items() if ENTRIES.get(cls) == name), None)
                 yield from self._table(heading, cls, [*self.own[cls].values(), *(self.shared[family] if family else ())])
-        yield "## Mappings inside\n"
+        yield "## Nested mappings\n"
         shown: set[type] = set(HEADED)
         while rest := [cls for cls in inside if cls not in shown]:
             for cls in rest:
@@ -86,7 +88,7 @@ class Reference:
 
     def _table(self, heading: str, cls: type, rows: list[str]) -> Iterator[str]:
         yield f"### {heading}\n"
-        doc = (inspect.getdoc(cls) or "").split("\n", 1)[0]
+        doc = " ".join((inspect.getdoc(cls) or "").split("\n\n", 1)[0].split())
         if doc and not doc.startswith(cls.__name__ + "("):
             yield f"{doc}\n"
         once = [each.key for each in plan(cls) if documented(each, ONCE)] if cls not in FAMILIES else []
@@ -100,7 +102,7 @@ class Reference:
         if families:
             yield f"Also the keys of {_and(families)}.\n"
         if also:
-            yield f"Also {_and(also)}: [said once](#{SHARED}).\n"
+            yield f"Also the [common key{'s' * (len(also) > 1)}](#{SHARED}) {_and(also)}.\n"
 
 
 def _and(words: list[str]) -> str:

@@ -39,91 +39,90 @@ from hwsim.workload.load.arrivals import ArrivalKeys
 from hwsim.workload.load.keys import CountDraw, CountLognormal
 from hwsim.workload.reading import STATEMENTS
 
-HEAD: Final = """# Every key of every file
+HEAD: Final = """# File reference
 
-Written by `python scripts/reference.py` from the dataclasses that read the files. A quantity carries its unit; `$name` and
-arithmetic on parameters may stand for any value.
+This page lists every key of every file. `python scripts/reference.py` writes it from the code that reads the files. A quantity is
+written with its unit. Any value may be `$name`, a parameter of the file, or arithmetic on parameters.
 
-| first line of a file | what it is |
+| first line of the file | content |
 |---|---|
 | `hwsim: machine/1` | [a machine](#machine-files): parts and links |
-| `hwsim: workload/1` | [a workload](#workload-files): what runs on it |
-| `hwsim: model/1` | [a model](#model-files): the layers that a `train:` or `infer:` names |
-| `hwsim: part/1` | [one thing of the library](#part-files): a part, a link, a communication library, a runtime, a framework |
-| `hwsim: study/1` | [a study](#studies): thousands of points |
-| `hwsim: plan/1` | [a plan](#plans): which machine, how many |
-| `hwsim: prices/1` | [prices](#power-and-prices) |
-| `hwsim: failures/1` | [rates of failures](#train-failures-) |
+| `hwsim: workload/1` | [a workload](#workload-files): programs, trainings and services that run on a machine |
+| `hwsim: model/1` | [a model](#model-files): the layers that `train:` and `infer:` run |
+| `hwsim: part/1` | [a library entry](#part-files): a part, link, communication library, runtime or framework |
+| `hwsim: study/1` | [a study](#studies): many runs with different parameters |
+| `hwsim: plan/1` | [a plan](#plans): which machines to buy or rent, and how many |
+| `hwsim: prices/1` | [prices](#power-and-prices) of parts, machines and sites |
+| `hwsim: failures/1` | [failure rates](#train-failures-) |
 
-Some legal change of the value of a key changes a result, warns or is refused. The exceptions are marked *recorded only*, with
-the reason.
+Every key can change a result, cause a warning or be refused. Keys without any effect are marked *recorded only*.
 
-## Keys that many mappings have
+## Common keys
 
-They are said here once; a table names those that its mapping has, too. In the same way, kinds refer to tables of what they share;
-a key that stands in both is as the kind's own table says.
+Many mappings have the following keys. Their tables refer to this section. Likewise, keys that several kinds share have a table of
+their own. If a kind's table lists the same key, the kind's table applies.
 
 | key | meaning |
 |---|---|
-| `hwsim` | the first line of a file: its format, of the table above |
-| `name` | what a reader calls it; results print it. *Recorded only* |
-| `notes` | anything worth knowing. *Recorded only* |
-| `source` | where the numbers are from: `datasheet`, `standard`, `recalled` (the content of a document from memory), \
-`measured`, `fitted` or `guess`. It stands in derivations, and its kind decides how sure a number is. One number may have its \
-own: `size: {value: 80 GB, source: datasheet, ref: "..."}`. Where a table names it, *recorded only* |
-| `ref` | which document or measurement exactly |
-| `use` | a name of the library (`hwsim show` lists them) or a file, whose keys are taken over; keys beside `use` override \
-them, also when `--set` chooses another name. `use` may stand in machines, parts, links, libraries, runtimes, models and sites |
-| `let` | parameters of the file: `let: {n: 1000}`; `$n` is their value anywhere in it, `--set n=10` changes one |
+| `hwsim` | format of the file (see the table above); must be the first line |
+| `name` | name shown in results. *Recorded only* |
+| `notes` | free text. *Recorded only* |
+| `source` | source of the numbers: `datasheet`, `standard`, `recalled` (a document quoted from memory), `measured`, `fitted` or \
+`guess`. Derivations show it, and the width of the 90 % interval depends on it. A single number can have its own source: \
+`size: {value: 80 GB, source: datasheet, ref: "..."}`. In tables that list `source`, it is *recorded only* |
+| `ref` | the document or measurement, exactly |
+| `use` | name of a library entry (see `hwsim show`) or path of a file, whose keys are inherited. Keys next to `use` override inherited \
+keys, even if `--set` selects another entry. Allowed in machines, parts, links, libraries, runtimes, models and sites |
+| `let` | parameters of the file, such as `let: {n: 1000}`. `$n` stands for the value anywhere in the file; `--set n=10` changes it |
 """
 MODEL_FILES: Final = """## Model files
 
-`hwsim: model/1`, then `kind:` with the name of one of the tables, and its keys. A `train:` or `infer:` names such a file,
-a name of the library or a `config.json` of Hugging Face ([models](models.md)), or has the keys itself:
+A model file starts with `hwsim: model/1`, followed by `kind:` and the keys of that kind, listed below. The key `model` of `train:` and
+`infer:` is a model file, a model of the library, a Hugging Face `config.json` ([models](models.md)), or a mapping with the keys:
 `model: {use: llama-3-8b, layers: 16}`.
 
-Also `name`, `notes`, `source`, `ref`, `use`, `let`: [said once](#keys-that-many-mappings-have).
+Also the [common keys](#common-keys) `name`, `notes`, `source`, `ref`, `use` and `let`.
 """
 PART_FILES: Final = """## Part files
 
-`hwsim: part/1`, then `kind:` and the keys of a part, of a link, of a communication library, of a [`runtime`](#runtime) or of a
-framework, for `use:` elsewhere.
+A part file starts with `hwsim: part/1`, followed by `kind:` and the keys of a part, link, communication library,
+[`runtime`](#runtime) or framework. Other files refer to it with `use:`.
 """
 EXPECT: Final = """### `expect`
 
-Bounds of results: `15 ms +- 1 %`, `at most 2 s`, `at least 400 1/s`, `9 ms .. 11 ms`. `machine:` names the machine that they
-are about. A run that misses one has exit code 3.
+Expected results: `15 ms +- 1 %`, `at most 2 s`, `at least 400 1/s` or `9 ms .. 11 ms`. `machine:` names the machine for which they
+hold. If a result is outside its bounds, the exit code is 3.
 
-| of | names |
+| workload | results |
 |---|---|
 """
-SHARED: Final = "keys-that-many-mappings-have"
+SHARED: Final = "common-keys"
 
 HEADED: Final[dict[type, str]] = {  # mappings that have a heading among the files
-    Job: "`jobs`: each of them",
+    Job: "A job of `jobs`",
     SplitKeys: "`infer: {parallel: ...}`",
-    ArrivalKeys: "`infer: {arrivals: ...}`, and of services",
+    ArrivalKeys: "`arrivals` of `infer` and of services",
     CountDraw: "`infer: {prompt: ..., output: ...}`",
     CountLognormal: "`lognormal`",
 }
 FAMILIES: Final[dict[type, tuple[str, str]]] = {  # base -> heading of what its kinds share, words for it; general first
-    Device: ("In any part", "any part"),
-    LinkKind: ("In any link", "any link"),
-    Network: ("In any link of a network", "any link of a network"),
-    Op: ("In any op", "any op"),
-    DeviceOp: ("In any op on one device", "any op on one device"),
-    ComputeOp: ("In any op that computes", "any op that computes"),
-    CalledOp: ("In any call of a library", "any call of a library"),
-    ArrayOp: ("In any op over an array", "any op over an array"),
-    ExchangeOp: ("In any collective", "any collective"),
-    RootedOp: ("In any collective with a root", "any collective with a root"),
+    Device: ("Any part", "any part"),
+    LinkKind: ("Any link", "any link"),
+    Network: ("Any network link", "any network link"),
+    Op: ("Any op", "any op"),
+    DeviceOp: ("Any op on one device", "any op on one device"),
+    ComputeOp: ("Any compute op", "any compute op"),
+    CalledOp: ("Any library call", "any library call"),
+    ArrayOp: ("Any array op", "any array op"),
+    ExchangeOp: ("Any collective", "any collective"),
+    RootedOp: ("Any collective with a root", "any collective with a root"),
 }
-_STATED: Final = "statements, as those of a request"
+_STATED: Final = "statements of a service"
 SEE: Final[dict[tuple[type, str], str]] = {  # what stands where the reader of a file decides by what it finds; {Class}: its table
     (MachineFile, "parts"): "{PartEntry|part}",
     (MachineFile, "links"): "{LinkEntry|link}",
     (MachineFile, "price"): "money, or {PriceKeys|prices}",
-    (MachineFile, "collectives"): "{LibraryEntry|library}, or one by each kind",
+    (MachineFile, "collectives"): "{LibraryEntry|library}, or a mapping of device kinds to libraries",
     (PartEntry, "price"): "money, or {PriceKeys|prices}",
     (Workload, "program"): "{Op|ops} and {BarrierKeys|statements}, or {Each|`each` and `do`}",
     (Workload, "programs"): "program",
@@ -133,7 +132,7 @@ SEE: Final[dict[tuple[type, str], str]] = {  # what stands where the reader of a
     (Workload, "services"): "{ServiceKeys|service}",
     (Workload, "expect"): "mapping, see [`expect`](#expect)",
     (Each, "do"): "{Op|op} or {BarrierKeys|statement}",
-    (Job, "program"): "as of a workload",
+    (Job, "program"): "as in a workload",
     (Job, "programs"): "program",
     (Job, "pipeline"): "{PipelineKeys|mapping}",
     (Job, "train"): "{TrainKeys|mapping}",
@@ -157,9 +156,9 @@ SEE: Final[dict[tuple[type, str], str]] = {  # what stands where the reader of a
     (SERVICE_STATEMENTS["cache"], "miss"): _STATED,
     **{(PriceKeys, key): "money, or {OfferKeys|mapping}" for key in ("purchase", "on_demand", "reserved")},
     (OfferKeys, "value"): "money",
-    (OfferKeys, "capacity"): "money for bytes",
-    (OfferKeys, "iops"): "mapping, or list of such",
-    (OfferKeys, "throughput"): "mapping, or list of such",
+    (OfferKeys, "capacity"): "money per size",
+    (OfferKeys, "iops"): "mapping, or list of mappings",
+    (OfferKeys, "throughput"): "mapping, or list of mappings",
     (OfferKeys, "low"): "money",
     (OfferKeys, "high"): "money",
     (PricesFile, "parts"): "money or {PriceKeys|prices}",
@@ -167,14 +166,14 @@ SEE: Final[dict[tuple[type, str], str]] = {  # what stands where the reader of a
     (PricesFile, "others"): "money or {PriceKeys|prices}",
     (PricesFile, "site"): "name, or {SiteKeys|mapping}",
     (PricesFile, "sites"): "{SiteKeys|site}",
-    **{(SiteKeys, key): "number or mapping with its range" for key in ("pue", "grid", "electricity", "hosting")},
+    **{(SiteKeys, key): "number, or mapping with its range" for key in ("pue", "grid", "electricity", "hosting")},
     (StudyKeys, "machine"): "name or mapping",
     (StudyKeys, "workload"): "name or mapping",
     (StudyKeys, "points"): "mapping of `grid`, `zip`, or {DrawnKeys|`random` or `latin`}",
     (StudyKeys, "set"): "any value",
     (StudyKeys, "site"): "name, or {SiteKeys|mapping}",
     (DrawnKeys, "of"): "range, list or distribution",
-    (PlanKeys, "workload"): "name, mapping, or mapping of names to such",
+    (PlanKeys, "workload"): "name, mapping, or mapping of names to workloads",
     (PlanKeys, "set"): "any value",
     (PlanKeys, "vary"): "mapping of paths to values",
     (PlanKeys, "minimise"): "text, or list of text",
@@ -190,37 +189,37 @@ SEE_BY_KEY: Final = {  # of mappings inside
 def headings() -> Iterator[tuple[Any, str]]:
     """Every schema and its heading; no schema before a section or a paragraph."""
     yield None, "## Machine files\n"
-    yield MachineFile, "At the top (`hwsim: machine/1`)"
-    yield PartEntry, "In any part"
+    yield MachineFile, "Top level (`hwsim: machine/1`)"
+    yield PartEntry, FAMILIES[Device][0]
     for name, kind in devices.KINDS.items():
         yield kind, f"Part `{name}`"
-    yield LibraryEntry, "In any communication library (`collectives`)"
+    yield LibraryEntry, "Any communication library (`collectives`)"
     for name, library in LIBRARIES.items():
         yield library, f"Library `{name}`"
-    yield LinkEntry, "In any link"
+    yield LinkEntry, FAMILIES[LinkKind][0]
     yield Network, FAMILIES[Network][0]
     for name, link in links.KINDS.items():
         yield link, f"Link `{name}`"
     for name, topology in TOPOLOGIES.items():
         yield topology, f"Topology `{name}`"
     yield None, "## Workload files\n"
-    yield Workload, "At the top (`hwsim: workload/1`)"
+    yield Workload, "Top level (`hwsim: workload/1`)"
     yield None, expectations()
     yield Runtime, "`runtime`"
     yield Each, "`program: {each: ...}`"
     yield Job, HEADED[Job]
     yield PipelineKeys, "`pipeline`"
-    yield StageKeys, "`pipeline: {stages: ...}`, next to the op of a stage"
+    yield StageKeys, "A stage of `pipeline`, next to its op"
     yield TrainKeys, "`train`"
     yield ParallelKeys, "`train: {parallel: ...}`"
     yield SynchroniseKeys, "`train: {synchronise: ...}`"
     yield Failures, "`train: {failures: ...}`"
     yield InferKeys, "`infer`"
     yield from ((cls, heading) for cls, heading in HEADED.items() if cls is not Job)
-    yield ServiceKeys, "`services`: each of them"
+    yield ServiceKeys, "A service of `services`"
     for name, statement in SERVICE_STATEMENTS.items():
-        yield statement, f"Statement of services `{name}`"
-    yield WayKeys, "Statement of services `choose`: each way, by name"
+        yield statement, f"Service statement `{name}`"
+    yield WayKeys, "Service statement `choose`: one alternative"
     for name, statement in STATEMENTS.items():
         yield statement, f"Statement `{name}`"
     for family in (Op, DeviceOp, ComputeOp, CalledOp, ArrayOp, ExchangeOp, RootedOp):
@@ -228,32 +227,32 @@ def headings() -> Iterator[tuple[Any, str]]:
     for name, op in OPS.items():
         yield op, f"Op `{name}`"
     for name, algorithm in ALGORITHMS.items():
-        yield algorithm, f"Algorithm of collectives `{name}`"
+        yield algorithm, f"Collective algorithm `{name}`"
     yield None, MODEL_FILES
     for name, model in MODELS.items():
         yield model, f"Model `{name}`"
     yield None, PART_FILES
     yield Framework, "Framework"
     yield None, "## Power and prices\n"
-    yield GpuPowerCurve, "`power` of a GPU; of other parts and of machines without `memory`"
-    yield PriceKeys, "`price` of a part or machine, and prices of a list"
-    yield OfferKeys, "A price with its range, date and provider"
-    yield PricesFile, "A list of prices (`hwsim: prices/1`)"
+    yield GpuPowerCurve, "`power` of a GPU (other parts and machines have no `memory`)"
+    yield PriceKeys, "`price` of a part or machine, or in a price list"
+    yield OfferKeys, "A price with range, date and provider"
+    yield PricesFile, "A price list (`hwsim: prices/1`)"
     yield SiteKeys, "`site`"
     yield None, "## Studies\n"
-    yield StudyKeys, "At the top (`hwsim: study/1`)"
+    yield StudyKeys, "Top level (`hwsim: study/1`)"
     yield DrawnKeys, "`points: {random: ...}` and `points: {latin: ...}`"
     yield None, "## Plans\n"
-    yield PlanKeys, "At the top (`hwsim: plan/1`)"
+    yield PlanKeys, "Top level (`hwsim: plan/1`)"
 
 
 def expectations() -> str:
     """What `expect:` may name."""
     rows = {
-        "any workload, and `JOB.` before it for one of `jobs`": OF_RUN,
+        "any workload; prefix `JOB.` for a job of `jobs`": OF_RUN,
         "`train:`": door("train").quantities,
         "`infer:`": door("infer").quantities,
-        "`services:`, with `NAME.` before it": door("services").quantities,
+        "`services:`, with the prefix `NAME.`": door("services").quantities,
     }
     lines = [f"| {of} | {', '.join(f'`{name}`' for name in names)} |" for of, names in rows.items()]
     return EXPECT + "\n".join(lines) + "\n"

@@ -13,7 +13,7 @@ from hwsim.units import Dimension
 from scripts.reference_sections import SEE, SEE_BY_KEY
 
 _LINK: Final = re.compile(r"\{(\w+)\|([^}]+)\}")
-_TREE: Final = "what follows"
+_TREE: Final = "<tree>"  # a value that its reader interprets: see `SEE`
 
 
 class Values:
@@ -26,7 +26,7 @@ class Values:
     def row(self, cls: type, each: FieldPlan) -> str:
         """A row of the table of a schema."""
         default = "required" if each.required else _default(each.default)
-        meaning = each.doc + (f"; such as `{each.example}`" if each.example else "")
+        meaning = each.doc + (f"; example: `{each.example}`" if each.example else "")
         value = ", ".join(f"`{choice}`" for choice in each.bounds.choices or () if choice) or self._value(each.annotation)
         if _TREE in value:
             value = value.replace(_TREE, self._seen(cls, each.key))
@@ -47,7 +47,7 @@ class Values:
         if get_origin(annotation) is Annotated:
             dimension = next((each for each in annotation.__metadata__ if isinstance(each, Dimension)), None)
             return dimension.name if dimension else self._value(get_args(annotation)[0])
-        arguments = [get_argument for get_argument in get_args(annotation) if get_argument not in (type(None), Ellipsis)]
+        arguments = [argument_type for argument_type in get_args(annotation) if argument_type not in (type(None), Ellipsis)]
         if annotation is Tree:
             return _TREE
         if annotation is Any:
@@ -88,8 +88,8 @@ def classes(fields: Iterable[FieldPlan]) -> list[type]:
         elif get_origin(annotation) is Annotated:
             look(get_args(annotation)[0])
         else:
-            for get_argument in get_args(annotation):
-                look(get_argument)
+            for argument_type in get_args(annotation):
+                look(argument_type)
 
     for field in fields:
         look(field.annotation)

@@ -46,7 +46,7 @@ def test_the_price_of_a_whole_machine_is_not_the_sum_of_its_parts() -> None:
     listed = PRICES + "machines: {dgx-h100: {purchase: {value: 250000 USD, mark: quote}}}\n"
     prices = load_prices(listed)
     whole = price_of(api.load_machine("dgx-h100"), prices)
-    assert [(all_item.name, all_item.amount.value) for all_item in whole["purchase"].all_items] == [("dgx-h100", 250000)]
+    assert [(item.name, item.amount.value) for item in whole["purchase"].all_items] == [("dgx-h100", 250000)]
     cluster = price_of(api.load_machine(CLUSTER), prices)
     assert {each.name: each.amount.value for each in cluster["purchase"].all_items} == {"dgx-h100": 500000, "cable": 3200}
     assert cluster["purchase"].missing == ("leaf",)
@@ -57,7 +57,7 @@ def test_a_machine_with_other_parts_has_not_the_price_of_its_name() -> None:
     other = same + "parts: {cpu: {kind: cpu, use: epyc-7742}}\n"
     assert is_as_listed(api.load_machine(same).layout)
     assert not is_as_listed(api.load_machine(other).layout)
-    assert [all_item.name for all_item in price_of(api.load_machine(same))["purchase"].all_items] == ["dgx-h100"]
+    assert [item.name for item in price_of(api.load_machine(same))["purchase"].all_items] == ["dgx-h100"]
     assert "dgx-h100" not in [item.name for item in price_of(api.load_machine(other))["purchase"].items]
 
 
@@ -69,7 +69,7 @@ def test_a_node_with_other_network_cards_costs_what_they_cost_more() -> None:
     assert not other["purchase"].missing
     assert other["purchase"].amount.value - node["purchase"].amount.value == pytest.approx(8 * (2500 - 1700))
     assert other["purchase"].amount.high > node["purchase"].amount.high
-    assert [all_item.name for all_item in other["purchase"].all_items] == [
+    assert [item.name for item in other["purchase"].all_items] == [
         "dgx-h100",
         "connectx-8-xdr800 in place of connectx-7-ndr400",
     ]
@@ -78,7 +78,7 @@ def test_a_node_with_other_network_cards_costs_what_they_cost_more() -> None:
 def test_cables_of_a_faster_network_cost_more() -> None:
     faster = CLUSTER.replace("ndr400", "xdr800")
     for text, name in ((CLUSTER, "cable"), (faster, "cable-800")):
-        items = {all_item.name: all_item.amount for all_item in price_of(api.load_machine(text))["purchase"].all_items}
+        items = {item.name: item.amount for item in price_of(api.load_machine(text))["purchase"].all_items}
         assert {"cable", "cable-800"} & items.keys() == {name}
         assert items[name].high / items[name].low > 2
         own = price_of(api.load_machine(text), load_prices(PRICES))
@@ -127,7 +127,7 @@ def test_a_rent_of_gpus_has_the_node_in_it() -> None:
 def test_a_mark_is_a_range(mark: str, low: float, high: float) -> None:
     marked = f"{{value: 1000 USD, {mark}}}" if mark else "1000 USD"
     priced = price_of(api.load_machine(MACHINE), load_prices(f"hwsim: prices/1\nparts: {{cpu: {marked}}}\n"))
-    item = next(all_item for all_item in priced["purchase"].all_items if all_item.name == "cpu")
+    item = next(item for item in priced["purchase"].all_items if item.name == "cpu")
     assert [item.amount.low, item.amount.high] == pytest.approx([1000 * low, 1000 * high])
 
 

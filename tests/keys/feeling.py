@@ -183,8 +183,8 @@ def _literals(annotation: Any) -> Iterator[str]:
     if get_origin(annotation) is Literal:
         yield from (each for each in get_args(annotation) if isinstance(each, str))
     else:
-        for get_argument in get_args(annotation):
-            yield from _literals(get_argument)
+        for argument_type in get_args(annotation):
+            yield from _literals(argument_type)
 
 
 def put(document: Any, path: tuple[str | int, ...], value: Any) -> Any:

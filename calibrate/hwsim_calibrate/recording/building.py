@@ -73,7 +73,7 @@ def unknown(done: Performed) -> Described:
     """Any other call: a view if its result is one, else busy."""
     results = done.result if isinstance(done.result, tuple | list) else (done.result,)
     arrays = [result for result in results if isinstance(result, np.ndarray)]
-    given = {id(root(flat_array)) for flat_array in flat_arrays(done.args)}
+    given = {id(root(array)) for array in flat_arrays(done.args)}
     only_arrays = arrays and len(arrays) == len(results) and done.options.get("out") is None
     if only_arrays and all(id(root(array)) in given for array in arrays):
         return view(done)

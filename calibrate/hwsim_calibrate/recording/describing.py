@@ -214,7 +214,7 @@ def along_axis(done: Performed) -> Described:
 
 def opaque(done: Performed) -> Described:
     """A function by the elements that it goes through: the larger of its first array and its result."""
-    arrays = [flat_array for flat_array in flat_arrays(done.args) if flat_array.ndim]
+    arrays = [array for array in flat_arrays(done.args) if array.ndim]
     result = first_result(done)
     if arrays and isinstance(done.result, np.ndarray) and root(result) is root(arrays[0]):
         return view(done)
