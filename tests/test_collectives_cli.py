@@ -90,13 +90,13 @@ def test_devices_and_settings_can_be_said() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--op", "allreduce"), "there is no operation 'allreduce'; did you mean 'all-reduce'"),
-        (("--algorithm", "rign"), "there is no algorithm 'rign'; did you mean 'ring'"),
-        (("--algorithm", "parameter-server"), "of this kind there are ps-cpu, ps-gpu0, ps-sharded"),
+        (("--op", "allreduce"), "unknown operation 'allreduce'; did you mean 'all-reduce'"),
+        (("--algorithm", "rign"), "unknown algorithm 'rign'; did you mean 'ring'"),
+        (("--algorithm", "parameter-server"), "algorithms of this kind: ps-cpu, ps-gpu0, ps-sharded"),
         (("--algorithm", "pairwise"), "pairwise does not support all-reduce"),
         (("--among", "gpu9"), "gpu9"),
         (("--among", "gpu0"), "fewer than two devices"),
-        (("--bytes", "1s..2s"), "not bytes"),
+        (("--bytes", "1s..2s"), "expected sizes, got"),
         (("--bytes", "large"), "large"),
         (("--bytes", "2MiB..1MiB"), "from the larger to the smaller"),
         (("--plot", "busbw.gif"), "not as 'busbw.gif'"),

@@ -74,7 +74,7 @@ def test_a_line_that_is_no_request_is_named(tmp_path: Path, line: str) -> None:
     (tmp_path / "chat.yaml").write_text(
         "hwsim: workload/1\ninfer: {model: llama-3-8b, device: gpu0, arrivals: {trace: asked.csv}}\n", encoding="utf-8"
     )
-    with pytest.raises(SpecError, match=r"line 3 of the trace 'asked.csv' is no request"):
+    with pytest.raises(SpecError, match=r"line 3 of the trace 'asked.csv' is not a request"):
         simulate("dgx-h100", tmp_path / "chat.yaml")
 
 

@@ -1,10 +1,10 @@
-"""Collectives: the sends of each algorithm, the time they take, and the choice of an algorithm.
+"""Collectives: the sends of each algorithm, their time, and the choice of an algorithm.
 
-ALGORITHMS["ring"].plan("all-reduce", Group(8))     the sends, chunk by chunk; `prove` checks them on integers
-Task(machine, "all-reduce", devices, 160e6).flows(ALGORITHMS["ps-cpu"])    as steady flows: phases of demands.
+ALGORITHMS["ring"].plan("all-reduce", Group(8))     sends, chunk by chunk; `prove` verifies them on integers
+Task(machine, "all-reduce", devices, 160e6).flows(ALGORITHMS["ps-cpu"])    steady flows: phases with one demand each.
 
-explicit(plan, 160e6, pieces=4)                     as single sends, each with the sends it waits for
-timing.timed(machine, None, "all-reduce", devices, 160e6)            as NCCL or the fastest algorithm would do it
+explicit(plan, 160e6, pieces=4)                     single sends with their dependencies
+timing.timed(machine, None, "all-reduce", devices, 160e6)            as NCCL or the fastest algorithm runs it
 """
 
 from __future__ import annotations

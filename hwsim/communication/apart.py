@@ -1,12 +1,12 @@
-"""A phase over links of several kinds that carry unlike amounts, as a flow for each.
+"""A phase over several kinds of links with unequal amounts, as one flow for each kind.
 
-Capacities are shared by one number of a demand, its share. A demand that draws a tenth of its share from a link would get a
-tenth of what a copy gets there, however little else it has. So the links of each kind that carry like amounts are a flow: it
-competes with its bytes on the slowest of them. All flows of a phase start together, none is faster than the
-phase alone, and the phase ends with the last of them.
+A capacity is shared in proportion to the share of each demand, which is one number. If a demand drew a tenth of its share from a
+link, it would get a tenth of a copy's bandwidth there, even without other traffic. So links with similar amounts form a flow,
+whose share is its amount on the slowest of these links. All flows of a phase start together, none is faster than the phase
+without contention, and the phase ends with the last flow.
 
-Error: none alone. The flows wait for each other at their end alone, as if the buffers between the links held everything: what
-they take from others is right in the mean, not at each moment.
+Error: none without contention. The flows wait for each other only at their end, as if buffers between the links were unlimited:
+their effect on other traffic is right on average, but not at each moment.
 """
 
 from __future__ import annotations
@@ -23,15 +23,16 @@ from hwsim.formats import precise
 from hwsim.machine import Machine
 from hwsim.records import dataclass
 
-KindOf = Callable[[str], str | None]  # the kind of link of a capacity
-LIKE: Final = 0.8  # of the other amount: headers of packets differ by less
+KindOf = Callable[[str], str | None]  # capacity -> kind of link
+LIKE: Final = 0.8  # minimum ratio of similar amounts; packet headers differ by less
 
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """Part of a phase that shares links by itself.
+    """A part of a phase with its own share of links.
 
-    over: kinds of its links, in words; "" of the first, which takes longest and draws from devices too.
+    Args:
+        over: kinds of its links, as text; "" for the first flow, which takes longest and also draws from devices.
     """
 
     over: str
@@ -40,21 +41,21 @@ class Flow:
 
 @dataclass(slots=True)
 class _Links:
-    """Kinds of links that carry like amounts. share: amount on the slowest of them."""
+    """Kinds of links with similar amounts; `share` is the amount on the slowest of them."""
 
     kinds: list[str]
     share: float
 
 
 def flows_of(machine: Machine, cost: Cost) -> tuple[Flow, ...]:
-    """The flows of a phase; itself alone if all its links carry like amounts."""
+    """Return the flows of a phase; only the phase itself if all its links have similar amounts."""
     kind_of = cache(partial(_kind, machine))
     links = _alike(machine, cost, kind_of)
     if len(links) < 2:
         return (Flow("", cost),)
     wires = () if cost.wide is None else cost.wide.kinds
     body = max([cost.demand.body(machine.rates()), *(wire.amount / wire.capacity.rate for wire in wires)])
-    first = _drawn(cost, kind_of, [kind for each in links[1:] for kind in each.kinds], without=True)
+    first = _drawn(cost, kind_of, [kind for link in links[1:] for kind in link.kinds], without=True)
     flows = [Flow("", replace(first, demand=replace(first.demand, share=links[0].share)))]
     for link in links[1:]:
         drawn = _drawn(cost, kind_of, link.kinds)
@@ -64,16 +65,16 @@ def flows_of(machine: Machine, cost: Cost) -> tuple[Flow, ...]:
 
 
 def _kind(machine: Machine, name: str) -> str | None:
-    """The kind of link of a capacity, "" of a network card's; None if it carries no bytes."""
+    """Return the kind of link of a capacity, "" for a NIC; None if the capacity carries no bytes."""
     return machine.link_kind(name) if machine.capacities[name].unit == "B" else None
 
 
 def _alike(machine: Machine, cost: Cost, kind_of: KindOf) -> list[_Links]:
-    """The kinds of links that a cost draws from, those together that carry like amounts; the slowest first."""
+    """Return the kinds of links that a cost draws from, grouped by similar amounts, slowest first."""
     drawn = [(machine.capacities[name], amount) for name, amount in cost.demand.amounts]
     if cost.wide is not None:
         drawn += [(wire.capacity, wire.amount) for wire in cost.wide.kinds]
-    slowest: dict[str, tuple[float, float]] = {}  # by kind (seconds, amount)
+    slowest: dict[str, tuple[float, float]] = {}  # kind -> (seconds, amount)
     for capacity, amount in drawn:
         kind = kind_of(capacity.name)
         if kind is not None and capacity.kind != "both":
@@ -89,7 +90,7 @@ def _alike(machine: Machine, cost: Cost, kind_of: KindOf) -> list[_Links]:
 
 
 def _drawn(cost: Cost, kind_of: KindOf, kinds: Sequence[str], *, without: bool = False) -> Cost:
-    """The cost with no other amounts than of these kinds of links, or with all but these."""
+    """Return the cost with only the amounts on these kinds of links, or with all except these."""
 
     def belongs(name: str) -> bool:
         return (kind_of(name) in kinds) is not without
@@ -97,7 +98,7 @@ def _drawn(cost: Cost, kind_of: KindOf, kinds: Sequence[str], *, without: bool =
     return replace(
         cost,
         demand=replace(cost.demand, amounts=tuple([draw for draw in cost.demand.amounts if belongs(draw[0])])),
-        moved=tuple([each for each in cost.moved if belongs(each[0])]),
+        moved=tuple([row for row in cost.moved if belongs(row[0])]),
         wide=cost.wide and _of_wide(cost.wide, belongs),
     )
 
@@ -113,7 +114,7 @@ def _of_wide(wide: Wide, belongs: Callable[[str], bool]) -> Wide | None:
 
 
 def _why(cost: Cost, body: float) -> tuple[Term, ...]:
-    """The derivation of a flow that is no faster than its phase."""
+    """Return the derivation of a flow that is no faster than its phase."""
     bodies = [term for term in cost.why if term.kind != "latency"]
     longest = max(bodies, key=lambda term: term.seconds, default=None)
     inputs = (("flow", precise(body, "s"), "of the whole phase: its links wait for each other"),)

@@ -1,7 +1,7 @@
-"""`algorithm: auto`: what NCCL would do on a machine, the seconds that it takes, and what came second.
+"""`algorithm: auto`: the algorithm that NCCL chooses on a machine, its time, and the runner-up.
 
-With measured numbers (`Nccl`) the fastest of its estimates is taken, and its time is the answer. Without, NCCL's own
-tables choose, and the machine's links give the time of what they chose.
+With measured constants (`Nccl`), the fastest estimate is chosen and is the result. Without them, NCCL's own tables choose, and
+the machine's links determine the time.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from hwsim.machine.libraries.nccl import Bus, Estimate, Nccl
 from hwsim.machine.libraries.overheads import Overheads
 from hwsim.records import dataclass
 
-_NODES: Final = 8  # the number of nodes from which on equal ones are looked for
-_LONG: Final = 1e9  # bytes, against which no latency of a link shows
+_NODES: Final = 8  # minimum number of nodes for merging equal nodes
+_LONG: Final = 1e9  # bytes of a message whose link latency is negligible
 RINGS: Final = Ring(found=True, both=True)
 _BUILT: Final[Mapping[str, Algorithm]] = {
     "ring": RINGS,
@@ -41,25 +41,25 @@ _BUILT: Final[Mapping[str, Algorithm]] = {
     "direct": Direct(),
     "pairwise": Pairwise(),
 }
-# Trees over nodes: NCCL's channels leave each node by another GPU, and the chain in the node feeds them all.
+# Trees over nodes: each NCCL channel leaves the node from a different GPU, and a chain within the node feeds all of them.
 _OVER_NODES: Final = Hierarchical(pieces=8)
 _GENERATIONS: Final[Mapping[int, Generation]] = {1: "volta", 2: "volta", 3: "ampere", 4: "hopper", 5: "blackwell"}
-_DATA: Final[Mapping[str, float]] = {"ll": 0.5, "ll128": 0.92, "simple": 1.0}  # part of the bytes on the wire, as `tuning` has it
+_DATA: Final[Mapping[str, float]] = {"ll": 0.5, "ll128": 0.92, "simple": 1.0}  # payload share of the wire bytes, as in `tuning`
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """A collective with the choice that led to it."""
+    """A collective with the choice of its algorithm."""
 
     flows: Flows
     choice: Choice
 
 
 def choose(task: Task, library: Nccl | None = None) -> Chosen:
-    """The best that NCCL has for these devices and this size.
+    """Return NCCL's best option for these devices and this size.
 
     Raises:
-        CannotCollect, NoRoute, UnknownName: as `cost`.
+        CannotCollect, NoRoute, UnknownName: as in `cost`.
     """
     ranks = place(task.machine, Direct(), task.devices)
     task = task.among(ranks.parties)
@@ -73,13 +73,13 @@ def choose(task: Task, library: Nccl | None = None) -> Chosen:
 
 
 def estimates(task: Task, library: Nccl, group: Group, ring: Algorithm = RINGS) -> tuple[Estimate, ...]:
-    """All that a library may do, what it does first: the least time, or what NCCL's own tables take.
+    """Return the options of a library, its choice first: the fastest estimate, or the choice of NCCL's own tables.
 
-    The least time also where the tables do not know the machine (nodes without NICs).
+    The fastest estimate also applies if the tables do not cover the machine (nodes without NICs).
     """
     carried = bus(task.machine, task.devices, task.operation, ring)
     if task.operation == "all-to-all" and library.sends is None and (alike := by_default(task.machine, task.devices)):
-        library = replace(library, sends=alike.sends)  # none were measured on this machine
+        library = replace(library, sends=alike.sends)  # not measured on this machine
     offered = library.estimates(task.operation, group, task.size, carried)
     if library.choice == "fastest" or len(offered) < 2 or task.operation not in OPERATIONS:
         return offered
@@ -97,7 +97,7 @@ _Expected = Mapping[tuple[str, str], Candidate]
 
 
 def _expected(task: Task, group: Group) -> _Expected:
-    """Latency and bandwidth of each algorithm and protocol by NCCL's tables; empty if they do not know the machine."""
+    """Return latency and bandwidth of each (algorithm, protocol) in NCCL's tables; empty if they do not cover the machine."""
     try:
         weighed = candidates(hardware(task.machine, task.devices, group), task.operation, group, task.size)
     except CannotCollect:
@@ -110,10 +110,10 @@ def _seconds(candidate: Candidate | None, size: float) -> float:
 
 
 def _no_drop(task: Task, library: Nccl, group: Group, carried: Bus, expected: _Expected, best: Estimate) -> Estimate:
-    """The estimate, no longer than a longer message takes right after the tables have switched to the next protocol.
+    """Return the estimate, limited by the time of a longer message right after the tables switch to the next protocol.
 
-    The tables switch too late in places (to Simple on Blackwell, to LL128 on PCIe); measured times jump there as well, but a
-    message that gets longer never gets faster.
+    The tables switch too late in some cases (to Simple on Blackwell, to LL128 over PCIe). Measured times jump there, too, but a
+    longer message is never faster.
     """
     size, taken, limit = task.size, expected[best.method, best.protocol], math.inf
     while True:
@@ -131,21 +131,21 @@ def _no_drop(task: Task, library: Nccl, group: Group, carried: Bus, expected: _E
 
 
 def _switch_adds(machine: Machine, name: str) -> bool:
-    """Whether a GPU's NVLinks lead to a switch that adds."""
+    """Return whether a GPU's NVLinks lead to a switch with in-network reduction."""
     return any(isinstance(link.model, Nvlink) and adds(machine, link.target) for link in machine.links_from(name))
 
 
 def first_two(found: Sequence[Estimate]) -> tuple[Estimate, Estimate | None]:
-    """The estimate that is taken, and the second best."""
+    """Return the chosen estimate and the runner-up."""
     return found[0], found[1] if len(found) > 1 else None
 
 
 class Carried(dict[tuple[object, ...], Bus]):
-    """Bytes per second that rings carry, by devices (or their places in a node), operation and ring."""
+    """Cached ring bandwidths (B/s), by devices (or their positions in a node), operation and ring."""
 
 
 def bus(machine: Machine, devices: Sequence[str], operation: Operation = "all-reduce", ring: Algorithm = RINGS) -> Bus:
-    """Bytes per second that rings through these devices carry, by their links."""
+    """Return the bandwidths (B/s) of rings over these devices, according to their links."""
     inside = machine.inside(devices) if len({machine.node_of(name) for name in devices}) == 1 else None
     buses, key = machine.kept(Carried), (tuple(devices) if inside is None else inside, operation, ring)
     if key not in buses:
@@ -170,7 +170,7 @@ def _bus(machine: Machine, devices: Sequence[str], operation: Operation, ring: A
 
 
 def _unlike(machine: Machine, nodes: Sequence[Sequence[str]]) -> list[Sequence[str]]:
-    """Nodes with several ranks that differ in their devices, or in the ways between them."""
+    """Return the nodes with several ranks that differ in their devices or in the routes between them."""
     several = [names for names in nodes if len(names) > 1]
     if len(several) < _NODES:
         return several
@@ -182,19 +182,19 @@ def _unlike(machine: Machine, nodes: Sequence[Sequence[str]]) -> list[Sequence[s
 
 
 def _rate(machine: Machine, names: Sequence[str], algorithm: Algorithm, operation: Operation) -> tuple[float, str]:
-    """(B/s that pass each rank, the kind of link that binds)."""
+    """Return (bandwidth per rank in B/s, kind of link that limits it)."""
     seconds, kind = Task(machine, operation, names, _LONG).longest_of_first(algorithm, _binding)
     moved = _LONG if operation == "send" else (len(names) - 1) / len(names) * _LONG
     return moved / seconds, _through(machine, names) if kind == "bus" else kind
 
 
 def _binding(kind: str) -> str:
-    """A word for a kind of link: "nvlink", "bus" or "network"."""
+    """Return the name of a kind of link: "nvlink", "bus" or "network"."""
     return "bus" if kind in ("pcie", "upi", "xgmi") else kind if kind == "nvlink" else "network"
 
 
 def _through(machine: Machine, names: Sequence[str]) -> str:
-    """The way between neighbours on PCIe: switches alone ("pcie"), a processor ("host"), or two ("sockets")."""
+    """Return the PCIe path between neighbours: switches only ("pcie"), one CPU ("host"), or two ("sockets")."""
     most = 0
     for a, b in zip(names, (*names[1:], names[0]), strict=True):
         hosts = sum(machine.devices[link.target].kind == "cpu" for link in machine.route(a, b))
@@ -203,12 +203,12 @@ def _through(machine: Machine, names: Sequence[str]) -> str:
 
 
 def built(method: str, group: Group) -> Algorithm:
-    """The algorithm behind a method of NCCL."""
+    """Return the algorithm of an NCCL method."""
     return _OVER_NODES if method in ("tree", "nvls-tree") and len(group.sizes) > 1 else _BUILT[method]
 
 
 def chosen_among(library: Nccl, best: Estimate, second: Estimate | None, ranks: int, size: float) -> Choice:
-    """The choice among measured estimates."""
+    """Return the choice among measured estimates."""
     channels = library.channels_of(best.method, best.protocol, ranks, size)
     if second is None:
         return Choice(_name(best), best.seconds, channels=channels)
@@ -216,7 +216,7 @@ def chosen_among(library: Nccl, best: Estimate, second: Estimate | None, ranks: 
 
 
 def _tuned(task: Task, group: Group) -> Chosen:
-    """The choice of NCCL's own tables, timed on the links of the machine."""
+    """Return the choice of NCCL's own tables, timed on the links of the machine."""
     if task.operation not in OPERATIONS:
         flows = task.flows(Direct())
         return Chosen(flows, Choice("direct", flows.alone(task.machine.rates()), "", 0.0))
@@ -232,9 +232,9 @@ def _name(candidate: Candidate | Estimate) -> str:
 
 
 def hardware(machine: Machine, devices: Sequence[str], group: Group) -> Hardware:
-    """The hardware that NCCL would detect: NVLinks of a GPU by their generation, else PCIe; the NICs of its node.
+    """Return the hardware that NCCL detects: a GPU's NVLinks by generation, or PCIe; and the NICs of its node.
 
-    GPUs of several kinds use what all of them have: the ranks agree on the least of their graphs (NCCL, src/init.cc).
+    Different GPUs use what all of them have, because the ranks agree on the minimum of their graphs (NCCL, src/init.cc).
     """
     seen = [_hardware(machine, sample.name, group) for sample in machine.samples(devices)]
     if len(seen) == 1:
@@ -250,7 +250,7 @@ def hardware(machine: Machine, devices: Sequence[str], group: Group) -> Hardware
 
 
 def _hardware(machine: Machine, first: str, group: Group) -> Hardware:
-    """The hardware that one GPU sees."""
+    """Return the hardware as one GPU sees it."""
     links = machine.links_from(first)
     wires = [(link, link.model) for link in links if isinstance(link.model, Nvlink)]
     node = machine.device(first).node

@@ -1,8 +1,8 @@
-"""Draws of the pairs of steps, row by row, for any number of bytes: many pairs of many steps at one look.
+"""Amounts that pairs of steps draw, in rows, for any message size; many pairs of many steps are evaluated at once.
 
-The machine distinguishes pairs by the shape of their route and by their share of the bytes (`Machine.draws_among`), so that a
-pair costs a microsecond and nothing is named but the capacities of one pair of each shape. Who draws from what does not depend
-on the bytes: a drawing among few devices is kept for other sizes.
+The machine classifies pairs by the shape of their route and their share of the bytes (`Machine.draws_among`). So a pair costs
+about a microsecond, and only the capacities of one pair per shape get names. The capacities do not depend on the message size, so
+a drawing among few devices is cached for other sizes.
 """
 
 from __future__ import annotations
@@ -23,12 +23,17 @@ from hwsim.machine import Machine
 from hwsim.machine.numbering import Draws
 from hwsim.records import dataclass
 
-_AT_ONCE: Final = 1 << 16  # pairs whose rows are held at the same time
+_AT_ONCE: Final = 1 << 16  # maximum pairs per batch
 _DIGITS: Final = str.maketrans("", "", "0123456789")
 
 
 class Look(NamedTuple):
-    """The features that capacities have in common. name: without digits; link: the kind of link, "" of a device's."""
+    """The features that equivalent capacities share.
+
+    Args:
+        name: name without digits.
+        link: kind of link; "" for a device.
+    """
 
     name: str
     rate: float
@@ -37,10 +42,13 @@ class Look(NamedTuple):
 
 
 class Kinds(NamedTuple):
-    """The kinds of pairs of steps that are looked at together.
+    """The kinds of pairs of steps that are evaluated together.
 
-    wires: by kind and row, whether the transfer draws from a link. readers: by kind the memory that a receiver reads once more
-    before it adds, in the row after the others; None if there is none. starts: by kind the first of its rows among all.
+    Args:
+        wires: whether the transfer draws from a link, by kind and row.
+        readers: memory that a receiver reads once more before a reduction, by kind; its row follows the others; None: no such
+            memory.
+        starts: index of the first row of each kind.
     """
 
     draws: Draws
@@ -50,10 +58,12 @@ class Kinds(NamedTuple):
 
 
 class Step(NamedTuple):
-    """Rows of a step in the order of its pairs.
+    """The rows of a step in the order of its pairs.
 
-    place: of each row's capacity; which: the row's place among those of all kinds of pairs.
-    code: by pair 2 x its kind, and 1 more if a network lies between its ends.
+    Args:
+        place: capacity of each row.
+        which: index of the row among those of all kinds of pairs.
+        code: 2 x kind of each pair, plus 1 if a network lies between its ends.
     """
 
     kinds: Kinds
@@ -64,7 +74,12 @@ class Step(NamedTuple):
 
 @dataclass(slots=True)
 class _Batch:
-    """Steps that are looked at together; which: by step, the place of its pairs among those that differ; count: of pairs."""
+    """Steps that are evaluated together.
+
+    Args:
+        which: index of each step's pairs among the distinct ones.
+        count: number of pairs.
+    """
 
     stages: list[Round] = field(default_factory=list)
     which: list[int] = field(default_factory=list)
@@ -73,7 +88,7 @@ class _Batch:
     count: int = 0
 
     def add(self, stage: Round) -> bool:
-        """Whether there was room for the step."""
+        """Add a step, and return whether the batch had space for it."""
         pairs = stage.pairs
         key = (len(pairs), pairs[0], pairs[-1]) if len(pairs) else ()
         place = next((at for at in self.alike.get(key, ()) if self.pairs[at] is pairs or self.pairs[at] == pairs), None)
@@ -90,9 +105,11 @@ class _Batch:
 
 
 class Drawing:
-    """Draws of the steps of a collective. A capacity has the place that was next when it was first drawn from.
+    """The amounts that the steps of a collective draw. Capacities are indexed in the order of their first use.
 
-    numbers, look, rates, is_wire: by place; looks: those that differ.
+    Args:
+        numbers, look, rates, is_wire: attributes by capacity index.
+        looks: distinct looks.
     """
 
     def __init__(self, machine: Machine, placed: Placed, rounds: Sequence[Round]) -> None:
@@ -106,23 +123,23 @@ class Drawing:
         nodes = [machine.node_of(name) for name in placed.parties]
         self._node, self._joined = _numbered(nodes), _numbered([placed.joined.get(node, node) for node in nodes])
         self._by_kernels = moved_by_kernels(machine, placed)
-        self._place: Ints = np.empty(0, np.int32)  # by number
-        self._look_of_name: dict[str, int] = {"": -1}  # of a second read, whose capacity has a row of its own
-        self._names: dict[int, str] = {}  # by place, of those that were asked for
+        self._place: Ints = np.empty(0, np.int32)  # index by capacity number
+        self._look_of_name: dict[str, int] = {"": -1}  # "": a second read, whose capacity has a separate row
+        self._names: dict[int, str] = {}  # cached names by capacity index
         self.numbers: Ints = np.empty(0, np.int32)
         self.look: Ints = np.empty(0, np.int32)
         self.looks: dict[Look, int] = {}
         self.rates, self.is_wire = np.empty(0), np.empty(0, np.bool_)
 
     def step(self, stage: Round) -> Step:
-        """The draws of a step."""
+        """Return the rows of a step."""
         if id(stage) not in self._ready:
-            batch = next(each for each in self._batches if any(stage is known for known in each.stages))
+            batch = next(batch for batch in self._batches if any(stage is known for known in batch.stages))
             self._ready = self._looked_at(batch)
         return self._ready[id(stage)]
 
     def parts(self, stage: Round) -> Iterator[Step]:
-        """The draws of a step, some pairs after others: a step may have millions."""
+        """Yield the rows of a step in parts, because a step may have millions of pairs."""
         pairs = stage.pairs
         if len(pairs) <= _AT_ONCE:
             yield self.step(stage)
@@ -133,7 +150,7 @@ class Drawing:
             yield self._looked_at(batch)[id(part)]
 
     def name(self, place: int) -> str:
-        """The name of a capacity."""
+        """Return the name of a capacity."""
         name = self._names.get(place)
         if name is None:
             name = self._names[place] = self._machine.capacity_name(int(self.numbers[place]))
@@ -142,8 +159,8 @@ class Drawing:
     def _looked_at(self, batch: _Batch) -> dict[int, Step]:
         ends = [columns(pairs) for pairs in batch.pairs]
         bounds = np.cumsum([0, *map(len, ends)]).tolist()  # count
-        sources, targets = (np.concatenate([getattr(each, name) for each in ends]) for name in ("sources", "targets"))
-        shares = np.concatenate([each.shares for each in ends])
+        sources, targets = (np.concatenate([getattr(pairs, name) for pairs in ends]) for name in ("sources", "targets"))
+        shares = np.concatenate([pairs.shares for pairs in ends])
         how = (self._by_kernels[sources] & self._by_kernels[targets]).astype(np.int64)
         draws = self._machine.draws_among(self._placed.parties, sources, targets, shares, (HANDLINGS, how))
         every, memory, kinds = self._kinds(draws, targets)
@@ -168,7 +185,7 @@ class Drawing:
         return ready
 
     def _kinds(self, draws: Draws, targets: Ints) -> tuple[list[str], Ints, Kinds]:
-        """Names of all rows; by kind the row of the memory that is read again, -1 without one; and the kinds."""
+        """Return the names of all rows; the row of the memory that is read again by kind, or -1; and the kinds."""
         machine, every, starts, memory = self._machine, list[str](), list[int](), list[int]()
         wires, readers = list[Sequence[bool]](), list[Cpu | Gpu | Memory | None]()
         _, firsts = np.unique(draws.shape, return_index=True)
@@ -190,7 +207,7 @@ class Drawing:
         places: Ints = self._place[number]
         new = np.flatnonzero(places < 0)
         if len(new):
-            self._place[number[new[::-1]]] = -2 - new[::-1]  # of rows of one capacity, the first counts
+            self._place[number[new[::-1]]] = -2 - new[::-1]  # the first row of each capacity
             new = new[self._place[number[new]] == -2 - new]
             self._place[number[new]] = np.arange(len(self.numbers), len(self.numbers) + len(new))
             self.numbers = np.append(self.numbers, number[new].astype(np.int32))
@@ -199,7 +216,7 @@ class Drawing:
             self.is_wire = np.array([look.unit == "B" for look in self.looks], np.bool_)[self.look]
             places = self._place[number]
         if len(self._batches) == 1 and self._batches[0].count <= _AT_ONCE:
-            self._place = self._place[:0]  # no other rows will be asked for, and the machine may be large
+            self._place = self._place[:0]  # no further batch follows, and the machine may be large
         return places
 
     def _look_number(self, name: str) -> int:
@@ -212,6 +229,6 @@ class Drawing:
 
 
 def _numbered(names: Sequence[str]) -> Ints:
-    """Equal numbers for equal names."""
+    """Return equal numbers for equal names."""
     numbers: dict[str, int] = {}
     return np.array([numbers.setdefault(name, len(numbers)) for name in names], np.int64)  # count

@@ -1,7 +1,7 @@
-"""Plans carried out on integers: the chunks that each rank ends with.
+"""Execution of plans on integers, to verify the chunks that each rank ends with.
 
-Each rank's contribution is a digit of its own in a large integer, so that a sum shows not only that
-every rank is in it, but that none is in it twice.
+Each rank's contribution is a separate digit of a large integer. So a sum shows that every rank is included, and that none is
+included twice.
 """
 
 from __future__ import annotations
@@ -11,31 +11,30 @@ from typing import Final
 
 from hwsim.communication.plan import SUMS, Plan
 
-_DIGIT: Final = 16  # bits: how often a rank's contribution was added
-Buffers = list[dict[int, int]]  # what each participant holds: chunk -> value
+_DIGIT: Final = 16  # bits of the count of a rank's contributions
+Buffers = list[dict[int, int]]  # chunk -> value, for each participant
 
 
 class WrongPlan(ValueError):
-    """A plan sends what is not there, or leaves a rank without what it should have."""
+    """A plan sends missing data, or does not complete its operation."""
 
 
 def execute(plan: Plan, start: Sequence[Mapping[int, int]]) -> Buffers:
-    """Chunks, with their values, that every participant holds at the end.
+    """Return the chunks, with their values, that every participant has at the end.
 
     Raises:
-        WrongPlan: a send of a chunk that its source does not have, to no participant, to itself, or two that overwrite one chunk.
+        WrongPlan: a send of a chunk that its source does not have, a send to itself or to no participant, or two sends that
+            overwrite one chunk.
     """
     parties = plan.ranks + plan.helpers
-    held: Buffers = [dict(each) for each in start] + [{} for _ in range(parties - len(start))]
+    held: Buffers = [dict(chunks) for chunks in start] + [{} for _ in range(parties - len(start))]
     for number, step in enumerate(plan.by_step()):
         moved: list[tuple[int, int, int, bool]] = []
         for send in step:
             if not (0 <= send.source < parties and 0 <= send.target < parties) or send.source == send.target:
                 raise WrongPlan(f"step {number}: {send.source} cannot send to {send.target}")
             if send.chunks < 1 or send.chunk < 0 or send.chunk + send.chunks > plan.chunks:
-                raise WrongPlan(
-                    f"step {number}: chunks {send.chunk} to {send.chunk + send.chunks - 1}: expected 0 to {plan.chunks - 1}"
-                )
+                raise WrongPlan(f"step {number}: no chunks {send.chunk} to {send.chunk + send.chunks - 1} of {plan.chunks}")
             for chunk in range(send.chunk, send.chunk + send.chunks):
                 if chunk not in held[send.source]:
                     raise WrongPlan(f"step {number}: rank {send.source} does not have chunk {chunk}")
@@ -45,7 +44,7 @@ def execute(plan: Plan, start: Sequence[Mapping[int, int]]) -> Buffers:
 
 
 def _arrive(plan: Plan, number: int, held: Buffers, moved: Sequence[tuple[int, int, int, bool]]) -> None:
-    """Put the chunks of one step in place: first those that replace, then those that are added."""
+    """Apply the chunks of one step: first those that overwrite, then those that are added."""
     kept: set[tuple[int, int]] = set()
     for target, chunk, value, reduce in moved:
         if not reduce:
@@ -62,7 +61,10 @@ def _arrive(plan: Plan, number: int, held: Buffers, moved: Sequence[tuple[int, i
 
 
 def start(plan: Plan) -> Buffers:
-    """Chunks that the ranks hold before: a digit of their own if they are to be added, else a value that only the owner knows."""
+    """Return the chunks that the ranks have before the collective.
+
+    A chunk to be summed has the rank's digit; another chunk has a value that only its owner knows.
+    """
     n, every = plan.ranks, range(plan.chunks)
     match plan.operation:
         case "all-reduce" | "reduce-scatter" | "reduce" | "barrier":
@@ -74,7 +76,7 @@ def start(plan: Plan) -> Buffers:
 
 
 def expected(plan: Plan) -> Buffers:
-    """Chunks that each rank must hold at the end; it may hold others too."""
+    """Return the chunks that each rank must have at the end; it may have others, too."""
     n, every = plan.ranks, range(plan.chunks)
     total = sum(1 << (_DIGIT * rank) for rank in range(n))  # integers
     value = {chunk: total if plan.operation in SUMS else chunk + 1 for chunk in every}
@@ -94,7 +96,7 @@ def expected(plan: Plan) -> Buffers:
 
 
 def prove(plan: Plan) -> None:
-    """Raise WrongPlan, with the first rank and chunk that are wrong, unless every rank ends with what the operation promises."""
+    """Raise WrongPlan, with the first wrong rank and chunk, unless every rank ends with the result of the operation."""
     ended = execute(plan, start(plan))
     for rank, wanted in enumerate(expected(plan)):
         for chunk, value in wanted.items():
@@ -103,7 +105,7 @@ def prove(plan: Plan) -> None:
 
 
 def _in_words(plan: Plan, value: int | None) -> str:
-    """A wrong value in words."""
+    """Return a wrong value as text."""
     if value is None:
         return "nothing"
     if plan.operation not in SUMS:

@@ -1,14 +1,14 @@
-"""A collective as steady flows: the amounts that its phases draw from every link and memory of a machine.
+"""Collectives as steady flows: the amounts that their phases draw from every link and memory of a machine.
 
-A ring in steady state is one demand: all its steps use the same links, so that 2 (n - 1)/n of the bytes
-pass each of them while the collective runs. An algorithm whose steps use links one after another (push, then
-pull; the levels of a tree) is as many phases, each a demand of its own.
+A ring in steady state is one demand: all its steps use the same links, so 2 (n - 1)/n of the bytes pass each link during the
+collective. An algorithm whose steps use different links one after another (push, then pull; the levels of a tree) has several
+phases, each with its own demand.
 
-    alone:  sum over the phases of  latency + max(floor, max(amount / capacity))
+    without contention:  sum over the phases of  latency + max(floor, max(amount / capacity))
     latency = start + steps x (overhead of a step + latency of its longest route)
 
-Error: none against the same sends step by step on an idle machine. Up to 15 % if other traffic moves along a ring while it
-runs: the ring is held back by its slowest link at that moment, as if the chunks could not overtake.
+Error: none relative to the same sends step by step on an idle machine. Up to 15 % if other traffic moves along a ring while it
+runs: its slowest link at each moment limits the ring, as if chunks could not overtake.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from hwsim.machine.placed import Few
 from hwsim.origins import Cited
 from hwsim.records import dataclass
 
-_LOOKED_AT: Final = 64  # pairs of a step, for the one that waits longest
-_SEVERAL: Final = 32  # ranks, up to which a plan is kept for other sizes
+_LOOKED_AT: Final = 64  # maximum pairs of a step that are searched for the longest wait
+_SEVERAL: Final = 32  # maximum ranks of cached plans
 
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """Part of a collective that is one demand."""
+    """A part of a collective with one demand."""
 
     name: str
     cost: Cost
@@ -49,7 +49,7 @@ class Phase:
 
 @dataclass(frozen=True, slots=True)
 class Flows:
-    """A collective as phases, one after another."""
+    """A collective as consecutive phases."""
 
     algorithm: Algorithm
     operation: Operation
@@ -57,7 +57,7 @@ class Flows:
     phases: tuple[Phase, ...]
 
     def alone(self, rates: Mapping[str, float]) -> float:
-        """Seconds when nothing else runs."""
+        """Return the seconds without contention."""
         return math.fsum(_alone(phase.cost, rates) for phase in self.phases)
 
 
@@ -68,7 +68,14 @@ def _alone(cost: Cost, rates: Mapping[str, float]) -> float:
 
 
 class Planned(NamedTuple):
-    """The algorithm among the devices, the rounds that make one demand each, the pieces of a pipeline, and what pairs draw."""
+    """A planned collective.
+
+    Args:
+        placed: algorithm on the devices.
+        merged: rounds, grouped by demand.
+        pieces: pieces of a pipeline.
+        drawing: amounts that pairs draw.
+    """
 
     placed: Placed
     merged: list[list[Round]]
@@ -77,7 +84,7 @@ class Planned(NamedTuple):
 
 
 class Plans(Few[tuple[Algorithm, Operation, tuple[str, ...]], Planned]):
-    """The plans of collectives among few devices, whatever their bytes."""
+    """Cached plans of collectives among few devices, for any message size."""
 
 
 def _planned(task: Task, algorithm: Algorithm) -> Planned:
@@ -93,10 +100,12 @@ def _planned(task: Task, algorithm: Algorithm) -> Planned:
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """The phases of a collective added up, for one whose time is known: none of them has a cost of its own.
+    """The sum of a collective's phases, if its time is known; the phases have no costs of their own.
 
-    total: a cost of all amounts without a time; busy: seconds that the links are busy, phase after phase; even: the same if
-    the ranks' parts were equal.
+    Args:
+        total: cost of all amounts without a time.
+        busy: seconds that the links are busy, phase after phase.
+        even: the same with equal parts of the ranks.
     """
 
     flows: Flows
@@ -107,12 +116,12 @@ class Together:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A collective to be done by whatever algorithm.
+    """A collective to be run by some algorithm.
 
     Args:
         devices: full names; the first is the root.
-        size: bytes of one rank's array, as nccl-tests count.
-        weights: the ranks' parts in proportion; equal ones if empty.
+        size: bytes of one rank's array, as in nccl-tests.
+        weights: relative parts of the ranks; empty: equal parts.
         columns: whether costs among very many devices may be `Cost.wide`.
     """
 
@@ -124,11 +133,11 @@ class Task:
     columns: bool = False
 
     def flows(self, algorithm: Algorithm, overheads: Overheads = PLAIN) -> Flows:
-        """The phases by an algorithm.
+        """Return the phases by an algorithm.
 
         Raises:
-            CannotCollect: the algorithm does not do that operation, or not among these devices.
-            NoRoute, UnknownName: as the machine says.
+            CannotCollect: the algorithm does not support the operation, or not among these devices.
+            NoRoute, UnknownName: the machine does not link the devices.
         """
         planned, ledger = self._planned(algorithm, overheads, columns=self.columns)
         phases = [
@@ -138,13 +147,13 @@ class Task:
         return Flows(planned.placed.algorithm, self.operation, planned.placed.parties, tuple(phases))
 
     def seconds(self, algorithm: Algorithm, overheads: Overheads = PLAIN) -> float:
-        """Seconds of the phases by an algorithm when nothing else runs: `Flows.alone`, without their costs."""
+        """Return the seconds by an algorithm without contention; as `Flows.alone`, without the costs."""
         planned, ledger = self._planned(algorithm, overheads, columns=self.columns)
         flows = [_flow(ledger, rounds, planned.pieces, first=number == 0).total for number, rounds in enumerate(planned.merged)]
         return math.fsum(total.latency + ledger.seconds(total) for total in flows)
 
     def together(self, algorithm: Algorithm, overheads: Overheads = PLAIN) -> Together:
-        """The phases by an algorithm, added up, each as it would be by itself."""
+        """Return the sum of the phases by an algorithm."""
         planned, ledger = self._planned(algorithm, overheads)
         all_phases, taken, evenly = Sums(), list[float](), list[float]()
         even = replace(self, weights=()).busy(algorithm, overheads) if self.weights else None
@@ -152,7 +161,7 @@ class Task:
             total = _total(ledger, rounds)
             all_phases.add(total, 1.0)
             taken.append(ledger.busy(total))
-            evenly += islice(even or (), 1)  # in turn with the phases, of the same pairs
+            evenly += islice(even or (), 1)  # one value per phase with the same pairs
         added = ledger.cost(all_phases, ledger.on_slowest_link(all_phases) or 1.0, ())
         if not planned.merged:
             added = replace(added, demand=replace(added.demand, holds=()))
@@ -161,20 +170,20 @@ class Task:
         return Together(flows, added, busy, busy if even is None else math.fsum(chain(evenly, even)))
 
     def busy(self, algorithm: Algorithm, overheads: Overheads) -> Iterator[float]:
-        """By phase the seconds that the links are busy."""
+        """Return the seconds that the links are busy, by phase."""
         planned, ledger = self._planned(algorithm, overheads)
         return (ledger.busy(_total(ledger, rounds)) for rounds in planned.merged)
 
     def longest_of_first(self, algorithm: Algorithm, word: Callable[[str], str]) -> tuple[float, str]:
-        """(seconds, word for the kind of link) of the capacity that takes longest in the first phase.
+        """Return (seconds, word for the kind of link) of the slowest capacity of the first phase.
 
-        Cheap among very many devices: hardly anything is named.
+        This is fast even among many devices, because hardly any capacity is named.
         """
         planned, ledger = self._planned(algorithm, PLAIN)
         return ledger.longest(_total(ledger, planned.merged[0]), word)
 
     def _planned(self, algorithm: Algorithm, overheads: Overheads, *, columns: bool = False) -> tuple[Planned, Ledger]:
-        """The plan, one that is kept among few devices whatever the bytes, and the sums of its steps."""
+        """Return the plan, cached among few devices for any size, and the sums of its steps."""
         key = algorithm, self.operation, tuple(self.devices)
         if self.weights or len(self.devices) > _SEVERAL:
             planned = _planned(self, algorithm)
@@ -184,18 +193,18 @@ class Task:
         return planned, Ledger(exchange, planned.drawing, columns=columns)
 
     def among(self, devices: Sequence[str]) -> Task:
-        """The same collective among these devices."""
+        """Return the same collective among other devices."""
         return replace(self, devices=devices)
 
 
 def check(algorithm: Algorithm, operation: Operation) -> None:
-    """Raise CannotCollect unless the algorithm does the operation."""
+    """Raise CannotCollect unless the algorithm supports the operation."""
     if operation not in algorithm.operations:
         raise CannotCollect(f"{algorithm.kind} does not support {operation}", f"supported: {', '.join(algorithm.operations)}")
 
 
 def _merged(rounds: Sequence[Round], pieces: int) -> list[list[Round]]:
-    """Lists of rounds that make one demand: rounds of a pipeline, or successive ones that load the same pairs."""
+    """Return the rounds grouped by demand: rounds of a pipeline, or successive rounds over the same pairs."""
     if pieces > 1:
         return [list(rounds)] if rounds else []
     merged: list[list[Round]] = []
@@ -220,9 +229,12 @@ def _name(rounds: Sequence[Round]) -> str:
 
 
 class _Flow(NamedTuple):
-    """Rounds that flow as one: their amounts with latency and floor, the seconds of the amounts, and each round's share of it.
+    """Rounds that flow as one.
 
-    waits: by round the number of steps that wait, and how long each does.
+    Args:
+        total: amounts, latency and floor.
+        body: seconds of the amounts.
+        waits: (round, number of steps that wait, wait of each step).
     """
 
     total: Sums
@@ -233,8 +245,8 @@ class _Flow(NamedTuple):
 def _flow(ledger: Ledger, rounds: Sequence[Round], pieces: int, *, first: bool) -> _Flow:
     total, overheads = Sums(), ledger.exchange.overheads
     total.latency = overheads.start if first else 0.0
-    filled = 0.0  # the steps one after another, those that fill a pipeline included
-    stages: dict[tuple[tuple[int, int], ...], float] = {}  # a piece's time in a pipeline, by the pairs that it uses
+    filled = 0.0  # consecutive steps, including those that fill a pipeline
+    stages: dict[tuple[tuple[int, int], ...], float] = {}  # pairs -> time of a piece in a pipeline
     waiting = []
     for stage in rounds:
         step, waits = ledger.step(stage)
@@ -255,7 +267,6 @@ def _flow(ledger: Ledger, rounds: Sequence[Round], pieces: int, *, first: bool) 
 
 
 def _cost(ledger: Ledger, rounds: Sequence[Round], pieces: int, *, first: bool) -> Cost:
-    """One demand for rounds that flow as one."""
     total, body, waiting = _flow(ledger, rounds, pieces, first=first)
     exchange, overheads = ledger.exchange, ledger.exchange.overheads
     terms: list[Term] = []
@@ -271,7 +282,7 @@ def _cost(ledger: Ledger, rounds: Sequence[Round], pieces: int, *, first: bool) 
 
 
 def longest(machine: Machine, cost: Cost) -> tuple[float, str]:
-    """(seconds, capacity) of the capacity that takes longest."""
+    """Return (seconds, capacity) of the slowest capacity."""
     taken = [(amount / machine.capacities[name].rate, name) for name, amount in cost.demand.amounts]
     return max(taken, key=lambda row: row[0], default=(0.0, ""))
 
@@ -290,7 +301,7 @@ def _latency(exchange: Exchange, stage: Round, count: int, waits: Waits) -> list
 
 
 def _slowest_link(exchange: Exchange, stage: Round, waits: Waits) -> tuple[str, str]:
-    """(capacity, holder) of what most of a step's wait for links is due to; "" of a full crossbar and of the library."""
+    """Return (capacity, holder) that causes most of a step's link latency; "" for a full crossbar and for the library."""
     overhead, route = waits
     placed = exchange.placed
     for source, target, share in stage.pairs[:_LOOKED_AT] if route > overhead else ():
@@ -304,7 +315,7 @@ def _slowest_link(exchange: Exchange, stage: Round, waits: Waits) -> tuple[str, 
 
 
 def _capacity_terms(exchange: Exchange, slowest: Sequence[Line]) -> list[Term]:
-    """A line for the link that takes longest, and for the memory that does."""
+    """Return a derivation line for the slowest link, and for the slowest memory."""
     overheads, terms = exchange.overheads, []
     for unit, seconds, name, moved in slowest:
         inputs: tuple[tuple[str, str, Cited], ...] = (

@@ -1,9 +1,9 @@
-"""The amounts that steps of a collective draw, by place of the capacity: what a step, a phase and its cost are made of.
+"""Sums of the amounts that steps of a collective draw, by capacity index: the contents of a step, a phase and its cost.
 
-Each look of capacities has one rate and one unit; names are made of the capacities that an answer names, and of no others.
+All capacities of one look have the same rate and unit. Only capacities in the result get names.
 
-Amounts from one capacity are added in the order of the pairs. In a cost in columns (`Cost.wide`) they are summed as equal amounts
-counted, the smallest first: equal capacities come to equal sums, bit for bit, whatever the order of the pairs.
+Amounts from one capacity are added in the order of the pairs. In a cost with columns (`Cost.wide`), equal amounts are counted and
+the smallest summed first. So equal capacities have bitwise equal sums, regardless of the order of the pairs.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from hwsim.machine import Machine
 from hwsim.machine.libraries.overheads import Overheads
 from hwsim.records import dataclass
 
-LEAST: Final = 512  # ranks from which a cost may be in columns
+LEAST: Final = 512  # minimum ranks of a cost with columns
 UNITS: Final[tuple[Unit, ...]] = ("1", "B", "s")
 
-Waits = tuple[float, float]  # seconds before a step's first byte arrives: the library's, the links'
+Waits = tuple[float, float]  # seconds before a step's first byte arrives: of the library, of the links
 
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """One collective: an algorithm among devices, bytes of one rank's array, what the library adds."""
+    """One collective: an algorithm among devices, bytes of one rank's array, and the library's overheads."""
 
     machine: Machine
     placed: Placed
@@ -43,17 +43,21 @@ class Exchange:
     overheads: Overheads
 
     def is_wire(self, capacity: str) -> bool:
-        """Whether the capacity is one direction of a link: its amounts are bytes."""
+        """Return whether the capacity is one direction of a link, so its amounts are bytes."""
         return self.machine.capacities[capacity].unit == "B"
 
     def read_again(self, receiver: str, size: float) -> tuple[str, float] | None:
-        """(capacity, amount) that a receiver draws to read its own data of that size before it adds; None if it has no memory."""
+        """Return (capacity, amount) that a receiver draws to read its own data before a reduction; None without memory."""
         model = self.machine.device(receiver).model
         return model.copy_bytes(receiver, size) if size > 0 and isinstance(model, Cpu | Gpu | Memory) else None
 
 
 class Line(NamedTuple):
-    """The capacity of its unit that takes longest. moved: bytes behind the amount."""
+    """The slowest capacity of its unit.
+
+    Args:
+        moved: bytes behind the amount.
+    """
 
     unit: Unit
     seconds: float
@@ -63,9 +67,11 @@ class Line(NamedTuple):
 
 @dataclass(slots=True)
 class Sums:
-    """Amounts, and the bytes behind them, by place of the capacity among those drawn from; the last may be missing.
+    """Amounts, and the bytes behind them, by capacity index; trailing zeros may be missing.
 
-    latency: before them; floor: seconds that they take at least.
+    Args:
+        latency: latency before the amounts (s).
+        floor: minimum time of the amounts (s).
     """
 
     amounts: Floats = field(default_factory=lambda: np.empty(0))
@@ -81,7 +87,13 @@ class Sums:
 
 
 class _Prices(NamedTuple):
-    """What the pairs of each kind draw and wait. amounts, moved: by row; waits: by code; floors: by kind."""
+    """Amounts and waits of each kind of pair.
+
+    Args:
+        amounts, moved: by row.
+        waits: by code.
+        floors: by kind.
+    """
 
     kinds: Kinds
     amounts: Floats
@@ -92,7 +104,7 @@ class _Prices(NamedTuple):
 
 
 class Ledger:
-    """Sums of the steps of a collective.  columns: whether costs among very many may be in columns."""
+    """The sums of a collective's steps; `columns`: whether costs among very many devices may have columns."""
 
     def __init__(self, exchange: Exchange, drawing: Drawing, *, columns: bool = False) -> None:
         self.exchange, self._machine, self._drawing = exchange, exchange.machine, drawing
@@ -100,10 +112,10 @@ class Ledger:
         many = len(exchange.placed.parties) >= LEAST
         self._wide = columns and many and exchange.overheads.compute <= 0 and not self._once
         self._prices: _Prices | None = None
-        self._latest: tuple[Sums, tuple[Ints, Ints, Ints]] | None = None  # amounts that were separated, and their kinds
+        self._latest: tuple[Sums, tuple[Ints, Ints, Ints]] | None = None  # latest sums with their kinds
 
     def step(self, stage: Round) -> tuple[Sums, Waits]:
-        """What a step draws, and the wait of the first of its pairs that wait longest."""
+        """Return the amounts of a step, and the longest wait of its pairs."""
         drawn, waits = Sums(), (0.0, 0.0)
         for step in [self._drawing.step(stage)] if self._wide else self._drawing.parts(stage):
             prices, count = self._priced(step.kinds), len(self._drawing.numbers)
@@ -126,7 +138,7 @@ class Ledger:
         return float(self._seconds(total).max(initial=0.0))
 
     def longest(self, total: Sums, word: Callable[[str], str]) -> tuple[float, str]:
-        """Seconds of the capacity that takes longest, and a word for its kind of link ("" of a device's)."""
+        """Return the seconds of the slowest capacity, and a word for its kind of link ("" for a device)."""
         seconds, kinds = self._seconds(total), [look.link for look in self._drawing.looks]
         most = float(seconds.max(initial=0.0))
         places = np.flatnonzero(seconds == most)
@@ -137,7 +149,7 @@ class Ledger:
         return most, words.pop()
 
     def slowest(self, total: Sums) -> list[Line]:
-        """Of each unit the capacity that takes longest."""
+        """Return the slowest capacity of each unit."""
         drawing = self._drawing
         places = self._kinds(total)[1] if self._wide else np.flatnonzero(total.amounts > 0)
         seconds, looks = self._seconds(total)[places], drawing.look[places]
@@ -151,13 +163,13 @@ class Ledger:
         return lines
 
     def on_slowest_link(self, total: Sums) -> float:
-        """Amount on the link that takes longest, of equal ones the largest; 0 without links."""
+        """Return the largest amount on the slowest links; 0 without links."""
         links = np.flatnonzero(self._drawing.is_wire[: len(total.amounts)])
         seconds = self._seconds(total)[links]
         return float(total.amounts[links[seconds == seconds.max(initial=0.0)]].max(initial=0.0))
 
     def cost(self, total: Sums, share: float, why: tuple[Term, ...]) -> Cost:
-        """The cost of a phase that draws these amounts, by name and none of nothing, and holds what its kernels do."""
+        """Return the cost of a phase with named amounts and the compute that its kernels hold; zero amounts are omitted."""
         if self._wide:
             return Cost(Demand(latency=total.latency, floor=total.floor, share=share), why=why, wide=self._in_columns(total))
         places = np.flatnonzero(total.amounts > 0)
@@ -199,14 +211,14 @@ class Ledger:
         return seconds
 
     def _most(self, sums: Floats, places: Ints, values: Floats, which: Ints, count: int) -> Floats:
-        """Sums by place, but of a link the most: a switch adds the bytes from a link, and copies those to one."""
+        """Return the sums by index, with the maximum for links: a switch adds incoming bytes and copies outgoing ones."""
         sums, is_wire = _lengthened(sums, count), self._drawing.is_wire[places]
         np.maximum.at(sums, places[is_wire], values[which[is_wire]])
         np.add.at(sums, places[~is_wire], values[which[~is_wire]])
         return sums
 
     def _kinds(self, total: Sums) -> tuple[Ints, Ints, Ints]:
-        """Capacities that are drawn from, in the order of their numbers; of each kind of them the first; the kind of each."""
+        """Return the used capacities in numerical order, the first of each kind, and the kind of each."""
         if self._latest is not None and self._latest[0] is total:
             return self._latest[1]
         used = np.flatnonzero(total.amounts > 0)
@@ -221,7 +233,7 @@ class Ledger:
         return separated
 
     def _in_columns(self, total: Sums) -> Wide | None:
-        """The amounts as columns of a cost; None if nothing is drawn."""
+        """Return the amounts as columns of a cost; None if nothing is drawn."""
         used, firsts, kind = self._kinds(total)
         if not len(used):
             return None
@@ -234,7 +246,7 @@ class Ledger:
 
 
 def _lengthened(column: Floats, count: int) -> Floats:
-    """A column with zeros at its end, up to `count` rows."""
+    """Return a column, padded with zeros to `count` rows."""
     if len(column) >= count:
         return column
     longer = np.zeros(count)
@@ -243,7 +255,7 @@ def _lengthened(column: Floats, count: int) -> Floats:
 
 
 def _in_order(sums: Floats, places: Ints, values: Floats, which: Ints, count: int) -> Floats:
-    """Sums by place with more rows, added in their order; which: the place of each row among the values."""
+    """Return the sums by index with more rows, added in order; `which`: index of each row's value."""
     if not len(sums):
         return np.asarray(np.bincount(places, weights=values[which], minlength=count), np.float64)
     sums = _lengthened(sums, count)
@@ -252,18 +264,18 @@ def _in_order(sums: Floats, places: Ints, values: Floats, which: Ints, count: in
 
 
 def _few(values: Floats) -> tuple[Floats, Ints]:
-    """The different values, ascending, and the place of each among them; where they are few, without sorting places."""
+    """Return the distinct values, ascending, and the index of each value; fast for few distinct values."""
     different = np.unique(values)
     return different, np.searchsorted(different, values)
 
 
 def _counted(_: Floats, places: Ints, values: Floats, which: Ints, count: int) -> Floats:
-    """Sums by place: equal values counted, then the smallest first."""
+    """Return the sums by index: equal values are counted, and the smallest summed first."""
     different, at = _few(values)
     value = at[which]
     last = np.zeros(count, np.int64)
     last[places] = value
-    if bool((last[places] == value).all()):  # all that is drawn from a capacity is equal
+    if bool((last[places] == value).all()):  # all amounts of a capacity are equal
         return np.asarray(np.bincount(places, minlength=count) * different[last], np.float64)
     code, many = ticks.counted(places.astype(np.int64) * len(different) + value)
     weights = many * different[code % len(different)]

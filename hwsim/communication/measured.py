@@ -1,7 +1,7 @@
-"""Measured numbers of a library as demands on a machine: the time of an estimate over the links that its algorithm uses.
+"""Measured constants of a library as demands on a machine: the time of an estimate over the links of its algorithm.
 
-Error: the error of the fit (docs/validation/collectives.md) on the machine that was measured; where links bind that this
-machine did not have, the error of the links.
+Error: the fit error (docs/validation/collectives.md) on the measured machine; if links limit that the measured machine did not
+have, the error of the links.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ Measured = TypeVar("Measured", Nccl, Mpi, Own)
 
 _ENTRY = ("hwsim", "kind", "name", "notes", "use")
 _SMALL, _LARGE = 65536.0, 16.0 * 2**20  # bytes
-_TWINS = ("nvlink3", "nvlink4", "nvlink5")  # generations of links with several machines measured
-_LONG = 1e9  # bytes of a message whose latency does not show
-_ALIKE = 0.1  # networks whose rates and latencies differ by less are one
-_MOST = 0.95  # of a GPU's compute
-_SENT = ("all-to-all", "gather", "scatter", "send")  # operations that NCCL does by sends
-_FITTED = 8  # most GPUs of a node in the collectives that the steps were fitted to
-_EACH = ("all-gather", "all-to-all")  # operations whose size MPI counts as the bytes that each rank gives
+_TWINS = ("nvlink3", "nvlink4", "nvlink5")  # link generations measured on several machines
+_LONG = 1e9  # bytes of a message whose latency is negligible
+_ALIKE = 0.1  # maximum relative difference of rate and latency of similar networks
+_MOST = 0.95  # maximum share of a GPU's compute
+_SENT = ("all-to-all", "gather", "scatter", "send")  # operations that NCCL implements with sends
+_FITTED = 8  # maximum GPUs per node in the fitted collectives
+_EACH = ("all-gather", "all-to-all")  # operations whose MPI size is the bytes that each rank contributes
 
 
 @cache
 def measured(model: type[Measured], name: str) -> Measured:
-    """The numbers of a part of the library (machines/parts/nccl, mpi and own), by name or as a file.
+    """Return the constants of a library part (machines/parts/nccl, mpi and own), by name or from a file.
 
     Raises:
-        SpecError: there is no such file, or it has mistakes.
+        SpecError: the file does not exist or contains mistakes.
     """
     mistakes = Mistakes()
     tree = resolve(read(find(model.kind, name)), mistakes, kind=model.kind)
@@ -62,9 +62,9 @@ def measured(model: type[Measured], name: str) -> Measured:
 
 
 def by_default(machine: Machine, devices: Sequence[str]) -> Nccl | None:
-    """NCCL of a machine that states no library: the numbers of its links' generation, from other machines; None if there is none.
+    """Return NCCL for a machine that states no library: constants of its link generation, from other machines; or None.
 
-    Links that only state a bandwidth are a textbook's: they are at their rates, and nothing starts.
+    Links that state only a bandwidth are ideal: they run at their rates, and collectives have no start time.
     """
     if machine.ideal:
         return None
@@ -75,11 +75,11 @@ def by_default(machine: Machine, devices: Sequence[str]) -> Nccl | None:
 
 
 class Generations(Few[str, str | None]):
-    """The generations of the links of a machine's GPUs, by GPU."""
+    """Cached link generations of a machine's GPUs."""
 
 
 def generation(machine: Machine, name: str) -> str | None:
-    """The part of the library that knows a GPU's links: of its NVLinks, or of PCIe where it has none."""
+    """Return the library part for a GPU's links: its NVLink generation, or PCIe without NVLink."""
     return machine.kept(Generations).known(name, _generation, machine, name)
 
 
@@ -94,7 +94,7 @@ def _generation(machine: Machine, name: str) -> str | None:
 
 @cache
 def _default(name: str) -> Nccl:
-    """The same as defaults."""
+    """Return the same constants, marked as defaults."""
     library: Nccl = measured(Nccl, name)
     found = replace(library)
     object.__setattr__(
@@ -104,11 +104,12 @@ def _default(name: str) -> Nccl:
 
 
 def as_measured(task: Task, algorithm: Algorithm, library: Nccl, best: Estimate, most: int = 0) -> Flows:
-    """The time of an estimate of NCCL, over the links that its algorithm uses, as one phase.
+    """Return an NCCL estimate over the links of its algorithm, as one phase.
 
-    If the ranks' parts are not equal, the bytes flow for as much longer as the links are busy for longer.
+    If the ranks' parts are unequal, the flow takes longer in proportion to the time that the links are busy.
 
-    most: ranks of a node.
+    Args:
+        most: maximum ranks per node.
     """
     channels = library.channels_of(best.method, best.protocol, len(task.devices), task.size)
     overheads = Overheads(compute=_held(task.machine, task.devices, channels))
@@ -119,7 +120,7 @@ def as_measured(task: Task, algorithm: Algorithm, library: Nccl, best: Estimate,
     inputs = (("waiting", precise(best.latency, "s"), f"start, steps and hops of {best.method}, {best.protocol}"),)
     source = source_of(library.sources, "start")
     links = generation(task.machine, task.devices[0]) or "links"
-    topic = "pcie" if links == "pcie" else "nccl"  # of two servers with PCIe one is ten times slower
+    topic = "pcie" if links == "pcie" else "nccl"  # of two PCIe servers, one is ten times slower
     anew = is_restated(task.machine, task.devices)
     doubt = Doubt(f"{topic}/{size_regime(task.size)}", case_of_library(source, links, most, anew=anew), f"{links} links", 0.0)
     terms = (
@@ -130,12 +131,12 @@ def as_measured(task: Task, algorithm: Algorithm, library: Nccl, best: Estimate,
 
 
 def size_regime(size: float) -> str:
-    """Regime of the errors of a message: small, middle or large."""
+    """Return the error regime of a message: small, middle or large."""
     return "small" if size <= _SMALL else "middle" if size < _LARGE else "large"
 
 
 def is_restated(machine: Machine, devices: Sequence[str]) -> bool:
-    """Whether a link or a card between the first device and the last has numbers that were stated anew."""
+    """Return whether a link or NIC between the first and the last device has values changed by the user."""
     between = machine.route(devices[0], devices[-1])
     cards = {end for link in between for end in (link.source, link.target)} - {devices[0], devices[-1]}
     models = [link.model for link in between] + [machine.device(name).model for name in cards]
@@ -143,9 +144,12 @@ def is_restated(machine: Machine, devices: Sequence[str]) -> bool:
 
 
 def case_of_library(source: Cited, links: str, together: int, *, anew: bool = False) -> Case:
-    """The case of a library's numbers: of this machine, of other machines with such links, or of more GPUs than were measured.
+    """Return the case of a library's constants.
 
-    anew: the links have other numbers than those of the library.
+    They are of this machine, of other machines with such links, or outside of the measured GPU counts.
+
+    Args:
+        anew: whether link values differ from those of the measured machine.
 
     >>> [case_of_library(Origin("fitted"), "nvlink5", gpus) for gpus in (4, 16, 72)]
     ['known', 'generation', 'outside']
@@ -161,7 +165,7 @@ def case_of_library(source: Cited, links: str, together: int, *, anew: bool = Fa
 
 
 def as_curve(task: Task, algorithm: Algorithm, mpi: Mpi) -> Flows:
-    """The time of a curve of MPI, over the links of an algorithm.
+    """Return the time of an MPI curve, over the links of an algorithm.
 
     Raises:
         CannotCollect: there is no curve for the operation.
@@ -182,7 +186,7 @@ def as_curve(task: Task, algorithm: Algorithm, mpi: Mpi) -> Flows:
 
 
 def _on_wires(task: Task, mpi: Mpi, busy: float, start: float, flow: float) -> tuple[float, float, bool]:
-    """(start, flow, whether the network is like the one measured): this machine's network in place of that one's."""
+    """Return (start, flow, whether the networks are similar), with this machine's network instead of the measured one."""
     nodes = {task.machine.device(name).node: name for name in reversed(task.devices)}
     if mpi.wire <= 0 or len(nodes) < 2:
         return start, flow, True
@@ -196,7 +200,7 @@ def _on_wires(task: Task, mpi: Mpi, busy: float, start: float, flow: float) -> t
 
 
 def flow_term(machine: Machine, together: Together, flow: float, source: Cited, doubt: Doubt) -> Term:
-    """The line of a flow: the bytes on the busiest link, and the part of the link's bandwidth that they reach."""
+    """Return the derivation line of a flow: the bytes on the busiest link, and the link efficiency."""
     taken = (
         (amount / machine.capacities[name].rate, family(name), amount, name) for name, amount in together.total.demand.amounts
     )
@@ -213,27 +217,27 @@ def flow_term(machine: Machine, together: Together, flow: float, source: Cited, 
 
 
 def as_one(machine: Machine, together: Together, name: str, latency: float, flow: float, terms: tuple[Term, ...]) -> Flows:
-    """All phases as one that takes `latency`, then at least `flow`."""
+    """Return all phases as one that takes `latency`, then at least `flow`."""
     demand = replace(together.total.demand, latency=latency, floor=flow)
     total = replace(together.total, demand=demand, why=terms)
     over, binding = longest(machine, total)
-    if over > flow:  # links bind that the measured machine did not have
+    if over > flow:  # links limit that the measured machine did not have
         inputs = (("flow", precise(over, "s"), f"the links' own rates: {binding}"),)
         total = replace(total, why=(*terms, Term(f"link {binding}", "flow", inputs, over, binding)))
     return replace(together.flows, phases=(Phase(name, total),))
 
 
 def _held(machine: Machine, names: Sequence[str], channels: int) -> float:
-    """Part of a GPU's compute that channels hold: each has a multiprocessor to itself."""
+    """Return the share of a GPU's compute that channels hold: each uses one multiprocessor."""
     models = [sample.model for sample in machine.samples(names)]
     counts = [model.sms for model in models if isinstance(model, Gpu) and model.sms]
     return min(_MOST, channels / min(counts)) if counts and channels else 0.0
 
 
 def overheads_as(task: Task, algorithm: Algorithm, group: Group, library: Nccl, protocol: Protocol, carried: Bus) -> Overheads:
-    """One protocol of NCCL for an algorithm that was not measured: its start, steps and rate.
+    """Return the start, steps and rate of one NCCL protocol for an algorithm that was not measured.
 
-    A step counts beyond the latency of the links, which is part of the measured time. A parameter server has no overheads.
+    A step excludes the latency of the links, which is part of the measured time. A parameter server has no overheads.
     """
     if isinstance(algorithm, ParameterServer):
         return PLAIN
@@ -250,7 +254,7 @@ def overheads_as(task: Task, algorithm: Algorithm, group: Group, library: Nccl, 
 
 
 def overheads_like(machine: Machine, flows: Flows, best: Estimate, library: Nccl, group: Group) -> Overheads:
-    """An estimate as overheads of single sends: they take as long together if they follow one another without a gap."""
+    """Return an estimate as overheads of single sends, with the same total time for sends without gaps."""
     speeds = library.speeds(best.protocol)
     sums = best.method.startswith("nvls")
     extra = library.nvls_start if sums else speeds.start if best.method in ("ring", "tree") else 0.0
@@ -266,14 +270,14 @@ def overheads_like(machine: Machine, flows: Flows, best: Estimate, library: Nccl
 
 
 def _steps(machine: Machine, names: Sequence[str], group: Group, step: float, hop: float) -> tuple[float | None, float | None]:
-    """Measured seconds of a step in a node, and between nodes, beyond the latency of the links; None if there is no such step."""
+    """Return the measured seconds of a step within a node and between nodes, without link latency; None: no such step."""
     near = next((start for start, count in zip(group.starts, group.sizes, strict=True) if count > 1), None)
     inside = None if near is None else _beyond(machine, names[near], names[near + 1], step)
     return inside, _beyond(machine, names[0], names[group.starts[1]], hop) if len(group.sizes) > 1 else None
 
 
 def overheads_of_messages(machine: Machine, names: Sequence[str], size: float, mpi: Mpi) -> Overheads:
-    """MPI's single messages as overheads, for algorithms that have no curve."""
+    """Return MPI's point-to-point messages as overheads, for algorithms without a curve."""
     curve = mpi.curves.get("send")
     if curve is None or len(names) < 2:
         return PLAIN
@@ -288,11 +292,10 @@ def overheads_of_messages(machine: Machine, names: Sequence[str], size: float, m
 
 
 def _beyond(machine: Machine, a: str, b: str, seconds: float) -> float:
-    """Seconds of a measured step less the latency of the links."""
+    """Return the seconds of a measured step minus the latency of the links."""
     return max(0.0, seconds - machine.transfer(a, b, 0.0, Handling(by="sm")).demand.latency)
 
 
 def _sources(sources: Mapping[str, Origin], start: str, protocol: Protocol, link: str) -> dict[str, Origin]:
-    """Sources of the numbers of an overhead."""
     keys = {"start": start, "step": f"{protocol}.step", "hop": f"{protocol}.hop", "efficiency": link}
     return {name: source_of(sources, key) for name, key in keys.items()}

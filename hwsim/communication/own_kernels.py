@@ -1,4 +1,4 @@
-"""A framework's own all-reduce on a machine: its kernels' time over the links between the GPUs of a node."""
+"""Custom all-reduce kernels of a framework on a machine: their time over the links between the GPUs of a node."""
 
 from __future__ import annotations
 
@@ -23,11 +23,16 @@ from hwsim.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A framework's way on some links, and where its numbers are from."""
+    """A custom all-reduce variant on some links.
+
+    Args:
+        on: link generation of the constants, e.g. "nvlink4".
+        known: whether the constants were measured on this generation.
+    """
 
     way: Timed
-    on: str  # "nvlink4"
-    known: bool  # whether it was measured on this generation
+    on: str
+    known: bool
     source: Origin
 
     @property
@@ -36,23 +41,23 @@ class Found:
 
     @property
     def choice(self) -> Choice:
-        """As the choice among ways."""
+        """The variant as a choice."""
         return Choice(f"own, {self.way.name}", self.seconds)
 
 
 def own_of(name: str) -> Own:
-    """The kernels of a framework of the library."""
+    """Return the custom kernels of a framework in the library."""
     found: Own = measured(Own, name)
     return found
 
 
 def stated(machine: Machine, task: Task) -> Own | None:
-    """The kernels that a machine says its GPUs reduce by."""
+    """Return the custom kernels that a machine states for its GPUs."""
     return _stated(machine, task.operation, task.devices)
 
 
 def has_own(machine: Machine, operation: Operation, devices: Sequence[str]) -> bool:
-    """Whether a machine says such kernels for an operation."""
+    """Return whether a machine states custom kernels for an operation."""
     return _stated(machine, operation, devices) is not None
 
 
@@ -64,7 +69,7 @@ def _stated(machine: Machine, operation: Operation, devices: Sequence[str]) -> O
 
 
 def find(task: Task, library: Own) -> Found | None:
-    """The framework's way; None if it leaves this to NCCL."""
+    """Return the framework's variant; None if it uses NCCL."""
     if task.operation != "all-reduce" or task.weights or len(task.devices) < 2:
         return None
     placed = place(task.machine, Direct(), task.devices)
@@ -81,7 +86,7 @@ def find(task: Task, library: Own) -> Found | None:
 
 
 def _links(machine: Machine, devices: Sequence[str]) -> str | None:
-    """Kind and generation of the links between the GPUs; None where some have none: frameworks leave these to NCCL."""
+    """Return the kind and generation of the links between the GPUs; None if mixed, as frameworks then use NCCL."""
     first, *others = devices
     kinds = {link.model.kind for other in others for link in machine.route(first, other)}
     if kinds == {Xgmi.kind}:
@@ -90,7 +95,7 @@ def _links(machine: Machine, devices: Sequence[str]) -> str | None:
 
 
 def as_own(task: Task, taken: Found) -> Flows:
-    """The phases of the way that the framework takes."""
+    """Return the phases of the framework's variant."""
     way, source = taken.way, "own: " + taken.source
     known = taken.known and not is_restated(task.machine, task.devices)
     case: Case = (case_of(taken.source, "generation") or "known") if known else "generation"

@@ -1,4 +1,4 @@
-"""The pairs of a step as columns: who sends to whom, and which share of the bytes; to who asks for one pair, a tuple."""
+"""Pairs of a step as columns: sender, receiver and share of the bytes. A single pair is a tuple."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Pairs(Sequence[Pair]):
 
 
 def columns(pairs: Sequence[Pair]) -> Pairs:
-    """The pairs in columns, whatever they are in."""
+    """Return the pairs in columns."""
     if isinstance(pairs, Pairs):
         return pairs
     sources, targets, shares = zip(*pairs, strict=True) if pairs else ((), (), ())
@@ -58,7 +58,7 @@ def columns(pairs: Sequence[Pair]) -> Pairs:
 
 
 def same_ends(first: Sequence[Pair], second: Sequence[Pair]) -> bool:
-    """Whether the same ranks send to the same, whatever the bytes."""
+    """Return whether senders and receivers are equal, regardless of the bytes."""
     if len(first) != len(second):
         return False
     if isinstance(first, Pairs) and isinstance(second, Pairs):

@@ -1,4 +1,4 @@
-"""A collective on a machine: which devices are its ranks, its servers and its switch."""
+"""Placement of a collective on a machine: the devices that are its ranks, its servers and its switch."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from hwsim.machine.libraries.nccl import Nccl
 from hwsim.machine.placed import Few, within
 from hwsim.records import dataclass
 
-_MANY: Final = 64  # devices
-HANDLINGS: Final = COPIES, Handling(by="sm")  # the latter: kernels of a collective between two GPUs
+_MANY: Final = 64  # devices above which placements are not cached and kinds are sampled
+HANDLINGS: Final = COPIES, Handling(by="sm")  # copies; kernels of a collective between two GPUs
 
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """An algorithm among devices.
+    """An algorithm on devices.
 
     Args:
-        parties: the device of every participant, ranks first.
-        joined: the switch of NVLinks that joins each node to others; empty where nodes are joined by networks alone.
+        parties: device of every participant, ranks first.
+        joined: NVLink switch that joins each node to others; empty if only networks join nodes.
     """
 
     algorithm: Algorithm
@@ -42,17 +42,17 @@ class Placed:
     joined: Mapping[str, str] = field(default_factory=dict, compare=False)
 
     def across(self, a: str, b: str) -> bool:
-        """Whether a network lies between two devices: they are in unlike nodes, and no switch of NVLinks joins these."""
+        """Return whether a network lies between two devices: they are in different nodes, which no NVLink switch joins."""
         (one, _), (other, _) = within(a), within(b)
         return one != other and (not self.joined or self.joined.get(one, one) != self.joined.get(other, other))
 
 
 def place(machine: Machine, algorithm: Algorithm, devices: Sequence[str]) -> Placed:
-    """Ranks node by node, each node's in the order given; the first device stays rank 0.
+    """Return the placement: ranks node by node, in the given order within a node; the first device is rank 0.
 
     Raises:
-        CannotCollect: a device twice, or no switch that adds, or no server, to take part.
-        UnknownName, NoRoute: as the machine says.
+        CannotCollect: a duplicate device, or no switch or server that the algorithm requires.
+        UnknownName, NoRoute: the machine does not link the devices.
     """
     if len(devices) > _MANY:
         return _placed(machine, algorithm, devices)
@@ -60,7 +60,7 @@ def place(machine: Machine, algorithm: Algorithm, devices: Sequence[str]) -> Pla
 
 
 class Places(Few[tuple[Algorithm, tuple[str, ...]], Placed]):
-    """Algorithms among few devices of a machine."""
+    """Cached placements of algorithms on few devices."""
 
 
 def _placed(machine: Machine, algorithm: Algorithm, devices: Sequence[str]) -> Placed:
@@ -91,14 +91,14 @@ def _placed(machine: Machine, algorithm: Algorithm, devices: Sequence[str]) -> P
 
 
 def domains(machine: Machine, nodes: Mapping[str, list[str]]) -> dict[str, str]:
-    """The switch of NVLinks where the GPUs of each node meet other nodes' GPUs; empty if they meet in none."""
+    """Return the NVLink switch that joins the GPUs of each node to other nodes; empty if there is none."""
     if len(nodes) < 2 or not leads_out(machine, next(iter(nodes.values()))[0]):
         return {}
     return {node: leads_out(machine, names[0]) or node for node, names in nodes.items()}
 
 
 def leads_out(machine: Machine, name: str) -> str:
-    """The switch outside of a GPU's node that its NVLinks lead to; "" if there is none."""
+    """Return the switch outside of a GPU's node that its NVLinks lead to; "" if there is none."""
     node = machine.node_of(name)
     for link in machine.links_from(name):
         if link.kind == "nvlink" and machine.devices[link.target].kind == "switch" and machine.node_of(link.target) != node:
@@ -107,14 +107,14 @@ def leads_out(machine: Machine, name: str) -> str:
 
 
 def all_of_kind(machine: Machine, devices: Sequence[str], kind: str) -> bool:
-    """Whether all devices are of a kind; of many devices, one sample of each part is looked at, which is quicker."""
+    """Return whether all devices are of a kind; of many devices, one sample of each part is checked, which is faster."""
     if len(devices) > _MANY:
         return all(sample.kind == kind for sample in machine.samples(devices))
     return all(machine.device(name).kind == kind for name in devices)
 
 
 def moved_by_kernels(machine: Machine, placed: Placed) -> NDArray[np.bool_]:
-    """By party, whether kernels move the bytes to and from others of which the same holds: GPUs, but of a parameter server."""
+    """Return whether kernels move the bytes of each party: true for GPUs, except with a parameter server."""
     if isinstance(placed.algorithm, ParameterServer):
         return np.zeros(len(placed.parties), np.bool_)
     if all_of_kind(machine, placed.parties, "gpu"):
@@ -123,15 +123,15 @@ def moved_by_kernels(machine: Machine, placed: Placed) -> NDArray[np.bool_]:
 
 
 def handling(machine: Machine, algorithm: Algorithm, a: str, b: str) -> Handling:
-    """The mover of the bytes: kernels of a collective between two GPUs, copies of a parameter server."""
+    """Return the mover of the bytes: collective kernels between two GPUs, copies for a parameter server."""
     peers = machine.device(a).kind == machine.device(b).kind == "gpu"
     return HANDLINGS[peers and not isinstance(algorithm, ParameterServer)]
 
 
 def found_rings(machine: Machine, ring: Ring, devices: Sequence[str], group: Group) -> Ring:
-    """The rings that the NVLinks of a node allow, or rings through all nodes that use every NIC.
+    """Return the rings that the NVLinks of a node allow, or rings over all nodes that use every NIC.
 
-    Without NVLinks from one to the next, the ring in the order of the ranks, in one direction.
+    Without NVLinks between neighbours, it is one ring in rank order and in one direction.
     """
     if len(group.sizes) > 1:
         orders = _through_nodes(group, meshed=_meshed(machine, devices[: group.sizes[0]]))
@@ -143,7 +143,7 @@ def found_rings(machine: Machine, ring: Ring, devices: Sequence[str], group: Gro
 
 
 def _meshed(machine: Machine, devices: Sequence[str]) -> bool:
-    """Whether a node's devices, an even number of them, are linked each to each, without a switch."""
+    """Return whether an even number of devices of a node are fully connected, without a switch."""
     others = set(devices)
     return len(devices) > 2 and len(devices) % 2 == 0 and all(
         others - {name} <= {link.target for link in machine.links_from(name)} for name in devices
@@ -151,10 +151,11 @@ def _meshed(machine: Machine, devices: Sequence[str]) -> bool:
 
 
 def _through_nodes(group: Group, *, meshed: bool = False) -> tuple[tuple[int, ...], ...]:
-    """A ring for each rank of a node: it enters every node at that rank or leaves it there; () for nodes of unequal size.
+    """Return a ring for each rank of a node, which enters or leaves every node at that rank; () for nodes of unequal size.
 
-    meshed: links run from each to each in a node; then rings zigzag, so that every one of these links carries one ring each way
-    (Walecki's paths: Lucas, Récréations mathématiques, volume 2, 1892).
+    Args:
+        meshed: the devices of a node are fully connected; rings then zigzag, so that each link carries one ring per direction
+            (Walecki's paths: Lucas, Récréations mathématiques, volume 2, 1892).
 
     >>> _through_nodes(Group(6, (3, 3)))
     ((0, 1, 2, 5, 4, 3), (1, 2, 0, 3, 5, 4), (2, 0, 1, 4, 3, 5))
@@ -191,14 +192,14 @@ def _servers(machine: Machine, algorithm: ParameterServer, ranks: Sequence[str])
 
 
 def _means_one(machine: Machine, pattern: str, node: str) -> bool:
-    """Whether a name means one device or one group of sockets."""
+    """Return whether a name matches one device or one group of sockets."""
     return len(machine.select(pattern, node)) == 1 or any(group.family == pattern for group in machine.groups.values())
 
 
 def _switch(machine: Machine, ranks: Sequence[str], algorithm: InNetwork) -> str:
-    """The last switch that adds on the route from the first to the farthest rank, among the switches that every rank reaches.
+    """Return the switch that reduces, the last one on the route from the first to the farthest rank that every rank reaches.
 
-    The route leads through switches and NICs alone; GPUs that read and write through the switch (nvls) reach it without NICs.
+    The route contains only switches and NICs. GPUs that load and store through the switch (nvls) reach it without NICs.
     """
     route = max((machine.route(ranks[0], rank) for rank in ranks[1:]), key=len)
     passed = [link.target for link in route if machine.devices[link.target].kind == "switch"]
@@ -207,31 +208,29 @@ def _switch(machine: Machine, ranks: Sequence[str], algorithm: InNetwork) -> str
         name for name in reversed(passed[: 1 + len(passed) // 2]) if all(_only(machine, rank, name, between) for rank in ranks)
     ]
     if not shared:
-        raise CannotCollect(
-            "no switch connects these devices", "an in-network collective requires a switch that all of them reach"
-        )
+        raise CannotCollect("no switch connects these devices", "in-network collectives require a common switch")
     measured = algorithm.by == "nvls" and _sums_measured(machine, ranks)
     adding = next((name for name in shared if measured or adds(machine, name)), None)
     if adding is None:
         switches = f"switch '{shared[0]}' does" if len(shared) == 1 else f"switches {', '.join(shared)} do"
         raise CannotCollect(
-            f"{switches} not support in-network reduction", "reduces: true, as nvswitch-h100 and quantum-hdr have"
+            f"{switches} not support in-network reduction", "use nvswitch-h100 or quantum-hdr, or `reduces: true`"
         )
     return adding
 
 
 def adds(machine: Machine, name: str) -> bool:
-    """Whether the device is a switch that adds up what its ports send."""
+    """Return whether the device is a switch with in-network reduction."""
     model = machine.device(name).model
     return isinstance(model, Switch) and model.reduces
 
 
 def _sums_measured(machine: Machine, ranks: Sequence[str]) -> bool:
-    """Whether the machine's NCCL was measured with sums in the switch, which then adds."""
+    """Return whether the machine's NCCL was measured with NVLS, so that its switch reduces."""
     library = machine.library(ranks, ("nccl", "overheads")) if machine.libraries else None
     return isinstance(library, Nccl) and library.nvls > 0
 
 
 def _only(machine: Machine, rank: str, switch: str, kinds: Sequence[str]) -> bool:
-    """Whether only devices of these kinds lie between a rank and a switch."""
+    """Return whether only devices of these kinds lie between a rank and a switch."""
     return all(machine.devices[link.target].kind in kinds for link in machine.route(rank, switch)[:-1])

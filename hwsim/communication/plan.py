@@ -1,7 +1,7 @@
-"""The shape of a collective: sender, receiver and chunks of every send, step by step.
+"""The plan of a collective: sender, receiver and chunks of every send, step by step.
 
-A plan says what moves, never how long it takes. Because it names chunks it can be carried out on
-integers (`execute.prove`), so that an algorithm is known to be right before it is timed.
+A plan defines what moves, not how long it takes. Because it names chunks, it can be executed on integers (`execute.prove`), which
+verifies an algorithm before it is timed.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from hwsim.records import dataclass
 
 __all__ = ["OPERATIONS", "SUMS", "CannotCollect", "Group", "Operation", "Plan", "Send", "refuse_more"]
 
-# Operations after which a rank has the sum of what the ranks began with.
+# Operations that sum the ranks' data.
 SUMS: Final[frozenset[Operation]] = frozenset({"all-reduce", "reduce-scatter", "reduce", "barrier"})
 
 
 def refuse_more(count: int) -> None:
-    """Raise CannotCollect if a plan has more sends than are written out, before they are."""
+    """Raise CannotCollect if a plan would have more sends than the limit, before they are created."""
     if count > MOST_SENDS:
         message = f"{count:,} sends exceed the limit of {MOST_SENDS:,}"
         raise CannotCollect(message, "use fewer pieces, or `steps: steady`, which simulates each phase as one op")
 
 
 class Send(NamedTuple):
-    """In `step`, `source` sends `chunks` chunks from `chunk` on to `target`, which adds them to its own or keeps them.
+    """A send of `chunks` chunks from index `chunk` on, which `target` adds to its own or keeps.
 
-    Sends of one step happen at once: each carries what its source had before the step.
+    Sends of one step are simultaneous: each carries the data that its source had before the step.
     """
 
     step: int
@@ -45,12 +45,12 @@ class Send(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Sends in the order of their steps.
+    """The sends of a collective, in the order of their steps.
 
     Args:
-        ranks: ranks that take part. Participants beyond them, `helpers`, hold nothing at first: servers, switches.
-        chunks: pieces of the buffer. An all-to-all has ranks x ranks: chunk s x ranks + t goes from s to t.
-        shares: part of the bytes that each chunk has; equal ones if empty.
+        ranks: number of ranks. Further participants (`helpers`: servers, switches) have no data at first.
+        chunks: number of chunks of the buffer. An all-to-all has ranks x ranks: chunk s x ranks + t goes from s to t.
+        shares: share of the bytes of each chunk; empty: equal shares.
     """
 
     operation: Operation
@@ -66,22 +66,24 @@ class Plan:
         return 1 + max((send.step for send in self.sends), default=-1)
 
     def by_step(self) -> Iterator[tuple[Send, ...]]:
-        """The sends of each step."""
+        """Return the sends of each step."""
         steps: list[list[Send]] = [[] for _ in range(self.steps)]
         for send in self.sends:
             steps[send.step].append(send)
         return (tuple(step) for step in steps)
 
     def part(self, rank: int) -> range:
-        """Chunks that are this rank's where every rank has a part: of scatter, gather and what is made of them."""
+        """Return the chunks of a rank in operations with a part per rank: scatter, gather and operations built on them."""
         return range(rank * self.chunks // self.ranks, (rank + 1) * self.chunks // self.ranks)
 
     def sizes(self, size: float, weights: Sequence[float] = ()) -> tuple[float, ...]:
-        """Bytes of each chunk when the whole has `size`; `weights` give the ranks' parts in proportion, or the parts
-        of all pairs of an all-to-all, a row for each sender.
+        """Return the bytes of each chunk if the whole array has `size` bytes.
 
-        The whole is what nccl-tests call size: the array of one rank, before it for an all-to-all and
-        all parts together for all-gather and reduce-scatter.
+        The whole array is the size in nccl-tests: the array of one rank (before an all-to-all), or all parts together for
+        all-gather and reduce-scatter.
+
+        Args:
+            weights: relative parts of the ranks; or of all pairs of an all-to-all, one row per sender.
         """
         return tuple(sizes_of(self.operation, self.ranks, self.chunks, size, weights, self.shares).tolist())
 
@@ -89,7 +91,7 @@ class Plan:
 def sizes_of(
     operation: Operation, ranks: int, chunks: int, size: float, weights: Sequence[float] = (), shares: Sequence[float] = ()
 ) -> NDArray[np.float64]:
-    """Bytes of each chunk of a plan, as `Plan.sizes` says, without its sends."""
+    """Return the bytes of each chunk of a plan without its sends; as `Plan.sizes`."""
     if operation == "barrier":
         return np.zeros(chunks)
     fractions = np.full(chunks, 1 / (ranks if operation == "all-to-all" else chunks)) if not shares else np.array(shares)
@@ -102,11 +104,11 @@ def sizes_of(
     if len(weights) != ranks or least < 0 or together <= 0:
         raise CannotCollect(f"{len(weights)} weights for {ranks} ranks", "give one weight per rank, not all of them zero")
     parts = [slice(rank * chunks // ranks, (rank + 1) * chunks // ranks) for rank in range(ranks)]
-    before_by_length: dict[int, float] = {}  # by length what a part has, where all chunks are equal
-    for part, weight in zip(parts, weights, strict=True):  # of an all-to-all: what each rank sends
-        many = part.stop - part.start
-        before = math.fsum(fractions[part].tolist()) if shares or many not in before_by_length else before_by_length[many]
-        before_by_length[many] = before
+    before_by_length: dict[int, float] = {}  # part length -> share of a part with equal chunks
+    for part, weight in zip(parts, weights, strict=True):  # in an all-to-all, a part is what a rank sends
+        length = part.stop - part.start
+        before = math.fsum(fractions[part].tolist()) if shares or length not in before_by_length else before_by_length[length]
+        before_by_length[length] = before
         fractions[part] = fractions[part] / before * (weight / together * fraction_sum)
     sized: NDArray[np.float64] = fractions * size
     return sized

@@ -1,8 +1,8 @@
-"""Collectives that are the same but for names: groups of GPUs in equal places; the draws of one are the draws of all.
+"""Equivalent collectives that differ only in names: groups of GPUs in equal positions draw equal amounts.
 
-A training exchanges in scores of such groups at once. Their ranks lie on nodes in the same pattern, and every pair of neighbours
-has a route of the same shape (`Machine.draws_among`), over capacities that meet each other in the same places. So a library does
-the same in both, the seconds are equal, and the amounts are equal to the last bit, capacity by capacity.
+A training runs collectives in many such groups at once. Their ranks lie on nodes in the same pattern, every pair of neighbours
+has a route of the same shape (`Machine.draws_among`), and the routes share capacities in the same positions. So a library behaves
+equally in all groups, and times and amounts are bitwise equal, capacity by capacity.
 """
 
 from __future__ import annotations
@@ -21,22 +21,23 @@ from hwsim.graph.opgraph import Ints
 from hwsim.machine import Machine, NoRoute
 from hwsim.machine.placed import within
 
-_SIZE: Final = 1e6  # bytes; whether two routes are alike does not depend on it
-_AT_ONCE: Final = 1 << 14  # ranks whose neighbours are looked at together
+_SIZE: Final = 1e6  # bytes; the equivalence of routes does not depend on it
+_AT_ONCE: Final = 1 << 14  # maximum ranks per batch
 
 
 class Look(NamedTuple):
-    """The ring through a group, as others see it.
+    """The ring of a group, without names.
 
-    key: equal for rings that are the same but for names.
-    numbers: capacities between neighbours, each once; at one place in rings of one key stand capacities that are alike.
+    Args:
+        key: equal for equivalent rings.
+        numbers: capacities between neighbours, each once; equivalent capacities have equal positions in rings with the same key.
     """
 
     key: tuple[object, ...]
     numbers: Ints
 
     def to(self, target: Look, numbers: Ints) -> Ints | None:
-        """The capacities of another ring of the same key in the places of these; None if one of them has no place in the ring."""
+        """Return the capacities of another ring with the same key in the positions of these; None if one is not in the ring."""
         order = np.argsort(self.numbers)
         ascending = self.numbers[order]
         at = np.minimum(np.searchsorted(ascending, numbers), len(ascending) - 1)
@@ -51,10 +52,10 @@ class Looks:
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
-        self._shapes: dict[int, tuple[int, Cost]] = {}  # by the id of a cost, which is its own only while it lives
+        self._shapes: dict[int, tuple[int, Cost]] = {}  # cost id -> shape and cost; the id is unique only while the cost lives
 
     def of(self, groups: Sequence[Sequence[str]]) -> list[Look | None]:
-        """The look of each group; None where it is not known, and of a single rank."""
+        """Return the look of each group; None if unknown, or for a single rank."""
         machine = self._machine
         looks: list[Look | None] = [None] * len(groups)
         gpus = all_of_kind(machine, [name for members in groups for name in members], "gpu")
@@ -71,7 +72,7 @@ class Looks:
         return looks
 
     def _of_pattern(self, groups: Sequence[Sequence[str]], size: int) -> Sequence[Look | None]:
-        """The same of groups with as many ranks.  size: ranks of each node."""
+        """Return the looks of groups with the same rank count; `size`: ranks per node."""
         machine = self._machine
         everyone = [name for members in groups for name in members]
         sources, targets = _neighbours(len(groups), len(groups[0]), size)
@@ -94,7 +95,7 @@ class Looks:
 
 
 def renamed(machine: Machine, why: Sequence[Term], numbers: Ints, others: Ints) -> tuple[Term, ...]:
-    """The lines of a derivation with the names of other capacities; numbers: those that lines may be about."""
+    """Return a derivation with the names of other capacities; `numbers`: capacities that may occur in it."""
     lines = []
     for line in why:
         if line.capacity:
@@ -108,7 +109,7 @@ def renamed(machine: Machine, why: Sequence[Term], numbers: Ints, others: Ints) 
 
 
 def _ranks_of_node(machine: Machine, members: Sequence[str]) -> int:
-    """Ranks of each node, which follow one another; 0 if nodes have unequal numbers of them, or other ranks lie between."""
+    """Return the ranks per node if each node has equally many consecutive ranks, else 0."""
     nodes = [machine.node_of(name) for name in members]
     size = next((at for at, node in enumerate(nodes) if node != nodes[0]), len(nodes))
     starts = nodes[::size]
@@ -117,9 +118,9 @@ def _ranks_of_node(machine: Machine, members: Sequence[str]) -> int:
 
 
 def _neighbours(groups: int, ranks: int, size: int) -> tuple[Ints, Ints]:
-    """Pairs between neighbours on rings, group after group: both ends among all ranks.
+    """Return the pairs of ring neighbours as (senders, receivers), indices among all ranks, group by group.
 
-    Neighbours are the next rank, and the same rank of the next node, in both directions.  size: ranks of a node.
+    Neighbours are the next rank, and the same rank of the next node, in both directions; `size`: ranks per node.
     """
     rank = np.arange(ranks)
     steps = [1] if size in (1, ranks) else [1, size]

@@ -1,10 +1,10 @@
-"""Rings in a graph of links: Hamiltonian cycles that together use as much of the links as possible.
+"""Search for rings in a graph of links: Hamiltonian cycles that together use as much link bandwidth as possible.
 
-Widest first, with backtracking: at most half of a vertex's links can be in rings (one in, one out), which
-bounds what there is to find and ends the search when it is reached. NCCL searches its graphs in the same way.
+The search tries the widest rings first, with backtracking. Rings can use at most half of a vertex's links (one in, one out). This
+bound ends the search as soon as it is reached. NCCL searches its graphs in the same way.
 
 Source: NCCL, src/graph/search.cc; the two rings of the hybrid cube mesh: d2l 13.7.2.
-Range: meant for up to 16 GPUs; beyond the budget of steps the best rings so far are taken, which may not be all there are.
+Range: up to about 16 GPUs; if the step budget is exhausted, the best rings found so far are used, which may not be optimal.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from typing import Final
 from hwsim.machine import Machine
 from hwsim.records import dataclass
 
-_STEPS: Final = 200_000  # of the search, about 0.3 s
+_STEPS: Final = 200_000  # step budget of the search, about 0.3 s
 
 
 @dataclass(frozen=True, slots=True)
 class FoundRing:
-    """A cycle through all vertices over `width` parallel links; it can be gone around in both directions."""
+    """A cycle over all vertices with `width` parallel links, usable in both directions."""
 
     order: tuple[int, ...]
     width: int
 
 
-Edges = Mapping[tuple[int, int], int]  # (a, b) with a < b -> links between them
+Edges = Mapping[tuple[int, int], int]  # (a, b) with a < b -> number of links
 
 
 def find_rings(vertices: int, edges: Edges, *, steps: int = _STEPS) -> tuple[FoundRing, ...]:
-    """The rings of the greatest width in all, the widest first.
+    """Return the rings with the greatest total width, widest first.
 
     >>> square = {(0, 1): 2, (1, 2): 2, (2, 3): 2, (0, 3): 2, (0, 2): 1}
     >>> find_rings(4, square)
@@ -46,7 +46,7 @@ def find_rings(vertices: int, edges: Edges, *, steps: int = _STEPS) -> tuple[Fou
 
 
 def nvlink_edges(machine: Machine, devices: Sequence[str]) -> dict[tuple[int, int], int]:
-    """NVLinks that run directly between devices, by their places in the list."""
+    """Return the number of direct NVLinks between devices, by index pairs."""
     place = {name: at for at, name in enumerate(devices)}
     edges: dict[tuple[int, int], int] = {}
     for a, name in enumerate(devices):
@@ -58,14 +58,14 @@ def nvlink_edges(machine: Machine, devices: Sequence[str]) -> dict[tuple[int, in
 
 
 class _Search:
-    """One search: the steps it may still take."""
+    """A ring search with its remaining step budget."""
 
     def __init__(self, vertices: int, steps: int) -> None:
         self.vertices = vertices
         self.steps = steps
 
     def best(self, left: dict[tuple[int, int], int]) -> tuple[FoundRing, ...]:
-        """The best rings among these links."""
+        """Return the best rings over these links."""
         degree = [0] * self.vertices
         for (a, b), count in left.items():
             degree[a] += count
@@ -87,7 +87,7 @@ class _Search:
         return best
 
     def _cycles(self, left: Edges, width: int) -> Iterator[tuple[int, ...]]:
-        """Hamiltonian cycles over links of that width, in order of their vertices, each in one direction."""
+        """Yield the Hamiltonian cycles over links of that width, in vertex order, each in one direction."""
         near = [[b for b in range(self.vertices) if left.get((min(a, b), max(a, b)), 0) >= width] for a in range(self.vertices)]
         path, seen = [0], [False] * self.vertices
         seen[0] = True

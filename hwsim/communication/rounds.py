@@ -1,7 +1,7 @@
-"""The load of a plan on the links, without its chunks: equal steps taken together, as shares of the bytes.
+"""Rounds: the link load of a plan without its chunks, with equal steps merged, as shares of the bytes.
 
-This is enough to time an algorithm, and a ring of ten thousand ranks is two rounds of ten thousand
-pairs instead of two hundred million sends.
+Rounds suffice to time an algorithm. A ring of ten thousand ranks has two rounds of ten thousand pairs instead of two hundred
+million sends.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from hwsim.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """`times` equal steps, one after another; in each of them these pairs send at once.
+    """`times` equal consecutive steps, in each of which these pairs send at once.
 
     Args:
-        name: what it does, for derivations.
-        pairs: sorted; what each sends in one step.
-        reduce: the receivers add what comes to what they have.
-        fill: steps more that pass before the last chunk has come through: of a pipeline.
-        hops: latencies more, of hops that pass on what comes without waiting for a whole chunk.
+        name: name for derivations.
+        pairs: pairs with their share of the bytes per step, sorted.
+        reduce: the receivers add the data to their own.
+        fill: additional steps until the last chunk has passed a pipeline.
+        hops: additional latencies of hops that forward data without waiting for a whole chunk.
     """
 
     name: str
@@ -35,12 +35,12 @@ class Round:
 
     @property
     def steps(self) -> int:
-        """Steps from first to last, the filling of a pipeline included."""
+        """Number of steps, including those that fill the pipeline."""
         return self.times + self.fill
 
 
 def rounds_of(plan: Plan, weights: Sequence[float] = (), name: str = "") -> tuple[Round, ...]:
-    """The rounds of a plan: consecutive steps that are equal become one."""
+    """Return the rounds of a plan; consecutive equal steps form one round."""
     shares = plan.sizes(1.0, weights)
     rounds: list[Round] = []
     for step in plan.by_step():

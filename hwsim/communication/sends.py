@@ -1,11 +1,11 @@
 """A collective as single sends, each with its cost: the explicit level, simulated op by op.
 
-A send takes the overhead of a step and the latency of its route, then draws its bytes from the links on it; a receiver
-that adds also reads its own data. Nothing waits for a round to end: a send starts when its data is there and
-the send before it on the same route has ended.
+A send takes the step overhead and the latency of its route, then draws its bytes from the links of the route; in a reduction, the
+receiver also reads its own data. No send waits for the end of a round: it starts when its data is available and the previous send
+on the same route has ended.
 
-If the steps of an algorithm repeat, `courses` gives one step and its repetitions instead of every send: a ring among a
-thousand ranks is two million sends, or two courses of a thousand legs.
+If the steps of an algorithm repeat, `courses` returns one step and its repetitions instead of every send: a ring among a thousand
+ranks has two million sends, but two courses of a thousand legs.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from hwsim.records import dataclass
 
 
 class CostedSend(NamedTuple):
-    """From device to device, after the sends of these places."""
+    """A send between devices, after the sends at these indices."""
 
     step: int
     source: str
@@ -39,7 +39,11 @@ class CostedSend(NamedTuple):
 
 
 class Leg(NamedTuple):
-    """From device to device. first: cost of its first send, if that waits for no other and costs something else."""
+    """The repeated send between two devices.
+
+    Args:
+        first: cost of the first send, if it depends on no other send and its cost differs.
+    """
 
     source: str
     target: str
@@ -49,16 +53,17 @@ class Leg(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """The sends of a step, and the number of equal steps that follow one another."""
+    """The sends of a step, and the number of equal consecutive steps."""
 
     legs: tuple[Leg, ...]
     times: int
 
 
 def sends(task: Task, algorithm: Algorithm, *, pieces: int = 1, overheads: Overheads = PLAIN) -> Iterator[CostedSend]:
-    """The sends of a collective, in an order in which none waits for a later one.
+    """Yield the sends of a collective, in an order in which none waits for a later one; errors as in `Task.flows`.
 
-    Errors as of `Task.flows`; pieces: parts that each send is cut into.
+    Args:
+        pieces: parts that each send is split into.
     """
     exchange = _exchange(task, algorithm, overheads)
     placed = exchange.placed
@@ -73,10 +78,7 @@ def sends(task: Task, algorithm: Algorithm, *, pieces: int = 1, overheads: Overh
 
 
 def courses(task: Task, algorithm: Algorithm, *, pieces: int = 1, overheads: Overheads = PLAIN) -> tuple[Course, ...] | None:
-    """The sends as steps that repeat; None if the algorithm's steps do not repeat.
-
-    Arguments and errors as of `sends`.
-    """
+    """Return the sends as repeated steps; None if the algorithm's steps do not repeat. Arguments and errors as in `sends`."""
     exchange = _exchange(task, algorithm, overheads)
     rounds = exchange.placed.algorithm.repeated_steps(task.operation, exchange.placed.group)
     if rounds is None:
@@ -102,7 +104,7 @@ def _exchange(task: Task, algorithm: Algorithm, overheads: Overheads) -> Exchang
 
 
 def _cost(exchange: Exchange, source: str, target: str, size: float, reduce: bool, *, first: bool) -> Cost:
-    """Cost of a send of `size` bytes."""
+    """Return the cost of a send of `size` bytes."""
     machine, overheads = exchange.machine, exchange.overheads
     moved = machine.transfer(source, target, size, handling(machine, exchange.placed.algorithm, source, target))
     apart = exchange.placed.across(source, target)

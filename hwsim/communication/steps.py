@@ -1,13 +1,13 @@
-"""A plan as single sends with the sends that each must wait for: the explicit level, for an op graph to play.
+"""A plan as single sends with their dependencies: the explicit level, for simulation as an op graph.
 
-A send waits for the sends that brought its chunks to its source, and for all sends of both its ends in the step before. Ranks
-take their steps in order, and a message flows when the receiver is there too. The chunks that go from one rank to another in
-a step are one message. With `pieces` every send is cut, and piece i waits for piece i of the others only: pieces follow
-one another through a ring or a tree.
+A send waits for the sends that delivered its chunks to its source, and for all sends of both ends in the previous step. Ranks
+process their steps in order, and a message flows when the receiver is ready, too. The chunks between two ranks in a step form one
+message. With `pieces`, every send is split, and piece i waits only for piece i of other sends: pieces are pipelined through a
+ring or a tree.
 
 Source: blocking sends and receives of MPI's collectives (Thakur, Rabenseifner, Gropp, "Optimization of collective
 communication operations in MPICH", IJHPCA 19(1), 2005).
-Range: buffers that let a sender run ahead of its receiver (NCCL's hold eight slices) are left out.
+Range: buffers that let a sender run ahead of its receiver (NCCL's have eight slices) are not modelled.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from hwsim.communication.plan import CannotCollect, Plan, refuse_more
 
 
 class ExplicitSend(NamedTuple):
-    """`size` bytes from participant `source` to `target`, after the sends of these places in the list."""
+    """A send of `size` bytes from participant `source` to `target`, after the sends at these indices."""
 
     step: int
     source: int
@@ -31,21 +31,21 @@ class ExplicitSend(NamedTuple):
 
 
 class _Order:
-    """Places of sends in the list, and the sends that the next ones wait for. Of a send in pieces its first piece is kept."""
+    """The order of sends and the sends that later ones wait for; of a send in pieces, the first piece."""
 
     def __init__(self, pieces: int) -> None:
         if pieces < 1:
             raise CannotCollect(f"expected at least 1 piece, got {pieces}")
         self.pieces = pieces
         self.count = 0
-        self._last: dict[tuple[int, int], int] = {}  # the last send from a rank to another
+        self._last: dict[tuple[int, int], int] = {}  # last send from one rank to another
         self._done: dict[int, list[int]] = {}  # sends of each participant in its latest step
-        self._step: dict[int, list[int]] = {}  # the same of the step under way
+        self._step: dict[int, list[int]] = {}  # the same in the current step
 
     def message(
         self, step: int, source: int, target: int, size: float, reduce: bool, brought: Iterable[int] = ()
     ) -> Iterator[ExplicitSend]:
-        """The pieces of a message; brought: sends that brought its chunks to its source."""
+        """Yield the pieces of a message; `brought`: sends that delivered its chunks to its source."""
         needed = {*brought, *self._done.get(source, ()), *self._done.get(target, ())}
         for party in (source, target):
             self._step.setdefault(party, []).append(self.count)
@@ -58,18 +58,18 @@ class _Order:
             yield ExplicitSend(step, source, target, size / self.pieces, reduce, tuple(sorted(after)))
 
     def end_step(self) -> None:
-        """Let the sends of the next step wait for those since the last call."""
+        """End the step: the next step's sends wait for its sends."""
         self._done.update(self._step)
         self._step = {}
 
 
 def explicit(plan: Plan, size: float, *, pieces: int = 1, weights: Sequence[float] = ()) -> tuple[ExplicitSend, ...]:
-    """The sends of a plan in an order in which none waits for a later one.
+    """Return the sends of a plan in an order in which none waits for a later one.
 
     Args:
         size: bytes of one rank's array.
-        pieces: parts that each send is cut into.
-        weights: the ranks' parts in proportion; equal ones if empty.
+        pieces: parts that each send is split into.
+        weights: relative parts of the ranks; empty: equal parts.
 
     >>> from hwsim.communication.algorithms.ring import Ring
     >>> from hwsim.communication.plan import Group
@@ -79,7 +79,7 @@ def explicit(plan: Plan, size: float, *, pieces: int = 1, weights: Sequence[floa
     """
     order = _Order(pieces)
     sizes = plan.sizes(size, weights)
-    brought: list[dict[int, list[int]]] = [{} for _ in range(plan.ranks + plan.helpers)]  # chunk -> sends that brought it
+    brought: list[dict[int, list[int]]] = [{} for _ in range(plan.ranks + plan.helpers)]  # chunk -> sends that delivered it
     sends: list[ExplicitSend] = []
     for step in plan.by_step():
         messages: dict[tuple[int, int, bool], list[int]] = {}

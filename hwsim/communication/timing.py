@@ -1,13 +1,13 @@
-"""A collective on a machine with the library that the machine says it has: for ops, tables and validation.
+"""A collective on a machine with its communication library: for ops, tables and validation.
 
-    measured NCCL     its estimate of the algorithm, or the best of all (auto); other algorithms with its start, steps and rate.
-    measured MPI      its curve of the operation (auto); an algorithm with the start and rate of its messages.
-    own kernels       of a framework, for all-reduces of a node up to a size; NCCL's beyond.
+    measured NCCL     its estimate of the algorithm, or the best of all (auto); other algorithms use its start, steps and rate.
+    measured MPI      its curve of the operation (auto); algorithms use start and rate of its messages.
+    custom kernels    of a framework, for all-reduces within a node up to a size limit; NCCL above.
     overheads         added to every algorithm; auto takes the fastest.
-    nothing           the links at their rates; auto chooses by NCCL's own tables among GPUs, else takes the fastest.
+    no library        raw link bandwidth; auto uses NCCL's own tables among GPUs, else the fastest algorithm.
 
-Range: an estimate belongs to the rings, trees and switches of the machine it was fitted to; `Ring` with orders of its own,
-trees in one node and all algorithms that NCCL does not have are not among them.
+Range: an estimate applies to the rings, trees and switches of the measured machine. It does not cover `Ring` with explicit
+orders, trees within a node, and algorithms that NCCL does not have.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ from hwsim.origins import Case
 Library = Mpi | Nccl | Overheads
 
 AUTO: Final = "auto"
-USUAL: Final[Mapping[Operation, str]] = {  # operations that a ring does not do
+USUAL: Final[Mapping[Operation, str]] = {  # operations that a ring does not support
     "all-to-all": "pairwise", "gather": "direct", "scatter": "direct", "barrier": "direct", "send": "direct",
 }  # fmt: skip
-_TRIED: Final[Mapping[str, Algorithm]] = {  # where no tables choose
+_TRIED: Final[Mapping[str, Algorithm]] = {  # candidates without tuning tables
     "ring": RINGS,
     **{
         name: ALGORITHMS[name]
@@ -65,15 +65,16 @@ _TRIED: Final[Mapping[str, Algorithm]] = {  # where no tables choose
         )
     },
 }  # fmt: skip
-_QUADRATIC: Final = ("direct", "pairwise")  # everyone to everyone: not tried among many, where no library does so
-_MANY: Final = 128  # ranks
-_OF_MPI: Final[dict[Operation, Algorithm]] = {"all-to-all": Pairwise(), "send": Direct()}  # links in use; a ring's otherwise
+_QUADRATIC: Final = ("direct", "pairwise")  # all pairs: not tried among many ranks, unless a library does so
+_MANY: Final = 128  # maximum ranks of quadratic algorithms
+_OF_MPI: Final[dict[Operation, Algorithm]] = {"all-to-all": Pairwise(), "send": Direct()}  # links in use; else those of a ring
 
 
 def library_of(machine: Machine, devices: Sequence[str]) -> Library | None:
-    """The library by which these devices exchange data: NCCL if all are GPUs, else MPI.
+    """Return the library that exchanges data between these devices: NCCL if all are GPUs, else MPI.
 
-    None if the machine says none and its links are of no generation; of GPUs on links of a generation that says more.
+    None if the machine states none and its links have no known generation. For GPUs on links of a known generation, the
+    generation's defaults apply.
     """
     if not machine.libraries:
         return by_default(machine, devices) if all_of_kind(machine, devices, "gpu") else None
@@ -85,7 +86,7 @@ def library_of(machine: Machine, devices: Sequence[str]) -> Library | None:
 
 
 def over_pcie(machine: Machine, names: Sequence[str]) -> Case | None:
-    """The case of the library of GPUs without NVLink; None where another one, or none, sets their pace."""
+    """Return the case of the library of GPUs without NVLink; None if another library, or none, determines their speed."""
     library = library_of(machine, names)
     if not isinstance(library, Nccl) or generation(machine, names[0]) != "pcie":
         return None
@@ -93,7 +94,7 @@ def over_pcie(machine: Machine, names: Sequence[str]) -> Case | None:
 
 
 def usual(machine: Machine, operation: Operation, devices: Sequence[str]) -> str:
-    """The algorithm if none is named: the library's choice, else rings over the links between GPUs, else a ring."""
+    """Return the default algorithm: the library's choice, else rings over the links between GPUs, else a ring."""
     if library_of(machine, devices) is not None or has_own(machine, operation, devices):
         return AUTO
     gpus = all_of_kind(machine, devices, "gpu")
@@ -110,9 +111,9 @@ def timed(
     weights: Sequence[float] = (),
     columns: bool = False,
 ) -> Flows:
-    """The phases of a collective as the machine's library does it; None is auto, and the first phase has the choice.
+    """Return the phases of a collective by the machine's library; algorithm None is auto. The first phase has the choice.
 
-    Arguments otherwise and errors as of `cost`.
+    Other arguments and errors as in `cost`.
     """
     task = Task(machine, operation, devices, size, weights, columns)
     flows = _timed(task, library_of(machine, devices), algorithm)
@@ -121,7 +122,7 @@ def timed(
 
 
 def is_ideal(machine: Machine, algorithm: Algorithm | None, operation: Operation, devices: Sequence[str], size: float) -> bool:
-    """Whether a named algorithm has no measured constants, on a machine whose library has those of what it does itself."""
+    """Return whether a named algorithm has no measured constants, on a machine whose library has them for its own choices."""
     task, library = Task(machine, operation, devices, size), library_of(machine, devices)
     if algorithm is None or isinstance(algorithm, OwnKernel) or not isinstance(library, Nccl):
         return algorithm is not None and isinstance(library, Mpi) and operation in library.curves
@@ -131,14 +132,14 @@ def is_ideal(machine: Machine, algorithm: Algorithm | None, operation: Operation
 
 
 def sent(task: Task, algorithm: Algorithm | None, pieces: int = 1) -> Iterator[CostedSend]:
-    """The same as single sends. Their kernels hold no compute: `timed` knows what they hold together."""
+    """Yield the same collective as single sends. Their kernels hold no compute: `timed` accounts for what they hold together."""
     taken, overheads, choice = _as_sends(task, algorithm)
     for number, send in enumerate(sends(task, taken, pieces=pieces, overheads=overheads)):
         yield send if number or choice is None else send._replace(cost=_chosen(send.cost, choice))
 
 
 def courses_of(task: Task, algorithm: Algorithm | None, pieces: int = 1) -> tuple[Course, ...] | None:
-    """The same as steps that repeat; None if they do not."""
+    """Return the same collective as repeated steps; None if its steps do not repeat."""
     taken, overheads, choice = _as_sends(task, algorithm)
     repeated = courses(task, taken, pieces=pieces, overheads=overheads)
     if not repeated or choice is None:
@@ -149,7 +150,7 @@ def courses_of(task: Task, algorithm: Algorithm | None, pieces: int = 1) -> tupl
 
 
 def _chosen(cost: Cost, choice: Choice) -> Cost:
-    """A cost with the choice that led to it; its derivation begins with the choice, and with what came second."""
+    """Return a cost with its choice; the derivation starts with the choice and the runner-up."""
     why: Sequence[Term] = cost.why
     if why and why[0].inputs:
         (name, value, source), *inputs = why[0].inputs
@@ -158,7 +159,6 @@ def _chosen(cost: Cost, choice: Choice) -> Cost:
 
 
 def _with_choice(chosen: Chosen) -> Flows:
-    """The phases, the first with the choice."""
     if not chosen.flows.phases:
         return chosen.flows
     first, *rest = chosen.flows.phases
@@ -181,12 +181,12 @@ def _timed(task: Task, library: Library | None, algorithm: Algorithm | None) -> 
 
 
 def own_kernel(framework: str) -> OwnKernel | None:
-    """The algorithm of a framework's own all-reduce; None, which is auto, without one."""
+    """Return the algorithm of a framework's custom all-reduce; None (auto) without one."""
     return OwnKernel(framework) if framework else None
 
 
 def _by_own(task: Task, own: Own) -> Flows | None:
-    """The phases of a framework's own kernel, with the choice of its way; None if it leaves this to NCCL."""
+    """Return the phases of a framework's custom kernel with its choice; None if it uses NCCL."""
     found = find(task, own)
     return None if found is None else _with_choice(Chosen(as_own(task, found), found.choice))
 
@@ -205,24 +205,24 @@ def _auto(task: Task, library: Library | None) -> Flows:
         case None if operation in RINGED and all_of_kind(task.machine, task.devices, "gpu"):
             try:
                 return _with_choice(choose(by_name))
-            except CannotCollect:  # nodes without NICs: the tables know no such machine
+            except CannotCollect:  # nodes without NICs are not in the tables
                 return _fastest(by_name, library)
         case _:
             return _fastest(task, library)
 
 
 def _known(task: Task, library: Nccl) -> bool:
-    """Whether there are numbers for the operation: the library's own, or for all-to-all its generation of links'."""
+    """Return whether there are constants for the operation: the library's, or for all-to-all those of its link generation."""
     if task.operation == "all-to-all":
         return library.sends is not None or by_default(task.machine, task.devices) is not None
     return task.operation in (*RINGED, "send")
 
 
 def _fastest(task: Task, library: Library | None) -> Flows:
-    """The phases of the algorithm that takes least on this machine when nothing else runs.
+    """Return the phases of the algorithm that is fastest on this machine without contention.
 
     Raises:
-        CannotCollect: none does the operation.
+        CannotCollect: no algorithm supports the operation.
     """
     rates = task.machine.rates()
     tried: list[tuple[float, str, Flows]] = []
@@ -243,7 +243,7 @@ def _fastest(task: Task, library: Library | None) -> Flows:
 
 
 def _measured(task: Task, library: Nccl, algorithm: Algorithm) -> tuple[Flows, Estimate | Overheads]:
-    """A named algorithm with measured numbers of NCCL, and these numbers: an estimate of it, or overheads on its links."""
+    """Return a named algorithm with measured NCCL constants, and these: an estimate of it, or overheads on its links."""
     if isinstance(algorithm, InNetwork) and algorithm.by == "nvls" and library.nvls <= 0 and library.choice == "fastest":
         raise CannotCollect("the machine's NCCL has no NVLS constants", "set `nvls` in its `collectives`")
     placed = place(task.machine, algorithm, task.devices)
@@ -263,7 +263,7 @@ def _measured(task: Task, library: Nccl, algorithm: Algorithm) -> tuple[Flows, E
 
 
 def _estimate(task: Task, library: Nccl, algorithm: Algorithm, group: Group) -> Estimate | None:
-    """The best estimate of an algorithm that NCCL has, if there is one for this operation and group."""
+    """Return the best NCCL estimate of an algorithm for this operation and group, if there is one."""
     match algorithm:
         case Ring(orders=()) if task.operation in RINGED:
             method, ring = "ring", algorithm
@@ -282,7 +282,7 @@ def _estimate(task: Task, library: Nccl, algorithm: Algorithm, group: Group) -> 
 
 
 def _as_sends(task: Task, algorithm: Algorithm | None) -> tuple[Algorithm, Overheads, Choice | None]:
-    """The algorithm, the overheads of each send, and the choice that led to it."""
+    """Return the algorithm, the overheads of each send, and the choice of the algorithm."""
     library = library_of(task.machine, task.devices)
     choice: Choice | None = None
     kernels = (

@@ -1,14 +1,14 @@
-"""The way NCCL chooses: a latency and a bandwidth for every algorithm and protocol, and the least sum wins.
+"""NCCL's choice of an algorithm: latency and bandwidth for every algorithm and protocol; the minimum time wins.
 
     time = latency + size / bandwidth
 
-It ranks well and times roughly: within 2 % of measured all-reduces of 1 GiB and more on 8 H200, 20 % too fast at
-64 MiB. Below 16 MiB it is 40 to 60 % too fast (the start of a kernel is not in it). Use it to choose; `nccl` times.
+The ranking is good, but the times are rough: within 2 % of measured all-reduces of 1 GiB and more on 8 H200, 20 % too fast at
+64 MiB, and 40 to 60 % too fast below 16 MiB (kernel start is not included). Use it to choose; `nccl` times.
 
-Source: NVIDIA NCCL, src/graph/tuning.cc, topo.h, search.cc and connect.cc at commit 5067397c2676 (2026); its units, us and
-GB/s, are kept in the tables.
-Range: CollNet and PAT are left out (they need plugins or one GPU a node); a tuner plugin of a cloud may choose otherwise: the
-one on AWS p6-b200 takes NVLS for 6 GPUs where these tables say ring.
+Source: NVIDIA NCCL, src/graph/tuning.cc, topo.h, search.cc and connect.cc at commit 5067397c2676 (2026); the tables keep its
+units, us and GB/s.
+Range: without CollNet and PAT (they need plugins or one GPU per node). A cloud's tuner plugin may choose otherwise: the plugin on
+AWS p6-b200 takes NVLS for 6 GPUs, while these tables choose ring.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from hwsim.records import dataclass
 Generation = Literal["volta", "ampere", "hopper", "blackwell"]
 OPERATIONS: Final[tuple[Operation, ...]] = ("all-reduce", "reduce-scatter", "all-gather", "broadcast", "reduce")
 
-_Three = tuple[float, float, float]  # of LL, LL128, Simple; or for 1, 2 and more nodes
+_Three = tuple[float, float, float]  # for LL, LL128, Simple; or for 1, 2 and more nodes
 
 
 @functools.cache
 def _tables() -> Mapping[str, Any]:
-    """The tables of NCCL's source by name, as `nccl_tables.json` explains them."""
+    """Return the tables of NCCL's source by name, as described in `nccl_tables.json`."""
     tables: Mapping[str, Any] = json.loads(Path(__file__).with_name("nccl_tables.json").read_text(encoding="utf-8"))
     return tables
 
@@ -50,15 +50,15 @@ _TREE_LEFT: Final[Mapping[str, Sequence[float]]] = _tables()["tree_left"]
 _INSIDE: Final[Mapping[str, Sequence[float]]] = _tables()["inside"]
 _ACROSS: Final[Mapping[str, Sequence[float]]] = _tables()["across"]
 NVLINK: Final[Mapping[str, float]] = _tables()["nvlink"]  # GB/s of one link
-PCIE: Final = 12.0  # GB/s, generation 3 x16: wider ones are scaled
-_SEARCHED: Final = 16  # most channels that the search looks for
-_PIPELINES: Final = 32  # most channels after doubling
-_HEADS: Final = 32  # most GPUs that a sum in the switch starts from (NCCL_MAX_NVLS_ARITY), however many it adds up
+PCIE: Final = 12.0  # GB/s of PCIe 3.0 x16; other links are scaled
+_SEARCHED: Final = 16  # maximum channels of the search
+_PIPELINES: Final = 32  # maximum channels after doubling
+_HEADS: Final = 32  # maximum head GPUs of an NVLS reduction (NCCL_MAX_NVLS_ARITY), for any number of ranks
 
 
 @dataclass(frozen=True, slots=True)
 class Channels:
-    """Number of rings, and GB/s that each carries inside a node and across."""
+    """The number of rings (channels), and the bandwidth of each within a node and across nodes (GB/s)."""
 
     count: int
     inside: float
@@ -67,13 +67,14 @@ class Channels:
 
 @dataclass(frozen=True, slots=True)
 class Hardware:
-    """The hardware as NCCL sees it.
+    """The hardware as NCCL detects it.
 
     Args:
-        inside: GB/s that a GPU has to the others of its node each way, as NCCL counts (`NVLINK` times links).
-        link: what that is made of.
-        nics, nic: network cards of a node, GB/s of each.
-        nvls: the switch between the GPUs can add.
+        inside: bandwidth of a GPU to the other GPUs of its node, per direction (GB/s), as NCCL counts it (`NVLINK` x links).
+        link: kind of these links.
+        nics: NICs per node.
+        nic: bandwidth of a NIC (GB/s).
+        nvls: whether the switch between the GPUs reduces.
     """
 
     generation: Generation
@@ -85,7 +86,7 @@ class Hardware:
     nvls: bool = False
 
     def channels(self, group: Group) -> Channels:
-        """The rings that NCCL's search would come to, and its doubling of few fast ones.
+        """Return the rings of NCCL's search, after it doubles few fast ones.
 
         >>> Hardware("hopper", 18 * 20.6).channels(Group(8))
         Channels(count=12, inside=30.0, across=30.0)
@@ -107,7 +108,7 @@ class Hardware:
         return Channels(doubled, speed, speed)
 
     def nvls_channels(self, group: Group) -> Channels:
-        """One channel for each GPU of a node, up to 32.
+        """Return one channel for each GPU of a node, up to 32.
 
         >>> Hardware("blackwell", 18 * 40.1, nvls=True).nvls_channels(Group(72))
         Channels(count=32, inside=20, across=20)
@@ -120,7 +121,7 @@ class Hardware:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """Latency (s) and bandwidth (B/s) that NCCL expects of one algorithm and protocol."""
+    """Latency (s) and bandwidth (B/s) that NCCL expects of an algorithm and protocol."""
 
     method: Method
     protocol: Protocol
@@ -128,19 +129,19 @@ class Candidate:
     bandwidth: float
 
     def seconds(self, size: float) -> float:
-        """Latency and bytes."""
+        """Return the seconds for a size in bytes."""
         return self.latency + size / self.bandwidth
 
 
 def candidates(hardware: Hardware, operation: Operation, group: Group, size: float) -> tuple[Candidate, ...]:
-    """Candidates that NCCL weighs, the best first.
+    """Return the candidates that NCCL compares, best first.
 
     >>> h200 = Hardware("hopper", 18 * 20.6, nvls=True)
     >>> [candidates(h200, "all-reduce", Group(8), size)[0].method for size in (1 << 20, 2 << 20)]
     ['ring', 'nvls']
 
     Raises:
-        CannotCollect: an operation that NCCL has no algorithms for (it sends point to point), or one rank.
+        CannotCollect: NCCL has no algorithms for the operation (it uses sends), or there is only one rank.
     """
     if operation not in OPERATIONS:
         raise CannotCollect(f"NCCL has no algorithm choice for {operation}", f"supported: {', '.join(OPERATIONS)}")
@@ -220,5 +221,5 @@ def _nvls(hardware: Hardware, group: Group, size: float, method: Method) -> Cand
 
 
 def _level(size: float) -> int:
-    """Powers of two above 64 B; -1 below."""
+    """Return the power of two relative to 64 B; -1 below."""
     return int(size).bit_length() - 7 if size >= 64 else -1

@@ -6,9 +6,9 @@ The rest overlaps as long as kernels are available:
 
     gradients   n equal buckets, each sent as soon as it is computed, overlap the last backward pass except its first 1/n. The
                 last bucket overlaps nothing, so at least 1/n is exposed.
-    weights     of the next step, if replicas share the optimizer, overlap its first forward pass. In a stage with v of p x v
-                virtual stages, the last backward passes of two virtual stages end p passes apart, and so do their first
-                forward passes; this time is available, too.
+    weights     of the next step, if replicas share the optimizer, overlap its first forward pass. With p stages of v virtual
+                stages each, the last backward passes of two virtual stages end p passes apart, and so do their first forward
+                passes; this time is available, too.
     sharded     weights gathered in pieces and gradients scattered in pieces overlap all computation, except the first piece
                 gathered and the last piece scattered.
 

@@ -1,4 +1,4 @@
-"""Every algorithm hwsim knows. A new one is a file here and a line in `KINDS`."""
+"""All collective algorithms. A new algorithm is a module here and a line in `KINDS`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ KINDS: Final = Kinds[type[Algorithm]](
     }
 )
 
-# Algorithms that a workload may give by name; a mapping with `kind` and keys gives any other.
+# Algorithms that a workload may name; a mapping with `kind` and keys defines any other.
 ALGORITHMS: Final[dict[str, Algorithm]] = dict(
     sorted(
         (name, cls(**keys))

@@ -1,4 +1,4 @@
-"""The parent of every algorithm: it gives a plan, and what follows from the plan unless the algorithm knows a shorter way."""
+"""Base class of algorithms: a plan, and derived data that an algorithm may compute faster."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ Presets = Mapping[str, Mapping[str, Any]]
 
 
 class Algorithm(ABC):
-    """An algorithm is a frozen dataclass; its fields are the keys that a workload may give.
+    """A collective algorithm, a frozen dataclass whose fields are its keys in a workload.
 
     Args:
-        kind: name of the algorithm in a workload, and of its file.
-        operations: collectives that it does.
-        presets: keys behind each name that a workload may give alone; None: the name of the kind, with no keys.
+        kind: name of the algorithm in a workload.
+        operations: supported collectives.
+        presets: keys for each name that a workload may use alone; None: the name of the kind, without keys.
     """
 
     __slots__ = ()
@@ -29,28 +29,28 @@ class Algorithm(ABC):
     presets: ClassVar[Presets | None] = None
 
     def problems(self) -> Iterator[Problem]:
-        """(key, message, hint) of keys that cannot be; none beyond the bounds of the fields."""
+        """Yield (key, message, hint) for each invalid setting beyond the bounds of the fields."""
         yield from ()
 
     @abstractmethod
     def plan(self, operation: Operation, group: Group) -> Plan:
-        """The sends, chunk by chunk; `execute.prove` shows that they are right."""
+        """Return the sends, chunk by chunk; `execute.prove` verifies them."""
 
     def rounds(self, operation: Operation, group: Group) -> tuple[Round, ...]:
-        """The plan as equal steps and shares of the bytes."""
+        """Return the plan as equal steps and shares of the bytes."""
         return rounds_of(self.plan(operation, group))
 
     def weighted(self, operation: Operation, group: Group, weights: Sequence[float]) -> tuple[Round, ...]:
-        """The rounds with the ranks' parts in these proportions."""
+        """Return the rounds with these relative parts of the ranks."""
         return rounds_of(self.plan(operation, group), weights)
 
     def repeated_steps(self, operation: Operation, group: Group) -> tuple[Round, ...] | None:  # noqa: ARG002
-        """The rounds if each is as many equal steps of the plan, without a pipeline that fills and empties; else None.
+        """Return the rounds if each consists of equal steps of the plan, without filling a pipeline; else None.
 
-        In such a plan every send waits for what both its ends did in their steps before. So the chunks need not be followed.
+        In such a plan, every send waits for the previous steps of both ends, so chunks need not be tracked.
         """
         return None
 
     def in_flight(self, group: Group) -> int:  # noqa: ARG002
-        """Pieces that pass through the rounds one behind the other; 1 if the rounds follow one another."""
+        """Return the pieces that are pipelined through the rounds; 1 if the rounds are consecutive."""
         return 1

@@ -1,4 +1,4 @@
-"""A binomial tree: every step doubles the ranks that have the data, or halves those that have yet to send it.
+"""Binomial tree: every step doubles the ranks that have the data, or halves those that have yet to send it.
 
     broadcast, reduce          ceil(log2 n) (a + S/B)
     all-reduce               2 ceil(log2 n) (a + S/B)           reduce, then broadcast
@@ -6,7 +6,7 @@
     barrier                  2 ceil(log2 n) a
 
 Source: Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005.
-Range: short messages; the whole buffer passes every level, unpipelined.
+Range: short messages; the whole buffer passes every level without pipelining.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from hwsim.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class BinomialTree(Algorithm):
-    """Any number of ranks; the root is rank 0."""
+    """A binomial tree over any number of ranks; the root is rank 0."""
 
     kind: ClassVar[str] = "binomial-tree"
     operations: ClassVar[tuple[Operation, ...]] = ("all-reduce", "broadcast", "reduce", "gather", "scatter", "barrier")
 
     def plan(self, operation: Operation, group: Group) -> Plan:
-        """Up, down, or up and then down."""
+        """Return the plan: up, down, or up and then down."""
         n = group.ranks
         parts = operation in ("gather", "scatter")
         levels = [1 << level for level in range((n - 1).bit_length())]

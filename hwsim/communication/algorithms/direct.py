@@ -1,14 +1,14 @@
-"""Every rank exchanges with every other at once: the fewest steps, and every link of a full mesh used.
+"""Direct exchange: every rank exchanges with every other rank at once, in the fewest steps and over every link of a full mesh.
 
-    all-reduce                                    2 (a + (n - 1)/n S/P)      P: what a port carries, all links together
+    all-reduce                                    2 (a + (n - 1)/n S/P)      P: bandwidth of a port, all links together
     reduce-scatter, all-gather, all-to-all,
     gather, scatter                                 a + (n - 1)/n S/P
     broadcast, reduce                               a + (n - 1) S/P
     send                                            a + S/P
 
 Source: the linear algorithms in Thakur, Rabenseifner, Gropp, "Optimization of collective communication
-operations in MPICH", IJHPCA 19(1), 2005; AMD's RCCL and one-shot all-reduce kernels work like this.
-Range: switches and hosts that many senders address at once lose some of the bandwidth (incast); not modelled here.
+operations in MPICH", IJHPCA 19(1), 2005; AMD's RCCL and one-shot all-reduce kernels use this algorithm.
+Range: incast (many senders to one receiver) reduces the bandwidth of switches and hosts; it is not modelled here.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from hwsim.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Direct(Algorithm):
-    """Each rank exchanges with all others in one step."""
+    """A direct exchange of each rank with all other ranks in one step."""
 
     kind: ClassVar[str] = "direct"
     operations: ClassVar[tuple[Operation, ...]] = (
@@ -35,7 +35,7 @@ class Direct(Algorithm):
     )  # fmt: skip
 
     def plan(self, operation: Operation, group: Group) -> Plan:
-        """One step, for an all-reduce two."""
+        """Return the plan: one step, or two for an all-reduce."""
         n = group.ranks
         chunks = n * n if operation == "all-to-all" else 1 if operation == "barrier" else n
         return Plan(operation, n, chunks, tuple(_sends(operation, n)))
@@ -78,7 +78,7 @@ def _sends(operation: Operation, n: int) -> Iterator[Send]:
 
 
 def _everybody(ranks: int, weights: Sequence[float] = (), name: str = "") -> tuple[Round, ...]:
-    """The round of the plan of an all-to-all."""
+    """Return the round of an all-to-all."""
     shares = sizes_of("all-to-all", ranks, ranks * ranks, 1.0, weights)
     chunk = np.arange(ranks * ranks)
     chunk = chunk[chunk // ranks != chunk % ranks] if ranks else chunk

@@ -1,14 +1,14 @@
-"""Two binary trees, half of the bytes each: every rank is inside one tree and a leaf of the other, so all links work.
+"""Double binary tree with half of the bytes in each: every rank is inside one and a leaf of the other, so all links are used.
 
     all-reduce            2 (d + p - 1) (a + S / (p B))     reduce up, then broadcast down, in p pieces; d levels
     broadcast, reduce       (d + p - 1) (a + S / (p B))
 
-With enough pieces 2 S/B + 2 d a: the bandwidth of a ring with the latency of a tree, d about log2 n.
+With enough pieces, 2 S/B + 2 d a: the bandwidth of a ring with the latency of a tree, d about log2 n.
 
 Source: Sanders, Speck, Träff, "Two-tree algorithms for full bandwidth broadcast, reduction and scan", Parallel
 Computing 35(12), 2009; NCCL 2.4 ("double binary trees", NVIDIA, 2019).
-Range: pieces that are small against a x B waste steps; for two or three ranks a step is shorter than the formula. Steps that fill
-and empty the trees are shorter, too (6 % of the time at most); up to 64 ranks they count as what they carry.
+Range: pieces that are small relative to a x B waste steps; for two or three ranks, a step is shorter than the formula. Steps that
+fill and empty the trees are also shorter (by at most 6 % of the time); up to 64 ranks, they are computed exactly.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from hwsim.communication.rounds import Round, rounds_of
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
 
-EXACT: Final = 64  # ranks up to which every step is looked at
+EXACT: Final = 64  # maximum ranks for which every step is computed
 
 
 @dataclass(frozen=True, slots=True)
 class DoubleTree(Algorithm):
-    """Pipelined; rank 0 is the root of a broadcast or a reduction."""
+    """A pipelined double binary tree; rank 0 is the root of a broadcast or a reduction."""
 
     kind: ClassVar[str] = "double-tree"
     operations: ClassVar[tuple[Operation, ...]] = ("all-reduce", "broadcast", "reduce")
@@ -37,7 +37,7 @@ class DoubleTree(Algorithm):
     pieces: int = field("pipeline pieces that the half of each tree is cut into", default=8, minimum=1)
 
     def plan(self, operation: Operation, group: Group) -> Plan:
-        """Piece i of tree t is chunk 2 i + t; each level moves a piece while the next is a piece behind."""
+        """Return the plan. Piece i of tree t is chunk 2 i + t; each level is one piece ahead of the next."""
         refuse_more((4 if operation == "all-reduce" else 2) * (group.ranks - 1) * self.pieces)
         sends = sorted(self._sends(operation, group.ranks))
         return Plan(operation, group.ranks, 2 * self.pieces, tuple(sends))
@@ -82,7 +82,7 @@ class DoubleTree(Algorithm):
 
 
 def _stretched(stage: Round, few: int, pieces: int) -> Round:
-    """A round of few pieces as of more: more full steps (there are more of them than levels), and all carry less."""
+    """Return a round of few pieces as a round of more pieces: more full steps, each with less data."""
     named = stage if stage.reduce else replace(stage, name="broadcast")
     if pieces == few:
         return named
@@ -91,12 +91,12 @@ def _stretched(stage: Round, few: int, pieces: int) -> Round:
 
 
 def depth(operation: Operation, n: int) -> int:
-    """Levels of the deeper tree."""
+    """Return the levels of the deeper tree."""
     return max((level for tree in (0, 1) for _, level in _tree(operation, n, tree).values()), default=0)
 
 
 def _edges(operation: Operation, n: int, share: float) -> list[Pair]:
-    """(child, parent, share) of both trees; an edge that both have carries both halves."""
+    """Return (child, parent, share) of both trees; an edge of both trees carries both halves."""
     loads: dict[tuple[int, int], float] = {}
     for tree in (0, 1):
         for child, (parent, _) in _tree(operation, n, tree).items():
@@ -105,11 +105,11 @@ def _edges(operation: Operation, n: int, share: float) -> list[Pair]:
 
 
 def _tree(operation: Operation, n: int, tree: int) -> dict[int, tuple[int, int]]:
-    """child -> (parent, level of the child; the root has 0).
+    """Return child -> (parent, level of the child; the root has 0).
 
-    The first tree has its leaves at even places, the second is the first mirrored (an even number) or shifted
-    by one place (an odd one), so that a rank inside one is a leaf of the other. If rank 0 must be the root of
-    both, the trees are over the other ranks and hang below it.
+    The first tree has its leaves at even positions. The second is the first mirrored (even count) or shifted by one position (odd
+    count), so that a rank inside one is a leaf of the other. If rank 0 must be the root of both, the trees contain the other
+    ranks and their roots are children of rank 0.
     """
     rooted = operation in ("broadcast", "reduce")
     members = list(range(1, n)) if rooted else list(range(n))
@@ -129,7 +129,7 @@ def _tree(operation: Operation, n: int, tree: int) -> dict[int, tuple[int, int]]
 
 
 def _in_order(m: int) -> list[tuple[int, int, int]]:
-    """(place, parent or -1, level) of a binary tree in order over m places: its leaves are the even places."""
+    """Return (position, parent or -1, level) of an in-order binary tree over m positions, whose leaves are the even positions."""
     placed: list[tuple[int, int, int]] = []
     stack = [(0, m, -1, 0)]
     while stack:

@@ -1,7 +1,7 @@
-"""Exchanges between partners at distances 1, 2, 4, ...; any number of ranks acts as a power of two, the first few in pairs.
+"""Exchanges between partners at distances 1, 2, 4, ... for any number of ranks: the first few ranks act in pairs.
 
-Source: Rabenseifner, "Optimization of collective reduction operations", ICCS 2004: with r = n - 2^k ranks
-too many, each of the first r odd ranks takes the data of its even neighbour, and gives back the result.
+Source: Rabenseifner, "Optimization of collective reduction operations", ICCS 2004: with r = n - 2^k excess ranks, each of the
+first r odd ranks takes the data of its even neighbour, and returns the result.
 """
 
 from __future__ import annotations
@@ -35,25 +35,25 @@ class Folded:
         return self.size.bit_length() - 1
 
     def leader(self, place: int) -> int:
-        """The rank that acts for a pair: its odd one; or the rank that is alone."""
+        """Return the rank that acts for a position: the odd rank of a pair, or the single rank."""
         return 2 * place + 1 if place < self.extra else place + self.extra
 
     def first(self, place: int) -> int:
-        """First rank of a place; `first(size)` is the number of ranks."""
+        """Return the first rank of a position; `first(size)` is the number of ranks."""
         return 2 * place if place < self.extra else place + self.extra
 
     def span(self, place: int, places: int) -> tuple[int, int]:
-        """(first rank, how many) of that many places."""
+        """Return (first rank, number of ranks) of `places` positions."""
         begin = self.first(place)
         return begin, self.first(place + places) - begin
 
 
 def exchanges(operation: Operation, folded: Folded, parts: Folded, *, adds: bool = False) -> Iterator[Send]:
-    """Sends between partners at distances 2^k: fold to 2^k ranks, halve (reduce), double (gather), unfold.
+    """Yield the sends between partners at distances 2^k: fold to 2^k ranks, halve (reduce), double (gather), unfold.
 
     Args:
-        parts: whose chunks are exchanged; chunks of a block of places are its `span`.
-        adds: every doubling exchange carries the whole buffer and is added, so that no halving is needed.
+        parts: division of the chunks; the chunks of a block of positions are its `span`.
+        adds: every doubling exchange carries the whole buffer and is added, so no halving is needed.
     """
     step, chunks = 0, 1 if adds else parts.ranks
     gather = operation == "all-gather"
@@ -78,7 +78,7 @@ def exchanges(operation: Operation, folded: Folded, parts: Folded, *, adds: bool
                 yield Send(step, rank + 1, rank, rank, 1)
             case "all-reduce":
                 yield Send(step, rank + 1, rank, 0, chunks)
-            case _:  # the parts on both sides of the rank's own
+            case _:  # the parts before and after the rank's own
                 if rank:
                     yield Send(step, rank + 1, rank, 0, rank)
                 yield Send(step, rank + 1, rank, rank + 1, folded.ranks - rank - 1)

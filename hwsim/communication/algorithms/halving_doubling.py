@@ -3,11 +3,12 @@
     all-reduce                    2 log2 n a + 2 (n - 1)/n S/B
     reduce-scatter, all-gather      log2 n a +   (n - 1)/n S/B
 
-If n is no power of two, r = n - 2^k pairs act as one rank: an all-reduce moves the whole buffer once more
-before and once after.
+If n is not a power of two, r = n - 2^k pairs act as one rank each: an all-reduce moves the whole buffer once more before and once
+after.
 
 Source: Rabenseifner, "Optimization of collective reduction operations", ICCS 2004.
-Range: partners are up to n/2 apart, so that a ring or a torus of links is crossed by many at once; a Machine's links show that.
+Range: partners are up to n/2 apart, so many pairs cross the links of a ring or a torus at once; the links of a Machine include
+that.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ from hwsim.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class HalvingDoubling(Algorithm):
-    """Any number of ranks."""
+    """Recursive halving and doubling over any number of ranks."""
 
     kind: ClassVar[str] = "halving-doubling"
     operations: ClassVar[tuple[Operation, ...]] = ("all-reduce", "reduce-scatter", "all-gather")
 
     def plan(self, operation: Operation, group: Group) -> Plan:
-        """Chunks are the ranks' parts, or for an all-reduce one for each of the 2^k that exchange."""
+        """Return the plan. Chunks are the ranks' parts; for an all-reduce, one per each of the 2^k exchanging ranks."""
         folded = Folded.of(group.ranks)
         even = operation == "all-reduce"
         sends = list(exchanges(operation, folded, Folded(folded.size, folded.size, 0) if even else folded))
@@ -43,7 +44,7 @@ class HalvingDoubling(Algorithm):
 
 
 def _rounds(operation: Operation, folded: Folded) -> tuple[Round, ...]:
-    """Rounds of 2^k ranks without their sends: all sends of a step are of one size."""
+    """Return the rounds of 2^k ranks without creating sends: all sends of a step have the same size."""
     n = folded.size
     levels = [(level, True) for level in reversed(range(folded.levels))] if operation != "all-gather" else []
     levels += [(level, False) for level in range(folded.levels)] if operation != "reduce-scatter" else []

@@ -1,15 +1,15 @@
-"""In the node, across the nodes, in the node again: what crosses the network is one g-th of it for each rank.
+"""Hierarchical collectives: within the node, across nodes, within the node again; each rank sends 1/g of the bytes across nodes.
 
     all-reduce      2 (g - 1) (a + S / (g B)) + 2 (k - 1) (a + S / (g k B))        k nodes of g ranks
 
-With `pieces` the stages work on different pieces at the same time. Both stages in the nodes use the same links, and so do
-both stages across. The slower pair of links sets the pace; the faster one adds the time of a piece at the beginning and the end:
+With `pieces`, the stages process different pieces at the same time. Both stages within nodes use the same links, and so do both
+stages across. The slower pair of stages determines the rate; the faster one adds the time of a piece at the start and the end:
 
     (in nodes + across) / p + (1 - 1/p) max(in nodes, across)
 
 Source: Jia et al., "Highly scalable deep learning training system with mixed-precision", arXiv:1807.11205, 2018, and
-NCCL's and Horovod's hierarchical all-reduce; nodes of unequal size: the text of this file.
-Range: nodes of unequal size only for all-reduce; the ranks beyond the smallest node's number send their shards directly.
+NCCL's and Horovod's hierarchical all-reduce; nodes of unequal size: defined in this module.
+Range: nodes of unequal size only for all-reduce; the ranks beyond the size of the smallest node send their shards directly.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from hwsim.spec.fields import field
 
 @dataclass(frozen=True, slots=True)
 class Hierarchical(Algorithm):
-    """Rings inside the nodes and between counterparts of all nodes."""
+    """Rings within the nodes, and between ranks in the same position of all nodes."""
 
     kind: ClassVar[str] = "hierarchical"
     operations: ClassVar[tuple[Operation, ...]] = ("all-reduce", "reduce-scatter", "all-gather")
@@ -35,12 +35,12 @@ class Hierarchical(Algorithm):
     pieces: int = field("pieces that are pipelined through the stages; 1: one stage after another", default=1, minimum=1)
 
     def plan(self, operation: Operation, group: Group) -> Plan:
-        """Chunk (i x g + j) x pieces + p is piece p of rank j of node i."""
+        """Return the plan. Chunk (i x g + j) x pieces + p is piece p of rank j of node i."""
         if len(set(group.sizes)) > 1:
             return _uneven(operation, group)
         levels = Levels.of(group)
         stages = [(name, steps) for name, steps in levels.stages(operation) if steps]
-        slot = max((steps for _, steps in stages), default=0)  # each stage has a slot of this many steps for a piece
+        slot = max((steps for _, steps in stages), default=0)  # steps reserved for a piece in each stage
         refuse_more(self.pieces * group.ranks * sum(steps for _, steps in stages))  # integers
         sends: list[Send] = []
         for piece in range(self.pieces):
@@ -53,7 +53,7 @@ class Hierarchical(Algorithm):
         return Plan(operation, group.ranks, group.ranks * self.pieces, tuple(sorted(sends)))
 
     def rounds(self, operation: Operation, group: Group) -> tuple[Round, ...]:
-        """One for each stage; with `pieces` they overlap (`in_flight`)."""
+        """Return one round per stage; with `pieces` they overlap (`in_flight`)."""
         if len(set(group.sizes)) > 1:
             return rounds_of(_uneven(operation, group))
         return tuple(Levels.of(group).rounds(operation, pieces=self.pieces))
@@ -66,7 +66,10 @@ class Hierarchical(Algorithm):
 
 
 def _uneven(operation: Operation, group: Group) -> Plan:
-    """Shard j at rank j of every node, j below the smallest node's size; the node's ranks send to it and receive from it."""
+    """Return a plan for nodes of unequal size.
+
+    Rank j of every node has shard j, for j below the size of the smallest node; the node's ranks send to it and receive from it.
+    """
     if operation != "all-reduce":
         raise CannotCollect(f"hierarchical {operation} does not support nodes of unequal size", "use `ring`")
     k, g = len(group.sizes), min(group.sizes)

@@ -1,14 +1,14 @@
-"""The switch adds: what the ranks send is reduced on its way, and every sum crosses each wire once.
+"""In-network reduction: the switch sums the ranks' data, and every sum crosses each link once.
 
-    nvls    all-reduce                    4 a + max(S + S/n) / P       each rank asks for its part, and spreads it.
+    nvls    all-reduce                    4 a + max(S + S/n) / P       each rank loads its part and multicasts it.
             reduce-scatter, all-gather    2 a + S / P
     sharp   all-reduce, barrier           2 a + S / P                  up a tree of switches and down again.
 
-against 2 (n - 1)/n S/P of a ring: up to twice the speed. P: bytes/s of a port each way.
+A ring needs 2 (n - 1)/n S/P: in-network reduction is up to 2x faster. P: bandwidth of a port per direction (B/s).
 
 Source: NVLS: NVIDIA, "NVLink SHARP" in NCCL 2.17 (multimem.ld_reduce and multimem.st, PTX ISA 8.1); SHARP: Graham et al.,
 "Scalable hierarchical aggregation protocol (SHArP)", COM-HPC 2016.
-Range: one switch, or a tree that acts as one. Switches of several nodes are a hierarchy.
+Range: one switch, or a tree that acts as one. Switches of several nodes form a hierarchy.
 """
 
 from __future__ import annotations
@@ -25,24 +25,22 @@ from hwsim.spec.fields import field
 
 @dataclass(frozen=True, slots=True)
 class InNetwork(Algorithm):
-    """One participant beyond the ranks: the switch."""
+    """In-network reduction with the switch as an additional participant."""
 
     kind: ClassVar[str] = "in-network"
     operations: ClassVar[tuple[Operation, ...]] = ("all-reduce", "reduce-scatter", "all-gather", "broadcast", "barrier")
     presets: ClassVar[Presets | None] = {"nvls": {"by": "nvls"}, "sharp": {"by": "sharp"}}
 
-    by: Literal["nvls", "sharp"] = field(
-        "nvls: GPUs load and store through the NVLink switch; sharp: switches send the sums", default="nvls"
-    )
+    by: Literal["nvls", "sharp"] = field("nvls: GPUs load and store through the switch; sharp: switches push", default="nvls")
 
     def plan(self, operation: Operation, group: Group) -> Plan:
-        """Participant n is the switch."""
+        """Return the plan. Participant n is the switch."""
         n = group.ranks
         chunks = 1 if operation in ("barrier", "broadcast") else n
         return Plan(operation, n, chunks, tuple(self._sends(operation, n)), helpers=1)
 
     def rounds(self, operation: Operation, group: Group) -> tuple[Round, ...]:
-        """Bytes to the switch and bytes from it take different directions of the wires, so they flow at the same time."""
+        """Return one round: bytes to and from the switch use different directions of the links and flow at the same time."""
         if group.ranks == 1:
             return ()
         steps = rounds_of(self.plan(operation, group))

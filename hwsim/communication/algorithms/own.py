@@ -1,7 +1,7 @@
-"""A framework's own all-reduce kernel: it sends as `direct` does, the time is the framework's (machines/parts/own).
+"""Custom all-reduce kernels of a framework: the sends of `direct` with the framework's time (machines/parts/own).
 
 Source: `hwsim.machine.libraries.own`.
-Range: all-reduce among the GPUs of one node; what the framework leaves to NCCL is NCCL's.
+Range: all-reduce among the GPUs of one node; otherwise frameworks use NCCL.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from hwsim.spec.mistakes import Problem, did_you_mean
 
 @dataclass(frozen=True, slots=True)
 class OwnKernel(Algorithm):
-    """Every rank reads from all others."""
+    """A custom all-reduce kernel in which every rank reads from all others."""
 
     kind: ClassVar[str] = "own"
     operations: ClassVar[tuple[Operation, ...]] = ("all-reduce",)

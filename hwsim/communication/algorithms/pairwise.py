@@ -1,11 +1,11 @@
-"""Pairs that change every step: in step s rank r sends to rank r + s + 1.
+"""Pairwise exchange: in step s, rank r sends to rank r + s + 1.
 
     all-to-all, reduce-scatter, all-gather      (n - 1) (a + S / (n B))
 
-Every rank sends to one and receives from one at a time, so that no receiver is addressed twice.
+Every rank sends to one rank and receives from one rank at a time, so there is no incast.
 
 Source: Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005, pairwise exchange for long messages.
-Range: a network that has no full bisection slows the steps of far pairs; on a Machine its links show that.
+Range: a network without full bisection bandwidth slows the steps of distant pairs; the links of a Machine include that.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from hwsim.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Pairwise(Algorithm):
-    """n - 1 exchanges, one partner each."""
+    """A pairwise exchange of n - 1 steps with one partner each."""
 
     kind: ClassVar[str] = "pairwise"
     operations: ClassVar[tuple[Operation, ...]] = ("all-to-all", "reduce-scatter", "all-gather")
 
     def plan(self, operation: Operation, group: Group) -> Plan:
-        """Step s: each rank to the one s + 1 further."""
+        """Return the plan. In step s, each rank sends to the rank s + 1 further."""
         n = group.ranks
         sends = []
         for step in range(n - 1):
@@ -48,7 +48,7 @@ class Pairwise(Algorithm):
 
 
 def _rounds(operation: Operation, ranks: int, weights: Sequence[float] = (), name: str = "") -> tuple[Round, ...]:
-    """The rounds of the plan; no two steps have the same pairs."""
+    """Return the rounds of the plan; no two steps have the same pairs."""
     is_all_to_all = operation == "all-to-all"
     shares = sizes_of(operation, ranks, ranks * ranks if is_all_to_all else ranks, 1.0, weights)
     source = np.arange(ranks)

@@ -1,13 +1,13 @@
-"""Parameter servers: the workers push their gradients, the servers add them up, the workers pull the sums.
+"""Parameter servers: the workers push gradients, the servers sum them, the workers pull the sums.
 
-    servers on devices of their own   2 (a + max(S, n S / s) / B)         n workers, s servers, S/s at each
-    servers are workers themselves    2 (a + (n - 1) S / (s B))
+    servers on separate devices       2 (a + max(S, n S / s) / B)         n workers, s servers, S/s at each
+    servers on the workers            2 (a + (n - 1) S / (s B))
 
-One worker as the server: 2 (n - 1) S/B. All of them: 2 (n - 1)/n S/B. With as many servers as workers the
-time does not depend on n; with fewer it grows as n/s.
+One worker as the server: 2 (n - 1) S/B. All workers as servers: 2 (n - 1)/n S/B. With as many servers as workers, the time does
+not depend on n; with fewer, it grows as n/s.
 
 Source: Li et al., "Scaling distributed machine learning with the parameter server", OSDI 2014; d2l 13.7.
-Range: push and pull one after the other, all workers at once; a late worker, and keys of their own, are the workload's.
+Range: push, then pull, all workers at once; stragglers and separate keys belong to the workload.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from hwsim.spec.fields import field
 
 @dataclass(frozen=True, slots=True)
 class ParameterServer(Algorithm):
-    """`servers` of them: the first workers themselves, or other devices."""
+    """Parameter servers on the first workers, or on separate devices."""
 
     kind: ClassVar[str] = "parameter-server"
     operations: ClassVar[tuple[Operation, ...]] = ("all-reduce",)
@@ -39,10 +39,10 @@ class ParameterServer(Algorithm):
     at: tuple[str, ...] = field("devices of the servers with `on: beside` (default: `cpu`)", default=(), one_or_many=True)
 
     def count(self, group: Group) -> int:
-        """Number of servers.
+        """Return the number of servers.
 
         Raises:
-            CannotCollect: more servers on the workers than there are.
+            CannotCollect: more servers than workers, with `on: workers`.
         """
         servers = group.ranks if self.servers is None else self.servers
         if self.on == "workers" and servers > group.ranks:
@@ -50,7 +50,7 @@ class ParameterServer(Algorithm):
         return servers
 
     def plan(self, operation: Operation, group: Group) -> Plan:
-        """Step 0 pushes, step 1 pulls; chunk j is server j's."""
+        """Return the plan: step 0 pushes, step 1 pulls; server j has chunk j."""
         n, servers = group.ranks, self.count(group)
         first = 0 if self.on == "workers" else n
         routes = [(worker, first + chunk, chunk) for worker in range(n) for chunk in range(servers) if worker != first + chunk]
@@ -59,6 +59,6 @@ class ParameterServer(Algorithm):
         return Plan(operation, n, servers, (*push, *pull), helpers=0 if self.on == "workers" else servers)
 
     def rounds(self, operation: Operation, group: Group) -> tuple[Round, ...]:
-        """Push, then pull: the two directions of the same links."""
+        """Return push, then pull: the two directions of the same links."""
         rounds = rounds_of(self.plan(operation, group))
-        return tuple(replace(each, name=name) for name, each in zip(("push", "pull"), rounds, strict=False))
+        return tuple(replace(stage, name=name) for name, stage in zip(("push", "pull"), rounds, strict=False))

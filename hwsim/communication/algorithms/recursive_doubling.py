@@ -1,15 +1,15 @@
-"""Partners at distance 1, 2, 4, ...: after log2 n exchanges every rank has the data of all.
+"""Recursive doubling: partners at distances 1, 2, 4, ...; after log2 n exchanges, every rank has the data of all.
 
     all-reduce       log2 n (a + S/B)
     all-gather       log2 n a + (n - 1)/n S/B
     barrier          ceil(log2 n) a           dissemination: rank r to r + 2^k, for any n
 
-If n is no power of two, r = n - 2^k pairs act as one rank: an all-reduce takes 2 (a + S/B) more, an
-all-gather a step before and one after.
+If n is not a power of two, r = n - 2^k pairs act as one rank each: an all-reduce takes 2 (a + S/B) more, an all-gather one more
+step before and after.
 
 Source: Thakur, Rabenseifner, Gropp, IJHPCA 19(1), 2005; the barrier: Hensgen, Finkel, Manber, "Two algorithms for
 barrier synchronization", International Journal of Parallel Programming 17(1), 1988.
-Range: short messages: every exchange of an all-reduce carries the whole buffer.
+Range: short messages, because every exchange of an all-reduce carries the whole buffer.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from hwsim.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class RecursiveDoubling(Algorithm):
-    """Any number of ranks."""
+    """Recursive doubling over any number of ranks."""
 
     kind: ClassVar[str] = "recursive-doubling"
     operations: ClassVar[tuple[Operation, ...]] = ("all-reduce", "all-gather", "barrier")
 
     def plan(self, operation: Operation, group: Group) -> Plan:
-        """Fold, exchange with the partner at each distance, unfold."""
+        """Return the plan: fold, exchange with the partner at each distance, unfold."""
         n = group.ranks
         if operation == "barrier":
             steps = range((n - 1).bit_length())

@@ -1,15 +1,15 @@
-"""Rings: every rank sends to the next, all at once, and what arrives goes on.
+"""Rings: every rank sends to the next rank, all at once, and forwards what it receives.
 
     all-reduce                     2 (n - 1) (a + S / (n B))
     reduce-scatter, all-gather       (n - 1) (a + S / (n B))
 
     broadcast, reduce              (n - 2 + p) (a + S / (p B))      a chain of p = n pieces.
 
-S: bytes. n: ranks. B: bytes/s to the next rank. a: seconds a step. Several rings share the bytes in
-proportion to their width; `both` runs every ring in both directions, half of its bytes each.
+S: bytes. n: ranks. B: bandwidth to the next rank (B/s). a: latency of a step (s). Several rings share the bytes in proportion to
+their width; `both` runs every ring in both directions, with half of its bytes each.
 
 Source: Patarasuk, Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", JPDC 69(2), 2009.
-Range: the time per byte hardly depends on n while S / n is far above a x B; below, the steps count.
+Range: the time per byte hardly depends on n if S / n is far above a x B; below, latency dominates.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from hwsim.graph.opgraph import Ints
 from hwsim.records import dataclass
 from hwsim.spec.fields import field
 
-CHAINED: Final[tuple[Operation, ...]] = ("broadcast", "reduce")  # along a chain that fills and empties
+CHAINED: Final[tuple[Operation, ...]] = ("broadcast", "reduce")  # operations along a chain
 
 
 @dataclass(frozen=True, slots=True)
 class Ring(Algorithm):
-    """One ring in the order of the ranks, or the `orders` given."""
+    """One ring in rank order, or the rings in `orders`."""
 
     kind: ClassVar[str] = "ring"
     operations: ClassVar[tuple[Operation, ...]] = ("all-reduce", "reduce-scatter", "all-gather", "broadcast", "reduce")
@@ -48,10 +48,10 @@ class Ring(Algorithm):
     channels: int = field("parallel rings over the same links, each with an equal share of the bytes", default=1, minimum=1)
 
     def rings(self, group: Group) -> tuple[tuple[tuple[int, ...], float], ...]:
-        """(order, share of the bytes) of every directed ring.
+        """Return (order, share of the bytes) of every directed ring.
 
         Raises:
-            CannotCollect: an order that is not one of all ranks, or widths that do not go with the orders.
+            CannotCollect: an order that is not a permutation of all ranks, or widths that do not match the orders.
         """
         orders = self.orders or (tuple(range(group.ranks)),)
         widths = self.widths or (1.0,) * len(orders)
@@ -65,14 +65,14 @@ class Ring(Algorithm):
         return tuple((order, share / self.channels) for order, share in rings for _ in range(self.channels))
 
     def plan(self, operation: Operation, group: Group) -> Plan:
-        """Chunk r x rings + q is what of rank r's part goes around ring q."""
+        """Return the plan. Chunk r x rings + q is the share of rank r's part that ring q carries."""
         n, rings = group.ranks, self.rings(group)
         sends = [send for q, (order, _) in enumerate(rings) for send in _around(operation, order, q, len(rings))]
         shares = tuple(share / n for _ in range(n) for _, share in rings)
         return Plan(operation, n, n * len(rings), tuple(sorted(sends)), shares=shares)
 
     def rounds(self, operation: Operation, group: Group) -> tuple[Round, ...]:
-        """One or two rounds, whatever the number of ranks."""
+        """Return one or two rounds for any number of ranks."""
         n = group.ranks
         if n == 1:
             return ()
@@ -95,7 +95,7 @@ class Ring(Algorithm):
 
 
 def _hops(operation: Operation, order: tuple[int, ...]) -> tuple[Ints, Ints]:
-    """Senders and their receivers: all around, or in a chain that begins or ends at the root."""
+    """Return senders and receivers: around the ring, or in a chain that starts or ends at the root."""
     around = np.array(order, np.int64)
     if operation not in CHAINED:
         return around, np.roll(around, -1)
@@ -104,7 +104,7 @@ def _hops(operation: Operation, order: tuple[int, ...]) -> tuple[Ints, Ints]:
 
 
 def _around(operation: Operation, order: tuple[int, ...], q: int, rings: int) -> Iterator[Send]:
-    """The sends of one ring."""
+    """Yield the sends of one ring."""
     n = len(order)
     hops = list(zip(*(column.tolist() for column in _hops(operation, order)), strict=True))
     if operation in CHAINED:

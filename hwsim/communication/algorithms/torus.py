@@ -1,8 +1,8 @@
-"""A torus of two dimensions: rings along the rows, then along the columns, then along the rows again.
+"""Two-dimensional torus: rings along the rows, then along the columns, then along the rows again.
 
     all-reduce      2 (c - 1) (a + S / (c B)) + 2 (r - 1) (a + S / (r c B))      r rows of c ranks
 
-`both` gives half of the bytes to the order rows first, half to columns first: all links work all the time.
+With `both`, half of the bytes take rows first and half columns first, so all links are always busy.
 
 Source: Ying, Kumar, Chen, Wang, Cheng, "Image classification at supercomputer scale", arXiv:1811.06992, 2018 (2-D rings on TPUs).
 Range: rows of equal length; a rank's links to its row and to its column do not slow each other.
@@ -23,7 +23,7 @@ from hwsim.spec.fields import field
 
 @dataclass(frozen=True, slots=True)
 class Torus(Algorithm):
-    """Ranks row by row; the most nearly square grid if `rows` is left out."""
+    """A 2-D torus of ranks, numbered row by row."""
 
     kind: ClassVar[str] = "torus"
     operations: ClassVar[tuple[Operation, ...]] = ("all-reduce",)
@@ -33,10 +33,10 @@ class Torus(Algorithm):
     both: bool = field("send half of the bytes along the columns first", default=False)
 
     def grid(self, group: Group) -> tuple[int, int]:
-        """(rows, columns).
+        """Return (rows, columns).
 
         Raises:
-            CannotCollect: the rows would not be of one length.
+            CannotCollect: the ranks cannot form rows of equal length.
         """
         n = group.ranks
         rows = self.rows or max(index for index in range(1, math.isqrt(n) + 1) if n % index == 0)
@@ -47,7 +47,7 @@ class Torus(Algorithm):
         return rows, n // rows
 
     def plan(self, operation: Operation, group: Group) -> Plan:
-        """Rows first; with `both` the second half of the chunks goes columns first."""
+        """Return the plan: rows first; with `both`, the second half of the chunks takes columns first."""
         n = group.ranks
         sends: list[Send] = []
         for number, levels in enumerate(self._orders(group)):
@@ -58,7 +58,7 @@ class Torus(Algorithm):
         return Plan(operation, n, n * len(self._orders(group)), tuple(sorted(sends)))
 
     def rounds(self, operation: Operation, group: Group) -> tuple[Round, ...]:
-        """A round for each stage; the stages of the two orders at the same time where both have as many steps."""
+        """Return one round per stage; stages of the two orders are merged, because both have the same number of steps."""
         orders = self._orders(group)
         stages = [levels.rounds(operation, 1 / len(orders)) for levels in orders]
         if len(orders) == 1:

@@ -1,7 +1,7 @@
-"""Two levels, for hierarchies and tori: within each node, across the nodes, within each node again.
+"""Two-level collectives, for hierarchies and tori: within each node, across nodes, within each node again.
 
-Rank j of every node owns shard j: it gathers the sum of its node, makes the sum over the nodes
-with its counterparts, and gives it to its node.
+Rank j of every node owns shard j: it reduces the shard within its node, reduces it across nodes with the ranks in the same
+position, and distributes it within its node.
 """
 
 from __future__ import annotations
@@ -18,13 +18,16 @@ from hwsim.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Levels:
-    """k nodes of g ranks each: `ranks[i][j]` is rank j of node i; chunk i x g + j of shard j is node i's part."""
+    """k nodes of g ranks each.
+
+    `ranks[i][j]` is rank j of node i; chunk i x g + j is node i's part of shard j.
+    """
 
     ranks: tuple[tuple[int, ...], ...]
 
     @classmethod
     def of(cls, group: Group) -> Levels:
-        """The nodes of a group, all of one size."""
+        """Return the nodes of a group, which must have equal sizes."""
         sizes = group.sizes
         if len(set(sizes)) > 1:
             raise CannotCollect(f"expected the same number of ranks in every node, got {min(sizes)} to {max(sizes)}")
@@ -36,11 +39,11 @@ class Levels:
 
     @property
     def size(self) -> int:
-        """Ranks of a node."""
+        """Ranks per node."""
         return len(self.ranks[0])
 
     def stages(self, operation: Operation) -> tuple[tuple[str, int], ...]:
-        """(name, steps) of the stages, one after another."""
+        """Return (name, steps) of the consecutive stages."""
         inside, across = self.size - 1, self.nodes - 1
         stages: tuple[tuple[str, int], ...] = ()
         if operation != "all-gather":
@@ -50,7 +53,7 @@ class Levels:
         return stages
 
     def sends(self, stage: str) -> Iterator[Send]:
-        """The sends of one stage, its steps counted from 0."""
+        """Yield the sends of one stage, with steps counted from 0."""
         g, k = self.size, self.nodes
         reduce = stage.startswith("reduce")
         for step in range((g if stage.endswith("within") else k) - 1):
@@ -68,7 +71,7 @@ class Levels:
                         yield Send(step, self.ranks[i][j], target, chunk, 1, reduce)
 
     def rounds(self, operation: Operation, share: float = 1.0, pieces: int = 1) -> list[Round]:
-        """All stages as equal steps, without those that have none; both within the nodes, and both across them, are the same."""
+        """Return the stages that have steps as rounds; both stages within nodes share their pairs, as do both across nodes."""
         pairs: dict[bool, Pairs] = {}
         rounds = []
         for stage, steps in self.stages(operation):
@@ -81,7 +84,7 @@ class Levels:
         return rounds
 
     def _pairs(self, share: float, pieces: int, *, within: bool) -> Pairs:
-        """Sender, receiver and share of the bytes in a step."""
+        """Return sender, receiver and share of the bytes in a step."""
         g, k = self.size, self.nodes
         part = share / (g if within else g * k) / pieces
         ranks = np.array(self.ranks, np.int64)

@@ -1,4 +1,4 @@
-"""A plan that a user wrote: steps of sends, carried out on integers before they are timed.
+"""A user-defined plan: steps of sends, executed on integers before they are timed.
 
     operation: all-reduce
     ranks: 2
@@ -7,7 +7,7 @@
       - [{from: 0, to: 1, chunk: 0, reduce: true}]
       - [{from: 1, to: 0, chunk: 0}]
 
-Sends of one step happen at once. `reduce` adds the chunk to the receiver's; without it, the chunk replaces the receiver's.
+Sends of one step are simultaneous. With `reduce`, the receiver adds the chunk to its own; without it, the chunk replaces its own.
 Source: the workload's author.
 """
 
@@ -26,7 +26,7 @@ from hwsim.spec.mistakes import Problem
 
 @dataclass(frozen=True, slots=True)
 class WrittenSend:
-    """One send of a step."""
+    """A send of one step."""
 
     source: int = field("sending rank", key="from", minimum=0)
     target: int = field("receiving rank", key="to", minimum=0)
@@ -37,7 +37,7 @@ class WrittenSend:
 
 @dataclass(frozen=True, slots=True)
 class Written(Algorithm):
-    """A plan for one operation and one number of ranks."""
+    """A user-defined plan for one operation and one number of ranks."""
 
     kind: ClassVar[str] = "written"
     presets: ClassVar[Presets | None] = {}
@@ -49,21 +49,21 @@ class Written(Algorithm):
 
     @property
     def operations(self) -> tuple[Operation, ...]:  # type: ignore[override]
-        """The operation that it was written for."""
+        """The operation of the plan."""
         return (self.operation,)
 
     def problems(self) -> Iterator[Problem]:
-        """(key, message, hint) if the plan does not do its operation."""
+        """Yield (key, message, hint) if the plan does not complete its operation."""
         try:
             prove(self._plan())
         except WrongPlan as error:
             yield "steps", str(error), f"after the last step, {self.operation} must be complete on every rank"
 
     def plan(self, operation: Operation, group: Group) -> Plan:
-        """The plan as written.
+        """Return the plan.
 
         Raises:
-            CannotCollect: for another operation or number of ranks.
+            CannotCollect: another operation or number of ranks.
         """
         if (operation, group.ranks) != (self.operation, self.ranks):
             raise CannotCollect(
