@@ -147,9 +147,9 @@ def test_the_fullest_gpu_of_experts_is_waited_for_as_in_a_program() -> None:
     ("said", "line"),
     [
         ({"parallel": {"tp": 5}}, "tp 5 x pp 1 = 5 does not divide 8 GPUs"),
-        ({"imbalance": 1.5}, "no effect where every GPU has all experts"),
+        ({"imbalance": 1.5}, "no effect without expert parallelism"),
         ({"model": EXPERTS, "parallel": {"ep": 8}, "imbalance": 9}, "one of 8 GPUs can receive at most 8 x the average tokens"),
-        ({"parallel": "best"}, "`parallel` is a mapping or auto, not 'best'"),
+        ({"parallel": "best"}, "`parallel`: expected a mapping or auto, got 'best'"),
     ],
 )
 def test_a_plan_that_cannot_be_gets_one_line(said: dict[str, Any], line: str) -> None:

@@ -54,7 +54,7 @@ def written(folder: Path, text: str, name: str = "train.yaml") -> Path:
         ("model: llama-3-9b\n  global_batch: 32", ["3:10: there is no model 'llama-3-9b'"]),
         ("model: llama-3-8b\n  global_batch: 32\n  framework: megatron-cor", ["5:3: there is no framework 'megatron-cor'"]),
         ("model: llama-3-8b\n  global_batch: 32\n  parallel: {tq: 2}", ["5:14: unknown key 'tq'"]),
-        ("model: resnet-50\n  global_batch: 32\n  sharding: zero-1", ["5:3: a network has no `sharding`"]),
+        ("model: resnet-50\n  global_batch: 32\n  sharding: zero-1", ["5:3: `sharding` has no effect on a CNN or MLP"]),
         ("model: resnet-50\n  global_batch: 32\n  framework: pytorch-ncg", ["5:3: unknown framework 'pytorch-ncg'"]),
     ],
 )
@@ -70,9 +70,9 @@ def test_check_finds_what_is_wrong_in_a_training(tmp_path: Path, keys: str, said
 @pytest.mark.parametrize(
     ("key", "value", "said"),
     [
-        ("schedule", "interleaved", "several chunks of every stage, not one"),
-        ("synchronise", "all-reduce", "a transformer has no `synchronise`"),
-        ("threads", "one", "a transformer has no `threads`"),
+        ("schedule", "interleaved", "needs several virtual stages per stage, got `chunks: 1`"),
+        ("synchronise", "all-reduce", "`synchronise` has no effect on a transformer"),
+        ("threads", "one", "`threads` has no effect on a transformer"),
         ("gpus", "12", "`gpus: 12` exceeds the 8 GPUs of the machine"),
     ],
 )

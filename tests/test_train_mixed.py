@@ -140,7 +140,7 @@ def test_an_estimate_of_mixed_gpus_is_refused_with_what_to_do(tmp_path: Path) ->
 
 
 def test_a_plan_for_mixed_gpus_is_to_be_said(both: Machine) -> None:
-    with pytest.raises(SpecError, match="no plan can be found: estimates require identical GPUs"):
+    with pytest.raises(SpecError, match="cannot search a parallel plan: estimates require identical GPUs"):
         trained(both, device=["h*.gpu*", "a*.gpu*"], parallel="auto")
 
 

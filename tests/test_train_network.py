@@ -201,14 +201,14 @@ def test_stages_share_the_memory_of_the_weights() -> None:
 @pytest.mark.parametrize(
     ("train", "said"),
     [
-        ({"global_batch": 63}, "a batch of 63 cannot be split evenly over 8 copies"),
+        ({"global_batch": 63}, "a batch of 63 cannot be split evenly over 8 replicas"),
         ({"parallel": "{tp: 4}"}, "the 6 channels of layer 0.conv cannot be split evenly over 4 GPUs"),
         ({"parallel": "{dp: 3}"}, "tp 1 x pp 1 x dp 3 = 3 GPUs, but there are 8"),
-        ({"parallel": "{tp: 2, pp: 2}"}, "cut into stages or its layers are split, not both"),
+        ({"parallel": "{tp: 2, pp: 2}"}, "cannot use both tp and pp"),
         ({"parallel": "{pp: 8}"}, "pp 8 stages, but the network has only 7 blocks"),
-        ({"microbatch": 3}, "8 examples cannot be split evenly into micro-batches of 3"),
+        ({"microbatch": 3}, "8 examples per replica cannot be split evenly into microbatches of 3"),
         ({"gpus": 9}, "`gpus: 9` exceeds the 8 GPUs of the machine"),
-        ({"recompute": "full"}, "a network has no `recompute`"),
+        ({"recompute": "full"}, "`recompute` has no effect on a CNN or MLP"),
         ({"framework": "pytorch-ngx"}, "unknown framework 'pytorch-ngx' for a CNN or MLP"),
         ({"synchronise": "{algorithm: rong}"}, "unknown algorithm 'rong'"),
         ({"synchronise": "{by: parameter-server, server: gpu3}"}, "neither the first of the GPUs nor other devices"),

@@ -29,7 +29,7 @@ SAVED: Final = {"every": 4, "bytes": "50 MB", "to": "disk"}
 
 REFUSED: Final[dict[str, tuple[Any, Any, str]]] = {
     "an unknown function": (PAIR, program({"elementwise": {"device": "cpu", "count": 9, "function": "nonsense"}}),
-        "'nonsense' is no function"),
+        "'nonsense' is not a function"),
     "a function misspelt": (MEASURED, program({"reduce": {"device": "cpu", "count": 9, "function": "summ"}}),
         "did you mean 'sum'"),
     "a function of a product": (PAIR, program({"matmul": {"device": "cpu", "m": 9, "n": 9, "k": 9, "function": "exp"}}),
@@ -40,7 +40,7 @@ REFUSED: Final[dict[str, tuple[Any, Any, str]]] = {
         "without `branches`"),
     "epochs without samples": (gpus(4), train(**TRAIN, epochs=3), "no effect without `samples`"),
     "samples without epochs": (gpus(4), train(**TRAIN, samples=1e6), "no effect without `epochs`"),
-    "tokens and epochs": (gpus(4), train(**TRAIN, epochs=3, samples=1e6, tokens=1e9), "given twice"),
+    "tokens and epochs": (gpus(4), train(**TRAIN, epochs=3, samples=1e6, tokens=1e9), "expected one of them"),
     "a collective of nobody": (PAIR, program({"allreduce": {"among": [], "bytes": "1 MB"}}), "at least one device"),
     "a service on no device": (gpus(4), infer(device=[]), "no device is named"),
     "a training on no device": (gpus(4), train(**{**TRAIN, "device": []}), "no device is named"),

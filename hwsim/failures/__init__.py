@@ -1,12 +1,12 @@
-"""Failures of large jobs: rates by part, restarts and spares, the best checkpoint interval, and the goodput that is left.
+"""Failures of large jobs: failure rates by part, restarts and spares, the best checkpoint interval, and the goodput.
 
-load_failures   rates of the library or of a file, by cause, of one GPU or of one node.
+load_failures   failure rates per GPU or node, by cause, from the library or a file.
 
-job_of   a job on a machine of any shape: seconds between failures, by cause.
+job_of   a job on a machine: its time between failures, by cause.
 
-goodput   the share of the time that is work, the interval, and the losses by kind, in closed form.
+goodput   share of time spent on work, the checkpoint interval, and the losses by kind, in closed form.
 
-simulate_failures   the same by chance, with seeds: percentiles of the whole time.
+simulate_failures   random runs of the job: percentiles of the total time.
 """
 
 from __future__ import annotations

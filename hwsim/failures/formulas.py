@@ -1,15 +1,14 @@
-"""The time between checkpoints, and the part of the time that is work, in closed form.
+"""Checkpoint interval and goodput in closed form.
 
-M: mean time between failures; t: work between checkpoints; w: how long one stops the training; d: from a failure until the
-job goes on.
+M: mean time between failures; t: work between checkpoints; w: pause of the job for a checkpoint; d: downtime after a failure.
 
     Young   t = sqrt(2 w M)
     Daly    t = sqrt(2 w M) (1 + sqrt(w / 2M) / 3 + w / 18M) - w, or M if w >= 2M
-    best    (1 - t/M) exp((t + w)/M) = 1: where the goodput below is largest, whatever d is
+    best    (1 - t/M) exp((t + w)/M) = 1: maximum of the goodput below, for any d
     goodput t exp(-lag/M) / (M exp(d/M) (exp((t + w)/M) - 1))
 
-The last is exact for failures that come by chance alone (exponential), also while the job is down. An asynchronous checkpoint
-counts `lag` after it: a stretch of s seconds between failures keeps as many as there are k with k (t + w) + lag <= s.
+The goodput is exact for exponential times between failures, which also occur while the job is down. An asynchronous checkpoint
+becomes valid `lag` after its pause: after s seconds without failures, the valid ones are those with k (t + w) + lag <= s.
 
 **Source**: Young, "A first order approximation to the optimum checkpoint interval", CACM 17(9), 1974. Daly, "A higher order
 estimate of the optimum checkpoint interval for restart dumps", FGCS 22(3), 2006. Two levels as Moody et al., "Design, modeling,
@@ -23,11 +22,11 @@ import math
 from collections.abc import Callable
 from typing import Final
 
-LARGEST: Final = 700.0  # exponent from which exp overflows
+LARGEST: Final = 700.0  # largest exponent of exp
 
 
 def young(mtbf: float, write: float) -> float:
-    """Seconds of work between checkpoints, first order.
+    """Return the work between checkpoints by Young's first-order formula (s).
 
     >>> young(3.0 * 3600, 6.0)
     360.0
@@ -36,7 +35,7 @@ def young(mtbf: float, write: float) -> float:
 
 
 def daly(mtbf: float, write: float) -> float:
-    """The same, higher order."""
+    """Return the work between checkpoints by Daly's higher-order formula (s)."""
     if write >= 2.0 * mtbf:
         return mtbf
     part = write / (2.0 * mtbf)
@@ -44,16 +43,16 @@ def daly(mtbf: float, write: float) -> float:
 
 
 def best(mtbf: float, write: float) -> float:
-    """The same, exactly.
+    """Return the work between checkpoints with the highest goodput (s).
 
     >>> round(best(100.0, 1.0), 3), round(daly(100.0, 1.0), 3)
     (13.483, 13.483)
     """
     cost = write / mtbf
-    if cost < 1e-9:  # too small for the difference below; Daly is exact there
+    if cost < 1e-9:  # avoids cancellation; Daly is exact here
         return max(0.0, daly(mtbf, write))
     low, high = 0.0, 1.0
-    for _ in range(200):  # the left side falls with t: bisection to the last digit
+    for _ in range(200):  # bisection: the left side decreases with t
         middle = (low + high) / 2.0
         if middle in (low, high):
             break
@@ -65,7 +64,7 @@ def best(mtbf: float, write: float) -> float:
 
 
 def renewal(mtbf: float, every: float, write: float, down: float, lag: float = 0.0) -> float:
-    """Goodput: work over time.
+    """Return the goodput with checkpoints every `every` seconds of work.
 
     >>> round(renewal(3.0, 0.5, 0.01, 0.1), 4), renewal(3.0, 5000.0, 0.0, 0.0)
     (0.8699, 0.0)
@@ -81,22 +80,28 @@ def renewal(mtbf: float, every: float, write: float, down: float, lag: float = 0
 def two_levels(
     mtbf: float, survives: float, every: float, times: int, near: float, far: float, near_down: float, far_down: float
 ) -> float:
-    """Goodput with copies in memory every `every` seconds of work, each `times`-th written to storage instead.
+    """Return the goodput with copies in memory every `every` seconds of work, every `times`-th one on storage instead.
 
     Args:
-        survives: share of failures that leave the copies whole; the others go back to storage.
-        near, far: seconds that a copy, and a write, stops the training; near_down, far_down: from a failure until it goes on.
+        mtbf: mean time between failures (s).
+        survives: share of failures that leave the copies intact; after the others, the job restarts from storage.
+        every: work between two copies (s).
+        times: copies per checkpoint on storage, including it.
+        near: pause of the training for a copy in memory (s).
+        far: pause of the training for a checkpoint on storage (s).
+        near_down: downtime with a restart from memory (s).
+        far_down: downtime with a restart from storage (s).
     """
     if max(every + far, near_down, far_down) / mtbf > LARGEST:
         return 0.0
-    back = mtbf * math.expm1(far_down / mtbf)  # until it runs again from storage, failures meanwhile included
+    back = mtbf * math.expm1(far_down / mtbf)  # downtime from storage, with further failures meanwhile
 
     def through(seconds: float) -> tuple[float, float, float]:
-        """(a, b, c): time from here = a + b x time from the next state + c x time from storage."""
+        """Return (a, b, c): remaining time = a + b x remaining time at the next copy + c x remaining time from storage."""
         undisturbed = math.exp(-seconds / mtbf)
         again = math.exp(-near_down / mtbf)
         stays = 1.0 - survives * (1.0 - again)
-        up = survives * (1.0 - undisturbed) / stays  # times that it is restarted from memory, per try
+        up = survives * (1.0 - undisturbed) / stays  # restarts from memory per attempt
         scale = 1.0 - up * again
         spent = mtbf * (1.0 - undisturbed) + up * mtbf * (1.0 - again)
         lost = (1.0 - survives) * (1.0 - undisturbed) + up * (1.0 - survives) * (1.0 - again)
@@ -110,7 +115,7 @@ def two_levels(
 
 
 def peak(function: Callable[[float], float], low: float, high: float) -> float:
-    """The argument at which a function with one maximum is largest, on a scale of logarithms.
+    """Return the argument of the only maximum of a function, by golden-section search on a logarithmic scale.
 
     >>> round(peak(lambda x: -(x - 3.0) ** 2, 0.1, 100.0), 6)
     3.0
@@ -118,26 +123,26 @@ def peak(function: Callable[[float], float], low: float, high: float) -> float:
     golden = (math.sqrt(5.0) - 1.0) / 2.0
     a, b = math.log(low), math.log(high)
     c, d = b - golden * (b - a), a + golden * (b - a)
-    at_c, at_d = function(math.exp(c)), function(math.exp(d))
+    value_c, value_d = function(math.exp(c)), function(math.exp(d))
     while b - a > 1e-9:
-        if at_c >= at_d:
-            b, d, at_d = d, c, at_c
+        if value_c >= value_d:
+            b, d, value_d = d, c, value_c
             c = b - golden * (b - a)
-            at_c = function(math.exp(c))
+            value_c = function(math.exp(c))
         else:
-            a, c, at_c = c, d, at_d
+            a, c, value_c = c, d, value_d
             d = a + golden * (b - a)
-            at_d = function(math.exp(d))
+            value_d = function(math.exp(d))
     return math.exp((a + b) / 2.0)
 
 
 def spares_for(broken: float, percentile: float) -> int:
-    """The smallest number of spares that is enough in `percentile` of the time, where `broken` nodes are away in the mean.
+    """Return the smallest number of spares that suffices for `percentile` of the time with `broken` nodes in repair on average.
 
     >>> spares_for(15.5, 0.99), spares_for(0.005, 0.99)
     (25, 0)
     """
-    if broken > LARGEST:  # a normal distribution, to all digits that matter
+    if broken > LARGEST:  # normal approximation of the Poisson distribution
         from statistics import NormalDist
 
         return math.ceil(broken + NormalDist().inv_cdf(percentile) * math.sqrt(broken))
@@ -151,7 +156,7 @@ def spares_for(broken: float, percentile: float) -> int:
 
 
 def erlang_b(servers: int, load: float) -> float:
-    """Part of the time that all servers are busy, where who comes then is lost (Erlang B).
+    """Return the share of time in which all servers are busy and arrivals are lost (Erlang B).
 
     >>> round(erlang_b(1, 1.0), 3), round(erlang_b(17, 15.5), 3)
     (0.5, 0.127)

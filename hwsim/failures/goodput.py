@@ -1,11 +1,11 @@
-"""Goodput: the part of the time of a failing job that is work, and what the rest is lost to.
+"""Goodput: the share of a job's time that is work, and the causes of the lost time.
 
-    goodput = what is left by `formulas.renewal` x (1 - part of the time that it waits for a node in repair)
+    goodput = `formulas.renewal` x (1 - share of time spent waiting for a node in repair)
 
-Causes may have restarts of their own: exp(-d/M) is then its mean over the causes. With `every: auto` the interval is the best
-one, by `formulas.best`. What a failure leaves of each part of a restart is cut off by the next failure.
+Causes may have different restarts; exp(-d/M) is then averaged over the causes. `every: auto` uses the interval of
+`formulas.best`. The next failure can interrupt each phase of a restart.
 
-**Range**: by chance alone (exponential), or simulated for another shape; copies in memory are synchronous.
+**Range**: exponential times between failures; other shapes are simulated. Copies in memory are synchronous.
 """
 
 from __future__ import annotations
@@ -22,21 +22,24 @@ from hwsim.formats import format_quantity, format_share
 from hwsim.records import dataclass
 from hwsim.spec.mistakes import Hinted
 
-LEAST: Final = 0.01  # goodput below which a job makes no progress
+LEAST: Final = 0.01  # goodput below which the job is rejected
 PHASES: Final = ("detect", "replace", "start", "load")
-MOST_COPIES: Final = 10_000  # copies in memory from one write to storage to the next
+MOST_COPIES: Final = 10_000  # maximum number of copies in memory per checkpoint on storage
 
 
 class NoProgress(Hinted):
-    """A job that fails more often than it gets on; `hint` says what would help."""
+    """Raised for a job whose failures prevent progress; `hint` names a remedy."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Near:
     """Copies of the state in the memory of other nodes, between two checkpoints on storage.
 
-    survives: share of failures that leave them whole.  write_s: a copy stops the training so long.  load_s: to read one back.
-    every_s: work between two of them.
+    Args:
+        survives: share of failures that leave the copies intact.
+        write_s: pause of the training for a copy (s).
+        load_s: time to read a copy back (s).
+        every_s: work between two copies (s); auto: the interval with the highest goodput.
     """
 
     survives: float
@@ -47,14 +50,18 @@ class Near:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saves:
-    """Checkpoints of a training among the ops of a graph.
+    """The checkpoints of a training in an op graph.
 
     Args:
-        mode: sync: the next step waits for the write; async: for the copy alone.
-        every: steps, every_s: seconds from one to the next; both 0: where the goodput is largest.
-        first: steps before the first one; extra: a step follows the last one, to see what the write costs it.
-        size: bytes; target: where to, in words; load_s: seconds to read it back.
-        near: copies in memory as well.
+        mode: sync: the next step waits for the write; async: only for the copy to host memory.
+        every: steps between checkpoints; 0: `every_s` applies.
+        every_s: seconds between checkpoints; 0, with `every` 0: the interval with the highest goodput.
+        first: steps before the first checkpoint.
+        extra: whether one more step is simulated during the last write.
+        size: size of a checkpoint (B).
+        target: description of the storage.
+        load_s: time to read a checkpoint back (s).
+        near: additional copies in memory; None: none.
     """
 
     mode: str
@@ -70,17 +77,21 @@ class Saves:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Goodput:
-    """The part of the time that is work.
+    """The goodput of a job and its losses.
 
     Args:
-        share: the part itself; low, high: at nine of ten sites, by what their rates and restarts are known to be.
-        every_s: work between checkpoints; near_every_s: between copies in memory, 0 without.
-        write_s, lag_s: how long one stops the training, and how long after that it counts.
-        down_s: from a failure until training goes on, in the mean.
-        mtbf_s: mean seconds between failures, with the job never waiting for a repair.
-        lost: share of the time that is lost, by what it is lost to; with `share` they add up to 1.
-        by_cause: share of the time that is lost, by what failed; checkpoints are not among them.
-        spares: nodes that stand by.
+        share: goodput: share of time spent on work.
+        low: lower end of the 90 % interval due to uncertain rates and restart times.
+        high: upper end of this interval.
+        every_s: work between checkpoints (s).
+        near_every_s: work between copies in memory (s); 0: none.
+        write_s: pause for a checkpoint (s).
+        lag_s: time after the pause until the checkpoint is valid (s).
+        down_s: average downtime after a failure (s).
+        mtbf_s: mean time between failures while the job does not wait for a repair (s).
+        lost: lost share of time by kind of loss; adds up to 1 together with `share`.
+        by_cause: lost share of time by failed part, without checkpoints.
+        spares: number of spare nodes.
     """
 
     share: float
@@ -97,7 +108,7 @@ class Goodput:
     spares: int
 
     def time(self, work_s: float) -> float:
-        """Seconds that `work_s` seconds of work take in the mean."""
+        """Return the average time of `work_s` seconds of work (s)."""
         return work_s / self.share
 
 
@@ -110,24 +121,26 @@ def goodput(
     lag_s: float = 0.0,
     near: Near | None = None,
 ) -> Goodput:
-    """The goodput of a job.
+    """Return the goodput of a job.
 
     Args:
-        write_s: how long a checkpoint stops the training; lag_s: until it counts after that, where it is asynchronous.
-        restart: in place of the job's own; a number: all of it, in seconds.
-        every: seconds of work between checkpoints.
-        near: copies in memory as well.
+        job: failure rates and restart of the job.
+        write_s: pause for a checkpoint (s).
+        restart: replaces the restart of the job; a number is its total time (s).
+        every: work between checkpoints (s); auto: the interval with the highest goodput.
+        lag_s: time after the pause until an asynchronous checkpoint is valid (s).
+        near: additional copies in memory; None: none.
 
     Raises:
-        NoProgress: a checkpoint or a restart takes longer than the job runs.
-        ValueError: the time to load is not known.
+        NoProgress: a checkpoint or a restart takes longer than the time between failures, or the goodput is below 1 %.
+        ValueError: the load time is unknown.
     """
     parts = _restart(job, restart)
     _refuse(job, write_s, parts)
     around = _near_every(job, write_s, parts, near) if near is not None else (0.0, 1)
     if every == "auto":
         seconds = around[0] * around[1] if near is not None else formulas.best(job.mtbf_s, write_s)
-        seconds = max(seconds, lag_s - write_s)  # the one before is written before the next begins
+        seconds = max(seconds, lag_s - write_s)  # one write ends before the next begins
     else:
         seconds = every
         around = (around[0], max(1, round(seconds / around[0]))) if near is not None else around
@@ -138,9 +151,9 @@ def goodput(
     if share < LEAST:
         message = (
             f"no progress: with a failure every {_time(job.mtbf_s)}, a checkpoint every {_time(seconds)} "
-            f"and {_time(_down(job, parts))} for a restart, {format_share(share)} of the time is work"
+            f"and a restart of {_time(_down(job, parts))}, the goodput is {format_share(share)}"
         )
-        raise NoProgress(message, "checkpoint more often, or restart faster")
+        raise NoProgress(message, "checkpoint more often or restart faster")
     if job.shape < 1.0 or job.shape > 1.0:
         share = _simulated(job, model, share)
     down, up = _either_way(job, model)
@@ -162,12 +175,12 @@ def goodput(
 
 
 def spares_of(job: Job) -> int:
-    """Nodes that stand by."""
+    """Return the number of spare nodes."""
     return formulas.spares_for(job.broken, job.spares.percentile) if job.spares.nodes == "auto" else job.spares.nodes
 
 
 def survival(job: Job, restart: Restart, factor: float = 1.0) -> float:
-    """Mean over the causes of exp(-d/M): the probability that a restart is not struck itself."""
+    """Return the average over the causes of exp(-d/M): the probability of a restart without a further failure."""
     total = 0.0
     for cause in job.causes:
         down = math.fsum(seconds for _, seconds in restart.phases(replaced=cause.replaced, factor=factor))
@@ -182,7 +195,7 @@ def _restart(job: Job, restart: Restart | float | None) -> Restart:
 
 
 def _down(job: Job, restart: Restart) -> float:
-    """Mean seconds of a restart that nothing strikes."""
+    """Return the average time of a restart without a further failure (s)."""
     return math.fsum(
         cause.rate / job.rate * seconds for cause in job.causes for _, seconds in restart.phases(replaced=cause.replaced)
     )
@@ -191,13 +204,13 @@ def _down(job: Job, restart: Restart) -> float:
 def _refuse(job: Job, write_s: float, restart: Restart) -> None:
     if write_s >= job.mtbf_s:
         message = (
-            f"no progress: a checkpoint stops the training for {_time(write_s)}, and something fails every {_time(job.mtbf_s)}"
+            f"no progress: a checkpoint pauses the training for {_time(write_s)}, and a part fails every {_time(job.mtbf_s)}"
         )
-        raise NoProgress(message, "faster storage, or mode: async")
+        raise NoProgress(message, "mode: async, or faster storage")
     down = _down(job, restart)
     if down >= 4.6 * job.mtbf_s:  # exp(-4.6) = 1 %
-        message = f"no progress: a restart takes {_time(down)}, and something fails every {_time(job.mtbf_s)}"
-        raise NoProgress(message, "fewer parts, or a faster restart")
+        message = f"no progress: a restart takes {_time(down)}, and a part fails every {_time(job.mtbf_s)}"
+        raise NoProgress(message, "use fewer parts or a faster restart")
 
 
 def _time(seconds: float) -> str:
@@ -206,7 +219,12 @@ def _time(seconds: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Model:
-    """All that the goodput depends on, besides the rates.  around: (seconds between copies in memory, copies a checkpoint)."""
+    """The parameters of the goodput except the failure rates.
+
+    Args:
+        around: (work between copies in memory (s), copies per checkpoint on storage).
+        factor: factor on the restart time.
+    """
 
     write_s: float
     restart: Restart
@@ -214,14 +232,14 @@ class _Model:
     lag_s: float
     near: Near | None
     around: tuple[float, int]
-    factor: float = 1.0  # of the restart
+    factor: float = 1.0
 
     def waiting(self, job: Job) -> float:
-        """Part of the time that the job waits for a node in repair."""
+        """Return the share of time in which the job waits for a node in repair."""
         return formulas.erlang_b(spares_of(job) + 1, job.broken) if job.broken > 0 else 0.0
 
     def running(self, job: Job) -> float:
-        """Goodput while it does not wait for a repair."""
+        """Return the goodput while the job does not wait for a repair."""
         mtbf = job.mtbf_s
         down = -mtbf * math.log(survival(job, self.restart, self.factor))
         if self.near is None:
@@ -234,11 +252,10 @@ class _Model:
         )
 
     def share(self, job: Job) -> float:
-        """Goodput."""
         return self.running(job) * (1.0 - self.waiting(job))
 
     def lost(self, job: Job, share: float) -> tuple[dict[str, float], dict[str, float]]:
-        """(shares of the time by what they are lost to, by what failed)."""
+        """Return (lost shares of time by kind of loss, by failed part)."""
         waits, mtbf = self.waiting(job), job.mtbf_s
         stops = share * self.write_s / self.every_s if self.every_s > 0 else 0.0
         if self.near is not None:
@@ -264,37 +281,37 @@ class _Model:
 
 
 def _near_every(job: Job, write_s: float, restart: Restart, near: Near) -> tuple[float, int]:
-    """(seconds between copies in memory, copies from one checkpoint to the next) where the goodput is largest."""
+    """Return (work between copies in memory (s), copies per checkpoint on storage) with the highest goodput."""
     mtbf = job.mtbf_s
     down = -mtbf * math.log(survival(job, restart))
     near_down = -mtbf * math.log(survival(job, replace(restart, load=near.load_s)))
 
-    def of(every: float, times: int) -> float:
+    def share_of(every: float, times: int) -> float:
         return formulas.two_levels(mtbf, near.survives, every, times, near.write_s, write_s, near_down, down)
 
     def every_for(times: int) -> float:
         if near.every_s != "auto":
             return near.every_s
-        return formulas.peak(lambda every: of(every, times), 1e-4 * mtbf, 3.0 * mtbf)
+        return formulas.peak(lambda every: share_of(every, times), 1e-4 * mtbf, 3.0 * mtbf)
 
     best, times, step = (0.0, 1), 1, 1
     highest = -1.0
-    while times <= MOST_COPIES:  # the best number has one maximum: walk in steps of a tenth, then look around it
+    while times <= MOST_COPIES:  # one maximum: coarse search in steps of 10 %, then a fine search
         every = every_for(times)
-        if (share := of(every, times)) < highest + 1e-7:
+        if (share := share_of(every, times)) < highest + 1e-7:
             break
         highest, best = share, (every, times)
         step = max(1, times // 10)
         times += step
     for times in range(max(1, best[1] - step), best[1] + step + 1):
         every = every_for(times)
-        if (share := of(every, times)) > highest:
+        if (share := share_of(every, times)) > highest:
             highest, best = share, (every, times)
     return best
 
 
 def _either_way(job: Job, model: _Model) -> tuple[float, float]:
-    """(how far the goodput may be below, above) by what is known of the rates and of restarts, as if they were independent."""
+    """Return (distance below, above the goodput) due to uncertain rates and restart times, combined as independent errors."""
     share = model.share(job)
     others = [
         *(model.share(scaled(job, factor)) for factor in job.spread.mtbf),
@@ -307,12 +324,12 @@ def _either_way(job: Job, model: _Model) -> tuple[float, float]:
 
 
 def scaled(job: Job, factor: float) -> Job:
-    """A job whose parts fail `factor` times as seldom."""
+    """Return a job whose mean times between failures are `factor` times as long."""
     return replace(job, causes=tuple(replace(cause, rate=cause.rate / factor) for cause in job.causes))
 
 
 def _simulated(job: Job, model: _Model, share: float) -> float:
-    """The goodput of failures of another shape, simulated over some hundred failures of each run."""
+    """Return the simulated goodput for a non-exponential shape, over some hundred failures per run."""
     from hwsim.failures.simulation import simulate_failures
 
     run = simulate_failures(

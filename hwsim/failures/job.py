@@ -1,6 +1,6 @@
-"""A job on a machine of any shape: how often something of it fails, by cause.
+"""A job on a machine, and its failure rate by cause.
 
-rate of a cause = how many of the part the job has / mean time between failures of one;  rates of all causes add up
+rate of a cause = number of parts of this kind in the job / mean time between failures of one part;  rate of the job = their sum
 """
 
 from __future__ import annotations
@@ -12,27 +12,31 @@ from typing import Any, Final, Protocol
 from hwsim.failures.file import Failures, Restart, Spares, Spread
 from hwsim.records import dataclass
 
-SAME: Final = ("name", "restart", "spares", "spread", "shape", "runs", "seed")  # of a file of rates, and of a job
+SAME: Final = ("name", "restart", "spares", "spread", "shape", "runs", "seed")  # fields that a file of rates and a job share
 
 
 class Parts(Protocol):
-    """A machine, as far as its parts are counted."""
+    """The interface of a machine that counts its parts."""
 
     def devices_of(self, kind: str, inside: str = "") -> tuple[str, ...]:
-        """Full names of all devices of one kind in a node (default: everywhere)."""
+        """Return the full names of all devices of one kind in a node (default: in the machine)."""
         ...
 
     def node_of(self, name: str) -> str:
-        """The node that a device is in."""
+        """Return the node of a device."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """One cause of failures of a job.
+    """A cause of failures of a job.
 
-    count, of: how many parts can fail, and what they are; rate: failures a second of all of them; replaced: their node goes to
-    repair.
+    Args:
+        name: name of the cause.
+        count: number of parts that can fail.
+        of: kind of these parts.
+        rate: failure rate of all of them (1/s).
+        replaced: whether the node is replaced and repaired.
     """
 
     name: str
@@ -44,9 +48,19 @@ class Cause:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """The rates of failures of a job, and its restart.
+    """A job with its failure rates and restart.
 
-    name: whose rates they are. gpus, nodes: its size.
+    Args:
+        name: origin of the rates.
+        gpus: number of GPUs.
+        nodes: number of nodes.
+        causes: causes of failures.
+        restart: duration of a restart.
+        spares: spare nodes.
+        spread: uncertainty of the rates.
+        shape: Weibull shape of the times between failures.
+        runs: simulated runs.
+        seed: seed of the simulated runs.
     """
 
     name: str
@@ -62,37 +76,40 @@ class Job:
 
     @property
     def rate(self) -> float:
-        """Failures a second."""
+        """Failure rate of the job (1/s)."""
         return math.fsum(cause.rate for cause in self.causes)
 
     @property
     def mtbf_s(self) -> float:
-        """Mean seconds between failures of the job."""
+        """Mean time between failures of the job (s)."""
         return 1.0 / self.rate if self.rate > 0 else math.inf
 
     @property
     def by_cause(self) -> dict[str, float]:
-        """Share of the failures by cause."""
+        """Share of the failures, by cause."""
         return {cause.name: cause.rate / self.rate for cause in self.causes if cause.rate > 0}
 
     @property
     def broken(self) -> float:
-        """Nodes that are in repair, in the mean, while the job never waits."""
+        """Average number of nodes in repair, while the job never waits."""
         return self.spares.repair * math.fsum(cause.rate for cause in self.causes if cause.replaced)
 
     @property
     def mtbf_of_gpu_s(self) -> float:
-        """Mean seconds between failures of one GPU, with its part of everything else: how published rates compare."""
+        """Mean time between failures per GPU with its share of all other parts (s), which makes published rates comparable."""
         return self.mtbf_s * self.gpus
 
 
 def job_of(machine: Parts, failures: Failures, gpus: int | Iterable[str] | None = None) -> Job:
-    """The job that a training on a machine is.
+    """Return the job of a training on a machine.
 
-    gpus: how many GPUs of it, the first ones, or their names (default: all).
+    Args:
+        machine: machine whose parts are counted.
+        failures: failure rates.
+        gpus: number of its first GPUs, or their names (default: all).
 
     Raises:
-        ValueError: it has none of the parts that fail.
+        ValueError: the machine has none of the parts with a failure rate.
     """
     every = machine.devices_of("gpu")
     used = tuple(every[:gpus] if isinstance(gpus, int) else every if gpus is None else gpus)
@@ -109,10 +126,10 @@ def job_of(machine: Parts, failures: Failures, gpus: int | Iterable[str] | None 
 
 
 def job_sized(failures: Failures, counts: dict[str, int]) -> Job:
-    """The job with these numbers of parts: {"gpu": 16384, "node": 2048}.
+    """Return the job with these numbers of parts, such as {"gpu": 16384, "node": 2048}.
 
     Raises:
-        ValueError: it has none of the parts that fail.
+        ValueError: it has none of the parts with a failure rate.
 
     >>> from hwsim.failures.file import load_failures
     >>> job = job_sized(load_failures(), {"gpu": 16384, "node": 2048})
@@ -120,12 +137,12 @@ def job_sized(failures: Failures, counts: dict[str, int]) -> Job:
     (3.093, 50677)
     """
     causes = tuple(
-        Cause(name, many, part.of or name, many / part.seconds, part.replace)
+        Cause(name, count, part.of or name, count / part.seconds, part.replace)
         for name, part in failures.parts.items()
-        for many in (counts.get(part.of or name, 0),)
+        for count in (counts.get(part.of or name, 0),)
     )
     if not any(cause.rate > 0 for cause in causes):
         kinds = ", ".join(sorted({cause.of for cause in causes}))
-        raise ValueError(f"the job has none of the parts that fail: {kinds}")
+        raise ValueError(f"the job has no part with a failure rate: {kinds}")
     same: dict[str, Any] = {key: getattr(failures, key) for key in SAME}
     return Job(gpus=counts.get("gpu", 0), nodes=counts.get("node", 1), causes=causes, **same)

@@ -1,7 +1,7 @@
-"""`train:` the training of real models, lowered to ops on the devices and flows on the links.
+"""Planner of `train:`: trainings of models, lowered to ops on devices and flows on links.
 
-The file of an architecture (`transformers`, `networks`) makes a plan of the keys, with the layers of every stage. The rest is the
-same for every model.
+The module of an architecture (`transformers`, `networks`) derives a plan from the keys, with the layers of every stage. The other
+modules are the same for all models.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ["Asked", "TrainKeys", "add_training", "check_training"]
 
 
 def add_training(asked: Asked) -> None:
-    """Append a training to the graph; its mistakes are noted."""
+    """Append a training to the graph, or note its mistakes."""
     tree, machine, mistakes = asked.tree, asked.machine, asked.mistakes
     keys, architecture, model, framework = _read(tree, mistakes)
     if keys is None or model is None:
@@ -59,7 +59,7 @@ def add_training(asked: Asked) -> None:
 def _disturbed(
     keys: TrainKeys, plan: Plan | None, tree: Tree, machine: Machine, mistakes: Mistakes
 ) -> tuple[Saved | None, Job | None]:
-    """(its checkpoints, its rates of failures), where it has them; their mistakes are noted."""
+    """Return (checkpoints, job with failure rates), each None if absent or if mistakes were noted."""
     if keys.checkpoint is None and keys.failures is None:
         return None, None
     from hwsim.families.training.workload.saving import check, job_for, refuse_hopeless, saved_by
@@ -74,7 +74,7 @@ def _disturbed(
 
 
 def check_training(tree: Tree, mistakes: Mistakes) -> None:
-    """Note every mistake of a `train:` that needs no machine to be seen."""
+    """Note the mistakes of a `train:` that do not depend on the machine."""
     keys, architecture, model, _ = _read(tree, mistakes)
     if keys is not None and model is not None:
         architecture.check(keys, tree, mistakes)
@@ -85,7 +85,7 @@ def check_training(tree: Tree, mistakes: Mistakes) -> None:
 
 
 def _read(tree: Tree, mistakes: Mistakes) -> tuple[TrainKeys | None, ModuleType, Any, Any]:
-    """(keys, the file of the model's architecture, the model, its framework); None where mistakes are noted."""
+    """Return (keys, module of the architecture, model, framework); None for those with mistakes."""
     keys = decode(tree, TrainKeys, mistakes)
     _refuse_half(tree, mistakes)
     model = None if keys is None else written_model(keys.model, mistakes)
@@ -103,7 +103,7 @@ def _read(tree: Tree, mistakes: Mistakes) -> tuple[TrainKeys | None, ModuleType,
 
 
 def _devices(keys: TrainKeys, tree: Tree, machine: Machine, mistakes: Mistakes) -> tuple[str, ...]:
-    """The devices of the training; none once the mistakes are noted."""
+    """Return the devices of the training; () if mistakes were noted."""
     named = tree.get("device")
     try:
         devices = machine.devices_of("gpu") if named is None else machine.select(keys.device)
@@ -112,7 +112,7 @@ def _devices(keys: TrainKeys, tree: Tree, machine: Machine, mistakes: Mistakes) 
         return ()
     if not devices:
         few = "" if machine.devices_of("gpu") else f": a model is trained on GPUs, and {machine.name or 'the machine'} has none"
-        mistakes.add((named or tree).place, f"no device is named{few}", "such as device: gpu*")
+        mistakes.add((named or tree).place, f"no device is named{few}", "device: gpu*")
     if keys.gpus is not None and keys.gpus > len(devices):
         mistakes.add(
             tree.key_place("gpus"),
@@ -124,11 +124,11 @@ def _devices(keys: TrainKeys, tree: Tree, machine: Machine, mistakes: Mistakes) 
 
 
 def _refuse_half(tree: Tree, mistakes: Mistakes) -> None:
-    """Note a length of the whole training that is given in half, or twice."""
+    """Note `epochs` without `samples` or vice versa, and `epochs` next to `tokens`."""
     epochs, samples, tokens = tree.get("epochs"), tree.get("samples"), tree.get("tokens")
     if (epochs is None) != (samples is None):
         given, missing, example = ("epochs", "samples", "1281167") if samples is None else ("samples", "epochs", "90")
         mistakes.add(tree.key_place(given), f"`{given}` has no effect without `{missing}`", f"add `{missing}: {example}`")
     elif epochs is not None and tokens is not None:
-        message = "the whole training is given twice, by `tokens` and by `epochs`"
-        mistakes.add(tree.key_place("epochs"), message, "leave out one of them")
+        message = "both `tokens` and `epochs` set the length of the training: expected one of them"
+        mistakes.add(tree.key_place("epochs"), message, "omit `epochs` and `samples`")

@@ -1,4 +1,4 @@
-"""`train:` of a network of convolutions or a perceptron: its keys read and checked, and the plan with every number known.
+"""Training plan of a CNN or MLP from the keys of `train:`.
 
     train:
       model: resnet-50
@@ -6,8 +6,8 @@
       parallel: {dp: rest}
       synchronise: {by: parameter-server, server: cpu}
 
-`dp` replicas of the network work on parts of the batch, `pp` GPUs have the next layers each, and `tp` GPUs share the channels (or
-units) of every layer.
+`dp` replicas process parts of the batch, `pp` GPUs have successive layers, and `tp` GPUs split the channels (or units) of every
+layer.
 """
 
 from __future__ import annotations
@@ -36,26 +36,26 @@ from hwsim.spec.shelf import shared_by
 from hwsim.units import BYTES
 
 Keys = TypeVar("Keys")
-USUAL: Final = "pytorch-ngc"  # framework, unless the file names another one
+USUAL: Final = "pytorch-ngc"  # default framework
 OF_TRANSFORMERS: Final = (
     "sequence", "sequence_parallel", "imbalance", "chunks", "uneven", "sharding", "shards", "recompute", "tokens", "detail",
 )  # fmt: skip
 
 
 def check(keys: TrainKeys, tree: Tree, mistakes: Mistakes) -> tuple[SynchroniseKeys | None, ParallelKeys]:
-    """Note every mistake that needs no machine to be seen; the keys of the parts."""
+    """Note the mistakes that do not depend on the machine, and return the keys of `synchronise` and `parallel`."""
     for key in OF_TRANSFORMERS:
         if tree.get(key) is not None:
-            mistakes.add(tree.key_place(key), f"a network has no `{key}`: that is of transformers")
+            mistakes.add(tree.key_place(key), f"`{key}` has no effect on a CNN or MLP: it is for transformers")
     if keys.parallel is not None and not keys.parallel.is_mapping:
-        mistakes.add(keys.parallel.place, "plans of a network are not searched", "such as {dp: rest}")
+        mistakes.add(keys.parallel.place, "`parallel: auto` is for transformers", "parallel: {dp: rest}")
     synchronise = _synchronise(keys.synchronise, mistakes)
     parallel = keys.parallel if keys.parallel is not None and keys.parallel.is_mapping else None
     return synchronise, (None if parallel is None else decode(parallel, ParallelKeys, mistakes)) or ParallelKeys()
 
 
 def _synchronise(tree: Tree | None, mistakes: Mistakes) -> SynchroniseKeys | None:
-    """The keys of `synchronise`; its text alone is `by`."""
+    """Return the keys of `synchronise`; a text is the value of `by`."""
     if tree is None:
         return SynchroniseKeys()
     keys = decode(tree if tree.is_mapping else Tree({"by": tree}, tree.place), SynchroniseKeys, mistakes)
@@ -73,7 +73,7 @@ def planned(
     devices: tuple[str, ...],
     mistakes: Mistakes,
 ) -> Plan | None:
-    """The keys with every number known; None once the mistakes are noted."""
+    """Return the training plan, or None if mistakes were noted."""
     before = len(mistakes)
 
     def wrong(key: str, message: str, hint: str | None = None) -> None:
@@ -82,7 +82,7 @@ def planned(
 
     synchronise, parallel = check(keys, tree, mistakes)
     if parallel.cp > 1 or parallel.ep > 1:
-        wrong("parallel", "a network has no sequences and no experts to split: dp, tp and pp")
+        wrong("parallel", "a CNN or MLP has no sequences and no experts to split: use dp, tp and pp")
     if not devices:
         return None
     replicas = max(1, len(devices) // (parallel.tp * parallel.pp)) if parallel.dp == "rest" else parallel.dp
@@ -91,12 +91,12 @@ def planned(
         return None
     batch, left = divmod(keys.global_batch, replicas)
     if left:
-        wrong("global_batch", f"a batch of {keys.global_batch} cannot be split evenly over {replicas} copies")
+        wrong("global_batch", f"a batch of {keys.global_batch} cannot be split evenly over {replicas} replicas")
     if len(mistakes) > before or synchronise is None:
         return None
     microbatches = max(1, batch // keys.microbatch) if tree.get("microbatch") is not None else 1
     if microbatches > 1 and batch % keys.microbatch:
-        wrong("microbatch", f"a copy's {batch} examples cannot be split evenly into micro-batches of {keys.microbatch}")
+        wrong("microbatch", f"{batch} examples per replica cannot be split evenly into microbatches of {keys.microbatch}")
     for key, message in problems(network, parallel, keys.schedule):
         wrong(key, message)
     if len(mistakes) > before:
@@ -157,7 +157,7 @@ def _plan(
 
 
 def _stages(network: Network, layout: Layout, kinds: Kinds, batch: int, dtype: str, updated: float) -> tuple[Stage, ...]:
-    """The stages of `batch` examples at once.  If there is one it hangs on the network alone, and runs of a study share it."""
+    """Return the stages for `batch` examples; runs of a study share the stages of a network that is not split."""
     shared: dict[tuple[object, ...], tuple[Network, tuple[Stage, ...]]] | None
     shared = shared_by("stages") if layout.pp == 1 else None
     key = id(network), layout.tp, batch, dtype, updated
@@ -170,7 +170,7 @@ def _stages(network: Network, layout: Layout, kinds: Kinds, batch: int, dtype: s
 
 
 def _cut(network: Network, layout: Layout, kinds: Kinds, batch: int, dtype: str) -> tuple[tuple[Piece, ...], ...]:
-    """The layers of each stage, as the slowest kind of GPU has them equally long."""
+    """Return the layers of each stage, cut so that all stages take equally long on the slowest kind of GPU."""
     batch = max(1, batch)
 
     def kernels_in(unit: Unit) -> list[Kernel]:
@@ -182,10 +182,10 @@ def _cut(network: Network, layout: Layout, kinds: Kinds, batch: int, dtype: str)
 
 
 def held(stage: Stage, dtype: str, kept: float, flying: float) -> Held:
-    """Bytes that each GPU of a stage holds.
+    """Return the memory of each GPU of a stage (B).
 
-    Weights, gradients and what the optimizer keeps (`kept` bytes a parameter) are in 32 bit. The weights are held in the format
-    of the products as well, where that is another, and so is what forward passes of micro-batches in flight leave for backward.
+    Weights, gradients and optimizer states (`kept` bytes per parameter) have 32 bits. If matmuls use a narrower format, the
+    weights exist in it, too. The activations of the microbatches in flight have the format of matmuls.
     """
     parameters = sum(layer.parameters for layer in stage.layers)
     narrow = {"weights as computed with": BYTES[dtype] * parameters} if BYTES[dtype] < 4 else {}
@@ -194,22 +194,22 @@ def held(stage: Stage, dtype: str, kept: float, flying: float) -> Held:
 
 
 def fitting(tp: int, pp: int, dp: int, gpus: int) -> Iterator[str]:
-    """A line if the parts of a plan do not come to the GPUs there are."""
+    """Yield a message if the sizes of a plan do not match the number of GPUs."""
     if tp > 1 and pp > 1:
-        yield "a network is cut into stages or its layers are split, not both: tp 1 or pp 1"
+        yield "a CNN or MLP cannot use both tp and pp: expected tp 1 or pp 1"
     elif tp * pp * dp != gpus:
         yield f"tp {tp} x pp {pp} x dp {dp} = {tp * pp * dp} GPUs, but there are {gpus}"
 
 
 def problems(network: Network, parallel: ParallelKeys, schedule: Schedule) -> Iterator[tuple[str, str]]:
-    """(key, message) of every constraint that a plan breaks."""
+    """Yield (key, message) of every violated constraint of a plan."""
     units = network.chain()
     count = len(blocks(units))
     if parallel.pp > count:
-        yield "parallel", f"pp {parallel.pp} stages, but the network has only {count} blocks to cut between"
+        yield "parallel", f"pp {parallel.pp} stages, but the network has only {count} blocks"
     try:
         split(units, parallel.tp)
     except CannotSplit as error:
         yield "parallel", str(error)
     if schedule == "interleaved":
-        yield "schedule", "stages of a network are not interleaved: 1f1b or gpipe"
+        yield "schedule", "a CNN or MLP has no interleaved schedule: expected 1f1b or gpipe"

@@ -1,7 +1,7 @@
-"""Checkpoints of a training among its steps, and what fails of it: the keys `checkpoint` and `failures`.
+"""Checkpoints and failures of a training: the keys `checkpoint` and `failures`.
 
-Checkpoints that come within the steps that are simulated are all written. If they come later, or after a time, one follows the
-last step. A further step then shows what an asynchronous write costs the steps that run during it.
+Checkpoints within the simulated steps are all simulated. If the interval is longer or a time, one checkpoint follows the last
+step. After an asynchronous checkpoint, one more step is simulated, which the write slows down.
 
     step, step, ..., step | copy to the host | write                     sync: the next step waits for both
                                              | write, next steps         async
@@ -27,75 +27,77 @@ from hwsim.spec import Mistakes, SpecError, Tree, decode_value, find, read
 from hwsim.units import Seconds
 from hwsim.workload.checkpoint import COPY, WRITE, Storage, Together, together, usual_storage
 
-MOST: Final = 64  # checkpoints among the steps that are simulated
+MOST: Final = 64  # maximum number of simulated checkpoints
 AUTO: Final[Literal["auto"]] = "auto"
 EPOCH: Final = "epoch"
 
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """Checkpoints with every number known: what the results need, and the ops."""
+    """The checkpoints of a training: numbers for the results, costs of the ops, and the device that writes."""
 
     saves: Saves
     ops: Together
     device: str
 
     def restricted(self, restrict: Callable[[Cost], Cost]) -> Saved:
-        """The same, of whose costs something is left out."""
+        """Return the checkpoints with a function applied to their costs."""
         copied, written = self.ops.copy, self.ops.write
         ops = replace(self.ops, copy=None if copied is None else restrict(copied), write=restrict(written))
         return replace(self, ops=ops)
 
 
 def check(keys: TrainKeys, tree: Tree, mistakes: Mistakes) -> None:
-    """Note every mistake that needs no machine to be seen."""
+    """Note the mistakes that do not depend on the machine."""
     saved = keys.checkpoint
     if keys.failures is not None:
         rates_of(keys.failures, mistakes)
         if saved is None:
-            message = "`failures` without `checkpoint`: every failure would begin the training again, from its first step"
+            message = "`failures` without `checkpoint`: every failure would restart the training from its first step"
             mistakes.add(tree.key_place("failures"), message, "checkpoint: {every: auto}")
     if saved is None:
         return
     given = [key for key, value in (("to", saved.target), ("bandwidth", saved.bandwidth), ("write", saved.write)) if value]
     if len(given) > 1:
         mistakes.add(
-            saved.place, f"a checkpoint goes to one storage, and {' and '.join(given)} are given", "leave out one of them"
+            saved.place, f"expected one of `to`, `bandwidth` and `write`, got {' and '.join(given)}", f"omit `{given[-1]}`"
         )
     if saved.memory is not None and keys.failures is None:
-        mistakes.add(saved.place, "copies in memory have an effect where something fails", "add `failures: meta-llama-3`")
+        mistakes.add(saved.place, "`memory` has no effect without `failures`", "failures: meta-llama-3")
     every_of(saved, keys, mistakes)
 
 
 def every_of(saved: CheckpointKeys, keys: TrainKeys, mistakes: Mistakes) -> tuple[int, float]:
-    """(steps, seconds) from one checkpoint to the next: one of them, or none for `auto`."""
+    """Return (steps, seconds) between checkpoints, one of them 0; both 0 for `auto`, or if mistakes were noted."""
     every, place = saved.every, saved.every.place
     if every.value == AUTO:
         if keys.failures is None:
-            message = "the best interval depends on how often something fails, which is not given"
+            message = "`every: auto` needs `failures`: the best interval depends on the failure rate"
             mistakes.add(place, message, "failures: meta-llama-3, or every: 30 min")
         return 0, 0.0
     if every.value == EPOCH:
         if keys.samples is None:
-            mistakes.add(place, "an epoch has no length without `samples`", "samples: 1281167 and epochs: 90")
+            mistakes.add(place, "`every: epoch` needs `samples`, the length of an epoch", "samples: 1281167")
             return 0, 0.0
         return max(1, round(keys.samples / keys.global_batch)), 0.0
     if isinstance(every.value, int) and not isinstance(every.value, bool) and every.value > 0:
         return every.value, 0.0
     if not isinstance(every.value, str):
-        message = f"a checkpoint comes every so many steps, not every {every.what()}"
-        mistakes.add(place, message, "such as 1000, 30 min, epoch or auto")
+        message = f"expected steps or a time, got {every.what()}"
+        mistakes.add(place, message, "every: 1000, 30 min, epoch or auto")
         return 0, 0.0
     seconds = decode_value(every, Seconds, mistakes)
     if seconds is not None and seconds <= 0:
-        mistakes.add(place, "a checkpoint after no time at all", "such as 30 min, or auto")
+        mistakes.add(place, f"expected a positive time, got {every.value}", "every: 30 min, or auto")
     return 0, float(seconds or 0.0)
 
 
 def rates_of(tree: Tree, mistakes: Mistakes) -> Failures | None:
-    """The rates that `failures:` names, or that stand there; None once the mistakes are noted."""
+    """Return the failure rates of `failures:`, or None if mistakes were noted."""
     if not tree.is_mapping and not isinstance(tree.value, str):
-        mistakes.add(tree.place, f"rates of failures are a name, a file or a mapping, not {tree.what()}", "such as meta-llama-3")
+        mistakes.add(
+            tree.place, f"expected a name, a file or a mapping of failure rates, got {tree.what()}", "failures: meta-llama-3"
+        )
         return None
     try:
         return load_failures(tree if tree.is_mapping else read(find("failures", str(tree.value), tree.place.folder, tree.place)))
@@ -105,19 +107,19 @@ def rates_of(tree: Tree, mistakes: Mistakes) -> Failures | None:
 
 
 def job_for(keys: TrainKeys, machine: Machine, devices: Sequence[str], mistakes: Mistakes) -> Job | None:
-    """The rates of failures of a training; None without `failures`, or once the mistakes are noted."""
+    """Return the job with its failure rates, or None without `failures` or if mistakes were noted."""
     failures = None if keys.failures is None else rates_of(keys.failures, mistakes)
     if keys.failures is None or failures is None:
         return None
     try:
         return job_of(machine, failures, devices)
     except ValueError as error:
-        mistakes.add(keys.failures.place, str(error), "parts of the machine: gpu, node, nic, disk, ...")
+        mistakes.add(keys.failures.place, str(error), "parts: {gpu: {mtbf: 50000 h}}")
         return None
 
 
 def saved_by(keys: TrainKeys, plan: Plan, machine: Machine, mistakes: Mistakes) -> Saved | None:
-    """The checkpoints of a training on a machine; None without any, or once the mistakes are noted."""
+    """Return the checkpoints of a training on a machine, or None without `checkpoint` or if mistakes were noted."""
     saved = keys.checkpoint
     if saved is None:
         return None
@@ -126,8 +128,8 @@ def saved_by(keys: TrainKeys, plan: Plan, machine: Machine, mistakes: Mistakes) 
     if len(mistakes) > before:
         return None
     if steps and plan.steps // steps > MOST:
-        message = f"{plan.steps // steps:,} checkpoints among the steps that are simulated; at most {MOST}"
-        mistakes.add(saved.every.place, message, "fewer `steps`: the others are like them")
+        message = f"{plan.steps // steps:,} simulated checkpoints: expected at most {MOST}"
+        mistakes.add(saved.every.place, message, f"steps: {MOST * steps}")
         return None
     layout = plan.layout
     writers = list(layout.devices)
@@ -166,7 +168,7 @@ def saved_by(keys: TrainKeys, plan: Plan, machine: Machine, mistakes: Mistakes) 
 
 
 def near_of(saved: CheckpointKeys) -> Near | None:
-    """Copies in the memory of other nodes; None without any."""
+    """Return the copies in the memory of other nodes, or None."""
     copies = saved.memory
     if copies is None:
         return None
@@ -174,7 +176,7 @@ def near_of(saved: CheckpointKeys) -> Near | None:
 
 
 def refuse_hopeless(saved: Saved, job: Job, machine: Machine, tree: Tree, mistakes: Mistakes) -> None:
-    """Note a training that fails more often than it gets on, as far as that is known before it is simulated."""
+    """Note a training whose failures prevent progress, as far as that is known before the simulation."""
     copied, written, _ = saved.ops.seconds(machine.rates())
     stops = copied if saved.saves.mode == "async" else copied + written
     try:
@@ -184,10 +186,10 @@ def refuse_hopeless(saved: Saved, job: Job, machine: Machine, tree: Tree, mistak
 
 
 def _storage(saved: CheckpointKeys, machine: Machine) -> Storage:
-    """The storage that checkpoints go to.
+    """Return the storage of checkpoints.
 
     Raises:
-        UnknownName: no disk is named, and there is no only one.
+        UnknownName: no disk is named, and the machine does not have exactly one file system.
     """
     if saved.bandwidth is not None or saved.write is not None:
         return Storage(bandwidth=saved.bandwidth, seconds=saved.write)
@@ -195,11 +197,11 @@ def _storage(saved: CheckpointKeys, machine: Machine) -> Storage:
 
 
 def write(placed: PlacedPlan, saved: Saved, begin: OpRef | None, ops: Ops, steps_of: Callable[[PlacedPlan, Ops], Steps]) -> Steps:
-    """Write all steps of a training with its checkpoints; the writer of the first of them."""
+    """Write all steps of a training with its checkpoints, and return the writer of the first steps."""
     first, gate = None, begin
     left, size = placed.plan.steps, saved.saves.first
-    for many in (*[size] * (left // size), *([left % size] if left % size else []), *([1] if saved.saves.extra else [])):
-        steps = steps_of(replace(placed, plan=replace(placed.plan, steps=many)), ops)
+    for count in (*[size] * (left // size), *([left % size] if left % size else []), *([1] if saved.saves.extra else [])):
+        steps = steps_of(replace(placed, plan=replace(placed.plan, steps=count)), ops)
         ends = steps.write(gate)
         first = first or steps
         if left >= size:
@@ -211,7 +213,7 @@ def write(placed: PlacedPlan, saved: Saved, begin: OpRef | None, ops: Ops, steps
 
 
 def _checkpoint(saved: Saved, after: Sequence[OpRef], ops: Ops) -> OpRef:
-    """The op of a checkpoint that the next step waits for."""
+    """Write a checkpoint, and return the op that the next step waits for."""
     queue = ops.queue(WRITE, saved.device)
     with ops.builder.repeat(1):
         copied = None

@@ -1,4 +1,4 @@
-"""The parallel plan that a `train:` states, before a machine is known: one reading for simulation and planning."""
+"""The parallel plan of a `train:` without a machine, for simulation and planning."""
 
 from __future__ import annotations
 
@@ -14,18 +14,22 @@ from hwsim.records import dataclass
 from hwsim.spec import Mistakes, SpecError, Tree, decode, tree_of
 
 SIZE: Final = "{tp: 8, pp: 4, dp: rest}"
-USUAL: Final = "megatron-core"  # framework, unless the file names another one
+USUAL: Final = "megatron-core"  # default framework
 SAME: Final = ("microbatch", "global_batch", "sequence", "imbalance", "schedule", "chunks", "uneven", "sharding", "shards",
                "recompute", "optimizer")  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Stated:
-    """A training of a transformer as its file states it.
+    """The training of a transformer as specified in its file.
 
     Args:
-        fixed: names of fields of the plan that the file states.
-        auto: whether sizes are to be looked for.
+        keys: keys of `train:`.
+        model: transformer.
+        framework: training framework.
+        plan: parallel plan, with defaults.
+        fixed: fields of the plan that the file sets.
+        auto: whether the parallel plan is searched.
     """
 
     keys: TrainKeys
@@ -37,11 +41,13 @@ class Stated:
 
 
 def stated(tree: Tree, dtype: Dtype, mistakes: Mistakes, *, needs_batch: bool = True) -> Stated | None:
-    """The training that a `train:` of a transformer writes; None for another network, or once mistakes are noted.
+    """Return the training of a transformer, or None for another model or if mistakes were noted.
 
     Args:
-        dtype: number format where the file names none.
-        needs_batch: whether the batch of a step has to be there.
+        tree: tree of `train:`.
+        dtype: default number format.
+        mistakes: list for mistakes.
+        needs_batch: whether `global_batch` is required.
     """
     if not needs_batch and tree.get("global_batch") is None:
         tree = tree.put("global_batch", tree_of(1, tree.place))
@@ -63,7 +69,7 @@ def stated(tree: Tree, dtype: Dtype, mistakes: Mistakes, *, needs_batch: bool = 
 
 
 def plan_of(keys: TrainKeys, dtype: Dtype, mistakes: Mistakes) -> ParallelPlan | None:
-    """The parallel plan that keys write, with what they leave out; None once a mistake is noted."""
+    """Return the parallel plan with defaults, or None if a mistake was noted."""
     sizes = sizes_of(keys, mistakes)
     if sizes is None:
         return None
@@ -77,16 +83,16 @@ def plan_of(keys: TrainKeys, dtype: Dtype, mistakes: Mistakes) -> ParallelPlan |
 
 
 def sizes_of(keys: TrainKeys, mistakes: Mistakes) -> ParallelKeys | None:
-    """The sizes of the plan, as far as the file states them."""
+    """Return the sizes of the plan in the file, or None if a mistake was noted."""
     if keys.parallel is None or is_auto(keys):
         return ParallelKeys()
     if not keys.parallel.is_mapping:
-        message = f"`parallel` is a mapping or auto, not {keys.parallel.what()}"
-        mistakes.add(keys.parallel.place, message, f"such as parallel: {SIZE}")
+        message = f"`parallel`: expected a mapping or auto, got {keys.parallel.what()}"
+        mistakes.add(keys.parallel.place, message, f"parallel: {SIZE}")
         return None
     return decode(keys.parallel, ParallelKeys, mistakes)
 
 
 def is_auto(keys: TrainKeys) -> bool:
-    """Whether sizes are to be looked for."""
+    """Whether the parallel plan is searched."""
     return keys.parallel is not None and keys.parallel.value == "auto"

@@ -1,4 +1,4 @@
-"""`train:` of a transformer: its keys read and checked, and the plan with every number known."""
+"""Training plan of a transformer from the keys of `train:`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from hwsim.spec import Mistakes, Place, Tree
 
 __all__ = ["USUAL", "check", "planned"]
 
-OF_NETWORKS: Final = ("synchronise", "threads")  # keys that no transformer has
+OF_NETWORKS: Final = ("synchronise", "threads")  # keys of CNNs and MLPs only
 IN_PARALLEL: Final = ("tp", "pp", "dp", "cp", "ep", "order")
 
 
@@ -45,7 +45,7 @@ def planned(
     devices: tuple[str, ...],
     mistakes: Mistakes,
 ) -> Plan | None:
-    """The plan that a file states or leaves to be searched; None once the mistakes are noted."""
+    """Return the given or the fastest plan, or None if mistakes were noted."""
     _foreign(keys, tree, mistakes)
     if not devices:
         return None
@@ -62,7 +62,7 @@ def planned(
             mistakes.add(_place(tree, key), message)
         return None
     except (NotAlike, NoRoute, CannotCollect) as error:
-        mistakes.add(_place(tree, "parallel"), f"no plan can be found: {error}", f"say it, such as parallel: {SIZE}")
+        mistakes.add(_place(tree, "parallel"), f"cannot search a parallel plan: {error}", f"parallel: {SIZE}")
         return None
     plan, stages = laid.plan, range(laid.plan.pp)
     sizes = {axis: getattr(plan, axis) for axis in ("order", "tp", "cp", "pp", "ep", "chunks")}
@@ -110,41 +110,41 @@ def _held(laid: Laid, framework: Framework, stage: int) -> Held:
 
 
 def check(keys: TrainKeys, tree: Tree, mistakes: Mistakes) -> None:
-    """Note every mistake that needs no machine to be seen."""
+    """Note the mistakes that do not depend on the machine."""
     _foreign(keys, tree, mistakes)
     sizes_of(keys, mistakes)
 
 
 def _foreign(keys: TrainKeys, tree: Tree, mistakes: Mistakes) -> None:
-    """Note keys that would have no effect."""
+    """Note keys without effect."""
     for key in OF_NETWORKS:
         if tree.get(key) is not None:
-            mistakes.add(tree.key_place(key), f"a transformer has no `{key}`: that is of networks of convolutions")
+            mistakes.add(tree.key_place(key), f"`{key}` has no effect on a transformer: it is for CNNs and MLPs")
     if keys.schedule == "interleaved" and keys.chunks == 1:
-        message = "an interleaved schedule has several chunks of every stage, not one"
-        mistakes.add(tree.key_place("schedule"), message, "such as chunks: 2")
+        message = "`schedule: interleaved` needs several virtual stages per stage, got `chunks: 1`"
+        mistakes.add(tree.key_place("schedule"), message, "chunks: 2")
     split = keys.parallel is not None and (is_auto(keys) or (keys.parallel.is_mapping and keys.parallel.get("ep") is not None))
     if keys.imbalance > 1.0 and not split:
-        message = "`imbalance` has no effect where every GPU has all experts"
-        mistakes.add(tree.key_place("imbalance"), message, "such as parallel: {ep: 8}")
+        message = "`imbalance` has no effect without expert parallelism"
+        mistakes.add(tree.key_place("imbalance"), message, "parallel: {ep: 8}")
 
 
 def _fastest(
     plan: ParallelPlan, model: Transformer, tree: Tree, machine: Machine, devices: tuple[str, ...], framework: Framework
 ) -> Laid:
-    """The fastest plan by its estimate, of those that fit; if none does, the one that needs least memory."""
+    """Return the fastest plan that fits, by estimate; if none fits, the plan with the least memory."""
     from hwsim.models.search import search
 
     fixed = {key for key, _ in tree.items()} & {field.name for field in dataclasses.fields(ParallelPlan)}
     best = search(model, plan, cluster_of(machine, devices), framework, fixed, few=1)
     step = best.steps[0] if best.steps else best.nearest
     if step is None:
-        raise WrongPlan((("parallel", f"no plan lays it over {len(devices)} devices"),))
+        raise WrongPlan((("parallel", f"no parallel plan uses {len(devices)} devices"),))
     return step.laid
 
 
 def _place(tree: Tree, key: str) -> Place:
-    """The place of a key of the plan, or of what would hold it."""
+    """Return the place of a key of the plan, or of the mapping that would contain it."""
     inside = tree.get("parallel")
     if key in IN_PARALLEL and inside is not None:
         return inside.key_place(key)
