@@ -63,7 +63,7 @@ def crossings(size: float, step: float, offset: float, line: float) -> float:
     """
     if size <= 0:
         return 0.0
-    is_whole = all(float(each).is_integer() for each in (size, step, offset, line)) and step > 0
+    is_whole = all(float(length).is_integer() for length in (size, step, offset, line)) and step > 0
     if not is_whole:
         return (size - 1) / line if size > 1 else 0.0
     period = int(line) // math.gcd(int(step), int(line))

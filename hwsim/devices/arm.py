@@ -87,9 +87,9 @@ class Distances:
         curve, width = self.curve, self.cylinders
         if width <= 0:
             return 0.0
-        at = min(1.0, curve.bend / width)
-        short = curve.a * (2 * at - at**2) + curve.b * math.sqrt(width) * (4 / 3 * at**1.5 - 4 / 5 * at**2.5)
-        long = curve.c * (1 - at) ** 2 + curve.e * width * (1 / 3 - at**2 + 2 / 3 * at**3)
+        bend = min(1.0, curve.bend / width)
+        short = curve.a * (2 * bend - bend**2) + curve.b * math.sqrt(width) * (4 / 3 * bend**1.5 - 4 / 5 * bend**2.5)
+        long = curve.c * (1 - bend) ** 2 + curve.e * width * (1 / 3 - bend**2 + 2 / 3 * bend**3)
         return float(max(0.0, short + long))
 
     def at(self, share: float) -> float:

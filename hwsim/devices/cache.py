@@ -62,8 +62,8 @@ class Level:
 
     def rate(self, clock: float, sharing: int) -> float:
         """Return the read bandwidth (B/s) of each of `sharing` cores; infinite if not given."""
-        own = self.bandwidth if self.bandwidth is not None else math.inf if self.per_cycle is None else self.per_cycle * clock
-        return own if self.together is None else min(own, self.together / max(sharing, 1))
+        rate = self.bandwidth if self.bandwidth is not None else math.inf if self.per_cycle is None else self.per_cycle * clock
+        return rate if self.together is None else min(rate, self.together / max(sharing, 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +109,8 @@ class Caches:
                 yield f"{key}.none", f"expected more than `full` ({level.full:g}), got {level.none:g}", None
             if before is not None and level.size < before.size and not level.victim:
                 yield key, "the cache is smaller than the previous level", "list the levels from the core outwards"
-            waits = ((before.cycles, level.cycles), (before.latency, level.latency)) if before is not None else ()
-            if any(near is not None and far is not None and far < near for near, far in waits):
+            latencies = ((before.cycles, level.cycles), (before.latency, level.latency)) if before is not None else ()
+            if any(previous is not None and current is not None and current < previous for previous, current in latencies):
                 yield key, "the latency is lower than that of the previous level", "list the levels from the core outwards"
             before = level
 
@@ -131,7 +131,7 @@ class Caches:
         if working_set is None:
             return (0.0,) * len(self.levels)
         levels = zip(self.levels.values(), self.sizes(used), strict=True)
-        return _rising(hit_share(working_set, size, full=each.full, none=each.none) for each, size in levels)
+        return _rising(hit_share(working_set, size, full=level.full, none=level.none) for level, size in levels)
 
     def scattered(self, working_set: float | None) -> tuple[float, ...]:
         """Return the hit rates as `streamed`, for random accesses; each core uses the whole working set."""
@@ -159,9 +159,9 @@ class Caches:
         fetched = reads + (max(0.0, writes - in_place) if self.write_allocate else 0.0)
         missing = (1.0, *(1.0 - part for part in served[:-1]))
         times = []
-        for at, (level, part) in enumerate(zip(self.levels.values(), missing, strict=True)):
-            first = at == 0
-            weight = near * (reads + level.write_cost * writes) if first else fetched + level.write_cost * writes
+        for index, (level, part) in enumerate(zip(self.levels.values(), missing, strict=True)):
+            is_first = index == 0
+            weight = near * (reads + level.write_cost * writes) if is_first else fetched + level.write_cost * writes
             times.append(part * weight / used / level.rate(clock, min(used, level.shared_by)))
         return tuple(times)
 
@@ -181,16 +181,16 @@ class Caches:
         if working_set is None:
             return tuple(steps)
         for name, tlb in self.tlbs.items():
-            levels = min(1.0, tlb.reach / working_set) if working_set > 0 else 1.0
-            beyond = max(0.0, math.log2(working_set / tlb.reach)) if working_set > 0 else 0.0
-            steps.append((f"TLB {name}", 1.0 - levels**chains, tlb.miss + tlb.walk * beyond))
+            hit_rate = min(1.0, tlb.reach / working_set) if working_set > 0 else 1.0
+            doublings = max(0.0, math.log2(working_set / tlb.reach)) if working_set > 0 else 0.0
+            steps.append((f"TLB {name}", 1.0 - hit_rate**chains, tlb.miss + tlb.walk * doublings))
         return tuple(steps)
 
     def group_time(self, working_set: float | None, clock: float, memory: float, chains: int = 1) -> float:
         """Return the time (s) until `chains` parallel accesses of a core have all completed."""
-        together = math.fsum(part * more for _, part, more in self.latency(working_set, clock, memory, chains))
-        alone = together if chains == 1 else math.fsum(part * more for _, part, more in self.latency(working_set, clock, memory))
-        return max(together, chains * alone / self.followed(chains))
+        group = math.fsum(part * extra for _, part, extra in self.latency(working_set, clock, memory, chains))
+        single = group if chains == 1 else math.fsum(part * extra for _, part, extra in self.latency(working_set, clock, memory))
+        return max(group, chains * single / self.followed(chains))
 
     def followed(self, chains: int) -> float:
         """Return the misses in flight of a core with `chains` parallel chains: `paired` of every two, at most `in_flight`.
@@ -217,19 +217,19 @@ def random_share(working_set: float, size: float, ways: int = 0) -> float:
     mean = ways * working_set / size
     if mean > 60 + 3 * ways:
         return size / working_set
-    chance, below, held = math.exp(-mean), 0.0, 0.0
+    chance, few_lines, cached = math.exp(-mean), 0.0, 0.0
     for lines in range(ways):
-        below, held = below + chance, held + lines * chance
+        few_lines, cached = few_lines + chance, cached + lines * chance
         chance *= mean / (lines + 1)
-    return min(1.0, (held + ways * max(0.0, 1.0 - below)) / mean)
+    return min(1.0, (cached + ways * max(0.0, 1.0 - few_lines)) / mean)
 
 
 def _rising(parts: Iterable[float]) -> tuple[float, ...]:
     """Return the running maximum, because a level serves at least the share of the levels nearer to the core."""
-    found: list[float] = []
+    maxima: list[float] = []
     for part in parts:
-        found.append(max(part, found[-1]) if found else part)
-    return tuple(found)
+        maxima.append(max(part, maxima[-1]) if maxima else part)
+    return tuple(maxima)
 
 
 def hit_share(working_set: float, capacity: float, *, full: float = 0.8, none: float = 1.3) -> float:

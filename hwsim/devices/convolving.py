@@ -60,11 +60,11 @@ def units_of(gpu: Gpu, dtype: str) -> Units:
     >>> units_of(Gpu(flop={"fp32": 1e12, "fp16": 8e12}, memory=LocalMemory(1e12)), "fp16")
     'volta'
     """
-    used, peak = peak_of(gpu.flop, dtype, "gpu")
-    if used == "tf32":
+    compute_dtype, peak = peak_of(gpu.flop, dtype, "gpu")
+    if compute_dtype == "tf32":
         return "tf32"
     plain = gpu.flop.get("fp32", peak)
-    if used in ("fp64", "fp32") or peak < 3 * plain:  # a factor of two: packed pairs on the vector units
+    if compute_dtype in ("fp64", "fp32") or peak < 3 * plain:  # a factor of two: packed pairs on the vector units
         per_multiprocessor = plain / (2 * gpu.sms * gpu.clock) if gpu.sms and gpu.clock else 0.0
         if per_multiprocessor > 150:
             return "kepler"

@@ -99,7 +99,7 @@ class Instructions:
         >>> Instructions(clock=3e9, boost=(Busy(1, 4e9), Busy(2, 3.5e9))).clock_of(2, 0)
         3500000000.0
         """
-        return next((each.clock for each in self.boost if busy <= each.cores), self.clock or otherwise)
+        return next((step.clock for step in self.boost if busy <= step.cores), self.clock or otherwise)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,10 +131,10 @@ class Core:
                 if dtype not in BYTES:
                     yield f"core.isa.{name}.formats", f"unknown number format '{dtype}'", did_you_mean(dtype, BYTES)
             steps = [*entry.boost, Busy(cores, entry.clock or clock or 1.0)]
-            for few, many in pairwise(steps):
-                if many.cores < few.cores or (few.cores < cores and (few.cores + 1) * many.clock < few.cores * few.clock):
-                    at = f"core.isa.{name}.boost"
-                    yield at, f"{few.cores + 1} busy cores are slower in total than {few.cores}", "list the fewest cores first"
+            for low, high in pairwise(steps):
+                if high.cores < low.cores or (low.cores < cores and (low.cores + 1) * high.clock < low.cores * low.clock):
+                    key = f"core.isa.{name}.boost"
+                    yield key, f"{low.cores + 1} busy cores are slower in total than {low.cores}", "list the fewest cores first"
         if self.smt > self.threads:
             yield "core.smt", f"expected at most the number of `threads`, {self.threads}, got {self.smt:g}", None
 
@@ -184,13 +184,13 @@ class Numa:
             core: bandwidth of a single core (B/s); None: unlimited.
         """
         shared = memory * self.efficiency / self.domains
-        most = _per(read + self.write_cost * written, shared)
+        domain_rate = _weighted_rate(read + self.write_cost * written, shared)
         if core is None:
-            return 1.0 / most if most > 0 else 0.0
-        cores_rate = cores * _per(read + self.core_write_cost * written, core)
-        if math.isinf(cores_rate) or math.isinf(most):
-            return 0.0 if math.isinf(min(cores_rate, most)) else 1.0 / min(cores_rate, most)
-        return 1.0 / soft_min(cores_rate, most, self.knee or math.inf)
+            return 1.0 / domain_rate if domain_rate > 0 else 0.0
+        cores_rate = cores * _weighted_rate(read + self.core_write_cost * written, core)
+        if math.isinf(cores_rate) or math.isinf(domain_rate):
+            return 0.0 if math.isinf(min(cores_rate, domain_rate)) else 1.0 / min(cores_rate, domain_rate)
+        return 1.0 / soft_min(cores_rate, domain_rate, self.knee or math.inf)
 
     def seconds(
         self, used: int, cores: int, read: float, written: float, memory: float, core: float | None
@@ -202,7 +202,7 @@ class Numa:
         [0.125, 0.1, 0.067, 0.05]
         """
         filled = fill(used, cores, self.domains)
-        slowest = max(each / used * self.domain(each, read, written, memory, core) for each in dict.fromkeys(filled))
+        slowest = max(busy / used * self.domain(busy, read, written, memory, core) for busy in dict.fromkeys(filled))
         return slowest, filled
 
 
@@ -212,11 +212,11 @@ def fill(used: int, cores: int, domains: int) -> tuple[int, ...]:
     >>> fill(5, 8, 2), fill(8, 8, 2)
     ((4, 1), (4, 4))
     """
-    room = math.ceil(cores / domains)
-    return tuple(min(room, used - start) for start in range(0, used, room))
+    domain_cores = math.ceil(cores / domains)
+    return tuple(min(domain_cores, used - start) for start in range(0, used, domain_cores))
 
 
-def _per(weight: float, rate: float) -> float:
+def _weighted_rate(weight: float, rate: float) -> float:
     return rate / weight if weight > 0 else math.inf
 
 
@@ -246,19 +246,19 @@ class Coherence:
         ((0.428..., 2e-08), (0.571..., 9e-08))
         """
         cluster = min(self.cluster_cores or cores, cores)
-        number = cores * sockets * threads
-        near = math.floor(cores / cluster) * cluster * (cluster - 1) + (cores % cluster) * (cores % cluster - 1)
-        socket = cores * (cores - 1) - near
-        across = self.cluster if self.across is None else self.across
-        far = across if self.sockets is None else self.sockets
-        counted = (
-            (number * (threads - 1), self.threads if self.threads is not None else self.cluster),
-            (near * sockets * threads**2, self.cluster),
-            (socket * sockets * threads**2, across),
-            (cores**2 * sockets * (sockets - 1) * threads**2, far),
+        thread_count = cores * sockets * threads
+        cluster_pairs = math.floor(cores / cluster) * cluster * (cluster - 1) + (cores % cluster) * (cores % cluster - 1)
+        socket_pairs = cores * (cores - 1) - cluster_pairs
+        across_s = self.cluster if self.across is None else self.across
+        sockets_s = across_s if self.sockets is None else self.sockets
+        counts = (
+            (thread_count * (threads - 1), self.threads if self.threads is not None else self.cluster),
+            (cluster_pairs * sockets * threads**2, self.cluster),
+            (socket_pairs * sockets * threads**2, across_s),
+            (cores**2 * sockets * (sockets - 1) * threads**2, sockets_s),
         )
-        every = number * (number - 1)
-        return tuple((count / every, seconds) for count, seconds in counted if count > 0)
+        pair_count = thread_count * (thread_count - 1)
+        return tuple((count / pair_count, seconds) for count, seconds in counts if count > 0)
 
     def transfer(self, used: int, cores: int, sockets: int = 1) -> float:
         """Return the average time (s) to move a line between two of `used` cores that fill the sockets in turn; 0 for one core.
@@ -270,10 +270,10 @@ class Coherence:
             return 0.0
         per_socket = cores // sockets
         full, rest = divmod(used, per_socket)
-        counted: list[tuple[float, float]] = []  # (pairs, seconds)
+        counts: list[tuple[float, float]] = []  # (pairs, seconds)
         for busy in (*(per_socket,) * full, rest):
-            counted += [(part * busy * (busy - 1), seconds) for part, seconds in (self.pairs(busy) if busy > 1 else ())]
+            counts += [(part * busy * (busy - 1), seconds) for part, seconds in (self.pairs(busy) if busy > 1 else ())]
         within = sum(busy * (busy - 1) for busy in (*(per_socket,) * full, rest))  # integers
-        across = self.cluster if self.across is None else self.across
-        counted.append((used * (used - 1) - within, across if self.sockets is None else self.sockets))
-        return math.fsum(count * seconds for count, seconds in counted) / (used * (used - 1))
+        across_s = self.cluster if self.across is None else self.across
+        counts.append((used * (used - 1) - within, across_s if self.sockets is None else self.sockets))
+        return math.fsum(count * seconds for count, seconds in counts) / (used * (used - 1))

@@ -121,11 +121,11 @@ class Sockets:
 
     def _spread(self, name: str, cost: Cost) -> Cost:
         """Divide core time among the sockets; each socket has the same memory time, and the line is in the first socket."""
-        n, every = len(self.names), self.names
+        n, names = len(self.names), self.names
         parts = {  # capacity: (name on a socket, divisor of the amount, sockets)
-            f"{name}.cores": (".cores", n, every),
-            f"{name}.memory": (".memory", 1, every),
-            f"{name}.line": (".line", 1, every[:1]),
+            f"{name}.cores": (".cores", n, names),
+            f"{name}.memory": (".memory", 1, names),
+            f"{name}.line": (".line", 1, names[:1]),
         }
         amounts = [
             (socket + parts[capacity][0], amount / parts[capacity][1])
@@ -137,7 +137,7 @@ class Sockets:
             for capacity, work, unit in cost.moved
             for socket in parts[capacity][2]
         ]
-        why = tuple(term.on(term.capacity.replace(name, every[0], 1), every[0]) for term in cost.why)
-        clocks = tuple((f"{socket}.cores", part) for _, part in cost.demand.clocks for socket in every)
+        why = tuple(term.on(term.capacity.replace(name, names[0], 1), names[0]) for term in cost.why)
+        clocks = tuple((f"{socket}.cores", part) for _, part in cost.demand.clocks for socket in names)
         demand = replace(cost.demand, amounts=tuple(sorted(amounts)), clocks=clocks)
         return replace(cost, demand=demand, moved=tuple(sorted(moved)), why=why)

@@ -30,24 +30,24 @@ def access_cost(cpu: CpuKeys, name: str, accesses: Accesses, used: int) -> Cost:
     """Return the cost of accesses (see `Cpu.access`)."""
     line = cpu.caches.line if cpu.caches else 64.0
     lines = lines_touched(accesses, line)
-    followed = not accesses.scattered and accesses.step <= PREFETCHED
+    is_prefetched = not accesses.scattered and accesses.step <= PREFETCHED
     size = accesses.count * lines * line
     footprint = None if accesses.working_set is None else _footprint(accesses, line)
     reads, writes = size * (1.0 - accesses.write), size * accesses.write
     served: tuple[float, ...] = ()
     if cpu.caches:
-        served = cpu.caches.streamed(footprint, used) if followed else cpu.caches.scattered(footprint)
+        served = cpu.caches.streamed(footprint, used) if is_prefetched else cpu.caches.scattered(footprint)
     traffic = to_memory(cpu, reads, writes, 0.0, served[-1] if served else 0.0)
     issue = _issuing(cpu, name, accesses, used, line)
     terms = [issue]
-    if cpu.caches and followed and footprint is not None:
-        near = min(1.0, accesses.size / (lines * line))
-        terms.append(through_caches(cpu, name, reads, writes, 0.0, served, used, near))
+    if cpu.caches and is_prefetched and footprint is not None:
+        requested_share = min(1.0, accesses.size / (lines * line))
+        terms.append(through_caches(cpu, name, reads, writes, 0.0, served, used, requested_share))
     busy = max(term.seconds for term in terms)
-    floor, reached = reach(cpu, name, traffic, used, accesses.remote)
-    if accesses.remote > 0 and not followed and cpu.numa is not None and cpu.numa.remote_latency <= 0:
+    floor, reach_terms = reach(cpu, name, traffic, used, accesses.remote)
+    if accesses.remote > 0 and not is_prefetched and cpu.numa is not None and cpu.numa.remote_latency <= 0:
         raise CannotCompute(f"{name} has no extra latency for remote memory", "add `numa: {remote_latency: 60 ns}`")
-    waits = [] if followed else _waiting(cpu, name, accesses, footprint, lines, traffic.read / line, used)
+    waits = [] if is_prefetched else _waiting(cpu, name, accesses, footprint, lines, traffic.read / line, used)
     core = Draw(f"{name}.cores", busy * used, float(cpu.cores), accesses.count, "1", issue)
     cost = assemble(
         [core, memory_time(cpu, name, traffic)],
@@ -66,7 +66,7 @@ def access_cost(cpu: CpuKeys, name: str, accesses: Accesses, used: int) -> Cost:
         depth=used * (accesses.chains if accesses.pattern == "dependent" else int(_in_flight(cpu))),
         cores=used,
     )
-    return replace(cost, why=(*cost.why, *terms[1:], *reached, *waits), requests=requests)
+    return replace(cost, why=(*cost.why, *terms[1:], *reach_terms, *waits), requests=requests)
 
 
 def access_latency(cpu: CpuKeys, working_set: float | None, *, busy: int = 1, chains: int = 1, remote: float = 0.0) -> float:
@@ -156,9 +156,9 @@ def _steps(cpu: CpuKeys, working_set: float | None, busy: int, chains: int) -> O
     if cpu.caches is None:
         return of_memory
     steps = cpu.caches.latency(working_set, cpu.clock_of("scalar", busy) or 1.0, memory_latency(cpu), chains)
-    parts = [f"{name} {precise(more, 's')} for {format_share(part)}" for name, part, more in steps if part * more > 0]
-    beside = f"slowest of {chains} side by side: " if chains > 1 else ""
-    return f"{beside}{', '.join(parts)}; " + of_memory
+    parts = [f"{name} {precise(extra_s, 's')} for {format_share(part)}" for name, part, extra_s in steps if part * extra_s > 0]
+    prefix = f"slowest of {chains} side by side: " if chains > 1 else ""
+    return f"{prefix}{', '.join(parts)}; " + of_memory
 
 
 def increment_cost(cpu: CpuKeys, name: str, times: float, used: int, *, shared: bool, atomic: bool, sockets: int) -> Cost:
@@ -167,15 +167,15 @@ def increment_cost(cpu: CpuKeys, name: str, times: float, used: int, *, shared: 
     if cpu.core is None or clock <= 0:
         raise CannotCompute(f"{name} has no time for an increment", "add `clock: 3 GHz` and `core: {rmw: 20}`")
     cycles, key = (cpu.core.rmw, "core.rmw") if atomic else (cpu.core.store, "core.store")
-    alone_s = times * cycles / clock
+    own_s = times * cycles / clock
     inputs: tuple[Input, ...] = (
         ("times", precise(times, "1"), WORKLOAD),
         ("cycles", precise(cycles, "1"), f"{key}: " + source_of(cpu.sources, key)),
         ("clock", precise(clock, "Hz"), source_of(cpu.sources, "clock")),
     )
-    alone = Term("increments", "times x cycles / clock", inputs, alone_s, f"{name}.cores")
+    own_term = Term("increments", "times x cycles / clock", inputs, own_s, f"{name}.cores")
     if not shared or used == 1:
-        return _increments(cpu, name, [alone], used, alone_s, 0.0, times)
+        return _increments(cpu, name, [own_term], used, own_s, 0.0, times)
     if cpu.coherence is None:
         raise CannotCompute(f"{name} does not define a core-to-core cache-line latency", "add `coherence: {cluster: 40 ns}`")
     transfer = cpu.coherence.transfer(used, cpu.cores, sockets)
@@ -190,14 +190,14 @@ def increment_cost(cpu: CpuKeys, name: str, times: float, used: int, *, shared: 
         ),
     )
     unsure = doubts("latency/core", name, source_of(cpu.sources, "coherence.cluster"), line)
-    handed = Term("line from core to core", "cores x times x transfer", inputs, line, f"{name}.line", doubts=unsure)
-    return _increments(cpu, name, [alone, handed], used, max(alone_s, line), line, times)
+    line_term = Term("line from core to core", "cores x times x transfer", inputs, line, f"{name}.line", doubts=unsure)
+    return _increments(cpu, name, [own_term, line_term], used, max(own_s, line), line, times)
 
 
 def _increments(cpu: CpuKeys, name: str, why: list[Term], used: int, seconds: float, line: float, times: float) -> Cost:
     """Return the cost of cores that are busy (or waiting) all the time, and of a line that is owned part of the time."""
     amounts = {f"{name}.cores": used * seconds, f"{name}.line": line}
-    drawn = tuple(sorted((capacity, amount) for capacity, amount in amounts.items() if amount > 0))
+    draws = tuple(sorted((capacity, amount) for capacity, amount in amounts.items() if amount > 0))
     share = seconds * used / cpu.cores * cpu.memory.bandwidth or 1.0
-    moved: tuple[tuple[str, float, Unit], ...] = tuple((capacity, times * used, "1") for capacity, _ in drawn)
-    return Cost(Demand(amounts=drawn, floor=seconds, share=share, clocks=((f"{name}.cores", 1.0),)), moved=moved, why=tuple(why))
+    moved: tuple[tuple[str, float, Unit], ...] = tuple((capacity, times * used, "1") for capacity, _ in draws)
+    return Cost(Demand(amounts=draws, floor=seconds, share=share, clocks=((f"{name}.cores", 1.0),)), moved=moved, why=tuple(why))

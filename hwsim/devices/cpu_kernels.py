@@ -35,7 +35,7 @@ def measured_cost(
     """Return the cost of a call from the CPU's measured functions, if it is among them, else from the formulas."""
     kernels = cpu.kernels
     if kernels is None:
-        return otherwise() if call is None or call.cores != 1 else _usual(cpu, name, call, flop, unit, otherwise)
+        return otherwise() if call is None or call.cores != 1 else _typical_cost(cpu, name, call, flop, unit, otherwise)
     if call is None or (reason := kernels.unknown(call)):
         reason = reason if call else "no function of the library"
         if call is not None and (related := kernels.related(call)) is not None:
@@ -43,7 +43,7 @@ def measured_cost(
         line = Term(
             UNCALIBRATED, "not measured on this machine: function", ((FUNCTION, reason, WORKLOAD),), 0.0,
         )  # fmt: skip
-        cost = _doubted(otherwise(), call.function if call else "no function")
+        cost = _with_doubt(otherwise(), call.function if call else "no function")
         if cost.requests is not None and flop > 0 and not _takes_time(cpu, cost):
             raise CannotCompute(
                 f"'{name}' has no memory latency",
@@ -53,7 +53,7 @@ def measured_cost(
     return _cost(cpu, kernels, name, call, flop, unit, kernels.time(call))
 
 
-def _usual(cpu: CpuKeys, name: str, call: Call, flop: float, unit: Unit, otherwise: Callable[[], Cost]) -> Cost:
+def _typical_cost(cpu: CpuKeys, name: str, call: Call, flop: float, unit: Unit, otherwise: Callable[[], Cost]) -> Cost:
     """Return the typical time of a call on one core, where peak and bandwidth alone would be far too fast for the library."""
     from hwsim.devices.stand_in import usual_kernels
 
@@ -61,18 +61,18 @@ def _usual(cpu: CpuKeys, name: str, call: Call, flop: float, unit: Unit, otherwi
     if call.function in OWN_RATE or call.function == "matmul":  # a formula with numbers and sources of its own
         return otherwise()
     if kernels.unknown(call):
-        return _doubted(otherwise(), call.function)
+        return _with_doubt(otherwise(), call.function)
     time = kernels.time(call)
     with suppress(CannotCompute):  # most parts have no peak for integers
         formula = otherwise()
         if time.compute < SLOWER * max((term.seconds for term in formula.why), default=0.0):
-            return _doubted(formula, call.function)
+            return _with_doubt(formula, call.function)
     cost = _cost(cpu, kernels, name, call, flop, unit, time._replace(standing="usual"))
     lines = tuple(replace(term, label="usual") if term.label == KERNEL else term for term in cost.why)
     return replace(cost, why=lines)
 
 
-def _doubted(cost: Cost, function: str) -> Cost:
+def _with_doubt(cost: Cost, function: str) -> Cost:
     """Add the uncertainty of a formula that replaces a library call."""
     return replace(cost, why=tuple(
         term if term.doubts or term.seconds <= 0 else replace(
@@ -93,9 +93,9 @@ def _takes_time(cpu: CpuKeys, cost: Cost) -> bool:
 def _cost(cpu: CpuKeys, kernels: Kernels, name: str, call: Call, flop: float, unit: Unit, time: Time) -> Cost:
     is_related = time.standing == "related"
     sources: dict[str, Cited] = {"related": "functions that were measured and take alike", "usual": USUAL}
-    told = source_of(cpu.sources, f"kernels.{kernels.entry(call)}.call")
-    source = sources.get(time.standing, told)
-    case: Case = "outside" if time.standing == "usual" else "generation" if told.kind == "what-if" else "known"
+    kernel_source = source_of(cpu.sources, f"kernels.{kernels.entry(call)}.call")
+    source = sources.get(time.standing, kernel_source)
+    case: Case = "outside" if time.standing == "usual" else "generation" if kernel_source.kind == "what-if" else "known"
     doubt = Doubt(REGIMES[time.standing], case, f"{name} {call.function}", time.body)
     why = replace(_line(name, time, source), doubts=(doubt,))
     traffic = min(time.memory / cpu.memory.bandwidth, time.body)

@@ -93,8 +93,8 @@ class CpuKeys(Device):
             yield from under("kernels", self.kernels.problems())
 
     def capacities(self, name: str) -> tuple[Capacity, ...]:
-        own = Capacity.of(name, "cores", float(self.cores)), Capacity.of(name, "memory")
-        return (*own, Capacity.of(name, "line")) if self.coherence else own
+        capacities = Capacity.of(name, "cores", float(self.cores)), Capacity.of(name, "memory")
+        return (*capacities, Capacity.of(name, "line")) if self.coherence else capacities
 
     def busy(self, name: str, seconds: float) -> Cost:
         """Return the cost of a known time on one core."""
@@ -123,8 +123,8 @@ class CpuKeys(Device):
 
     def clock_of(self, isa: str, busy: int) -> float:
         """Return the clock (Hz) of an instruction class with `busy` busy cores; 0 if not given."""
-        found = self.core.isa.get(isa) if self.core else None
-        return found.clock_of(busy, self.clock or 0.0) if found else self.clock or 0.0
+        instructions = self.core.isa.get(isa) if self.core else None
+        return instructions.clock_of(busy, self.clock or 0.0) if instructions else self.clock or 0.0
 
     def core_rate(self) -> float | None:
         """Return the read bandwidth (B/s) of a single core: from `core.streamed`, else as stated; None if neither is given."""
@@ -174,8 +174,8 @@ class CpuKeys(Device):
                 entry: (self.cores * (self.clock or 0.0) * flops, f"per_cycle.{entry}") for entry, flops in self.per_cycle.items()
             }
             derived |= {entry: (rate, f"flop.{entry}") for entry, rate in self.flop.items()}
-        used, rate = peak_of({entry: rate for entry, (rate, _) in derived.items()}, dtype, where)
-        return used, rate, derived[used][1]
+        compute_dtype, rate = peak_of({entry: rate for entry, (rate, _) in derived.items()}, dtype, where)
+        return compute_dtype, rate, derived[compute_dtype][1]
 
     def used(self, name: str, cores: int | None) -> int:
         """Return the number of cores of an op.

@@ -68,7 +68,7 @@ def work_cost(cpu: CpuKeys, name: str, work: Work, used: int) -> Cost:
     seconds = max(line.seconds for line in lines)
     core = replace(core, amount=seconds * used if seconds > core.why.seconds else core.amount)
     traffic = to_memory(cpu, work.reads, work.writes, work.in_place, served[-1] if served else 0.0)
-    floor, reached = reach(cpu, name, traffic, used, work.remote)
+    floor, reach_terms = reach(cpu, name, traffic, used, work.remote)
     latency = cpu.memory.latency if traffic.bytes > 0 else 0.0
     cost = assemble(
         [core, memory_time(cpu, name, traffic)],
@@ -81,7 +81,7 @@ def work_cost(cpu: CpuKeys, name: str, work: Work, used: int) -> Cost:
             ("memory.latency", "first access", latency, f"{name}.memory", name),
         ),
     )
-    return replace(cost, why=(*cost.why, *lines[1:], *reached))
+    return replace(cost, why=(*cost.why, *lines[1:], *reach_terms))
 
 
 # ---- cores ----
@@ -107,7 +107,7 @@ def _arithmetic(cpu: CpuKeys, name: str, work: Work, used: int) -> Draw:
     format_used, rate_all, key = cpu.peak(dtype, name, work.isa, used) if flop > 0 else _any_peak(cpu, work, name, used)
     efficiency = cpu.efficiency.of(mix)
     key_of_efficiency = "efficiency.matmul" if mix == "matmul" else "efficiency.vector"
-    lost, penalty, wrong = _wrong_guesses(cpu, name, work, used)
+    lost, penalty, wrong = _mispredictions(cpu, name, work, used)
     packed = packing(cpu.packing, work.product) if mix == "matmul" else 1.0
     amount = flop * packed / (rate_all / cpu.cores * efficiency) + lost
     part = (("used", str(used), WORKLOAD), ("cores", str(cpu.cores), source_of(cpu.sources, "cores")))
@@ -165,7 +165,7 @@ def _origin(cpu: CpuKeys, dtype: str, key: str, used: int) -> Origin:
     return f"cores x clock x per_cycle = {cpu.cores} x {clock} x {precise(cpu.per_cycle[dtype], '1')}: " + source
 
 
-def _wrong_guesses(cpu: CpuKeys, name: str, work: Work, used: int) -> tuple[float, tuple[Input, ...], str]:
+def _mispredictions(cpu: CpuKeys, name: str, work: Work, used: int) -> tuple[float, tuple[Input, ...], str]:
     """Return (core time in s, inputs, rest of the formula) of mispredicted branches."""
     if work.branches * work.mispredicted <= 0:
         return 0.0, (), ""
@@ -190,7 +190,7 @@ def _instructions(cpu: CpuKeys, name: str, work: Work, used: int) -> list[Term]:
     if rate is None:
         raise CannotCompute(f"{name} has no rate of instructions per cycle", "add `core: {ipc: 2}`")
     clock = _clock(cpu, name, work.isa, used)
-    lost, penalty, wrong = _wrong_guesses(cpu, name, work, used)
+    lost, penalty, wrong = _mispredictions(cpu, name, work, used)
     inputs: tuple[Input, ...] = (
         ("instructions", precise(work.instructions, "1"), WORKLOAD),
         ("ipc", precise(rate, "1"), "core.ipc: " + source_of(cpu.sources, "core.ipc")),
@@ -290,7 +290,7 @@ def reach(cpu: CpuKeys, name: str, traffic: Traffic, used: int, remote: float) -
     if traffic.bytes <= 0:
         return 0.0, ()
     core_rate = cpu.core_rate()
-    terms = _stores(cpu, name, traffic, used)
+    terms = _store_terms(cpu, name, traffic, used)
     if cpu.numa is None:
         if core_rate:
             seconds = traffic.bytes / (used * core_rate)
@@ -302,16 +302,16 @@ def reach(cpu: CpuKeys, name: str, traffic: Traffic, used: int, remote: float) -
             formula = "traffic / (cores x core_bandwidth)"
             terms.append(Term("bandwidth of the cores", formula, inputs, seconds, f"{name}.cores"))
         return max((term.seconds for term in terms), default=0.0), tuple(terms)
-    seconds, filled = cpu.numa.seconds(used, cpu.cores, traffic.read, traffic.written, cpu.memory.bandwidth, core_rate)
+    seconds, domain_cores = cpu.numa.seconds(used, cpu.cores, traffic.read, traffic.written, cpu.memory.bandwidth, core_rate)
     if seconds > 0:
-        domains = f"{len(filled)} domains" if len(filled) > 1 else "one domain"
+        domains = f"{len(domain_cores)} domains" if len(domain_cores) > 1 else "one domain"
         source = f"{used} cores in {domains}: " + cpu.core_rate_source()
         inputs = (
             ("traffic", precise(traffic.bytes, "B"), traffic.source),
             ("reached", precise(traffic.bytes / seconds, "B/s"), source),
         )
-        unsure = doubts("stream/core" if used == 1 else "stream/cpu", name, cpu.core_rate_source(), seconds)
-        terms.append(Term("bandwidth of the cores", "traffic / reached", inputs, seconds, f"{name}.cores", doubts=unsure))
+        errors = doubts("stream/core" if used == 1 else "stream/cpu", name, cpu.core_rate_source(), seconds)
+        terms.append(Term("bandwidth of the cores", "traffic / reached", inputs, seconds, f"{name}.cores", doubts=errors))
     far = remote * traffic.bytes
     if far > 0 and cpu.numa.remote_bandwidth is not None:
         inputs = (
@@ -322,7 +322,7 @@ def reach(cpu: CpuKeys, name: str, traffic: Traffic, used: int, remote: float) -
     return max((term.seconds for term in terms), default=0.0), tuple(terms)
 
 
-def _stores(cpu: CpuKeys, name: str, traffic: Traffic, used: int) -> list[Term]:
+def _store_terms(cpu: CpuKeys, name: str, traffic: Traffic, used: int) -> list[Term]:
     rate = cpu.store_rate()
     if rate is None or traffic.written <= 0:
         return []

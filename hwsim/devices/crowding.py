@@ -59,8 +59,8 @@ def moving_at(depth: float, one_s: float, most: float, sharpness: float, own_s: 
     if math.isinf(most):
         return own_s / one_s if one_s > 0 else 1.0
     slower = max(1.1, one_s * most / depth)
-    rate, then = (rate_at(depth, one_s + own_s * (x - 1.0), most / x, sharpness) for x in (1.0, slower))
-    return min(1.0, (rate / then - 1.0) / (slower - 1.0))
+    rate, slow_rate = (rate_at(depth, one_s + own_s * (x - 1.0), most / x, sharpness) for x in (1.0, slower))
+    return min(1.0, (rate / slow_rate - 1.0) / (slower - 1.0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,9 +151,9 @@ class Members:
     part: float
 
     def __call__(self, under_way: float) -> tuple[float, float]:
-        there = under_way * self.part
-        seconds, busy = self.member(max(1.0, there))
-        return seconds * max(1.0, 1.0 / there), busy
+        member_depth = under_way * self.part
+        seconds, busy = self.member(max(1.0, member_depth))
+        return seconds * max(1.0, 1.0 / member_depth), busy
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +169,6 @@ class Mixture:
     turn: float = 0.0
 
     def __call__(self, under_way: float) -> tuple[float, float]:
-        rows = [(part, *each(under_way)) for part, each in self.sorts]
+        rows = [(part, *curve(under_way)) for part, curve in self.sorts]
         seconds, busy = (math.fsum(row[0] * row[column] for row in rows) for column in (1, 2))
         return seconds + self.turn, busy + self.turn

@@ -57,12 +57,12 @@ class Disk(Storage):
     def serve(self, name: str, direction: Direction, request: Asked) -> Cost:
         """Return the cost of the reads or writes of one op. `region` has no effect; `sync` only limits the depth to 1."""
         serial = self.queue == 1 or request.times == 1
-        go = (
+        cost = (
             self._stream
             if request.of_service and request.access == "sequential" and request.times > 0 and serial
             else self._accesses
         )
-        return go(name, request, *self._numbers(direction))
+        return cost(name, request, *self._numbers(direction))
 
     def _numbers(self, direction: Direction) -> tuple[tuple[str, float], tuple[str, float], tuple[str, float]]:
         """Return (key, number) of the bandwidth, of the latency and of the IOPS (0: unlimited)."""
@@ -82,15 +82,15 @@ class Disk(Storage):
         wait: Input = ("latency", precise(latency[1], "s"), source_of(self.sources, latency[0]))
         speed = given("bandwidth", rate[1], "B/s", self.sources, rate[0])
         seconds = latency[1] + request.bytes / rate[1]
-        line = Limit("media", "latency + times x size / bandwidth", (wait, number(request), each(request), speed), seconds)
-        alone, one_s = seconds / request.times, request.size / rate[1]
+        limit = Limit("media", "latency + times x size / bandwidth", (wait, number(request), each(request), speed), seconds)
+        access_s, one_s = seconds / request.times, request.size / rate[1]
         if self.queue == 1:
-            streams = Streams(alone, one_s, fixed=latency[1], reach=0.0, gain=0.0, queue=1, together=request.own_depth)
-            return cost_of(name, request, [line], [], ("", 0.0, ""), crowd=streams)
-        knee = Knee(alone, self.queue / alone, math.inf, self.queue, one_s)
+            streams = Streams(access_s, one_s, fixed=latency[1], reach=0.0, gain=0.0, queue=1, together=request.own_depth)
+            return cost_of(name, request, [limit], [], ("", 0.0, ""), crowd=streams)
+        knee = Knee(access_s, self.queue / access_s, math.inf, self.queue, one_s)
         media = Limit("media", "times x size / bandwidth", (number(request), each(request), speed), request.bytes / rate[1])
-        line = replace(line, label="accesses", moving=request.bytes / rate[1])
-        return cost_of(name, request, [media], [line], ("", 0.0, ""), crowd=knee)
+        limit = replace(limit, label="accesses", moving=request.bytes / rate[1])
+        return cost_of(name, request, [media], [limit], ("", 0.0, ""), crowd=knee)
 
     def _accesses(
         self, name: str, request: Asked, rate: tuple[str, float], latency: tuple[str, float], iops: tuple[str, float]
@@ -101,35 +101,35 @@ class Disk(Storage):
         speed = given("bandwidth", rate[1], "B/s", self.sources, rate[0])
         amounts, moved = {media: seconds}, {media: size * times}
         why = [Term("media", "times x size / bandwidth", (number(request), each(request), speed), seconds, media)]
-        wait = source_of(self.sources, latency[0])
+        latency_source = source_of(self.sources, latency[0])
         crowd, part, start, floor = None, 0.0, 0.0, 0.0
         if request.access == "sequential" or times <= 0:
             start = latency[1] if times > 0 else 0.0
             if start > 0:
-                why.insert(0, latency_term("first access", start, wait, media, name))
+                why.insert(0, latency_term("first access", start, latency_source, media, name))
         else:
-            together = min(depth, self.queue)
+            in_flight = min(depth, self.queue)
             one_s = latency[1] + size / rate[1]
-            floor = math.ceil(times / together) * one_s
+            floor = math.ceil(times / in_flight) * one_s
             part = size / rate[1] / one_s if size * one_s > 0 else 0.0
             if one_s > 0:
                 knee = Knee(one_s, self.queue / one_s, math.inf, self.queue, size / rate[1])
                 crowd = Crowd(media, max(1, round(min(depth, times))), knee)
-            at_once = ("at once", f"{together:g}", f"the smaller of depth {depth:g} and queue {self.queue}")
+            at_once = ("at once", f"{in_flight:g}", f"the smaller of depth {depth:g} and queue {self.queue}")
             formula = "ceil(times / at once) x (latency + size / bandwidth)"
-            latency_input = ("latency", precise(latency[1], "s"), wait)
+            latency_input = ("latency", precise(latency[1], "s"), latency_source)
             why.append(Term("accesses", formula, (number(request), at_once, latency_input, each(request), speed), floor, media))
             if self.iops is not None:
                 # One capacity in reads per second; a write draws the number of reads that it displaces.
                 amounts[f"{name}.iops"], moved[f"{name}.iops"] = times * self.iops / iops[1], times
-                most = given("iops", iops[1], "1/s", self.sources, iops[0])
-                why.append(Term("iops", "times / iops", (number(request), most), times / iops[1], f"{name}.iops"))
-        drawn = tuple(sorted((capacity, amount) for capacity, amount in amounts.items() if amount > 0))
+                iops_input = given("iops", iops[1], "1/s", self.sources, iops[0])
+                why.append(Term("iops", "times / iops", (number(request), iops_input), times / iops[1], f"{name}.iops"))
+        draws = tuple(sorted((capacity, amount) for capacity, amount in amounts.items() if amount > 0))
         longest = max([seconds, *(term.seconds for term in why if term.label == "iops")])
         return Cost(
             Demand(
-                latency=start, amounts=drawn, floor=floor, share=longest * rate[1] or 1.0, crowd=crowd, clocks=((media, part),)
+                latency=start, amounts=draws, floor=floor, share=longest * rate[1] or 1.0, crowd=crowd, clocks=((media, part),)
             ),
-            moved=tuple((capacity, moved[capacity], "B" if capacity == media else "1") for capacity, _ in drawn),
+            moved=tuple((capacity, moved[capacity], "B" if capacity == media else "1") for capacity, _ in draws),
             why=tuple(why),
         )

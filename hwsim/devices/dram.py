@@ -86,8 +86,8 @@ class Dram:
             yield "tRFC", "refresh would take all of the time", "tRFC is far shorter than tREFI"
         for key, span in {"rate": self.tBL, **{key: getattr(self, key) for key in _BETWEEN}}.items() if self.tRFC else ():
             if span >= self.tREFI:
-                long, between = format_quantity(span, "s"), format_quantity(self.tREFI, "s")
-                yield key, f"expected less than tREFI, {between}, got {long}: no access would end between two refreshes", None
+                value, limit = format_quantity(span, "s"), format_quantity(self.tREFI, "s")
+                yield key, f"expected less than tREFI, {limit}, got {value}: no access would end between two refreshes", None
         if self.banks % self.bank_groups:
             yield "bank_groups", f"expected a divisor of the {self.banks} banks, got {self.bank_groups}", None
 
@@ -138,19 +138,19 @@ class Dram:
             requests_in_flight: requests in flight over all channels; default: full queues.
             regular: whether requests take the banks in turn instead of at random.
         """
-        every = self.banks * self.pseudo_channels
-        used = every if banks is None else max(1, min(banks, every))
+        bank_count = self.banks * self.pseudo_channels
+        used_banks = bank_count if banks is None else max(1, min(banks, bank_count))
         hit = min(max(row_hit, 0.0), 1.0)
-        view = float(self.queue)
+        queued = float(self.queue)
         if requests_in_flight is not None:
-            view = min(view, max(requests_in_flight, 0.0) / self.channels)
-        part = 1.0 if regular else view / (view + (used - 1) / 2) if view > 0 else 0.0
-        per_channel = used * part / self._bank_time(hit)
+            queued = min(queued, max(requests_in_flight, 0.0) / self.channels)
+        busy_share = 1.0 if regular else queued / (queued + (used_banks - 1) / 2) if queued > 0 else 0.0
+        per_channel = used_banks * busy_share / self._bank_time(hit)
         if self.row_commands:
-            per_channel = soft_min(per_channel, _per(1.0, self.row_commands * (1 - hit)), ROW_COMMANDS_KNEE)
-        apart = min(self.pseudo_channels, used)
-        count = max(self.tFAW / 4, self.tRRD_S) * (1 - hit)
-        per_channel = min(per_channel, _per(apart, count), self._columns(used, hit)) * (1 - self.refresh)
+            per_channel = soft_min(per_channel, _rate_limit(1.0, self.row_commands * (1 - hit)), ROW_COMMANDS_KNEE)
+        bus_count = min(self.pseudo_channels, used_banks)
+        activation_s = max(self.tFAW / 4, self.tRRD_S) * (1 - hit)
+        per_channel = min(per_channel, _rate_limit(bus_count, activation_s), self._columns(used_banks, hit)) * (1 - self.refresh)
         rate = self.channels * per_channel
         if requests_in_flight is None:
             return rate
@@ -160,18 +160,18 @@ class Dram:
     def _bank_time(self, hit: float) -> float:
         """Return the average time (s) of an access in its bank: E[max(tRC, ...)] / E[k], in closed form."""
         step = max(self.tCCD_L, self.tBL)
-        first = self.tRCD + self.tRTP + self.tRP
-        inside = 0 if first >= self.tRC else math.floor((self.tRC - first) / step) + 1  # accesses that fit into tRC
-        beyond = hit**inside
-        cycle = self.tRC * (1 - beyond) + beyond * (first + inside * step)
-        return (1 - hit) * cycle + beyond * hit * step
+        open_s = self.tRCD + self.tRTP + self.tRP
+        hidden_accesses = 0 if open_s >= self.tRC else math.floor((self.tRC - open_s) / step) + 1  # accesses that fit into tRC
+        tail_share = hit**hidden_accesses
+        cycle = self.tRC * (1 - tail_share) + tail_share * (open_s + hidden_accesses * step)
+        return (1 - hit) * cycle + tail_share * hit * step
 
     def _columns(self, banks: int, hit: float) -> float:
         """Return the limit of a channel's data buses and column commands (accesses/s)."""
-        apart = min(self.pseudo_channels, banks)
-        groups = min(self.bank_groups, max(1, banks // apart))
-        each = max(self.tBL, self.tCCD_S, max(self.tCCD_L, self.tBL) / groups)
-        return apart / (each + (1 - hit) * self.open_cost)
+        bus_count = min(self.pseudo_channels, banks)
+        groups = min(self.bank_groups, max(1, banks // bus_count))
+        access_s = max(self.tBL, self.tCCD_S, max(self.tCCD_L, self.tBL) / groups)
+        return bus_count / (access_s + (1 - hit) * self.open_cost)
 
     # ---- latency ----
 
@@ -191,7 +191,7 @@ class Dram:
         return self.latency() * (1 + self.load_slope * load / (1 - self.load_knee * load))
 
 
-def _per(count: float, seconds: float) -> float:
+def _rate_limit(count: float, seconds: float) -> float:
     return count / seconds if seconds > 0 else math.inf
 
 

@@ -57,8 +57,8 @@ class Filesystem(Storage):
         if self.requests is not None:
             count = accesses.times * max(1.0, math.ceil(accesses.size / self.request))
             inputs = (("count", precise(count, "1"), f"requests of {precise(self.request, 'B')} at most"),)
-            most = given("most", self.requests, "1/s", self.sources, "requests")
-            limits.append(Limit("requests", "count / most", (*inputs, most), count / self.requests))
+            request_rate = given("most", self.requests, "1/s", self.sources, "requests")
+            limits.append(Limit("requests", "count / most", (*inputs, request_rate), count / self.requests))
         floors = []
         if self.client is not None:
             inputs_client = (number(accesses), each(accesses), given("client", self.client, "B/s", self.sources, "client"))
@@ -68,18 +68,18 @@ class Filesystem(Storage):
             latency, slow = self.write_latency, "write_latency"
         start = latency if accesses.access == "sequential" else 0.0
         waits, depth = accesses.waits, accesses.at_once(self.queue)
-        alone = min(each for each in (rate, self.client, self.stream and self.stream * self.stripes) if each)
-        key = "bandwidth" if alone == rate else "client" if alone == self.client else "stream"
+        stream_rate = min(each for each in (rate, self.client, self.stream and self.stream * self.stripes) if each)
+        key = "bandwidth" if stream_rate == rate else "client" if stream_rate == self.client else "stream"
         source = f"{key}: " + source_of(self.sources, key) + (f", {self.stripes} stripes" if key == "stream" else "")
         terms: tuple[Input, ...] = (
             number(accesses),
             ("waits", precise(waits, "1"), "requests that wait for the first byte"),
             ("latency", precise(latency, "s"), f"{slow}: " + source_of(self.sources, slow)),
             each(accesses),
-            ("alone", precise(alone, "B/s"), source),
+            ("alone", precise(stream_rate, "B/s"), source),
             accesses.under_way(self.queue),
         )
         formula = "(waits x latency + times x size / alone) / at once"
-        moving = accesses.bytes / alone / depth if key != "client" else 0.0
-        floors.append(Limit("accesses", formula, terms, (waits * latency + accesses.bytes / alone) / depth, moving))
+        moving = accesses.bytes / stream_rate / depth if key != "client" else 0.0
+        floors.append(Limit("accesses", formula, terms, (waits * latency + accesses.bytes / stream_rate) / depth, moving))
         return cost_of(name, accesses, limits, floors, ("first byte", start, f"{slow}: " + source_of(self.sources, slow)))

@@ -78,10 +78,10 @@ class Flash:
 
     def one(self, direction: Direction, size: float) -> float:
         """Return the time (s) of a single access, with its pages spread over the channels."""
-        each = self.read if direction == "read" else self.program
+        page_s = self.read if direction == "read" else self.program
         pages = self.pages(size)
         rounds = math.ceil(pages / self.all_chips)
-        return rounds * each + math.ceil(pages / self.channels) * self.transfer(size) + self.command
+        return rounds * page_s + math.ceil(pages / self.channels) * self.transfer(size) + self.command
 
     def reads(self, size: float, striped: bool) -> float:
         """Return the maximum reads per second; `striped`: consecutive pages are on consecutive channels."""
@@ -125,15 +125,15 @@ def amplification(over_provisioning: float, reserve: float = 0.0) -> float:
     >>> round(amplification(0.28), 2), round(amplification(0.07), 1), amplification(1.0)
     (1.99, 7.3, 1.0)
     """
-    used = (1.0 - over_provisioning) / (1.0 - reserve)
-    if used <= 0.0:
+    utilization = (1.0 - over_provisioning) / (1.0 - reserve)
+    if utilization <= 0.0:
         return 1.0
-    used = min(used, 1.0 - 1e-6)
+    utilization = min(utilization, 1.0 - 1e-6)
     # (p - 1) / ln p rises from 0 to 1 with p: bisect to the precision of a float.
     low, high = 0.0, 1.0
     for _ in range(60):
         middle = 0.5 * (low + high)
-        if middle <= 0.0 or (middle - 1.0) / math.log(middle) < used:
+        if middle <= 0.0 or (middle - 1.0) / math.log(middle) < utilization:
             low = middle
         else:
             high = middle

@@ -160,9 +160,9 @@ class Gpu(Device):
             CannotCompute: there is no peak for the number format.
         """
         if work.attention is not None:
-            return self._attending(name, work, work.attention).cost()
+            return self._attention(name, work, work.attention).cost()
         if work.experts is not None:
-            return self._routed(name, work, work.experts)
+            return self._experts_cost(name, work, work.experts)
         from hwsim.devices.gpu_access import stream
 
         flop, mix, traffic = work.flop, work.mix, work.traffic
@@ -170,23 +170,23 @@ class Gpu(Device):
         if tiled is not None:
             return self._product(name, tiled)
         served = stream(name, self.hierarchy, Stream(reads=work.reads, writes=work.writes, working_set=work.working_set))
-        starting = self._starting(name, traffic, work.kernels, work.start)
-        why = self._drawing(name, flop) if mix == "random" else self._computing(name, flop, work.dtype, mix)
+        starting = self._start_terms(name, traffic, work.kernels, work.start)
+        why = self._random_term(name, flop) if mix == "random" else self._compute_term(name, flop, work.dtype, mix)
         draws = (Draw(f"{name}.compute", why.seconds, 1.0, flop, "1" if mix == "random" else "FLOP", why),)
         return self._served(name, served, draws, starting)
 
     def _product(self, name: str, tiled: Tiled) -> Cost:
         """Return the cost of a tiled matmul. In a stream, the host launches it while the previous kernel runs, as in a graph."""
-        starting, least = self._before(name, tiled)
+        starting, least = self._launch_terms(name, tiled)
         draws, served, floor, starts = tiled.draws(tiled.served(), starting, least)
         return self._served(name, dataclasses.replace(served, floor=floor), draws, starts)
 
-    def _before(self, name: str, tiled: Tiled) -> tuple[list[Term], float]:
+    def _launch_terms(self, name: str, tiled: Tiled) -> tuple[list[Term], float]:
         """Return the launch terms of a matmul, and the time (s) in which the host launches one kernel."""
         work, launch = tiled.work, self.launch
         follows = work.start == "stream" and work.kernels == 1 and isinstance(launch, Launch) and launch.graph is not None
         traffic = 0.0 if tiled.tiling.start > 0 else work.traffic  # a measured start includes the first access
-        starting = self._starting(name, traffic, work.kernels, "graph" if follows else work.start)
+        starting = self._start_terms(name, traffic, work.kernels, "graph" if follows else work.start)
         return starting, launch.stream if follows and isinstance(launch, Launch) else 0.0
 
     def by_rows(self, work: Work, rows: Floats) -> tuple[Floats, Floats, Floats] | None:
@@ -197,19 +197,19 @@ class Gpu(Device):
         tiled = self._tiled("gpu", work)
         if tiled is None:
             return None
-        starting, least = self._before("gpu", tiled)
+        starting, least = self._launch_terms("gpu", tiled)
         return tiled.by_rows(rows, math.fsum(term.seconds for term in starting), least)
 
     def attend(self, work: Work, call: Attended) -> tuple[float, float, float]:
         """Return (time, SM time, memory time) of fused attention calls like that of `work`, for numbers or arrays."""
         assert work.attention is not None
-        return self._attending("gpu", work, work.attention).times(call)
+        return self._attention("gpu", work, work.attention).times(call)
 
     def access(self, name: str, accesses: Accesses) -> Cost:
         """Return the cost of reads and writes of single words by one kernel."""
         from hwsim.devices.gpu_access import scattered
 
-        return self._served(name, scattered(name, self.hierarchy, accesses), (), self._starting(name, accesses.count))
+        return self._served(name, scattered(name, self.hierarchy, accesses), (), self._start_terms(name, accesses.count))
 
     def stream(self, name: str, streamed: Stream) -> Cost:
         """Return the cost of one kernel that only moves data, with a given number of threads."""
@@ -219,7 +219,7 @@ class Gpu(Device):
             name,
             stream(name, self.hierarchy, streamed),
             (),
-            self._starting(name, streamed.reads + streamed.writes, 1, streamed.start),
+            self._start_terms(name, streamed.reads + streamed.writes, 1, streamed.start),
         )
 
     @property
@@ -232,18 +232,18 @@ class Gpu(Device):
         cost = assemble(draws, clock=clock, bandwidth=self.memory.bandwidth, floor=served.floor, latencies=latencies)
         return dataclasses.replace(cost, why=(*cost.why, *served.terms)) if served.terms else cost
 
-    def _starting(self, name: str, traffic: float, kernels: int = 1, start: Start = "stream") -> list[Term]:
+    def _start_terms(self, name: str, traffic: float, kernels: int = 1, start: Start = "stream") -> list[Term]:
         launch = self.launch if isinstance(self.launch, Launch) else Launch(self.launch)
         key, seconds = launch.by(start)
         source = source_of(self.sources, f"launch.{key}" if isinstance(self.launch, Launch) else "launch")
         terms = []
         if seconds * kernels > 0:
             formula = "kernels x start" if kernels > 1 else "start of a kernel"
-            given: tuple[Input, ...] = (("start" if kernels > 1 else formula, precise(seconds, "s"), source),)
+            inputs: tuple[Input, ...] = (("start" if kernels > 1 else formula, precise(seconds, "s"), source),)
             if kernels > 1:
-                given = ("kernels", str(kernels), WORKLOAD), *given
+                inputs = ("kernels", str(kernels), WORKLOAD), *inputs
             unsure = doubts(f"launch/{key}", name, source, kernels * seconds)
-            terms.append(Term("latency", formula, given, kernels * seconds, kind="latency", doubts=unsure))
+            terms.append(Term("latency", formula, inputs, kernels * seconds, kind="latency", doubts=unsure))
         if self.memory.latency > 0 and traffic > 0:
             origin = source_of(self.sources, "memory.latency")
             terms.append(latency_term("first access", self.memory.latency, origin, f"{name}.memory", name))
@@ -267,8 +267,8 @@ class Gpu(Device):
 
     def tiles(self, dtype: str, variant: str = "", software: str = "") -> Tiling | None:
         """Return the tiling of matmuls in a number format; None if the GPU has none."""
-        used, _ = peak_of(self.flop, dtype, "it")
-        key = tiles_like(used, self.matmul, variant, software)
+        compute_dtype, _ = peak_of(self.flop, dtype, "it")
+        key = tiles_like(compute_dtype, self.matmul, variant, software)
         return None if key is None else self.matmul[key]
 
     def libraries(self, part: Literal["attention", "experts", "matmul"]) -> tuple[str, ...]:
@@ -283,13 +283,13 @@ class Gpu(Device):
     def _tiled(self, name: str, work: Work) -> Tiled | None:
         if work.mix != "matmul" or work.product is None or self.sms is None or not self.matmul:
             return None
-        used, rate = peak_of(self.flop, work.dtype, name)
-        key = tiles_like(used, self.matmul, work.product.variant, work.product.software)
+        compute_dtype, rate = peak_of(self.flop, work.dtype, name)
+        key = tiles_like(compute_dtype, self.matmul, work.product.variant, work.product.software)
         if key is None:
             return None
         from hwsim.devices.gpu_product import Tiled
 
-        origin = f"flop.{used}: " + source_of(self.sources, f"flop.{used}")
+        origin = f"flop.{compute_dtype}: " + source_of(self.sources, f"flop.{compute_dtype}")
         return Tiled(
             name=name,
             work=work,
@@ -297,7 +297,7 @@ class Gpu(Device):
             key=key,
             tiling=self.matmul[key],
             chip=Chip(self.sms, rate * self.efficiency.matmul, self.memory.bandwidth),
-            peak_source=origin + (f"; {work.dtype} computed in {used}" if used != work.dtype else ""),
+            peak_source=origin + (f"; {work.dtype} computed in {compute_dtype}" if compute_dtype != work.dtype else ""),
             parts=self.hierarchy,
             sources=self.sources,
         )
@@ -318,10 +318,10 @@ class Gpu(Device):
             cache=(self.l2.size or 0.0) if self.l2 is not None else 0.0,
         )
 
-    def _attending(self, name: str, work: Work, call: Attended) -> Attending:
+    def _attention(self, name: str, work: Work, call: Attended) -> Attending:
         from hwsim.devices.gpu_attended import Attending
 
-        used = peak_of(self.flop, work.dtype, name)[0]
+        compute_dtype = peak_of(self.flop, work.dtype, name)[0]
         return Attending(
             name=name,
             work=work,
@@ -329,42 +329,42 @@ class Gpu(Device):
             kernels=self.attention if isinstance(self.attention, Attention) else Attention(),
             rates=self.attending(work.dtype, name),
             peaks=lambda dtype: self.attending(dtype, name),
-            peak_source=f"flop.{used}: " + source_of(self.sources, f"flop.{used}"),
+            peak_source=f"flop.{compute_dtype}: " + source_of(self.sources, f"flop.{compute_dtype}"),
             sources=self.sources,
             share=self.attention if isinstance(self.attention, float) else None,
         )
 
-    def _routed(self, name: str, work: Work, call: Routed) -> Cost:
+    def _experts_cost(self, name: str, work: Work, call: Routed) -> Cost:
         from hwsim.devices.gpu_attended import routed
 
         key = named(call.kernel, self.experts)
         kernel = self.experts[key] if key else Grouped()
         return routed(name, call, kernel, self.attending(work.dtype, name), self.sources, key=key)
 
-    def _computing(self, name: str, flop: float, dtype: str, mix: Mix) -> Term:
+    def _compute_term(self, name: str, flop: float, dtype: str, mix: Mix) -> Term:
         table, key = self.flop, "flop"
         if mix != "matmul" and dtype in self.vector:
             table, key = self.vector, "vector"
-        used, rate = peak_of(table, dtype, name)
+        actual, rate = peak_of(table, dtype, name)
         efficiency = self.efficiency.of(mix)
         efficiency_key = "efficiency.matmul" if mix == "matmul" else "efficiency.vector"
-        tiles = tiles_like(used, self.matmul) if mix == "matmul" else None
+        tiles = tiles_like(actual, self.matmul) if mix == "matmul" else None
         if tiles is not None:  # a large matmul, because the op states no shape
             efficiency, efficiency_key = efficiency * self.matmul[tiles].efficiency, f"matmul.{tiles}.efficiency"
-        origin = f"{key}.{used}: " + source_of(self.sources, f"{key}.{used}")
+        origin = f"{key}.{actual}: " + source_of(self.sources, f"{key}.{actual}")
         inputs = (
             ("flop", precise(flop, "FLOP"), WORKLOAD),
-            ("peak", precise(rate, "FLOP/s"), origin + (f"; {dtype} computed in {used}" if used != dtype else "")),
+            ("peak", precise(rate, "FLOP/s"), origin + (f"; {dtype} computed in {actual}" if actual != dtype else "")),
             ("efficiency", precise(efficiency, "%"), f"{efficiency_key}: " + source_of(self.sources, efficiency_key)),
         )
         return Term("compute", "flop / (peak x efficiency)", inputs, flop / (rate * efficiency), f"{name}.compute")
 
-    def _drawing(self, name: str, count: float) -> Term:
+    def _random_term(self, name: str, count: float) -> Term:
         if self.random is not None:
             rate = precise(self.random, "1/s"), "random: " + source_of(self.sources, "random")
-            given = (("numbers", precise(count, "1"), WORKLOAD), ("rate", *rate))
-            return Term("compute", "numbers / rate", given, count / self.random, f"{name}.compute")
-        drawn = self._computing(name, count * DRAWING, "fp32", "vector")
+            rate_inputs = (("numbers", precise(count, "1"), WORKLOAD), ("rate", *rate))
+            return Term("compute", "numbers / rate", rate_inputs, count / self.random, f"{name}.compute")
+        term = self._compute_term(name, count * DRAWING, "fp32", "vector")
         flop_each = ("each", precise(DRAWING, "FLOP"), GUESSED)
-        inputs = (("numbers", precise(count, "1"), WORKLOAD), flop_each, *drawn.inputs[1:])
-        return dataclasses.replace(drawn, formula="numbers x each / (peak x efficiency)", inputs=inputs)
+        inputs = (("numbers", precise(count, "1"), WORKLOAD), flop_each, *term.inputs[1:])
+        return dataclasses.replace(term, formula="numbers x each / (peak x efficiency)", inputs=inputs)

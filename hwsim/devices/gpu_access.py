@@ -32,24 +32,24 @@ class Served:
 
 def stream(name: str, parts: Hierarchy, streamed: Stream) -> Served:
     """Return the times of a stream on the GPU called `name`."""
-    near = _level1(name, parts, streamed)
-    read_on = streamed.reads * (1.0 - near.hits)
-    beyond = _level2(name, parts, streamed, read_on)
-    draw = _memory(name, parts, read_on * beyond.missed, streamed.writes * beyond.missed, beyond.missed)
-    moving = near.seconds + beyond.seconds + draw.amount
-    lines = [term for term in (near.term, beyond.term) if term is not None]
+    l1 = _level1(name, parts, streamed)
+    l1_misses = streamed.reads * (1.0 - l1.hits)
+    l2 = _level2(name, parts, streamed, l1_misses)
+    draw = _memory(name, parts, l1_misses * l2.missed, streamed.writes * l2.missed, l2.missed)
+    moving = l1.seconds + l2.seconds + draw.amount
+    terms = [term for term in (l1.term, l2.term) if term is not None]
     total = moving
-    if lines:
-        unsure = tuple(doubt for term in (*lines, draw.why) for doubt in term.doubts)
-        lines = [*lines, _sum(name, near.seconds, beyond.seconds, draw.amount, moving, unsure)]
-    waiting = _waiting(parts, streamed, near.hits, beyond.missed)
+    if terms:
+        unsure = tuple(doubt for term in (*terms, draw.why) for doubt in term.doubts)
+        terms = [*terms, _sum_term(name, l1.seconds, l2.seconds, draw.amount, moving, unsure)]
+    waiting = _waiting_time(parts, streamed, l1.hits, l2.missed)
     if waiting > 0 and parts.occupancy is not None:
         total = soft_max(waiting, moving, parts.occupancy.sharpness)
-        lines.append(_soft(name, parts, waiting, moving, total))
+        terms.append(_rounded_term(name, parts, waiting, moving, total))
     if streamed.blocks > 0 and parts.occupancy is not None and parts.occupancy.blocks is not None:
-        lines.append(_blocks(name, parts, streamed.blocks, parts.occupancy.blocks))
-        total = max(total, lines[-1].seconds)
-    return Served(draw, total if lines else 0.0, (*lines,))
+        terms.append(_blocks(name, parts, streamed.blocks, parts.occupancy.blocks))
+        total = max(total, terms[-1].seconds)
+    return Served(draw, total if terms else 0.0, (*terms,))
 
 
 def latency(parts: Hierarchy, working_set: float | None) -> float:
@@ -60,21 +60,21 @@ def latency(parts: Hierarchy, working_set: float | None) -> float:
     **Range**: pages within the reach of the TLBs; one reader.
     """
     size = math.inf if working_set is None else working_set
-    first, second = parts.l1, parts.l2
-    beyond = parts.memory.latency
-    if second is not None:
-        beyond = second.miss or beyond
-        held = second.chase.hits(size, second.size)
-        if second.near is None:
-            beyond = held * second.latency + (1.0 - held) * beyond
+    l1, l2 = parts.l1, parts.l2
+    latency_s = parts.memory.latency
+    if l2 is not None:
+        latency_s = l2.miss or latency_s
+        hits = l2.chase.hits(size, l2.size)
+        if l2.near is None:
+            latency_s = hits * l2.latency + (1.0 - hits) * latency_s
         else:
-            beyond = held * (second.far or second.latency) + (1.0 - held) * beyond
-            close = second.near_chase.hits(size, second.near)
-            beyond = close * second.latency + (1.0 - close) * beyond
-    if first is None:
-        return beyond
-    level = first.chase.hits(size, first.size)
-    return level * first.latency + (1.0 - level) * beyond
+            latency_s = hits * (l2.far or l2.latency) + (1.0 - hits) * latency_s
+            near_hits = l2.near_chase.hits(size, l2.near)
+            latency_s = near_hits * l2.latency + (1.0 - near_hits) * latency_s
+    if l1 is None:
+        return latency_s
+    l1_hits = l1.chase.hits(size, l1.size)
+    return l1_hits * l1.latency + (1.0 - l1_hits) * latency_s
 
 
 def scattered(name: str, parts: Hierarchy, accesses: Accesses) -> Served:
@@ -85,7 +85,7 @@ def scattered(name: str, parts: Hierarchy, accesses: Accesses) -> Served:
     touched = lines_touched(accesses, SECTOR) * SECTOR
     size = accesses.count * touched
     if accesses.pattern == "dependent":
-        return _chased(name, parts, accesses, size)
+        return _chains(name, parts, accesses, size)
     threads = None
     if accesses.scattered and parts.occupancy is not None and parts.sms is not None:
         threads = float(parts.sms * parts.occupancy.threads)
@@ -95,11 +95,11 @@ def scattered(name: str, parts: Hierarchy, accesses: Accesses) -> Served:
     )
 
 
-def _chased(name: str, parts: Hierarchy, accesses: Accesses, size: float) -> Served:
+def _chains(name: str, parts: Hierarchy, accesses: Accesses, size: float) -> Served:
     """Return the times of dependent accesses in `chains` parallel chains."""
     latency_s = latency(parts, accesses.working_set)
-    held = missing(parts, accesses.working_set)
-    draw = _memory(name, parts, held * size * (1.0 - accesses.write), held * size * accesses.write, held)
+    missed = missing(parts, accesses.working_set)
+    draw = _memory(name, parts, missed * size * (1.0 - accesses.write), missed * size * accesses.write, missed)
     seconds = accesses.count * latency_s / accesses.chains
     over = "all of memory" if accesses.working_set is None else precise(accesses.working_set, "B")
     inputs: tuple[Input, ...] = (
@@ -152,40 +152,40 @@ def _level2(name: str, parts: Hierarchy, streamed: Stream, reads: float) -> _Par
     cache, traffic = parts.l2, reads + streamed.writes
     if cache is None or streamed.working_set is None or traffic <= 0:
         return _Part(0.0, 1.0, 0.0)
-    held = cache.ramp.hits(streamed.working_set, cache.size)
+    hits = cache.ramp.hits(streamed.working_set, cache.size)
     if streamed.together and cache.together is not None:
-        return _together(name, parts, cache, cache.together, streamed.working_set, traffic, held)
-    if cache.bandwidth is None or held <= 0:
+        return _shared_reads(name, parts, cache, cache.together, streamed.working_set, traffic, hits)
+    if cache.bandwidth is None or hits <= 0:
         return _Part(0.0, 1.0, 0.0)
     part = cache.sustained.part(reads, streamed.writes)
-    seconds = held * traffic / (cache.bandwidth * part)
+    seconds = hits * traffic / (cache.bandwidth * part)
     inputs: tuple[Input, ...] = (
         ("traffic", precise(traffic, "B"), WORKLOAD),
-        ("hits", precise(held, "%"), f"{precise(streamed.working_set, 'B')} of {precise(cache.size, 'B')}"),
+        ("hits", precise(hits, "%"), f"{precise(streamed.working_set, 'B')} of {precise(cache.size, 'B')}"),
         ("bandwidth", precise(cache.bandwidth, "B/s"), "l2.bandwidth: " + source_of(parts.sources, "l2.bandwidth")),
         ("efficiency", precise(part, "%"), "l2.sustained, for this share of writes"),
     )
     formula = "traffic x hits / (bandwidth x efficiency)"
     unsure = doubts("cache/gpu", name, source_of(parts.sources, "l2.bandwidth"), seconds)
-    return _Part(held, 1.0 - held, seconds, Term("level 2", formula, inputs, seconds, f"{name}.memory", doubts=unsure))
+    return _Part(hits, 1.0 - hits, seconds, Term("level 2", formula, inputs, seconds, f"{name}.memory", doubts=unsure))
 
 
-def _together(
-    name: str, parts: Hierarchy, cache: Level2, ways: Together, working_set: float, traffic: float, held: float
+def _shared_reads(
+    name: str, parts: Hierarchy, cache: Level2, ways: Together, working_set: float, traffic: float, hits: float
 ) -> _Part:
     """Return the part of a cache whose lines all SMs read; each line leaves the memory once."""
-    near = ways.ramp.hits(working_set, cache.near or cache.size)
-    seconds = traffic * (near / ways.near + (1.0 - near) / ways.far)
+    near_hits = ways.ramp.hits(working_set, cache.near or cache.size)
+    seconds = traffic * (near_hits / ways.near + (1.0 - near_hits) / ways.far)
     inputs: tuple[Input, ...] = (
         ("traffic", precise(traffic, "B"), WORKLOAD),
-        ("close", precise(near, "%"), f"{precise(working_set, 'B')} of {precise(cache.near or cache.size, 'B')}"),
+        ("close", precise(near_hits, "%"), f"{precise(working_set, 'B')} of {precise(cache.near or cache.size, 'B')}"),
         ("near", precise(ways.near, "B/s"), "l2.together.near: " + source_of(parts.sources, "l2.together.near")),
         ("far", precise(ways.far, "B/s"), "l2.together.far: " + source_of(parts.sources, "l2.together.far")),
     )
     unsure = doubts("cache/gpu", name, source_of(parts.sources, "l2.together.near"), seconds)
     formula = "traffic x (close / near + (1 - close) / far)"
     term = Term("level 2", formula, inputs, seconds, f"{name}.memory", doubts=unsure)
-    return _Part(held, (1.0 - held) / (parts.sms or 1), seconds, term)
+    return _Part(hits, (1.0 - hits) / (parts.sms or 1), seconds, term)
 
 
 def _memory(name: str, parts: Hierarchy, reads: float, writes: float, missed: float) -> Draw:
@@ -208,26 +208,28 @@ def _memory(name: str, parts: Hierarchy, reads: float, writes: float, missed: fl
     return Draw(capacity, seconds, 1.0, traffic, "B", Term("memory", formula, inputs, seconds, capacity, doubts=unsure))
 
 
-def _waiting(parts: Hierarchy, streamed: Stream, hits: float, missed: float) -> float:
+def _waiting_time(parts: Hierarchy, streamed: Stream, hits: float, missed: float) -> float:
     """Return the time (s) that threads wait for their reads; 0 if there are enough threads."""
-    some = parts.occupancy
-    if some is None or streamed.threads is None:
+    occupancy = parts.occupancy
+    if occupancy is None or streamed.threads is None:
         return 0.0
     cached = parts.l2.latency if parts.l2 is not None else 0.0
-    beyond = missed * some.read + (1.0 - missed) * cached
-    wait = (hits * parts.l1.latency if parts.l1 is not None else 0.0) + (1.0 - hits) * beyond
+    miss_s = missed * occupancy.read + (1.0 - missed) * cached
+    wait = (hits * parts.l1.latency if parts.l1 is not None else 0.0) + (1.0 - hits) * miss_s
     rounds = streamed.reads / streamed.each / streamed.in_flight
-    return (streamed.begun * some.start + rounds * wait + streamed.writes / streamed.each * some.write) / streamed.threads
+    return (
+        streamed.begun * occupancy.start + rounds * wait + streamed.writes / streamed.each * occupancy.write
+    ) / streamed.threads
 
 
-def _sum(name: str, first: float, second: float, memory: float, moving: float, unsure: tuple[Doubt, ...]) -> Term:
-    given = [("nearest", first, "level 1"), ("shared", second, "level 2"), ("memory", memory, "memory")]
-    used = [(key, precise(seconds, "s"), source) for key, seconds, source in given if seconds > 0]
-    formula = " + ".join(key for key, _, _ in used)
-    return Term("floor", formula, tuple(used), moving, f"{name}.memory", kind="floor", doubts=unsure)
+def _sum_term(name: str, l1_s: float, l2_s: float, memory: float, moving: float, unsure: tuple[Doubt, ...]) -> Term:
+    parts = [("nearest", l1_s, "level 1"), ("shared", l2_s, "level 2"), ("memory", memory, "memory")]
+    inputs = [(key, precise(seconds, "s"), source) for key, seconds, source in parts if seconds > 0]
+    formula = " + ".join(key for key, _, _ in inputs)
+    return Term("floor", formula, tuple(inputs), moving, f"{name}.memory", kind="floor", doubts=unsure)
 
 
-def _soft(name: str, parts: Hierarchy, waiting: float, moving: float, total: float) -> Term:
+def _rounded_term(name: str, parts: Hierarchy, waiting: float, moving: float, total: float) -> Term:
     sharpness = parts.occupancy.sharpness if parts.occupancy is not None else math.inf
     inputs: tuple[Input, ...] = (
         ("waiting", precise(waiting, "s"), "occupancy: " + source_of(parts.sources, "occupancy.read")),

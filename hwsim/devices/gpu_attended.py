@@ -54,9 +54,9 @@ class Attending:
             blocks, rates, share = self._blocks()[1:]
             parts = blocks.parts(call, rates, share)
         body = parts.seconds - parts.start
-        return parts.seconds, least(parts.busy, body), least(self._drawn(call)[1], body)
+        return parts.seconds, least(parts.busy, body), least(self._memory(call)[1], body)
 
-    def _drawn(self, call: Attended) -> tuple[float, float]:
+    def _memory(self, call: Attended) -> tuple[float, float]:
         """Return (bytes to or from memory or the last-level cache, memory time in s)."""
         moved = call.outer + call.keys + (0.0 if self.call.decoding else call.fresh * call.written)
         old = call.old * (1 - call.warm)  # earlier keys and values are only in memory
@@ -74,40 +74,40 @@ class Attending:
     def cost(self) -> Cost:
         """Return the cost: SM time and memory time, no faster than its waves, after its start."""
         call, compute, memory = self.call, f"{self.name}.compute", f"{self.name}.memory"
-        key, parts, inputs, formula = self._decode() if call.decoding else self._prefill()
-        moved, drawn = self._drawn(call)
+        key, parts, inputs, formula = self._decode_parts() if call.decoding else self._prefill_parts()
+        moved, mem_s = self._memory(call)
         body = parts.seconds - parts.start
         busy = Term("compute", "busy", (("busy", precise(parts.busy, "s"), "of all multiprocessors"),), parts.busy, compute)
         bound = "compute" if parts.computing >= parts.memory else "memory"
         doubts = self._doubts(key, parts)
-        alone = Term(bound, formula, inputs, body, f"{self.name}.{bound}")
+        body_term = Term(bound, formula, inputs, body, f"{self.name}.{bound}")
         read: tuple[Input, ...] = (
-            ("bytes", precise(drawn * self.rates.bandwidth, "B"), "what the last cache does not hold"),
+            ("bytes", precise(mem_s * self.rates.bandwidth, "B"), "what the last cache does not hold"),
             ("bandwidth", precise(self.rates.bandwidth, "B/s"), source_of(self.sources, "memory.bandwidth")),
         )
         draws = (
             Draw(compute, min(parts.busy, body), 1.0, self.work.flop, "FLOP", busy),
-            Draw(compute, 0.0, 1.0, 0.0, "FLOP", alone),
-            Draw(memory, min(drawn, body), 1.0, moved, "B", Term("memory", "bytes / bandwidth", read, min(drawn, body), memory)),
+            Draw(compute, 0.0, 1.0, 0.0, "FLOP", body_term),
+            Draw(memory, min(mem_s, body), 1.0, moved, "B", Term("memory", "bytes / bandwidth", read, min(mem_s, body), memory)),
         )
         start = latency_term("start of attention", parts.start, self._source(key, "start"))
         return doubted(assemble(draws, clock=compute, bandwidth=self.rates.bandwidth, floor=body, latencies=(start,)), doubts[0])
 
-    def _prefill(self) -> tuple[str, Parts, tuple[Input, ...], str]:
+    def _prefill_parts(self) -> tuple[str, Parts, tuple[Input, ...], str]:
         call = self.call
         key, kernel, rates, share = self._blocks()
         path = f"prefill.{key}"
         parts = kernel.parts(call, rates, share)
-        at = next((f"share.{size}" for size in kernel.share if float(size) == call.head), "efficiency")
-        reached = self._source(path, at) if self.share is None else source_of(self.sources, "attention")
+        share_key = next((f"share.{size}" for size in kernel.share if float(size) == call.head), "efficiency")
+        share_source = self._source(path, share_key) if self.share is None else source_of(self.sources, "attention")
         inputs = (
-            ("computing", precise(parts.computing, "s"), self._many(kernel, key, share, rates.peak, reached)),
+            ("computing", precise(parts.computing, "s"), self._blocks_source(kernel, key, share, rates.peak, share_source)),
             ("memory", precise(parts.memory, "s"), "queries, keys, values and result, from memory or the last cache"),
             ("passes", precise(parts.beside, "s"), "over q, k and v before: " + self._source(path, "keys")),
         )
         return path, parts, inputs, "(computing^4 + memory^4)^(1/4) + passes"
 
-    def _many(self, kernel: Blocks, key: str, share: float, peak: float, source: Origin) -> Origin:
+    def _blocks_source(self, kernel: Blocks, key: str, share: float, peak: float, source: Origin) -> Origin:
         call = self.call
         return (
             f"kernel '{key or 'typical'}': blocks of {kernel.rows} queries, {call.heads:g} heads, {call.sequences:g} sequences "
@@ -115,18 +115,18 @@ class Attending:
             f"{precise(share, '%')} of {precise(peak, 'FLOP/s')} (" + source + f"; {kernel.computes or str(self.peak_source)})"
         )
 
-    def _decode(self) -> tuple[str, Parts, tuple[Input, ...], str]:
+    def _decode_parts(self) -> tuple[str, Parts, tuple[Input, ...], str]:
         call = self.call
         key, kernel = self.kernels.strips(call, self.work.dtype)
         path, parts = f"decode.{key}", kernel.parts(call, self._rates(kernel.computes))
         inputs = (
-            ("computing", precise(parts.computing, "s"), self._strips(kernel, key)),
+            ("computing", precise(parts.computing, "s"), self._strips_source(kernel, key)),
             ("memory", precise(parts.memory, "s"), "the cache, read once: " + self._source(path, "reading")),
             ("joining", precise(parts.beside, "s"), "of the pieces: " + self._source(path, "joining")),
         )
         return path, parts, inputs, "(computing^4 + memory^4)^(1/4) + joining"
 
-    def _strips(self, kernel: Strips, key: str) -> Origin:
+    def _strips_source(self, kernel: Strips, key: str) -> Origin:
         call = self.call
         return (
             f"kernel '{key or 'typical'}': {call.sequences:g} x {call.kv_heads:g} strips of {call.context:g} tokens in pieces on "
@@ -134,8 +134,8 @@ class Attending:
             f"{precise(kernel.each, 's')} a piece (" + self._source(f"decode.{key}", "rate") + ")"
         )
 
-    def _source(self, key: str, what: str) -> Origin:
-        return source_of(self.sources, f"attention.{key}.{what}")
+    def _source(self, key: str, number: str) -> Origin:
+        return source_of(self.sources, f"attention.{key}.{number}")
 
     def _regime(self) -> str:
         if self.call.latent > 0:
@@ -165,7 +165,7 @@ def routed(name: str, call: Routed, kernel: Grouped, rates: Rates, sources: Mapp
     weights = call.active * (call.gates + 1) * call.hidden * call.inner * call.weight
     computed = call.flop * (kernel.rows(call) / call.pairs if kernel.padded else 1.0)
     busy = min(body, computed / (kernel.efficiency * rates.peak))
-    drawn = min(body, weights / rates.bandwidth)
+    memory_s = min(body, weights / rates.bandwidth)
     source = source_of(sources, f"{key}.efficiency")
     case = case_of(source) or "device" if measured else "outside"
     chip = f"{precise(rates.peak, 'FLOP/s')}, {rates.multiprocessors:g} multiprocessors"
@@ -180,18 +180,18 @@ def routed(name: str, call: Routed, kernel: Grouped, rates: Rates, sources: Mapp
         ("down", precise(products[1], "s"), "the same"),
         ("passes", precise(kernel.passes(call, rates), "s"), "over the tokens: " + source_of(sources, f"{key}.passing")),
     )
-    bound = "compute" if busy > drawn else "memory"
+    bound = "compute" if busy > memory_s else "memory"
     doubts = (Doubt(regime, case, f"{chip}, {key} of {precise(kernel.efficiency, '%')}", seconds),)
-    alone = Term(bound, "up + down + passes", inputs, body, f"{name}.{bound}")
-    least = Term("compute", "busy", (("busy", precise(busy, "s"), "at the efficiency of large tiles"),), busy, compute)
+    body_term = Term(bound, "up + down + passes", inputs, body, f"{name}.{bound}")
+    busy_term = Term("compute", "busy", (("busy", precise(busy, "s"), "at the efficiency of large tiles"),), busy, compute)
     read: tuple[Input, ...] = (
         ("weights", precise(weights, "B"), "of the experts that have a token"),
         ("bandwidth", precise(rates.bandwidth, "B/s"), source_of(sources, "memory.bandwidth")),
     )
     draws = (
-        Draw(compute, busy, 1.0, call.flop, "FLOP", least),
-        Draw(compute, 0.0, 1.0, 0.0, "FLOP", alone),
-        Draw(memory, drawn, 1.0, weights, "B", Term("memory", "weights / bandwidth", read, drawn, memory)),
+        Draw(compute, busy, 1.0, call.flop, "FLOP", busy_term),
+        Draw(compute, 0.0, 1.0, 0.0, "FLOP", body_term),
+        Draw(memory, memory_s, 1.0, weights, "B", Term("memory", "weights / bandwidth", read, memory_s, memory)),
     )
     start = latency_term("start of the experts", kernel.start, source_of(sources, f"{key}.start"))
     return doubted(assemble(draws, clock=compute, bandwidth=rates.bandwidth, floor=body, latencies=(start,)), doubts[0])

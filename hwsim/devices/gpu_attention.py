@@ -190,39 +190,39 @@ class Blocks:
         if stated is not None:
             return stated
         size = -(-head // PADDED) * PADDED
-        table = sorted((float(each), share) for each, share in self.share.items())
-        below = [each for each in table if each[0] <= size]
-        above = [each for each in table if each[0] >= size]
+        table = sorted((float(row), share) for row, share in self.share.items())
+        below = [row for row in table if row[0] <= size]
+        above = [row for row in table if row[0] >= size]
         if below and above:
             (low, slow), (high, fast) = below[-1], above[0]
             part = 0.0 if high == low else (1 / low - 1 / size) / (1 / low - 1 / high)
             share = 1.0 / ((1 - part) / slow + part / fast)
         elif table:
-            near, share = below[-1] if below else above[0]
-            share *= self.law(size, rates) / self.law(near, rates)
+            neighbour, share = below[-1] if below else above[0]
+            share *= self.law(size, rates) / self.law(neighbour, rates)
         else:
             share = self.law(size, rates)
         return share * head / size
 
     def parts(self, call: Attended, rates: Rates, share: float) -> Parts:
         """Return the parts of the time of a call, over all its kernels."""
-        together = 1.0 if not self.packed else call.heads / call.kv_heads
-        blocks = whole(call.queries * together / self.rows) * call.heads / together * call.sequences
-        rows = least(self.rows / together, call.queries)
+        packed_heads = 1.0 if not self.packed else call.heads / call.kv_heads
+        blocks = whole(call.queries * packed_heads / self.rows) * call.heads / packed_heads * call.sequences
+        rows = least(self.rows / packed_heads, call.queries)
         keys = least(call.seen + (rows - 1) / 2, call.context)
         longest = least(call.window + (call.window <= 0) * call.context + rows, call.context)
         turns = blocks / rates.multiprocessors
         step = call.each * self.rows * rates.multiprocessors / (share * rates.peak)
-        through = step * turns * (keys + self.prologue)
-        waiting = step * self.lost * (turns > 1) * (keys + self.prologue)
-        computing = most(step * (longest + self.prologue) / self.alone, through + waiting)
+        wave_s = step * turns * (keys + self.prologue)
+        tail_s = step * self.lost * (turns > 1) * (keys + self.prologue)
+        computing = most(step * (longest + self.prologue) / self.alone, wave_s + tail_s)
         # activations were written just before, so a part of them is in the last-level cache
-        away, near = missing(call.outer + call.keys, rates) / rates.read, 1.0 / (self.passing * rates.multiprocessors)
-        byte = away + near
-        cold = (1 - call.warm) * call.old * (1.0 / rates.read - away)
+        memory_s, cache_s = missing(call.outer + call.keys, rates) / rates.read, 1.0 / (self.passing * rates.multiprocessors)
+        byte = memory_s + cache_s
+        cold = (1 - call.warm) * call.old * (1.0 / rates.read - memory_s)
         passes = self.queries * call.outer / 2 + self.keys * call.fresh
         start = self.start * call.written + (1 - call.written) * (self.start / 2 if self.kernel is None else self.kernel)
-        return Parts(start, passes * byte * call.written, computing, (call.outer + call.keys) * byte + cold, through)
+        return Parts(start, passes * byte * call.written, computing, (call.outer + call.keys) * byte + cold, wave_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -251,23 +251,23 @@ class Strips:
         token = 2 * call.head * call.kv_width
         group = call.heads / call.kv_heads
         size = tokens * token * call.sequences * call.kv_heads
-        away = (1 - call.warm * (1 - missing(size + call.outer, rates))) / (self.reading * rates.bandwidth)
-        memory = size * away + (size + self.queries * call.outer) / (self.cached * rates.multiprocessors)
+        memory_s_per_byte = (1 - call.warm * (1 - missing(size + call.outer, rates))) / (self.reading * rates.bandwidth)
+        memory = size * memory_s_per_byte + (size + self.queries * call.outer) / (self.cached * rates.multiprocessors)
         split = 0.0 if self.widest is None else 1.0 * (group > self.widest)
-        together = split + (1 - split) * self.heads
-        blocks = call.sequences * call.kv_heads * whole(group / together)
-        room = self.filled * rates.multiprocessors / blocks
-        pieces = most(1.0, least(whole(tokens / KEYS), room // 1))
+        block_heads = split + (1 - split) * self.heads
+        blocks = call.sequences * call.kv_heads * whole(group / block_heads)
+        max_pieces = self.filled * rates.multiprocessors / blocks
+        pieces = most(1.0, least(whole(tokens / KEYS), max_pieces // 1))
         if not self.lone:
             pieces = 1 + (pieces - 1) * (group > 1)
         turns = most(1.0, blocks * pieces / rates.multiprocessors)
         depth = whole(tokens / pieces / DEPTH) * DEPTH
-        alone = turns * (depth * token / self.rate + self.each)
-        wide = least(together, whole(group / QUERIES) * QUERIES)
+        longest_s = turns * (depth * token / self.rate + self.each)
+        wide = least(block_heads, whole(group / QUERIES) * QUERIES)
         computing = turns * depth * wide * call.each * rates.multiprocessors / (self.share * rates.peak)
         joining = self.joining * (1 + pieces / 16) * (pieces > 1)
         busy = blocks * pieces / rates.multiprocessors * (depth * token / self.rate + self.each)
-        return Parts(self.start * (1 + call.written) / 2, joining, rounded(alone, computing), memory, busy)
+        return Parts(self.start * (1 + call.written) / 2, joining, rounded(longest_s, computing), memory, busy)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -303,9 +303,9 @@ def _names(library: str, dtype: str, narrow: bool, kind: str) -> tuple[str, ...]
     libraries = dict.fromkeys((library, *LIBRARIES))
     if LATENT in kind:  # latent attention is another algorithm: another library's latent kernel is closer than a non-latent one
         kinds = dict.fromkeys((kind, LATENT, ""))
-        return tuple(f"{name}{width}{each}" for each in kinds for name in libraries for width in formats)
+        return tuple(f"{name}{format_word}{word}" for word in kinds for name in libraries for format_word in formats)
     kinds = dict.fromkeys((kind, ""))
-    return tuple(f"{name}{width}{each}" for name in libraries for each in kinds for width in formats)
+    return tuple(f"{name}{format_word}{word}" for name in libraries for word in kinds for format_word in formats)
 
 
 def names_of(call: Attended, dtype: str) -> tuple[str, ...]:

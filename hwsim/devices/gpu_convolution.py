@@ -60,7 +60,7 @@ def fastest(
         if constants.reordered and way[0].mix == "matmul":
             images = shape.images_moved(BYTES[dtype])
             copied = (Work(reads=images, writes=images, dtype=dtype, working_set=2 * images),)
-        ways.append(tuple(_timed(each, part, constants, alone) for each in (*copied, *way)))
+        ways.append(tuple(_timed(work, part, constants, alone) for work in (*copied, *way)))
     return min(ways, key=lambda way: math.fsum(timed.seconds for timed in way))
 
 
@@ -109,19 +109,19 @@ def lengthened(cost: Cost, slower: float, rates: Mapping[str, float], compute: s
     if abs(slower - 1.0) < 1e-12:
         return cost
     demand = cost.demand
-    alone = demand.alone(rates)
-    seconds = alone * slower
+    unscaled_s = demand.alone(rates)
+    seconds = unscaled_s * slower
     latency = min(demand.latency, seconds)
     body = seconds - latency
     amounts = []
     for name, amount in demand.amounts:
-        most = body * rates[name]
-        wanted = most if name == compute and slower > 1.0 else amount * min(slower, 1.0)
-        amounts.append((name, min(wanted, most)))
+        max_amount = body * rates[name]
+        scaled_amount = max_amount if name == compute and slower > 1.0 else amount * min(slower, 1.0)
+        amounts.append((name, min(scaled_amount, max_amount)))
     longest = max((amount / rates[name] for name, amount in amounts), default=0.0)
     peak = [input_ for term in cost.why for input_ in term.inputs if input_[0] == "peak"][:1]
     inputs = (
-        ("product", precise(alone, "s"), "the same product of matrices"),
+        ("product", precise(unscaled_s, "s"), "the same product of matrices"),
         ("times", precise(slower, "1"), "what libraries reach of it: devices/convolving"),
         *peak,
     )

@@ -18,14 +18,14 @@ ORDER: Final[tuple[Case, ...]] = ("stated", "known", "source", "device", "genera
 def called(gpu: Gpu, dtype: str) -> str:
     """Return the description of the GPU that its matmul errors are stored under: peak and achieved share."""
     tiles = gpu.tiles(dtype)  # separately fitted GPUs of one size have independent errors
-    reached = "" if tiles is None else f" at {precise(tiles.efficiency, '%')}"
-    return f"a GPU of {precise(peak_of(gpu.flop, dtype, 'gpu')[1], 'FLOP/s')} {dtype}{reached}"
+    share = "" if tiles is None else f" at {precise(tiles.efficiency, '%')}"
+    return f"a GPU of {precise(peak_of(gpu.flop, dtype, 'gpu')[1], 'FLOP/s')} {dtype}{share}"
 
 
 def case(gpu: Gpu, number: str, dtype: str) -> Case:
     """Return the case of a number of the GPU; a number that it does not have, and links, count as fitted."""
     if number == "attention" and gpu.attention is None:  # derived from its matmuls and the tiles of other GPUs
-        return _less(case(gpu, "matmul", dtype), "generation")
+        return _less_certain(case(gpu, "matmul", dtype), "generation")
     guess: Case = "generation" if number == "matmul" else "device"
     path = number
     if number == "matmul":
@@ -39,7 +39,7 @@ def of_served(gpu: Gpu, dtype: str, experts: str = "") -> Case:
 
     experts: kernel of its experts; "" if there are none.
     """
-    products = max(case(gpu, "matmul", dtype), _of_experts(gpu, experts), key=ORDER.index)
+    products = max(case(gpu, "matmul", dtype), _experts_case(gpu, experts), key=ORDER.index)
     if not isinstance(gpu.attention, Attention):  # none, or a stated share of the peak
         return case(gpu, "attention", dtype) if gpu.attention is None else products
     name = next((library for library in LIBRARIES if library in gpu.attention.decode), "")
@@ -47,13 +47,13 @@ def of_served(gpu: Gpu, dtype: str, experts: str = "") -> Case:
     return max(products, answers, key=ORDER.index)
 
 
-def _of_experts(gpu: Gpu, kernel: str) -> Case:
+def _experts_case(gpu: Gpu, kernel: str) -> Case:
     name = named(kernel, gpu.experts) if kernel else ""
     if not name:
         return "generation" if kernel else "known"
     return case_of(source_of(gpu.sources, f"experts.{name}.efficiency"), "generation") or "known"
 
 
-def _less(one: Case, other: Case) -> Case:
+def _less_certain(first: Case, second: Case) -> Case:
     """Return the less certain of two cases; "known" and "outside" of the first case take precedence."""
-    return one if one in ("known", "outside") else other
+    return first if first in ("known", "outside") else second

@@ -52,18 +52,18 @@ def tokens_of(tokens: int, top_k: int, experts: int, skew: float) -> tuple[int, 
     """
     pairs = tokens * top_k
     if skew <= 0:
-        return tuple((pairs + at) // experts for at in range(experts))
+        return tuple((pairs + expert) // experts for expert in range(experts))
     low, high = (1.0, 0.8 * tokens) if pairs > experts else (0.01, 2.0)
     power = 1.0 - skew
     parts = [(index + 0.5) / experts for index in range(experts)]
-    drawn = [
+    quantiles = [
         low * (high / low) ** part if abs(power) < 1e-9 else ((high**power - low**power) * part + low**power) ** (1.0 / power)
         for part in parts
     ]
-    scale, done, counts = pairs / math.fsum(drawn), 0.0, []
-    for expected in drawn:
-        counts.append(round(done + expected * scale) - round(done))
-        done += expected * scale
+    scale, total, counts = pairs / math.fsum(quantiles), 0.0, []
+    for expected in quantiles:
+        counts.append(round(total + expected * scale) - round(total))
+        total += expected * scale
     return tuple(counts)
 
 
@@ -89,7 +89,7 @@ def experts_call(
     return Routed(
         tokens=tokens,
         pairs=float(sum(by_expert)),  # integers
-        active=float(sum(one > 0 for one in by_expert)),
+        active=float(sum(tokens_of_expert > 0 for tokens_of_expert in by_expert)),
         blocks=blocks_of(by_expert),
         hidden=hidden,
         inner=inner,
@@ -118,12 +118,12 @@ def drawn_call(
         sharing = experts / local
         pairs = min(tokens * min(top_k, local), pairs + math.sqrt(2.0 * math.log(sharing) * pairs * (1.0 - 1.0 / sharing)))
     mean = pairs / local
-    some = 1.0 - (1.0 - part) ** (mean / part)
+    active_share = 1.0 - (1.0 - part) ** (mean / part)
     return Routed(
         tokens=tokens,
         pairs=pairs,
-        active=local * some,
-        blocks=tuple(local * _blocks(mean, math.sqrt(mean * (1.0 - part)), some, rows) for rows in TILES),
+        active=local * active_share,
+        blocks=tuple(local * _blocks(mean, math.sqrt(mean * (1.0 - part)), active_share, rows) for rows in TILES),
         hidden=hidden,
         inner=inner,
         gates=float(gates),
@@ -134,7 +134,7 @@ def drawn_call(
     )
 
 
-def _blocks(mean: float, deviation: float, some: float, rows: int) -> float:
+def _blocks(mean: float, deviation: float, active: float, rows: int) -> float:
     """Return the average number of blocks of an expert, from the mean and deviation of its tokens and the probability of any.
 
     >>> round(_blocks(2.0, 1.4, 0.87, 64), 2), round(_blocks(128.0, 11.3, 1.0, 64), 2), round(_blocks(1000.0, 31.6, 1.0, 16), 2)
@@ -142,10 +142,10 @@ def _blocks(mean: float, deviation: float, some: float, rows: int) -> float:
     """
     if deviation > rows:
         return mean / rows + 0.5 - 0.5 / rows
-    first = max(1, math.floor((mean - 4.0 * deviation) / rows))
-    last = math.ceil((mean + 4.0 * deviation) / rows)
-    more = (math.erfc((index * rows + 0.5 - mean) / (max(deviation, 1e-9) * math.sqrt(2.0))) for index in range(first, last + 1))
-    return some + first - 1 + 0.5 * math.fsum(more)
+    low = max(1, math.floor((mean - 4.0 * deviation) / rows))
+    high = math.ceil((mean + 4.0 * deviation) / rows)
+    tails = (math.erfc((index * rows + 0.5 - mean) / (max(deviation, 1e-9) * math.sqrt(2.0))) for index in range(low, high + 1))
+    return active + low - 1 + 0.5 * math.fsum(tails)
 
 
 def named(kernel: str, names: Collection[str]) -> str:
@@ -155,7 +155,7 @@ def named(kernel: str, names: Collection[str]) -> str:
     ('flash bf16', 'tensorrt fp8', '')
     """
     library, _, width = kernel.partition(" ")
-    return next((name for each in (library, *LIBRARIES) if (name := f"{each} {width}") in names), "")
+    return next((name for library_name in (library, *LIBRARIES) if (name := f"{library_name} {width}") in names), "")
 
 
 def blocks_of(tokens: Sequence[int]) -> tuple[float, ...]:

@@ -286,8 +286,8 @@ def by_rows(
     import numpy as np
 
     time, busy = _times(rows[:, None], product, widths, tiling, chip, memory[:, None])
-    at = time.argmin(axis=1)[:, None]
-    return np.take_along_axis(time, at, 1)[:, 0], np.take_along_axis(busy, at, 1)[:, 0]
+    best_indices = time.argmin(axis=1)[:, None]
+    return np.take_along_axis(time, best_indices, 1)[:, 0], np.take_along_axis(busy, best_indices, 1)[:, 0]
 
 
 def _times(
@@ -325,8 +325,8 @@ def best(product: Product, widths: tuple[float, float], tiling: Tiling, chip: Ch
     times, _ = _times(product.m, product, widths, tiling, chip, memory)
     rows, columns, splits, _ = _cut_ways(tiling)
     ways = [
-        way(product, widths, tiling, chip, memory, int(rows[at]), int(columns[at]), int(splits[at]))
-        for at in (times <= times.min() * NEAR).nonzero()[0]
+        way(product, widths, tiling, chip, memory, int(rows[index]), int(columns[index]), int(splits[index]))
+        for index in (times <= times.min() * NEAR).nonzero()[0]
     ]
     return min(ways, key=_TIME)
 

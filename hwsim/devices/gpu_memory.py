@@ -70,8 +70,8 @@ class Sustained:
         >>> Sustained(read=0.8, copy=0.5).bytes_at_peak(80.0, 0.0), Sustained(read=0.8, copy=0.5).bytes_at_peak(50.0, 50.0)
         (100.0, 200.0)
         """
-        alone, more = (self.read, reads - writes) if reads >= writes else (self.write, writes - reads)
-        return more / alone + 2.0 * min(reads, writes) / self.copy
+        share, excess = (self.read, reads - writes) if reads >= writes else (self.write, writes - reads)
+        return excess / share + 2.0 * min(reads, writes) / self.copy
 
     def part(self, reads: float, writes: float) -> float:
         """Return the share of the bandwidth that a mix of reads and writes reaches."""
@@ -172,8 +172,8 @@ class Launch:
         >>> Launch(stream=2e-6, graph=1e-6).by("graph"), Launch(stream=2e-6).by("host")
         (('graph', 1e-06), ('stream', 2e-06))
         """
-        given = {"stream": self.stream, "graph": self.graph, "host": self.host}[start]
-        return ("stream", self.stream) if given is None else (start, given)
+        seconds = {"stream": self.stream, "graph": self.graph, "host": self.host}[start]
+        return ("stream", self.stream) if seconds is None else (start, seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,18 +221,18 @@ class Stream:
 def memory_problems(parts: Hierarchy) -> Iterator[Problem]:
     """Yield (key, message, hint) for each memory level that is slower than the next one."""
     yield from under("sustained", parts.sustained.problems())
-    first, second, memory = parts.l1, parts.l2, parts.memory.bandwidth
-    if second is not None:
-        yield from under("l2.sustained", second.sustained.problems())
-        if second.bandwidth is not None and second.bandwidth * second.sustained.copy < memory * parts.sustained.copy:
+    l1, l2, memory = parts.l1, parts.l2, parts.memory.bandwidth
+    if l2 is not None:
+        yield from under("l2.sustained", l2.sustained.problems())
+        if l2.bandwidth is not None and l2.bandwidth * l2.sustained.copy < memory * parts.sustained.copy:
             yield "l2.bandwidth", "the L2 cache is slower than the memory", None
-        if second.together is not None and second.together.near < second.together.far:
+        if l2.together is not None and l2.together.near < l2.together.far:
             yield "l2.together.near", "near lines arrive more slowly than far lines: expected at least `far`", None
-        ordered = [second.latency, second.far or second.latency, second.miss]
-        if second.miss and ordered != sorted(ordered):
+        ordered = [l2.latency, l2.far or l2.latency, l2.miss]
+        if l2.miss and ordered != sorted(ordered):
             yield "l2.miss", "memory is faster than the L2 cache: expected `latency` <= `far` <= `miss`", None
-    if first is not None and first.bandwidth is not None:
+    if l1 is not None and l1.bandwidth is not None:
         if parts.sms is None:
             yield "l1.bandwidth", "the L1 bandwidth of one SM requires the number of SMs", "add `sms: 80`"
-        elif first.bandwidth * parts.sms < (second.bandwidth if second is not None and second.bandwidth else memory):
+        elif l1.bandwidth * parts.sms < (l2.bandwidth if l2 is not None and l2.bandwidth else memory):
             yield "l1.bandwidth", "the L1 caches of all SMs are slower than the next level", None

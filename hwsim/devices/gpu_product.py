@@ -71,24 +71,24 @@ class Tiled:
     def served(self) -> Served:
         """Return the memory time: each matrix crosses once, except the part of the first operand in the last-level cache."""
         work, tiling, l2 = self.work, self.tiling, self.parts.l2
-        again = work.working_set is not None and l2 is not None and l2.bandwidth is not None
-        if tiling.memory is None or self.product.element > 0 or again:
+        is_reused = work.working_set is not None and l2 is not None and l2.bandwidth is not None
+        if tiling.memory is None or self.product.element > 0 or is_reused:
             return stream(self.name, self.parts, Stream(reads=work.reads, writes=work.writes, working_set=work.working_set))
         product, memory = self.product, self.parts.memory
-        first = float(product.m) * product.k * product.batch * self.widths[0]
-        held = first / (1.0 + squared_twice(first / (HELD * l2.size))) if l2 is not None else 0.0
-        traffic = max(work.reads - held, 0.0) + work.writes
+        operand = float(product.m) * product.k * product.batch * self.widths[0]
+        cached = operand / (1.0 + squared_twice(operand / (HELD * l2.size))) if l2 is not None else 0.0
+        traffic = max(work.reads - cached, 0.0) + work.writes
         seconds = traffic / (memory.bandwidth * tiling.memory)
         inputs: list[Input] = [("traffic", precise(work.traffic, "B"), WORKLOAD)]
         formula = "traffic / (bandwidth x efficiency)"
-        if held > 0:
+        if cached > 0:
             formula = "(traffic - held) / (bandwidth x efficiency)"
             inputs.append(
-                ("held", precise(held, "B"), "of the first factor, in the last cache: " + source_of(self.sources, "l2.size"))
+                ("held", precise(cached, "B"), "of the first factor, in the last cache: " + source_of(self.sources, "l2.size"))
             )
         inputs += [
             ("bandwidth", precise(memory.bandwidth, "B/s"), source_of(self.sources, "memory.bandwidth")),
-            ("efficiency", precise(tiling.memory, "%"), self._said("memory")),
+            ("efficiency", precise(tiling.memory, "%"), self._source("memory")),
         ]
         capacity = f"{self.name}.memory"
         return Served(
@@ -107,22 +107,22 @@ class Tiled:
         cut = best(self.product, self.widths, self.tiling, self.chip, memory)
         capacity = f"{self.name}.compute"
         seconds = cut.tiles * cut.tile / self.chip.multiprocessors
-        why = self._computing(cut, seconds) if cut.computing >= cut.loading else self._loading(cut, seconds)
-        starts = [*launches, *self._starts()]
+        why = self._compute_term(cut, seconds) if cut.computing >= cut.loading else self._load_term(cut, seconds)
+        starts = [*launches, *self._start_terms()]
         before = math.fsum(term.seconds for term in starts)
-        lines = [self._alone(cut, memory)]
+        lines = [self._wave_term(cut, memory)]
         if least > before + cut.time:
-            lines.append(self._issued(least, before))
+            lines.append(self._launch_term(least, before))
         doubt = self._doubt(before + cut.time)
         if doubt is not None:
-            sure = functools.partial(_doubted, doubt)
-            why, starts, lines = sure(why), [sure(term) for term in starts], [sure(term) for term in lines]
-            served = replace(served, draw=replace(served.draw, why=sure(served.draw.why)))
-        drawn = (
+            with_doubt = functools.partial(_with_doubt, doubt)
+            why, starts, lines = with_doubt(why), [with_doubt(term) for term in starts], [with_doubt(term) for term in lines]
+            served = replace(served, draw=replace(served.draw, why=with_doubt(served.draw.why)))
+        draws = (
             Draw(capacity, seconds, 1.0, self.work.flop, "FLOP", why),
             *(Draw(capacity, 0.0, 1.0, 0.0, "FLOP", line) for line in lines),
         )
-        return drawn, served, max(line.seconds for line in lines), starts
+        return draws, served, max(line.seconds for line in lines), starts
 
     def by_rows(self, rows: Floats, launches: float, least: float) -> tuple[Floats, Floats, Floats] | None:
         """Return (time, SM time, memory time) of the matmul in s for each number of rows.
@@ -135,13 +135,13 @@ class Tiled:
         if tiling.memory is None or product.element > 0 or self.work.working_set is not None:
             return None
         row = width * product.k * product.batch
-        first = rows * row
-        held = first / (1.0 + squared_twice(first / (HELD * l2.size))) if l2 is not None else np.zeros_like(first)
-        reads = self.work.reads - product.m * row + first
-        traffic = np.maximum(reads - held, 0.0) + self.work.writes / product.m * rows
+        operand = rows * row
+        cached = operand / (1.0 + squared_twice(operand / (HELD * l2.size))) if l2 is not None else np.zeros_like(operand)
+        reads = self.work.reads - product.m * row + operand
+        traffic = np.maximum(reads - cached, 0.0) + self.work.writes / product.m * rows
         memory = traffic / (self.parts.memory.bandwidth * tiling.memory)
         time, busy = by_rows(rows, product, self.widths, tiling, self.chip, memory)
-        starts: Floats = launches + tiling.start + np.zeros_like(first)
+        starts: Floats = launches + tiling.start + np.zeros_like(operand)
         if tiling.cast is not None and product.cast > 0:
             lines = rows * product.batch
             size = lines * product.k * (product.cast + width)
@@ -154,7 +154,7 @@ class Tiled:
         """Return (B/s, source) of the kernel that casts `size` bytes."""
         cast, parts = self.tiling.cast, self.parts
         assert cast is not None
-        rate, whose = math.inf if cast.rate is None else cast.rate * self.chip.multiprocessors, self._said("cast.rate")
+        rate, whose = math.inf if cast.rate is None else cast.rate * self.chip.multiprocessors, self._source("cast.rate")
         memory = parts.memory.bandwidth * (self.tiling.memory or parts.sustained.part(1.0, 0.0))
         if rate > memory and (cast.rate is None or parts.l2 is None or size > HELD * parts.l2.size):
             return memory, "as fast as memory: " + source_of(self.sources, "memory.bandwidth")
@@ -168,13 +168,13 @@ class Tiled:
             return None
         computed, _, variant = self.key.partition("-")
         topic = "weightonly" if variant.startswith("weights") else _TOPICS.get(computed, "product")
-        thin = min(self.product.m, self.product.n) <= SKINNY
-        size = "tiny" if seconds < TINY else "skinny" if thin else "big"
+        is_skinny = min(self.product.m, self.product.n) <= SKINNY
+        size = "tiny" if seconds < TINY else "skinny" if is_skinny else "big"
         chip = f"{precise(self.chip.peak, 'FLOP/s')}, {self.chip.multiprocessors} multiprocessors"
-        reached = precise(self.tiling.efficiency, "%")  # separately fitted GPUs of one size have independent errors
-        return Doubt(f"{topic}/{size}", case, f"{chip}, matmul.{self.key} of {reached}", 0.0)
+        share = precise(self.tiling.efficiency, "%")  # separately fitted GPUs of one size have independent errors
+        return Doubt(f"{topic}/{size}", case, f"{chip}, matmul.{self.key} of {share}", 0.0)
 
-    def _starts(self) -> list[Term]:
+    def _start_terms(self) -> list[Term]:
         """Return the lines of the matmul's startup beyond the launch, and of the cast of its first operand."""
         terms = []
         path = f"matmul.{self.key}.start"
@@ -182,10 +182,10 @@ class Tiled:
             terms.append(latency_term("start of the product", self.tiling.start, source_of(self.sources, path)))
         cast, product = self.tiling.cast, self.product
         if cast is not None and product.cast > 0:
-            terms.append(self._casting())
+            terms.append(self._cast_term())
         return terms
 
-    def _casting(self) -> Term:
+    def _cast_term(self) -> Term:
         cast, product = self.tiling.cast, self.product
         assert cast is not None
         rows, units = float(product.m) * product.batch, self.chip.multiprocessors
@@ -193,16 +193,16 @@ class Tiled:
         rate, whose = self._cast_rate(size)
         seconds = cast.start + rows * cast.row / units + size / rate
         inputs = (
-            ("start", precise(cast.start, "s"), self._said("cast.start")),
+            ("start", precise(cast.start, "s"), self._source("cast.start")),
             ("rows", precise(rows, "1"), "of the first factor"),
-            ("row", precise(cast.row, "s"), self._said("cast.row")),
+            ("row", precise(cast.row, "s"), self._source("cast.row")),
             ("multiprocessors", str(units), "sms: " + source_of(self.sources, "sms")),
             ("bytes", precise(size, "B"), f"{product.cast:g} B read and {self.widths[0]:g} B written of each element"),
             ("rate", precise(rate, "B/s"), whose),
         )
         return Term("cast", "start + rows x row / multiprocessors + bytes / rate", inputs, seconds, kind="latency")
 
-    def _said(self, key: str) -> Origin:
+    def _source(self, key: str) -> Origin:
         path = f"matmul.{self.key}.{key}"
         return f"{path}: " + source_of(self.sources, path)
 
@@ -217,31 +217,31 @@ class Tiled:
             ("depth", precise(product.k / cut.splits, "1"), f"k / {cut.splits}" if cut.splits > 1 else "k"),
         )
 
-    def _efficiency(self, *more: tuple[float, str]) -> Input:
+    def _efficiency(self, *factors: tuple[float, str]) -> Input:
         """Return the product of all losses, and its factors, as an input of a derivation."""
         tiling, product = self.tiling, self.product
         aligned = tiling.alignment.keeps(product.n, product.k, self.widths[0])
-        lost = [*more, *([(aligned, " for rows at odd addresses")] if aligned < 1.0 else [])]
-        reasons = f"{precise(tiling.efficiency, '%')} (" + self._said("efficiency") + ")"
+        lost = [*factors, *([(aligned, " for rows at odd addresses")] if aligned < 1.0 else [])]
+        reasons = f"{precise(tiling.efficiency, '%')} (" + self._source("efficiency") + ")"
         reasons += "".join(f" x {precise(part, '%')}{words}" for part, words in lost)
         return "efficiency", precise(math.prod([tiling.efficiency, *(part for part, _ in lost)]), "%"), reasons
 
-    def _computing(self, cut: Cut, seconds: float) -> Term:
+    def _compute_term(self, cut: Cut, seconds: float) -> Term:
         relative = self.tiling.relative(cut.rows, cut.columns)
         inputs = (
             *self._tiles(cut),
-            ("prologue", precise(self.tiling.prologue, "1"), self._said("prologue")),
+            ("prologue", precise(self.tiling.prologue, "1"), self._source("prologue")),
             ("peak", precise(self.chip.peak, "FLOP/s"), self.peak_source),
             self._efficiency((relative, " for the tile's size")),
         )
         formula = "tiles x 2 x rows x columns x (depth + prologue) / (peak x efficiency)"
         return Term("compute", formula, inputs, seconds, f"{self.name}.compute")
 
-    def _loading(self, cut: Cut, seconds: float) -> Term:
+    def _load_term(self, cut: Cut, seconds: float) -> Term:
         """Return the line of small tiles, which wait for operands: a tile of sides a, b computes 2 a b from a + b of them."""
         tiles, _, _, depth = self._tiles(cut)
         product, (first, second) = self.product, self.widths
-        loads = self._said("loads") + (f" x {self._said('transposed')!s}" if product.transposed else "")
+        loads = self._source("loads") + (f" x {self._source('transposed')!s}" if product.transposed else "")
         aligned = self.tiling.alignment.keeps(product.n, product.k, first)
         loads += f" x {precise(aligned, '%')} for rows at odd addresses" if aligned < 1.0 else ""
         step = min(product.m, cut.rows) * first + min(product.n, cut.columns) * second
@@ -255,7 +255,7 @@ class Tiled:
         )
         return Term("compute", "tiles x step x depth / (loads x multiprocessors)", inputs, seconds, f"{self.name}.compute")
 
-    def _issued(self, least: float, before: float) -> Term:
+    def _launch_term(self, least: float, before: float) -> Term:
         """Return the line of the host, which launches kernels one after another; a shorter kernel waits for the next launch."""
         inputs = (
             ("launch", precise(least, "s"), source_of(self.sources, "launch.stream")),
@@ -263,7 +263,7 @@ class Tiled:
         )
         return Term("launch", "launch - starts", inputs, least - before, kind="floor")
 
-    def _alone(self, cut: Cut, memory: float) -> Term:
+    def _wave_term(self, cut: Cut, memory: float) -> Term:
         """Return the line that sharing cannot lengthen: waves, rounded with the memory time, plus the sum over split-K pieces."""
         busy = cut.waves * cut.tile
         rounds = math.ceil(cut.tiles / self.chip.multiprocessors)
@@ -281,12 +281,12 @@ class Tiled:
             inputs.append(("memory", precise(memory, "s"), "every matrix once"))
         if cut.adding > 0:
             formula += " + adding"
-            inputs.append(("adding", precise(cut.adding, "s"), f"the {cut.splits} pieces of k; " + self._said("adding")))
+            inputs.append(("adding", precise(cut.adding, "s"), f"the {cut.splits} pieces of k; " + self._source("adding")))
         bound = "compute" if busy >= memory else "memory"
         return Term(bound, formula, tuple(inputs), cut.time, f"{self.name}.{bound}")
 
 
-def _doubted(doubt: Doubt, term: Term) -> Term:
+def _with_doubt(doubt: Doubt, term: Term) -> Term:
     doubts = (Doubt(doubt.regime, doubt.case, doubt.key, term.seconds),)
     # three times faster than `replace`
     return Term(term.label, term.formula, term.inputs, term.seconds, term.capacity, term.kind, doubts, term.holder)

@@ -104,22 +104,22 @@ class Hdd(Storage):
 
     def ways(self, part: float = 1.0, *, writes: bool = False) -> Reach:
         """Return the positioning times to random sectors of the outermost share `part` of the disk, at queue depth 1."""
-        outer, inner, here = self.rate(0.0), self.rate(1.0), self.rate(part)
-        cylinders = (outer - here) / (outer - inner) if outer > inner else part
+        outer, inner, edge_rate = self.rate(0.0), self.rate(1.0), self.rate(part)
+        cylinders = (outer - edge_rate) / (outer - inner) if outer > inner else part
         return Reach(self.seek.within(cylinders), self.turn, self.settle if writes else 0.0)
 
     def serve(self, name: str, direction: Direction, accesses: Asked) -> Cost:
-        part = self._part(accesses)
+        part = self._covered_share(accesses)
         if accesses.access == "sequential":
             return self._sequential(name, direction, accesses, part)
         return self._random(name, direction, accesses, part)
 
     @property
-    def _told(self) -> Origin:
+    def _rate_source(self) -> Origin:
         key = "outer" if self.outer is not None else "platter.density"
         return f"{key}: " + source_of(self.sources, key)
 
-    def _part(self, accesses: Asked) -> float:
+    def _covered_share(self, accesses: Asked) -> float:
         if self.holds is None:
             if accesses.region is not None:
                 raise CannotCompute("a region requires the size of the disk", "add `size: 4 TB` to the disk")
@@ -129,20 +129,20 @@ class Hdd(Storage):
         )
         return min(1.0, over / self.holds)
 
-    def _through(self, rate: float) -> float:
+    def _capped(self, rate: float) -> float:
         return rate if self.interface is None else min(rate, self.interface)
 
-    def _again(self, accesses: Asked) -> float:
+    def _hit_rate(self, accesses: Asked) -> float:
         if accesses.region is None or self.cache <= 0 or accesses.bytes <= accesses.region:
             return 0.0
         kept = min(1.0, self.cache / accesses.region) if accesses.access == "random" else float(accesses.region <= self.cache)
         return kept * (1.0 - accesses.region / accesses.bytes)
 
     def _sequential(self, name: str, direction: Direction, accesses: Asked, part: float) -> Cost:
-        rate = self._through(self.stretch(part))
-        speed = ("bandwidth", precise(rate, "B/s"), self._told + f"; over {part:.4g} of the disk")
+        rate = self._capped(self.stretch(part))
+        speed = ("bandwidth", precise(rate, "B/s"), self._rate_source + f"; over {part:.4g} of the disk")
         times, size = number(accesses), each(accesses)
-        again = self._again(accesses) if direction == "read" else 0.0
+        again = self._hit_rate(accesses) if direction == "read" else 0.0
         limits, floors = [], []
         if direction == "write" and accesses.sync:
             wait = self.overhead + self.turn
@@ -158,18 +158,18 @@ class Hdd(Storage):
             missed = accesses.bytes * (1 - again)
             inputs = (("missed", precise(missed, "B"), "what is read for the first time"), speed)
             limits.append(Limit("media", "missed / bandwidth", inputs, missed / rate))
-            floors += self._hits(accesses)
+            floors += self._hit_limits(accesses)
         else:
             limits.append(Limit("media", "times x size / bandwidth", (times, size, speed), accesses.bytes / rate))
         ways = self.ways(1.0 if accesses.region is None else part)
-        place = ways.mean
-        start = self.overhead + place
+        position_s = ways.mean
+        start = self.overhead + position_s
         source = "seek: " + source_of(self.sources, "seek.average")
         if not accesses.of_service or accesses.times <= 0:
             return cost_of(name, accesses, limits, floors, ("first access", start, source))
         [limit] = limits
         lead = ("overhead", precise(self.overhead, "s"), "overhead: " + source_of(self.sources, "overhead"))
-        way = ("position", precise(place, "s"), source)
+        way = ("position", precise(position_s, "s"), source)
         queue: tuple[Input, ...] = (
             ("queue", "1", "alone"),
             ("gain", f"{self.gain:g}", "gain: " + source_of(self.sources, "gain")),
@@ -180,7 +180,7 @@ class Hdd(Storage):
             alone=limit.seconds / accesses.times,
             each=accesses.size / rate,
             fixed=self.overhead,
-            reach=place,
+            reach=position_s,
             gain=self.gain,
             queue=self.queue,
             together=accesses.own_depth,
@@ -188,7 +188,7 @@ class Hdd(Storage):
         )
         return cost_of(name, accesses, [limit], floors, ("", 0.0, ""), crowd=None if again > 0 else streams)
 
-    def _hits(self, accesses: Asked) -> list[Limit]:
+    def _hit_limits(self, accesses: Asked) -> list[Limit]:
         if self.interface is None:
             return []
         inputs: tuple[Input, ...] = (
@@ -202,46 +202,46 @@ class Hdd(Storage):
         write = direction == "write"
         buffered = write and self.write_cache and not accesses.sync
         ways = self.ways(part, writes=write)
-        place = ways.mean
-        together = float(self.queue) if buffered else accesses.at_once(self.queue)
-        rate = self._through(self.stretch(part))
-        reach = place / together**self.gain
+        position_s = ways.mean
+        depth = float(self.queue) if buffered else accesses.at_once(self.queue)
+        rate = self._capped(self.stretch(part))
+        reach = position_s / depth**self.gain
         one_s = self.overhead + reach + accesses.size / rate
-        again = 0.0 if write else self._again(accesses)
-        where = "" if part >= 1 else f" over {part:.4g} of the disk"
+        hit_rate = 0.0 if write else self._hit_rate(accesses)
+        scope = "" if part >= 1 else f" over {part:.4g} of the disk"
         inputs: list[Input] = [
             number(accesses),
             ("overhead", precise(self.overhead, "s"), "overhead: " + source_of(self.sources, "overhead")),
             (
                 "position",
-                precise(place, "s"),
-                f"mean seek {precise(place - self.turn / 2, 's')}{where} and half a turn, {precise(self.turn / 2, 's')}",
+                precise(position_s, "s"),
+                f"mean seek {precise(position_s - self.turn / 2, 's')}{scope} and half a turn, {precise(self.turn / 2, 's')}",
             ),
-            ("queue", f"{together:.6g}", "what is in the cache" if buffered else accesses.under_way(self.queue)[2]),
+            ("queue", f"{depth:.6g}", "what is in the cache" if buffered else accesses.under_way(self.queue)[2]),
             ("gain", f"{self.gain:g}", "gain: " + source_of(self.sources, "gain")),
             each(accesses),
-            ("bandwidth", precise(rate, "B/s"), self._told),
+            ("bandwidth", precise(rate, "B/s"), self._rate_source),
         ]
         formula = "times x (overhead + position / queue^gain + size / bandwidth)"
-        seconds = accesses.times * (1 - again) * one_s
-        if again > 0:
-            inputs.append(("missed", precise(1 - again, "%"), "the rest comes from the cache"))
+        seconds = accesses.times * (1 - hit_rate) * one_s
+        if hit_rate > 0:
+            inputs.append(("missed", precise(1 - hit_rate, "%"), "the rest comes from the cache"))
             formula = f"missed x {formula}"
         if buffered and accesses.size > 0 and not accesses.of_service:  # the cache of a service is full
             fast = max(1.0 / one_s, 1.0 / (self.overhead + accesses.size / (self.interface or self.rate(0.0))))
             stock = self.cache / accesses.size
             seconds = drained(accesses.times, fast, 1 / one_s, stock)
             quick = ("fast", precise(fast, "1/s"), "into the cache")
-            first = drained_after(accesses.times, fast, 1 / one_s, stock)
-            if first is None:
+            absorbed = drained_after(accesses.times, fast, 1 / one_s, stock)
+            if absorbed is None:
                 inputs, formula = [inputs[0], quick], "times / fast"
             else:
                 room = f"until the cache of {precise(self.cache, 'B')} is full"
-                inputs += [quick, ("first", precise(first, "1"), room)]
+                inputs += [quick, ("first", precise(absorbed, "1"), room)]
                 formula = formula.replace("times x", "first / fast + (times - first) x")
-        floors = self._hits(accesses) if again > 0 else []
+        floors = self._hit_limits(accesses) if hit_rate > 0 else []
         fixed = self.overhead + accesses.size / rate
-        crowd = None if buffered else Arm(fixed, place, self.gain, self.queue, ways)
+        crowd = None if buffered else Arm(fixed, position_s, self.gain, self.queue, ways)
         if buffered and accesses.of_service:  # the disk behind the cache has the whole queue
             crowd = Arm(fixed, reach, 0.0, self.queue, ways)
         limit = Limit("media", formula, tuple(inputs), seconds)

@@ -57,28 +57,28 @@ def in_turn(
             holds[name] = max(holds.get(name, 0.0), part)
         for name, amount, unit in turn.cost.moved:
             moved[name, unit] = moved.get((name, unit), 0.0) + times * amount
-        took = times * demand.body(rates)
-        share, latency, body = share + times * demand.share, latency + times * demand.latency, body + took
+        turn_s = times * demand.body(rates)
+        share, latency, body = share + times * demand.share, latency + times * demand.latency, body + turn_s
         started += times * demand.start * demand.latency
         for name, part in demand.clocks:
-            clocks[name] = clocks.get(name, 0.0) + part * took
-        spent[turn.what] = spent.get(turn.what, 0.0) + took
+            clocks[name] = clocks.get(name, 0.0) + part * turn_s
+        spent[turn.what] = spent.get(turn.what, 0.0) + turn_s
         for term in turn.cost.why:
             if term.kind == "latency":
                 starts.setdefault((term.label, term.formula, term.seconds), []).extend([term] * max(1, round(times)))
-        for error in _errors(turn.cost, took) if doubt is None else ():
+        for error in _errors(turn.cost, turn_s) if doubt is None else ():
             before = errors.get(error[:3])
             errors[error[:3]] = error if before is None else error._replace(seconds=before.seconds + error.seconds)
     lines = [_started(terms) for terms in starts.values()]
     all_errors = tuple(errors.values()) if doubt is None else (doubt._replace(seconds=body),)
     inputs = tuple((label, precise(seconds, "s"), SOURCE) for label, seconds in spent.items())
     why = Term("kernels", " + ".join(spent), inputs, body, capacity, kind="kernels", doubts=all_errors if body > 0 else ())
-    drawn = tuple(sorted((name, amount) for name, amount in amounts.items() if amount > 0))
+    draws = tuple(sorted((name, amount) for name, amount in amounts.items() if amount > 0))
     at_clocks = tuple((name, seconds / body if body > 0 else 1.0) for name, seconds in clocks.items())
     return Cost(
         Demand(
             latency,
-            drawn,
+            draws,
             body,
             tuple(sorted(holds.items())),
             share or 1.0,
@@ -90,14 +90,14 @@ def in_turn(
     )
 
 
-def _errors(cost: Cost, took: float) -> tuple[Doubt, ...]:
+def _errors(cost: Cost, turn_s: float) -> tuple[Doubt, ...]:
     """Return the uncertainties of a kernel's body, scaled to `took` seconds."""
     lines = [term for term in cost.why if term.kind not in ("latency", "stated")]
     longest = max(lines, key=lambda term: term.seconds, default=None)
     if longest is None or longest.seconds <= 0:
         return ()
     total = max(longest.seconds, math.fsum(doubt.seconds for doubt in longest.doubts))
-    return tuple(doubt._replace(seconds=took * doubt.seconds / total) for doubt in longest.doubts)
+    return tuple(doubt._replace(seconds=turn_s * doubt.seconds / total) for doubt in longest.doubts)
 
 
 def _started(terms: Sequence[Term]) -> Term:

@@ -112,29 +112,29 @@ class Corrections:
     def of(self, key: str, point: tuple[float, ...]) -> tuple[float, bool]:
         """Return (ratio, whether exactly this call was measured)."""
         points = self.points.get(key, ())
-        place = [math.log2(each) for each in point]
-        near: list[tuple[float, float]] = []
-        flat = is_call = len(point) == 2
-        flat = flat and point[1] <= 1.0
+        logs = [math.log2(size_) for size_ in point]
+        rows: list[tuple[float, float]] = []
+        is_flat = is_call = len(point) == 2
+        is_flat = is_flat and point[1] <= 1.0
         beyond = 0.0  # factors of two
         if is_call and points:  # beyond the measured sizes: the correction at their end; far beyond: the formula alone
-            size = min(max(place[0], math.log2(max(points[0][0], 1.0))), math.log2(max(points[-1][0], 1.0)))
-            beyond, place[0] = abs(size - place[0]), size
+            size = min(max(logs[0], math.log2(max(points[0][0], 1.0))), math.log2(max(points[-1][0], 1.0)))
+            beyond, logs[0] = abs(size - logs[0]), size
         fade = 1.0 if beyond <= HELD else math.exp(-((beyond - HELD) ** 2) / (2.0 * self.width**2))
-        for *where, ratio in points:
-            flat = flat and where[1] <= 1.0
+        for *sizes, ratio in points:
+            is_flat = is_flat and sizes[1] <= 1.0
             distance = math.fsum(
-                (math.log2(max(far_point, 1.0)) - near_point) ** 2 for far_point, near_point in zip(where, place, strict=False)
+                (math.log2(max(far_point, 1.0)) - near_point) ** 2 for far_point, near_point in zip(sizes, logs, strict=False)
             )
             if distance < 1e-12:
                 return (ratio, True) if beyond <= 1e-6 else (ratio**fade, False)
-            near.append((distance, math.log(ratio)))
-        if not near:
+            rows.append((distance, math.log(ratio)))
+        if not rows:
             return 1.0, False
-        few = flat and len(near) <= self.few  # along one line
-        weights = [1.0 / distance if few else math.exp(-distance / (2.0 * self.width**2)) for distance, _ in near]
-        total = math.fsum(weight * log for weight, (_, log) in zip(weights, near, strict=True))
-        weight = math.fsum(weights) + (1.0 / FAR if few else self.shrink)
+        sparse = is_flat and len(rows) <= self.few  # along one line
+        weights = [1.0 / distance if sparse else math.exp(-distance / (2.0 * self.width**2)) for distance, _ in rows]
+        total = math.fsum(weight * log for weight, (_, log) in zip(weights, rows, strict=True))
+        weight = math.fsum(weights) + (1.0 / FAR if sparse else self.shrink)
         return (math.exp(fade * total / weight), False) if weight > 0 else (1.0, False)
 
 
@@ -224,7 +224,7 @@ class Kernels:
 
     def function(self, call: Call) -> tuple[str, Function, tuple[str, ...]] | None:
         """Return (name, entry, remaining words of the form) of a function, in as much of its form as was measured."""
-        words, first = call.form.split(), None
+        words, untimed = call.form.split(), None
         for functions in range(len(words), -1, -1):
             for name in alike(call.function, words[:functions]):
                 entry = self.functions.get(name)
@@ -232,22 +232,22 @@ class Kernels:
                     continue
                 if call.count <= 0 or call.dtype in entry.each:
                     return name, entry, tuple(words[functions:])
-                first = first or (name, entry, tuple(words[functions:]))
-        return first
+                untimed = untimed or (name, entry, tuple(words[functions:]))
+        return untimed
 
     def entry(self, call: Call) -> str:
         """Return the key that sets the time of a call: `functions.add`, `products.fp32`."""
         if call.product is not None:
             return f"products.{call.dtype}"
-        found = self.function(call)
-        return f"functions.{found[0] if found else call.function}"
+        function = self.function(call)
+        return f"functions.{function[0] if function else call.function}"
 
     def time(self, call: Call) -> Time:
         """Return the time of a call that is not `unknown`."""
-        found = self._found.get(call)
-        if found is None:
-            found = self._found[call] = self._time(call)
-        return found
+        time = self._found.get(call)
+        if time is None:
+            time = self._found[call] = self._time(call)
+        return time
 
     def related(self, call: Call) -> Time | None:
         """Return the time of an `unknown` call, from similar measured functions; None if there is none."""
@@ -267,14 +267,14 @@ class Kernels:
     def _time(self, call: Call) -> Time:
         before, compute, standing = self._computing(call)
         moved = call.moved + call.span
-        moving = memory = far = 0.0
+        moving = memory = last_level_s = 0.0
         for operand in call.operands:
-            more, last, furthest = self._moving(operand, moved)
-            moving += more
-            far += furthest
-            memory += last * operand.bytes
+            extra_s, last_share, last_s = self._moving(operand, moved)
+            moving += extra_s
+            last_level_s += last_s
+            memory += last_share * operand.bytes
         if call.product is None:  # the traffic of a matmul does not overlap its arithmetic
-            moving -= self.overlap * min(compute, far)
+            moving -= self.overlap * min(compute, last_level_s)
         lookups = call.lookups * (self.lookup + math.fsum(part * tier.lookup for tier, part in self.parts(call.span)))
         fresh = call.fresh if call.fresh is not None else call.written if call.made >= self.pages_from else 0.0
         pages = fresh / self.pages if self.pages else 0.0
@@ -285,7 +285,7 @@ class Kernels:
 
     def _computing(self, call: Call) -> tuple[float, float, Standing]:
         """Return (fixed time, arithmetic time, whether similar sizes were measured)."""
-        more = self.into.get(call.into, 0.0)
+        result_s = self.into.get(call.into, 0.0)
         if call.product is not None:
             time, (m, n, k) = self.products[call.dtype], (call.product.m, call.product.n, call.product.k)
             size = float(m) * n * k
@@ -297,34 +297,34 @@ class Kernels:
                 + (m + n) * time.edge
                 + k * time.depth
             )
-            return time.call + more, element_s * call.product.batch, _standing(size, time.counts)
-        _, entry, beyond = self.function(call) or ("", Function(), ())
-        forms = [self.forms[word] for word in beyond if word in self.forms]
+            return time.call + result_s, element_s * call.product.batch, _standing(size, time.counts)
+        _, entry, form_words = self.function(call) or ("", Function(), ())
+        forms = [self.forms[word] for word in form_words if word in self.forms]
         row = max((form.row for form in forms), default=0.0) or entry.row
         work = call.count * (math.log2(max(call.count / max(call.rows, 1.0), 2.0)) if entry.log else 1.0)
         rows = call.rows if call.rows > 1 else 0.0
         return (
-            entry.call + math.fsum(form.call for form in forms) + more,
+            entry.call + math.fsum(form.call for form in forms) + result_s,
             work * (entry.each.get(call.dtype, 0.0) + math.fsum(form.each for form in forms)) + rows * row,
             _standing(call.count, entry.counts),
         )
 
     def _moving(self, operand: Operand, moved: float) -> tuple[float, float, float]:
         """Return (extra time over the L1 cache, share from the last level, time of that share) of an array."""
-        seconds = part = last = 0.0
+        seconds = part = last_s = 0.0
         for tier, part in self.parts(operand.since or moved):
             rate = tier.rate(operand.role)
-            last = operand.bytes * part / rate if rate else 0.0
-            seconds += last
-        return seconds, part, last
+            last_s = operand.bytes * part / rate if rate else 0.0
+            seconds += last_s
+        return seconds, part, last_s
 
     def parts(self, since: float) -> Iterator[tuple[Tier, float]]:
         """Yield each level with the share of an array that comes from it."""
         tiers = list(self.levels.values())
-        beyond = [step(since, tier.beyond, tier.sharpness or self.sharpness) for tier in tiers]
-        for number, tier in enumerate(tiers):
-            further = beyond[number + 1] if number + 1 < len(tiers) else 0.0
-            yield tier, max(beyond[number] - further, 0.0)
+        shares = [step(since, tier.beyond, tier.sharpness or self.sharpness) for tier in tiers]
+        for index, tier in enumerate(tiers):
+            further = shares[index + 1] if index + 1 < len(tiers) else 0.0
+            yield tier, max(shares[index] - further, 0.0)
 
 
 def step(since: float, capacity: float, sharpness: float) -> float:
@@ -353,7 +353,7 @@ def key_of(call: Call) -> str:
     >>> key_of(Call(function="sum", form="rows", dtype="fp32", into="new"))
     'sum rows fp32 new'
     """
-    return " ".join(each for each in (call.function, call.form, call.dtype, call.into) if each)
+    return " ".join(word for word in (call.function, call.form, call.dtype, call.into) if word)
 
 
 def _standing(size: float, counts: tuple[float, float]) -> Standing:

@@ -73,53 +73,53 @@ class Memory(Device):
             terms = [self._random(name, dram, accesses, size / dram.access)]
         else:
             size = accesses.count * min(moved_bytes, max(accesses.step, accesses.size))
-            terms = self._in_a_row(name, dram, accesses, size)
-        body = terms[-1]
+            terms = self._sequential(name, dram, accesses, size)
+        body_term = terms[-1]
         floor = 0.0
         if accesses.pattern == "dependent":
-            terms.append(self._chain(name, dram, accesses))
+            terms.append(self._chain_term(name, dram, accesses))
             floor = terms[-1].seconds
-        drawn = ((f"{name}.memory", body.seconds),) if body.seconds > 0 else ()
+        draws = ((f"{name}.memory", body_term.seconds),) if body_term.seconds > 0 else ()
         return Cost(
             Demand(
                 latency=math.fsum(term.seconds for term in terms if term.kind == "latency") if accesses.count > 0 else 0.0,
-                amounts=drawn,
+                amounts=draws,
                 floor=floor,
-                share=body.seconds * self.bandwidth or 1.0,
+                share=body_term.seconds * self.bandwidth or 1.0,
             ),
-            moved=tuple((capacity, size, "B") for capacity, _ in drawn),
+            moved=tuple((capacity, size, "B") for capacity, _ in draws),
             why=tuple(terms),
             requests=_requests(name, dram, accesses),
         )
 
-    def _in_a_row(self, name: str, dram: Dram, accesses: Accesses, size: float) -> list[Term]:
+    def _sequential(self, name: str, dram: Dram, accesses: Accesses, size: float) -> list[Term]:
         share = dram.read_write_factor(1 - accesses.write)
         rate, source = self.bandwidth * share, source_of(self.sources, "bandwidth")
         source += f"; reads and writes in turns leave {share:.3g} of it" if share < 1 else ""
         inputs = (("bytes", precise(size, "B"), WORKLOAD), ("bandwidth", precise(rate, "B/s"), source))
-        source = self._says("controller + tRP + tRCD + tCL")
-        first = latency_term("first data", dram.latency() - dram.tBL, source, f"{name}.memory", name)
-        return [first, Term("memory", "bytes / bandwidth", inputs, size / rate, f"{name}.memory")]
+        source = self._source("controller + tRP + tRCD + tCL")
+        latency = latency_term("first data", dram.latency() - dram.tBL, source, f"{name}.memory", name)
+        return [latency, Term("memory", "bytes / bandwidth", inputs, size / rate, f"{name}.memory")]
 
     def _random(self, name: str, dram: Dram, accesses: Accesses, count: float) -> Term:
         banks, row_hit = accesses.banks, accesses.row_hit
         rate = dram.random_rate(banks, row_hit) * dram.read_write_factor(1 - accesses.write)
-        where = "all banks" if banks is None else f"{banks} of the banks of each channel"
-        source = self._says(f"the least of banks, activations and data bus, less refresh; {where}, {row_hit:.0%} row hits")
+        scope = "all banks" if banks is None else f"{banks} of the banks of each channel"
+        source = self._source(f"the least of banks, activations and data bus, less refresh; {scope}, {row_hit:.0%} row hits")
         inputs = (("accesses", precise(count, "1"), WORKLOAD), ("rate", precise(rate, "1/s"), source))
         return Term("random access", "accesses / rate", inputs, count / rate, f"{name}.memory")
 
-    def _chain(self, name: str, dram: Dram, accesses: Accesses) -> Term:
+    def _chain_term(self, name: str, dram: Dram, accesses: Accesses) -> Term:
         inputs = (
             ("accesses", precise(accesses.count, "1"), WORKLOAD),
-            ("latency", precise(dram.latency(), "s"), self._says("controller + tRP + tRCD + tCL + burst")),
+            ("latency", precise(dram.latency(), "s"), self._source("controller + tRP + tRCD + tCL + burst")),
             ("chains", str(accesses.chains), WORKLOAD),
         )
         seconds = accesses.count * dram.latency() / accesses.chains
         return Term("chain", "accesses x latency / chains", inputs, seconds, f"{name}.memory")
 
-    def _says(self, what: str) -> Origin:
-        return f"{what}: " + source_of(self.sources, "dram.tRCD")
+    def _source(self, label: str) -> Origin:
+        return f"{label}: " + source_of(self.sources, "dram.tRCD")
 
 
 def _requests(name: str, dram: Dram, accesses: Accesses) -> Requests:

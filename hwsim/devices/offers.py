@@ -92,14 +92,14 @@ class Held(NamedTuple):
     bandwidth: float | None = None
 
 
-def tiered(tiers: tuple[Tier, ...], much: float) -> float:
+def tiered(tiers: tuple[Tier, ...], rate: float) -> float:
     """Return the price (USD/s) of a number of accesses or bytes per second.
 
     >>> tiered((Tier(100.0, 2.0), Tier(200.0, 1.0)), 250.0), tiered((Tier(100.0, 2.0),), 100.0)
     (250.0, 0.0)
     """
     ends = [tier.over for tier in tiers[1:]] + [math.inf] * bool(tiers)
-    return math.fsum(max(0.0, min(much, end) - tier.over) * tier.each for tier, end in zip(tiers, ends, strict=True))
+    return math.fsum(max(0.0, min(rate, end) - tier.over) * tier.each for tier, end in zip(tiers, ends, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,9 +188,9 @@ def read_price(tree: Tree, mistakes: Mistakes, *, date: str = "", provider: str 
         mistakes: list of mistakes.
         date, provider, source: defaults for prices without their own.
     """
-    first = tree if not tree.is_mapping else tree.get("value") or tree.get("capacity")
-    if first is not None:  # money alone is a purchase, money per time a rental
-        way: Way = "on_demand" if "/" in re.sub("/[kMGTP]?i?B", "", str(first.value)) else "purchase"
+    amount = tree if not tree.is_mapping else tree.get("value") or tree.get("capacity")
+    if amount is not None:  # money alone is a purchase, money per time a rental
+        way: Way = "on_demand" if "/" in re.sub("/[kMGTP]?i?B", "", str(amount.value)) else "purchase"
         return Price(**{way: _offers(tree, way, mistakes, date, provider, source)})
     keys = decode(tree, PriceKeys, mistakes, ignore=("source", "ref"))
     if keys is None:
@@ -199,58 +199,58 @@ def read_price(tree: Tree, mistakes: Mistakes, *, date: str = "", provider: str 
         mistakes.add(tree.place, "the price has no amount", "such as {purchase: 30000 USD} or {on_demand: 98.32 USD/h}")
     origin = tree.text("source") or source
     return Price(**{
-        way: _offers(given, way, mistakes, date, provider, origin)
+        way: _offers(offers, way, mistakes, date, provider, origin)
         for way in WAYS
-        if (given := getattr(keys, way)) is not None
+        if (offers := getattr(keys, way)) is not None
     })  # fmt: skip
 
 
 def _offers(tree: Tree, way: Way, mistakes: Mistakes, date: str, provider: str, source: str) -> tuple[Offer, ...]:
-    found = [_offer(element, way, mistakes, date, provider, source) for element in tree.elements()]
-    if tree.is_list and not found:
+    offers = [_offer(element, way, mistakes, date, provider, source) for element in tree.elements()]
+    if tree.is_list and not offers:
         mistakes.add(tree.place, "the list of prices is empty", "remove the key: the answer names parts without a price")
-    return tuple(each for each in found if each is not None)
+    return tuple(offer for offer in offers if offer is not None)
 
 
 def _offer(tree: Tree, way: Way, mistakes: Mistakes, date: str, provider: str, source: str) -> Offer | None:
     before = len(mistakes)
-    given = tree if tree.is_mapping else tree_of({"value": tree}, tree.place)
-    written = decode(given, OfferKeys, mistakes, ignore=("ref", "note"))
-    if written is None:
+    mapping = tree if tree.is_mapping else tree_of({"value": tree}, tree.place)
+    keys = decode(mapping, OfferKeys, mistakes, ignore=("ref", "note"))
+    if keys is None:
         return None
     unit = _UNITS[way]
-    first = written.value or written.capacity
-    if first is None or (written.value is not None and written.capacity is not None):
-        mistakes.add(given.place, "expected either `value` or `capacity`", "98.32 USD/h, or {capacity: 0.08 USD/GB/month}")
+    amount = keys.value or keys.capacity
+    if amount is None or (keys.value is not None and keys.capacity is not None):
+        mistakes.add(mapping.place, "expected either `value` or `capacity`", "98.32 USD/h, or {capacity: 0.08 USD/GB/month}")
         return None
-    value, per_byte = _money(first, unit if written.value is not None else unit[1:], mistakes)
-    per_byte = per_byte or written.value is None
+    value, per_byte = _money(amount, unit if keys.value is not None else unit[1:], mistakes)
+    per_byte = per_byte or keys.value is None
     tiers = [
         _tiers(name, given_tiers, dimension, way, mistakes)
-        for name, given_tiers, dimension in (("iops", written.iops, RATE), ("throughput", written.throughput, BANDWIDTH))
+        for name, given_tiers, dimension in (("iops", keys.iops, RATE), ("throughput", keys.throughput, BANDWIDTH))
     ]
     ends = []
-    for name, end in (("low", written.low), ("high", written.high)):
+    for name, end in (("low", keys.low), ("high", keys.high)):
         number = None if end is None else _money(end, unit[int(per_byte) :][:1], mistakes)[0]
         ends.append(number)
         if end is None or number is None or value is None:
             continue
         if (name == "low" and number > value) or (name == "high" and number < value):
-            text = f"expected at {'most' if name == 'low' else 'least'} the value {first.what()}, got {end.what()}"
+            text = f"expected at {'most' if name == 'low' else 'least'} the value {amount.what()}, got {end.what()}"
             mistakes.add(end.place, text, "low <= value <= high")
-    day = date if written.date is None else str(written.date)
+    day = date if keys.date is None else str(keys.date)
     if day and not is_date(day):
-        mistakes.add(given.key_place("date"), f"'{day[:40]}' is not a date", A_DATE)
-    if written.term is not None and way != "reserved":
+        mistakes.add(mapping.key_place("date"), f"'{day[:40]}' is not a date", A_DATE)
+    if keys.term is not None and way != "reserved":
         text = f"`term` applies to a `reserved` price, not to `{way}`"
-        mistakes.add(given.key_place("term"), text, "reserved: {value: ..., term: 1 year}")
-    if way == "reserved" and written.term is None:
+        mistakes.add(mapping.key_place("term"), text, "reserved: {value: ..., term: 1 year}")
+    if way == "reserved" and keys.term is None:
         mistakes.add(tree.place, "the reservation has no `term`", "such as {value: 39.33 USD/h, term: 14 day}")
-    if written.billed is not None and way == "purchase":
-        mistakes.add(given.key_place("billed"), "`billed` applies to a rental, not to a purchase", None)
+    if keys.billed is not None and way == "purchase":
+        mistakes.add(mapping.key_place("billed"), "`billed` applies to a rental, not to a purchase", None)
     if value is None or len(mistakes) > before:
         return None
-    mark = written.mark or ("estimate" if (written.source or source) == "guess" else "")
+    mark = keys.mark or ("estimate" if (keys.source or source) == "guess" else "")
     spread = SPREAD.get(mark, 0.0)  # without a mark the price is exact, as all numbers of a file
     return Offer(
         value,
@@ -259,10 +259,10 @@ def _offer(tree: Tree, way: Way, mistakes: Mistakes, date: str, provider: str, s
         per_byte,
         day,
         mark,
-        written.provider or provider,
-        written.source or source,
-        written.term or 0.0,
-        written.billed or 0.0,
+        keys.provider or provider,
+        keys.source or source,
+        keys.term or 0.0,
+        keys.billed or 0.0,
         iops=tiers[0],
         throughput=tiers[1],
         place=tree.place,
@@ -275,21 +275,21 @@ def _tiers(name: str, tree: Tree | None, dimension: Dimension, way: Way, mistake
     if way == "purchase":
         mistakes.add(tree.place, f"`{name}` applies to a rental, not to a purchase", "on_demand: {capacity: 0.08 USD/GB/month}")
         return ()
-    out = []
+    tiers = []
     for entry in tree.elements():
-        written = decode(entry, TierKeys, mistakes, ignore=("ref", "note"))
-        if written is None:
+        keys = decode(entry, TierKeys, mistakes, ignore=("ref", "note"))
+        if keys is None:
             continue
-        over = number_of_price(written.over, dimension, mistakes)
-        of = (1.0 if name == "iops" else 1e6) if written.of is None else number_of_price(written.of, dimension, mistakes)
-        if of == 0:
+        over = number_of_price(keys.over, dimension, mistakes)
+        unit_rate = (1.0 if name == "iops" else 1e6) if keys.of is None else number_of_price(keys.of, dimension, mistakes)
+        if unit_rate == 0:
             mistakes.add(entry.key_place("of"), "expected more than 0, got 0", "of: 1 MB/s")
-        if over is not None and of:
-            out.append(Tier(over, written.each / of))
-    for before, after in pairwise(out):
+        if over is not None and unit_rate:
+            tiers.append(Tier(over, keys.each / unit_rate))
+    for before, after in pairwise(tiers):
         if not before.over < after.over:
             mistakes.add(tree.place, f"expected the tiers of `{name}` in increasing order of `over`", None)
-    return tuple(out)
+    return tuple(tiers)
 
 
 def number_of_price(tree: Tree, dimension: Dimension, mistakes: Mistakes) -> float | None:
@@ -311,7 +311,7 @@ def number_of_price(tree: Tree, dimension: Dimension, mistakes: Mistakes) -> flo
 def _money(tree: Tree, accepted: tuple[Dimension, ...], mistakes: Mistakes) -> tuple[float | None, bool]:
     """Return (value in SI units, whether it is per byte); messages name the first of the accepted units."""
     first: UnitError | None = None
-    for at, dimension in enumerate(accepted):
+    for index, dimension in enumerate(accepted):
         if isinstance(tree.value, bool) or not isinstance(tree.value, str | int | float | Quantity):
             break
         try:
@@ -322,7 +322,7 @@ def _money(tree: Tree, accepted: tuple[Dimension, ...], mistakes: Mistakes) -> t
         if value < 0:
             mistakes.add(tree.place, f"{tree.what()} cannot be negative")
             return None, False
-        return value, at > 0
+        return value, index > 0
     if first is None:
         mistakes.add(tree.place, f"expected {accepted[0].name}, got {tree.what()}", f"such as '{accepted[0].example}'")
     else:

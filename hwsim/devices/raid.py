@@ -61,14 +61,14 @@ class Raid(Storage):
     volume: Volume | None = field("model of each member if it is a cloud volume", default=None)
 
     def problems(self) -> Iterator[Problem]:
-        given = [(key, member) for key, member in self._given() if member is not None]
-        if len(given) != 1:
+        members = [(key, member) for key, member in self._models() if member is not None]
+        if len(members) != 1:
             yield (
                 "members",
-                f"expected one kind of member disk, got {len(given)}",
+                f"expected one kind of member disk, got {len(members)}",
                 "one of `hdd`, `ssd`, `disk` and `volume`, such as `hdd: {use: hdd-7200rpm}`",
             )
-        for key, member in given:
+        for key, member in members:
             yield from under(key, member.problems())
         if self.members < _LEAST[self.level]:
             yield "members", f"RAID {self.level} requires at least {_LEAST[self.level]} disks, got {self.members}", None
@@ -81,13 +81,13 @@ class Raid(Storage):
     @property
     def member(self) -> Disk | Hdd | Ssd | Volume:
         """Model of one member disk."""
-        return next(each for _, each in self._given() if each is not None)
+        return next(member for _, member in self._models() if member is not None)
 
     @property
     def size(self) -> float | None:
         """Capacity of the array (B); None if unlimited."""
-        one = self.member.size
-        return None if one is None else one * self.width("write")
+        member_size = self.member.size
+        return None if member_size is None else member_size * self.width("write")
 
     def width(self, direction: Direction) -> int:
         """Return the number of members that transfer distinct bytes of a sequential op at the same time."""
@@ -100,13 +100,13 @@ class Raid(Storage):
 
     def serve(self, name: str, direction: Direction, accesses: Asked) -> Cost:
         """Return the cost at the busiest member, which has an equal share of all accesses."""
-        share, idle, part = self._share(direction, accesses)
+        share, idle, part = self._member_share(direction, accesses)
         cost = mixed(self.member, name, share) if share.written else self.member.serve(name, direction, share)
         label = "what each member does"
-        does = f"accesses ({share.written:.3g} of them writes)" if share.written else f"{direction}s"
-        value = f"{share.times:.6g} {does} of {precise(share.size, 'B')}, {share.depth:.4g} at once"
-        where = f"RAID {self.level} of {self.members}, level: " + source_of(self.sources, "level")
-        why = [*cost.why, Term("members", label, ((label, value, where),), 0.0)]
+        kind = f"accesses ({share.written:.3g} of them writes)" if share.written else f"{direction}s"
+        value = f"{share.times:.6g} {kind} of {precise(share.size, 'B')}, {share.depth:.4g} at once"
+        source = f"RAID {self.level} of {self.members}, level: " + source_of(self.sources, "level")
+        why = [*cost.why, Term("members", label, ((label, value, source),), 0.0)]
         rates = rates_of(self.capacities(name))
         floor, clocks = cost.demand.floor, cost.demand.clocks
         if idle > 1:
@@ -124,10 +124,10 @@ class Raid(Storage):
         demand = replace(cost.demand, floor=floor, clocks=clocks, share=accesses.bytes or 1.0, crowd=crowd)
         return replace(cost, demand=demand, moved=moved, why=tuple(why))
 
-    def _given(self) -> tuple[tuple[str, Disk | Hdd | Ssd | Volume | None], ...]:
+    def _models(self) -> tuple[tuple[str, Disk | Hdd | Ssd | Volume | None], ...]:
         return ("hdd", self.hdd), ("ssd", self.ssd), ("disk", self.disk), ("volume", self.volume)
 
-    def _share(self, direction: Direction, accesses: Asked) -> tuple[Asked, float, float]:
+    def _member_share(self, direction: Direction, accesses: Asked) -> tuple[Asked, float, float]:
         """Return (accesses of one member, members per access in flight, share of each access at one member).
 
         The second number is at least 1.

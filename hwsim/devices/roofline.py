@@ -117,13 +117,13 @@ def peak_of(peaks: Mapping[str, float], dtype: str, where: str) -> tuple[str, fl
     Raises:
         CannotCompute: no such number format has a peak.
     """
-    used: str | None = dtype
-    while used is not None and used not in peaks:
-        used = WIDER.get(used)
-    if used is None:
-        names = ", ".join(each for each in BYTES if each in peaks) or "none"
+    compute_dtype: str | None = dtype
+    while compute_dtype is not None and compute_dtype not in peaks:
+        compute_dtype = WIDER.get(compute_dtype)
+    if compute_dtype is None:
+        names = ", ".join(name for name in BYTES if name in peaks) or "none"
         raise CannotCompute(f"{where} has no peak for {dtype}", f"available: {names}; add one as `flop: {{{dtype}: ...}}`")
-    return used, peaks[used]
+    return compute_dtype, peaks[compute_dtype]
 
 
 def unknown_dtypes(key: str, peaks: Mapping[str, float]) -> Iterator[Problem]:
@@ -159,18 +159,18 @@ def assemble(draws: Sequence[Draw], *, clock: str, bandwidth: float, floor: floa
 
     clock: the capacity whose speed also scales the latency and the floor, which draw nothing.
     """
-    drawn = sorted((draw for draw in draws if draw.amount > 0), key=lambda draw: draw.capacity)
-    longest = max((draw.amount / draw.rate for draw in drawn), default=0.0)
+    positive = sorted((draw for draw in draws if draw.amount > 0), key=lambda draw: draw.capacity)
+    longest = max((draw.amount / draw.rate for draw in positive), default=0.0)
     return Cost(
         Demand(
             latency=math.fsum(term.seconds for term in latencies),
-            amounts=tuple((draw.capacity, draw.amount) for draw in drawn),
+            amounts=tuple((draw.capacity, draw.amount) for draw in positive),
             floor=floor,
             share=longest * bandwidth or 1.0,
             clocks=((clock, 1.0),),
             start=1.0,
         ),
-        moved=tuple((draw.capacity, draw.work, draw.unit) for draw in drawn),
+        moved=tuple((draw.capacity, draw.work, draw.unit) for draw in positive),
         why=(*latencies, *dict.fromkeys(draw.why for draw in draws)),
     )
 
@@ -185,7 +185,7 @@ def busy_cost(given: str, capacity: str, seconds: float, parts: int, memory: Loc
 
 def latency_terms(sources: Mapping[str, Origin], *parts: tuple[str, str, float, str, str]) -> list[Term]:
     """Return a line for each nonzero latency (key, label, seconds, capacity, holder)."""
-    return [latency_term(what, seconds, source_of(sources, key), *of) for key, what, seconds, *of in parts if seconds > 0]
+    return [latency_term(label, seconds, source_of(sources, key), *names) for key, label, seconds, *names in parts if seconds > 0]
 
 
 def latency_term(what: str, seconds: float, source: Cited, capacity: str = "", holder: str = "") -> Term:

@@ -172,17 +172,17 @@ class Ssd(Storage):
         >>> round((drive.lifetime(20e6) or 0) / 86400)  # days at 20 MB/s
         347
         """
-        most = None if self.endurance is None else self.endurance.bytes(self.size, self.amplification if random else 1.0)
-        return None if most is None or rate <= 0 else most / rate
+        written = None if self.endurance is None else self.endurance.bytes(self.size, self.amplification if random else 1.0)
+        return None if written is None or rate <= 0 else written / rate
 
     def serve(self, name: str, direction: Direction, accesses: Asked) -> Cost:
         """Return the cost of the reads or writes of one op; for writes, with the lifetime of the drive at that rate."""
-        go = self._sequential if accesses.access == "sequential" else self._random
-        cost = go(name, direction, accesses)
-        alone = cost.demand.alone({f"{name}.media": 1.0})
+        cost_method = self._sequential if accesses.access == "sequential" else self._random
+        cost = cost_method(name, direction, accesses)
+        alone_s = cost.demand.alone({f"{name}.media": 1.0})
         lasts = (
-            self.lifetime(accesses.bytes / alone, random=accesses.access == "random")
-            if direction == "write" and alone > 0
+            self.lifetime(accesses.bytes / alone_s, random=accesses.access == "random")
+            if direction == "write" and alone_s > 0
             else None
         )
         if lasts is None:
@@ -205,7 +205,7 @@ class Ssd(Storage):
         factor = 1.0 if self.state == "steady" else 0.0
         return self.flash.writes(1.0, self.flash.transfer(self.flash.page), factor, planes) * self.flash.page
 
-    def _where(self, key: str) -> Cited:
+    def _source(self, key: str) -> Cited:
         stated = self.sources.get(key)
         return f"{key}: " + (stated or GIVEN) if stated is not None or self.flash is None else "flash"
 
@@ -216,7 +216,7 @@ class Ssd(Storage):
                 self._striped(math.inf if self.cache is not None else accesses.at_once(self.queue), accesses.size)
             )
         key = "latency" if direction == "read" else "write_latency"
-        errors = f"disk/{direction}", self._where(direction)
+        errors = f"disk/{direction}", self._source(direction)
         start = self.one(direction, PAGE)
         if self.sequential_latency is not None:
             start, key = self.sequential_latency, "sequential_latency"
@@ -224,25 +224,25 @@ class Ssd(Storage):
             start, key = self.cache.latency, "cache.latency"
         if accesses.sync and direction == "write":
             one_s = max(start, self.one("write", PAGE), self.one("write", accesses.size) - accesses.size / steady) + self.flush
-            one_input = ("one", precise(one_s, "s"), f"{self._where(key)!s}, flush: " + source_of(self.sources, "flush"))
-            inputs = (number(accesses), one_input, each(accesses), ("bandwidth", precise(steady, "B/s"), self._where("write")))
+            one_input = ("one", precise(one_s, "s"), f"{self._source(key)!s}, flush: " + source_of(self.sources, "flush"))
+            inputs = (number(accesses), one_input, each(accesses), ("bandwidth", precise(steady, "B/s"), self._source("write")))
             alone = one_s + accesses.size / steady
             floor = Limit("accesses", "times x (one + size / bandwidth)", inputs, accesses.times * alone, accesses.bytes / steady)
             crowd = Knee(alone, max(steady / max(accesses.size, 1.0), 1 / alone), self.sharpness, self.queue, 0.0)
             return cost_of(name, accesses, [], [floor], ("", 0.0, ""), errors, crowd)
-        speed = ("bandwidth", precise(steady, "B/s"), self._where(direction))
+        speed = ("bandwidth", precise(steady, "B/s"), self._source(direction))
         limit = Limit("media", "times x size / bandwidth", (number(accesses), each(accesses), speed), accesses.bytes / steady)
         if direction == "write" and self.cache is not None:
             limit = self._cached(accesses, self._capped(self.cache.write), steady)
             if any(key == "first" for key, *_ in limit.inputs):  # the cache runs full
-                errors = "disk/filled", self._where("write")
+                errors = "disk/filled", self._source("write")
         if direction == "write" and self.flash is not None and self.write is None and self.cache is None:
             one_s = self.one("write", accesses.size)  # a write completes after its program; writes in flight hide the latency
-            waits = (number(accesses), ("one", precise(one_s, "s"), self._where(key)), accesses.under_way(self.queue))
+            waits = (number(accesses), ("one", precise(one_s, "s"), self._source(key)), accesses.under_way(self.queue))
             turns = accesses.times / accesses.at_once(self.queue)
             floor = Limit("accesses", "times x one / at once", waits, turns * one_s, turns * self.own("write", accesses.size))
             return cost_of(name, accesses, [limit], [floor], ("", 0.0, ""), errors)
-        return cost_of(name, accesses, [limit], [], ("first access", start, self._where(key)), errors)
+        return cost_of(name, accesses, [limit], [], ("first access", start, self._source(key)), errors)
 
     def _cached(self, accesses: Asked, fast: float, steady: float) -> Limit:
         cache = self.cache
@@ -253,23 +253,23 @@ class Ssd(Storage):
         absorbed = drained_after(accesses.bytes, fast, steady, stock)
         if absorbed is None:
             return Limit("media", "bytes / fast", (written, quick), seconds)
-        slow = ("steady", precise(steady, "B/s"), self._where("write"))
-        first = ("first", precise(absorbed, "B"), f"until the cache of {precise(stock, 'B')} is full")
-        return Limit("media", "first / fast + (bytes - first) / steady", (first, quick, written, slow), seconds)
+        slow = ("steady", precise(steady, "B/s"), self._source("write"))
+        first_input = ("first", precise(absorbed, "B"), f"until the cache of {precise(stock, 'B')} is full")
+        return Limit("media", "first / fast + (bytes - first) / steady", (first_input, quick, written, slow), seconds)
 
     def _random(self, name: str, direction: Direction, accesses: Asked) -> Cost:
         write = direction == "write"
         depth = accesses.at_once(self.queue)
         one_s, most = self.one(direction, accesses.size), self.most(direction, accesses.size)
         fast_one, fast_most = one_s, most
-        own = fast_own = self.own(direction, accesses.size)
+        own_s = fast_own_s = self.own(direction, accesses.size)
         if write and accesses.sync:
             one_s += self.flush
         elif write and self.cache is not None:
-            fast_one, fast_own = (one_s, own) if self.cache.latency is None else (self.cache.latency, 0.0)
+            fast_one, fast_own_s = (one_s, own_s) if self.cache.latency is None else (self.cache.latency, 0.0)
             fast_most = max(most, min(self.cache.iops or math.inf, self._capped(self.cache.write) / max(accesses.size, 1.0)))
         steady = rate_at(depth, one_s, most, self.sharpness)
-        moving = moving_at(depth, one_s, most, self.sharpness, own)
+        moving = moving_at(depth, one_s, most, self.sharpness, own_s)
         latency = "write_latency" if write and self.write_latency is not None else "latency"
         iops = "write_iops" if write else "iops"
         amplified = (
@@ -278,8 +278,8 @@ class Ssd(Storage):
         inputs: tuple[Input, ...] = (
             number(accesses),
             accesses.under_way(self.queue),
-            ("one", precise(one_s, "s"), self._where(latency)),
-            ("most", precise(most, "1/s"), self._where(iops) + amplified),
+            ("one", precise(one_s, "s"), self._source(latency)),
+            ("most", precise(most, "1/s"), self._source(iops) + amplified),
             ("p", f"{self.sharpness:g}", "sharpness: " + source_of(self.sources, "sharpness")),
         )
         formula = "times x (at once^-p x (one^p - most^-p) + most^-p)^(1/p)"
@@ -292,22 +292,22 @@ class Ssd(Storage):
             return cost_of(name, accesses, limits, [floor], ("", 0.0, ""), errors, behind)
         quick = rate_at(depth, fast_one, fast_most, self.sharpness)
         stock = self.cache.size / accesses.size if self.cache is not None and not accesses.of_service else 0.0
-        room = given("room", self.cache.size if self.cache is not None else 0.0, "B", self.sources, "cache.size")
+        cache_input = given("room", self.cache.size if self.cache is not None else 0.0, "B", self.sources, "cache.size")
         rates = (
             number(accesses),
             ("fast", precise(quick, "1/s"), "cache, at this depth"),
-            ("steady", precise(steady, "1/s"), self._where(iops) + amplified),
+            ("steady", precise(steady, "1/s"), self._source(iops) + amplified),
         )
         floor = Limit("accesses", "times / fast", rates[:2], drained(accesses.times, quick, steady, stock))
-        first = drained_after(accesses.times, quick, steady, stock)
-        if first is not None:
-            inputs = (*rates, ("first", precise(first, "1"), f"until the cache of {room[1]} is full"))
+        absorbed = drained_after(accesses.times, quick, steady, stock)
+        if absorbed is not None:
+            inputs = (*rates, ("first", precise(absorbed, "1"), f"until the cache of {cache_input[1]} is full"))
             floor = Limit("accesses", "first / fast + (times - first) / steady", inputs, floor.seconds)
         both = (number(accesses), ("fast", precise(fast_most, "1/s"), "cache"), inputs[-1])
         limits = [Limit("media", "times / fast, then / most", both, drained(accesses.times, fast_most, most, stock))]
         into = Knee(fast_one, fast_most, self.sharpness, self.queue, 1 / fast_most)
-        part = 1.0 if first is None else first / accesses.times
-        fast = moving_at(depth, fast_one, fast_most, self.sharpness, fast_own)
-        floor = replace(floor, moving=accesses.times * (part * fast / quick + (1.0 - part) * moving / steady))
-        crowd = into if first is None else Mixture(((part, into), (1 - part, behind)))
+        cached_share = 1.0 if absorbed is None else absorbed / accesses.times
+        fast = moving_at(depth, fast_one, fast_most, self.sharpness, fast_own_s)
+        floor = replace(floor, moving=accesses.times * (cached_share * fast / quick + (1.0 - cached_share) * moving / steady))
+        crowd = into if absorbed is None else Mixture(((cached_share, into), (1 - cached_share, behind)))
         return cost_of(name, accesses, limits, [floor], ("", 0.0, ""), errors, crowd)

@@ -92,10 +92,10 @@ def _other_format(kernels: Kernels, call: Call) -> Function | None:
 
 def _any_draw(kernels: Kernels, call: Call) -> Function | None:
     """Return the median of the measured distributions for a distribution that was not measured."""
-    draws = [each for name, each in kernels.functions.items() if name.endswith(f" {GENERATED}") and "fp64" in each.each]
+    draws = [draw for name, draw in kernels.functions.items() if name.endswith(f" {GENERATED}") and "fp64" in draw.each]
     if call.form != GENERATED or not draws:
         return None
-    return Function(call=median(each.call for each in draws), each={call.dtype: median(each.each["fp64"] for each in draws)})
+    return Function(call=median(draw.call for draw in draws), each={call.dtype: median(draw.each["fp64"] for draw in draws)})
 
 
 @cache
@@ -113,13 +113,13 @@ def usual_kernels(clock: float) -> Kernels:
 
 def stand_in(kernels: Kernels, call: Call) -> Function | None:
     """Return the time of such a function on this CPU; None without a typical time or a similar measured function."""
-    if (itself := _other_format(kernels, call)) is not None:
-        return itself
+    if (same_function := _other_format(kernels, call)) is not None:
+        return same_function
     reference = usual(call.function, call.form, call.dtype)
     if reference is None:
         return _any_draw(kernels, call)
     entry, element_s, start = reference
-    place, kind = math.log(max(element_s, 1e-13) / BYTES[call.dtype]), KINDS.get(call.dtype[:2])
+    level, kind = math.log(max(element_s, 1e-13) / BYTES[call.dtype]), KINDS.get(call.dtype[:2])
     ratios: list[tuple[float, float]] = []
     table = usual_times()
     starts: list[float] = []
@@ -131,11 +131,11 @@ def stand_in(kernels: Kernels, call: Call) -> Function | None:
             starts.append(function.call / (usual_call * 1e-9))
         for dtype, seconds in function.each.items():
             if dtype in times and seconds > 0 and times[dtype] > 0 and function.log == (entry.split()[0] in SORTED):
-                far = abs(math.log(times[dtype] * 1e-9 / BYTES[dtype]) - place) + OTHER_KIND * (KINDS.get(dtype[:2]) != kind)
-                ratios.append((far, seconds / (times[dtype] * 1e-9)))
+                gap = abs(math.log(times[dtype] * 1e-9 / BYTES[dtype]) - level) + OTHER_KIND * (KINDS.get(dtype[:2]) != kind)
+                ratios.append((gap, seconds / (times[dtype] * 1e-9)))
     if not ratios:
         return None
-    pace = median(starts) if starts else 0.0
-    nearest = [row for row in sorted(ratios)[:NEAREST] if not pace or row[0] <= NEAR]
-    scale = median(ratio for _, ratio in nearest) if nearest else pace
-    return Function(call=start * (pace or scale), each={call.dtype: element_s * scale}, log=entry.split()[0] in SORTED)
+    call_ratio = median(starts) if starts else 0.0
+    nearest = [row for row in sorted(ratios)[:NEAREST] if not call_ratio or row[0] <= NEAR]
+    scale = median(ratio for _, ratio in nearest) if nearest else call_ratio
+    return Function(call=start * (call_ratio or scale), each={call.dtype: element_s * scale}, log=entry.split()[0] in SORTED)

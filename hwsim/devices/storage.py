@@ -187,16 +187,16 @@ def cost_of(
     regime, source = errors
     lines = [
         Term(
-            each.label,
-            each.formula,
-            each.inputs,
-            each.seconds,
+            line.label,
+            line.formula,
+            line.inputs,
+            line.seconds,
             media,
-            doubts=doubts(regime, name, source, each.seconds) if regime else (),
+            doubts=doubts(regime, name, source, line.seconds) if regime else (),
         )
-        for each in (*limits, *floors)
+        for line in (*limits, *floors)
     ]
-    floor = max(floors, key=lambda each: each.seconds, default=Limit("", "", (), 0.0))
+    floor = max(floors, key=lambda line: line.seconds, default=Limit("", "", (), 0.0))
     return Cost(
         Demand(
             latency=math.fsum(term.seconds for term in start),
@@ -230,7 +230,7 @@ def mixed(device: Storage, name: str, accesses: Asked) -> Cost:
     for capacity, amount, unit in (*reads.moved, *writes.moved):
         moved[capacity] = moved.get(capacity, (0.0, unit))[0] + amount, unit
     floor = reads.demand.floor + writes.demand.floor + turns
-    moving = turns + math.fsum(part * of.floor for of in (reads.demand, writes.demand) for _, part in of.clocks)
+    moving = turns + math.fsum(part * side.floor for side in (reads.demand, writes.demand) for _, part in side.clocks)
     start = max((reads.demand, writes.demand), key=lambda demand: demand.latency).latency
     later = "the later of the first read and the first write"
     why = [latency_term("first access", start, later, media, name)] if start > 0 else []
@@ -253,9 +253,9 @@ def mixed(device: Storage, name: str, accesses: Asked) -> Cost:
     sorts = [(part, cost.demand.crowd) for part, cost in ((1 - share, reads), (share, writes))]
     curves = tuple([(part, crowd.each) for part, crowd in sorts if crowd is not None])
     crowd = Crowd(media, accesses.own_depth, Mixture(curves, turns / accesses.times)) if len(curves) == len(sorts) else None
-    drawn, part = tuple(sorted(amounts.items())), min(1.0, moving / floor) if floor else 0.0
+    draws, part = tuple(sorted(amounts.items())), min(1.0, moving / floor) if floor else 0.0
     return Cost(
-        Demand(latency=start, amounts=drawn, floor=floor, share=accesses.bytes or 1.0, crowd=crowd, clocks=((media, part),)),
+        Demand(latency=start, amounts=draws, floor=floor, share=accesses.bytes or 1.0, crowd=crowd, clocks=((media, part),)),
         moved=tuple((capacity, amount, unit) for capacity, (amount, unit) in sorted(moved.items())),
         why=tuple(why),
     )

@@ -71,7 +71,7 @@ class Volume(Storage):
         count = accesses.times * max(chunks, 1.0 if accesses.access == "random" else 0.0)
         start = one_s if accesses.access == "sequential" else 0.0
         waits, depth = accesses.waits, accesses.at_once(self.queue)
-        can = accesses.times / (waits * one_s / depth) if waits * one_s > 0 else math.inf  # latency-bound rate (1/s)
+        cap = accesses.times / (waits * one_s / depth) if waits * one_s > 0 else math.inf  # latency-bound rate (1/s)
         limits, floors = [], []
         for label, amount, unit, base, burst, stock, stock_key in (
             ("iops", count, "1/s", self.base, self.burst_iops, self.credits, "credits"),
@@ -84,9 +84,9 @@ class Volume(Storage):
             fast = max(base, burst or base) if stock > 0 else base
             per = amount / accesses.times
             limits.append(self._bucket(label, amount, unit, fast, base, stock, label, stock_key))
-            if base < can * per < fast:
-                floors.append(self._bucket(f"{label} at this depth", amount, unit, can * per, base, stock, label, stock_key))
-        if math.isfinite(can):
+            if base < cap * per < fast:
+                floors.append(self._bucket(f"{label} at this depth", amount, unit, cap * per, base, stock, label, stock_key))
+        if math.isfinite(cap):
             waits_inputs: tuple[Input, ...] = (
                 ("waits", precise(waits, "1"), "accesses that wait for the latency"),
                 ("latency", precise(one_s, "s"), f"{key}: " + source_of(self.sources, key)),

@@ -228,10 +228,10 @@ class Attended:
         (2.5, 1.75)
         """
         reach = self.window + (self.window <= 0) * self.context
-        near = reach - (reach - self.context) * (reach > self.context)  # tokens of the last query
-        grown = near - self.cached - 1  # queries that attend to one token more than the previous query
-        grown = grown * (grown > 0)
-        return self.causal * (near - grown * (grown + 1) / (2 * self.queries)) + (1 - self.causal) * self.context
+        last = reach - (reach - self.context) * (reach > self.context)  # tokens of the last query
+        ramp = last - self.cached - 1  # queries that attend to one token more than the previous query
+        ramp = ramp * (ramp > 0)
+        return self.causal * (last - ramp * (ramp + 1) / (2 * self.queries)) + (1 - self.causal) * self.context
 
     @cached_property
     def each(self) -> float:
