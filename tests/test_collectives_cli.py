@@ -98,9 +98,9 @@ def test_devices_and_settings_can_be_said() -> None:
         (("--among", "gpu0"), "fewer than two devices"),
         (("--bytes", "1s..2s"), "expected sizes, got"),
         (("--bytes", "large"), "large"),
-        (("--bytes", "2MiB..1MiB"), "from the larger to the smaller"),
+        (("--bytes", "2MiB..1MiB"), "is above the upper limit"),
         (("--plot", "busbw.gif"), "not as 'busbw.gif'"),
-        (("--op", "barrier", "--bytes", "0B", "--plot", "x.png"), "moves no bytes"),
+        (("--op", "barrier", "--bytes", "0B", "--plot", "x.png"), "no bandwidth to draw"),
     ],
 )
 def test_mistakes_are_said_with_exit_code_2(arguments: tuple[str, ...], message: str) -> None:

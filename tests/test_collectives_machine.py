@@ -261,7 +261,7 @@ def test_what_cannot_be_is_said() -> None:
         Task(machine, "all-to-all", gpus, 1.0).flows(Ring())
     with pytest.raises(CannotCollect, match="duplicate device"):
         Task(machine, "all-reduce", ("gpu0", "gpu0"), 1.0).flows(Ring())
-    with pytest.raises(CannotCollect, match="one of them"):
+    with pytest.raises(CannotCollect, match="lists a worker"):
         Task(machine, "all-reduce", gpus, 1.0).flows(ParameterServer(on="beside", at=("gpu0",)))
     with pytest.raises(CannotCollect, match="no switch"):
         Task(NVLINK, "all-reduce", ("gpu0", "gpu1"), 1.0).flows(InNetwork())

@@ -211,7 +211,7 @@ def test_stages_share_the_memory_of_the_weights() -> None:
         ({"recompute": "full"}, "`recompute` has no effect on a CNN or MLP"),
         ({"framework": "pytorch-ngx"}, "unknown framework 'pytorch-ngx' for a CNN or MLP"),
         ({"synchronise": "{algorithm: rong}"}, "unknown algorithm 'rong'"),
-        ({"synchronise": "{by: parameter-server, server: gpu3}"}, "neither the first of the GPUs nor other devices"),
+        ({"synchronise": "{by: parameter-server, server: gpu3}"}, "expected the first GPUs or other devices"),
         ({"device": "cpu0"}, "cpu0 is not a GPU; training requires GPUs"),
     ],
 )

@@ -58,9 +58,9 @@ def flows_of(machine: Machine, cost: Cost) -> tuple[Flow, ...]:
     first = _drawn(cost, kind_of, [kind for link in links[1:] for kind in link.kinds], without=True)
     flows = [Flow("", replace(first, demand=replace(first.demand, share=links[0].share)))]
     for link in links[1:]:
-        drawn = _drawn(cost, kind_of, link.kinds)
-        demand = Demand(cost.demand.latency, drawn.demand.amounts, body, share=link.share)
-        flows.append(Flow(" and ".join(filter(None, link.kinds)), Cost(demand, drawn.moved, _why(cost, body), wide=drawn.wide)))
+        part = _drawn(cost, kind_of, link.kinds)
+        demand = Demand(cost.demand.latency, part.demand.amounts, body, share=link.share)
+        flows.append(Flow(" and ".join(filter(None, link.kinds)), Cost(demand, part.moved, _why(cost, body), wide=part.wide)))
     return tuple(flows)
 
 
@@ -71,11 +71,11 @@ def _kind(machine: Machine, name: str) -> str | None:
 
 def _alike(machine: Machine, cost: Cost, kind_of: KindOf) -> list[_Links]:
     """Return the kinds of links that a cost draws from, grouped by similar amounts, slowest first."""
-    drawn = [(machine.capacities[name], amount) for name, amount in cost.demand.amounts]
+    amounts = [(machine.capacities[name], amount) for name, amount in cost.demand.amounts]
     if cost.wide is not None:
-        drawn += [(wire.capacity, wire.amount) for wire in cost.wide.kinds]
+        amounts += [(wire.capacity, wire.amount) for wire in cost.wide.kinds]
     slowest: dict[str, tuple[float, float]] = {}  # kind -> (seconds, amount)
-    for capacity, amount in drawn:
+    for capacity, amount in amounts:
         kind = kind_of(capacity.name)
         if kind is not None and capacity.kind != "both":
             slowest[kind] = max(slowest.get(kind, (0.0, 0.0)), (amount / capacity.rate, amount))
@@ -108,9 +108,9 @@ def _of_wide(wide: Wide, belongs: Callable[[str], bool]) -> Wide | None:
     if not kept.any():
         return None
     places = np.flatnonzero(kept[wide.kind])
-    at = (np.cumsum(kept) - 1).astype(wide.kind.dtype)
+    indices = (np.cumsum(kept) - 1).astype(wide.kind.dtype)
     kinds = tuple([wire for wire, is_kept in zip(wide.kinds, kept, strict=True) if is_kept])
-    return replace(wide, numbers=wide.numbers[places], kind=at[wide.kind[places]], kinds=kinds)
+    return replace(wide, numbers=wide.numbers[places], kind=indices[wide.kind[places]], kinds=kinds)
 
 
 def _why(cost: Cost, body: float) -> tuple[Term, ...]:

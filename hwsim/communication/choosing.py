@@ -78,16 +78,18 @@ def estimates(task: Task, library: Nccl, group: Group, ring: Algorithm = RINGS) 
     The fastest estimate also applies if the tables do not cover the machine (nodes without NICs).
     """
     carried = bus(task.machine, task.devices, task.operation, ring)
-    if task.operation == "all-to-all" and library.sends is None and (alike := by_default(task.machine, task.devices)):
-        library = replace(library, sends=alike.sends)  # not measured on this machine
+    if task.operation == "all-to-all" and library.sends is None and (default := by_default(task.machine, task.devices)):
+        library = replace(library, sends=default.sends)  # not measured on this machine
     offered = library.estimates(task.operation, group, task.size, carried)
     if library.choice == "fastest" or len(offered) < 2 or task.operation not in OPERATIONS:
         return offered
-    if any(each.method.startswith("nvls") for each in offered) and not _switch_adds(task.machine, task.devices[0]):
-        offered = tuple(each for each in offered if not each.method.startswith("nvls"))
-    kinds = {(each.method, each.protocol) for each in offered}
-    expected: _Expected = {key: each for key, each in _expected(task, group).items() if key in kinds}
-    ordered = sorted(offered, key=lambda each: (_seconds(expected.get((each.method, each.protocol)), task.size), each.seconds))
+    if any(offer.method.startswith("nvls") for offer in offered) and not _switch_adds(task.machine, task.devices[0]):
+        offered = tuple(offer for offer in offered if not offer.method.startswith("nvls"))
+    kinds = {(offer.method, offer.protocol) for offer in offered}
+    expected: _Expected = {key: candidate for key, candidate in _expected(task, group).items() if key in kinds}
+    ordered = sorted(
+        offered, key=lambda offer: (_seconds(expected.get((offer.method, offer.protocol)), task.size), offer.seconds)
+    )
     if len(group.sizes) > 1 or not expected:
         return tuple(ordered)
     return (_no_drop(task, library, group, carried, expected, ordered[0]), *ordered[1:])
@@ -102,7 +104,7 @@ def _expected(task: Task, group: Group) -> _Expected:
         weighed = candidates(hardware(task.machine, task.devices, group), task.operation, group, task.size)
     except CannotCollect:
         return {}
-    return {(each.method, each.protocol): each for each in weighed}
+    return {(candidate.method, candidate.protocol): candidate for candidate in weighed}
 
 
 def _seconds(candidate: Candidate | None, size: float) -> float:
@@ -120,14 +122,14 @@ def _no_drop(task: Task, library: Nccl, group: Group, carried: Bus, expected: _E
         switches = []
         for key, next_one in expected.items():
             if next_one.bandwidth > taken.bandwidth and next_one.latency > taken.latency:
-                at = (next_one.latency - taken.latency) / (1 / taken.bandwidth - 1 / next_one.bandwidth)
-                switches += [(at, key)] if at > size else []
+                switch_size = (next_one.latency - taken.latency) / (1 / taken.bandwidth - 1 / next_one.bandwidth)
+                switches += [(switch_size, key)] if switch_size > size else []
         if not switches:
             return best if best.seconds <= limit else replace(best, body=max(0.0, limit - best.latency))
         size, key = min(switches)
         taken = expected[key]
         after = library.estimates(task.operation, group, size, carried)
-        limit = min([limit, *(each.seconds for each in after if (each.method, each.protocol) == key)])
+        limit = min([limit, *(estimate.seconds for estimate in after if (estimate.method, estimate.protocol) == key)])
 
 
 def _switch_adds(machine: Machine, name: str) -> bool:
@@ -195,11 +197,11 @@ def _binding(kind: str) -> str:
 
 def _through(machine: Machine, names: Sequence[str]) -> str:
     """Return the PCIe path between neighbours: switches only ("pcie"), one CPU ("host"), or two ("sockets")."""
-    most = 0
+    max_hosts = 0
     for a, b in zip(names, (*names[1:], names[0]), strict=True):
         hosts = sum(machine.devices[link.target].kind == "cpu" for link in machine.route(a, b))
-        most = max(most, hosts)
-    return ("pcie", "host", "sockets")[min(most, 2)]
+        max_hosts = max(max_hosts, hosts)
+    return ("pcie", "host", "sockets")[min(max_hosts, 2)]
 
 
 def built(method: str, group: Group) -> Algorithm:

@@ -91,7 +91,7 @@ class _Batch:
         """Add a step, and return whether the batch had space for it."""
         pairs = stage.pairs
         key = (len(pairs), pairs[0], pairs[-1]) if len(pairs) else ()
-        place = next((at for at in self.alike.get(key, ()) if self.pairs[at] is pairs or self.pairs[at] == pairs), None)
+        place = next((i for i in self.alike.get(key, ()) if self.pairs[i] is pairs or self.pairs[i] == pairs), None)
         if place is None:
             if self.pairs and self.count + len(pairs) > _AT_ONCE:
                 return False
@@ -161,27 +161,27 @@ class Drawing:
         bounds = np.cumsum([0, *map(len, ends)]).tolist()  # count
         sources, targets = (np.concatenate([getattr(pairs, name) for pairs in ends]) for name in ("sources", "targets"))
         shares = np.concatenate([pairs.shares for pairs in ends])
-        how = (self._by_kernels[sources] & self._by_kernels[targets]).astype(np.int64)
-        draws = self._machine.draws_among(self._placed.parties, sources, targets, shares, (HANDLINGS, how))
-        every, memory, kinds = self._kinds(draws, targets)
+        handling = (self._by_kernels[sources] & self._by_kernels[targets]).astype(np.int64)
+        draws = self._machine.draws_among(self._placed.parties, sources, targets, shares, (HANDLINGS, handling))
+        names, memory, kinds = self._kinds(draws, targets)
         rows = np.repeat((kinds.starts[draws.shape] - draws.first[:-1]).astype(np.int32), np.diff(draws.first))
         rows += np.arange(len(rows), dtype=np.int32)
-        places = self._places(draws.capacity, np.array([self._look_number(name) for name in every], np.int32)[rows])
+        places = self._places(draws.capacity, np.array([self._look_number(name) for name in names], np.int32)[rows])
         code = 2 * draws.shape + ((self._node[sources] != self._node[targets]) & (self._joined[sources] != self._joined[targets]))
         ready = {}
-        for stage, at in zip(batch.stages, batch.which, strict=True):
-            low, high = bounds[at : at + 2]
+        for stage, index in zip(batch.stages, batch.which, strict=True):
+            low, high = bounds[index : index + 2]
             begin, end = draws.first[low], draws.first[high]
             shape, first = draws.shape[low:high], draws.first[low : high + 1] - begin
-            place, which = places[begin:end], rows[begin:end]
+            place, step_rows = places[begin:end], rows[begin:end]
             if stage.reduce:
                 reads = memory[shape]
                 again = reads >= 0
-                place, which = (
+                place, step_rows = (
                     np.insert(place, first[1:][again], place[(first[:-1] + reads)[again]]),
-                    np.insert(which, first[1:][again], (kinds.starts[shape] + np.diff(first))[again]),
+                    np.insert(step_rows, first[1:][again], (kinds.starts[shape] + np.diff(first))[again]),
                 )
-            ready[id(stage)] = Step(kinds, place, which, code[low:high])
+            ready[id(stage)] = Step(kinds, place, step_rows, code[low:high])
         return ready
 
     def _kinds(self, draws: Draws, targets: Ints) -> tuple[list[str], Ints, Kinds]:

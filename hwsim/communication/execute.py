@@ -27,7 +27,7 @@ def execute(plan: Plan, start: Sequence[Mapping[int, int]]) -> Buffers:
             overwrite one chunk.
     """
     parties = plan.ranks + plan.helpers
-    held: Buffers = [dict(chunks) for chunks in start] + [{} for _ in range(parties - len(start))]
+    buffers: Buffers = [dict(chunks) for chunks in start] + [{} for _ in range(parties - len(start))]
     for number, step in enumerate(plan.by_step()):
         moved: list[tuple[int, int, int, bool]] = []
         for send in step:
@@ -36,14 +36,14 @@ def execute(plan: Plan, start: Sequence[Mapping[int, int]]) -> Buffers:
             if send.chunks < 1 or send.chunk < 0 or send.chunk + send.chunks > plan.chunks:
                 raise WrongPlan(f"step {number}: no chunks {send.chunk} to {send.chunk + send.chunks - 1} of {plan.chunks}")
             for chunk in range(send.chunk, send.chunk + send.chunks):
-                if chunk not in held[send.source]:
+                if chunk not in buffers[send.source]:
                     raise WrongPlan(f"step {number}: rank {send.source} does not have chunk {chunk}")
-                moved.append((send.target, chunk, held[send.source][chunk], send.reduce))
-        _arrive(plan, number, held, moved)
-    return held
+                moved.append((send.target, chunk, buffers[send.source][chunk], send.reduce))
+        _arrive(plan, number, buffers, moved)
+    return buffers
 
 
-def _arrive(plan: Plan, number: int, held: Buffers, moved: Sequence[tuple[int, int, int, bool]]) -> None:
+def _arrive(plan: Plan, number: int, buffers: Buffers, moved: Sequence[tuple[int, int, int, bool]]) -> None:
     """Apply the chunks of one step: first those that overwrite, then those that are added."""
     kept: set[tuple[int, int]] = set()
     for target, chunk, value, reduce in moved:
@@ -51,13 +51,13 @@ def _arrive(plan: Plan, number: int, held: Buffers, moved: Sequence[tuple[int, i
             if (target, chunk) in kept:
                 raise WrongPlan(f"step {number}: two sends overwrite chunk {chunk} of rank {target}")
             kept.add((target, chunk))
-            held[target][chunk] = value
+            buffers[target][chunk] = value
     for target, chunk, value, reduce in moved:
         if reduce and (target, chunk) in kept:
             raise WrongPlan(f"step {number}: chunk {chunk} of rank {target} is overwritten and reduced in the same step")
         if reduce:
-            mine = held[target].get(chunk, 0)
-            held[target][chunk] = mine | value if plan.operation == "barrier" else mine + value
+            mine = buffers[target].get(chunk, 0)
+            buffers[target][chunk] = mine | value if plan.operation == "barrier" else mine + value
 
 
 def start(plan: Plan) -> Buffers:
@@ -65,33 +65,33 @@ def start(plan: Plan) -> Buffers:
 
     A chunk to be summed has the rank's digit; another chunk has a value that only its owner knows.
     """
-    n, every = plan.ranks, range(plan.chunks)
+    n, chunks = plan.ranks, range(plan.chunks)
     match plan.operation:
         case "all-reduce" | "reduce-scatter" | "reduce" | "barrier":
-            return [dict.fromkeys(every, 1 << _DIGIT * rank) for rank in range(n)]
+            return [dict.fromkeys(chunks, 1 << _DIGIT * rank) for rank in range(n)]
         case "all-gather" | "gather" | "all-to-all":
             return [{chunk: chunk + 1 for chunk in plan.part(rank)} for rank in range(n)]
         case "broadcast" | "scatter" | "send":
-            return [{chunk: chunk + 1 for chunk in every} if rank == 0 else {} for rank in range(n)]
+            return [{chunk: chunk + 1 for chunk in chunks} if rank == 0 else {} for rank in range(n)]
 
 
 def expected(plan: Plan) -> Buffers:
     """Return the chunks that each rank must have at the end; it may have others, too."""
-    n, every = plan.ranks, range(plan.chunks)
+    n, all_chunks = plan.ranks, range(plan.chunks)
     total = sum(1 << (_DIGIT * rank) for rank in range(n))  # integers
-    value = {chunk: total if plan.operation in SUMS else chunk + 1 for chunk in every}
+    value = {chunk: total if plan.operation in SUMS else chunk + 1 for chunk in all_chunks}
     wanted: list[Sequence[int]]
     match plan.operation:
         case "all-reduce" | "all-gather" | "broadcast" | "barrier":
-            wanted = [every] * n
+            wanted = [all_chunks] * n
         case "reduce-scatter" | "scatter":
             wanted = [plan.part(rank) for rank in range(n)]
         case "reduce" | "gather":
-            wanted = [every if rank == 0 else () for rank in range(n)]
+            wanted = [all_chunks if rank == 0 else () for rank in range(n)]
         case "all-to-all":
             wanted = [range(rank, plan.chunks, n) for rank in range(n)]
         case "send":
-            wanted = [every if rank == n - 1 else () for rank in range(n)]
+            wanted = [all_chunks if rank == n - 1 else () for rank in range(n)]
     return [{chunk: value[chunk] for chunk in chunks} for chunks in wanted]
 
 

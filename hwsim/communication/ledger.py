@@ -109,27 +109,27 @@ class Ledger:
     def __init__(self, exchange: Exchange, drawing: Drawing, *, columns: bool = False) -> None:
         self.exchange, self._machine, self._drawing = exchange, exchange.machine, drawing
         self._once = isinstance(exchange.placed.algorithm, InNetwork)
-        many = len(exchange.placed.parties) >= LEAST
-        self._wide = columns and many and exchange.overheads.compute <= 0 and not self._once
+        is_large = len(exchange.placed.parties) >= LEAST
+        self._wide = columns and is_large and exchange.overheads.compute <= 0 and not self._once
         self._prices: _Prices | None = None
         self._latest: tuple[Sums, tuple[Ints, Ints, Ints]] | None = None  # latest sums with their kinds
 
     def step(self, stage: Round) -> tuple[Sums, Waits]:
         """Return the amounts of a step, and the longest wait of its pairs."""
-        drawn, waits = Sums(), (0.0, 0.0)
+        sums, waits = Sums(), (0.0, 0.0)
         for step in [self._drawing.step(stage)] if self._wide else self._drawing.parts(stage):
             prices, count = self._priced(step.kinds), len(self._drawing.numbers)
             if not len(step.code):
                 continue
             if self.exchange.size > 0:
                 add = _counted if self._wide else self._most if self._once else _in_order
-                drawn.amounts = add(drawn.amounts, step.place, prices.amounts, step.which, count)
-                drawn.moved = add(drawn.moved, step.place, prices.moved, step.which, count)
-            drawn.floor = max(drawn.floor, float(prices.floors[step.code >> 1].max()))
+                sums.amounts = add(sums.amounts, step.place, prices.amounts, step.which, count)
+                sums.moved = add(sums.moved, step.place, prices.moved, step.which, count)
+            sums.floor = max(sums.floor, float(prices.floors[step.code >> 1].max()))
             shape, apart = divmod(int(step.code[prices.waits[step.code].argmax()]), 2)
             longest = self.exchange.overheads.of_step(bool(apart)), prices.latencies[shape]
             waits = longest if math.fsum(longest) > math.fsum(waits) else waits
-        return drawn, waits
+        return sums, waits
 
     def seconds(self, amounts: Sums) -> float:
         return max(amounts.floor, self.busy(amounts))
@@ -140,13 +140,13 @@ class Ledger:
     def longest(self, total: Sums, word: Callable[[str], str]) -> tuple[float, str]:
         """Return the seconds of the slowest capacity, and a word for its kind of link ("" for a device)."""
         seconds, kinds = self._seconds(total), [look.link for look in self._drawing.looks]
-        most = float(seconds.max(initial=0.0))
-        places = np.flatnonzero(seconds == most)
-        words = {word(kinds[look]) for look in np.unique(self._drawing.look[places]).tolist()} if most > 0 else {word("")}
+        longest = float(seconds.max(initial=0.0))
+        places = np.flatnonzero(seconds == longest)
+        words = {word(kinds[look]) for look in np.unique(self._drawing.look[places]).tolist()} if longest > 0 else {word("")}
         if len(words) > 1:
             first = min(places.tolist(), key=self._drawing.name)
             words = {word(kinds[self._drawing.look[first]])}
-        return most, words.pop()
+        return longest, words.pop()
 
     def slowest(self, total: Sums) -> list[Line]:
         """Return the slowest capacity of each unit."""
@@ -271,12 +271,12 @@ def _few(values: Floats) -> tuple[Floats, Ints]:
 
 def _counted(_: Floats, places: Ints, values: Floats, which: Ints, count: int) -> Floats:
     """Return the sums by index: equal values are counted, and the smallest summed first."""
-    different, at = _few(values)
-    value = at[which]
+    different, indices = _few(values)
+    value = indices[which]
     last = np.zeros(count, np.int64)
     last[places] = value
     if bool((last[places] == value).all()):  # all amounts of a capacity are equal
         return np.asarray(np.bincount(places, minlength=count) * different[last], np.float64)
-    code, many = ticks.counted(places.astype(np.int64) * len(different) + value)
-    weights = many * different[code % len(different)]
+    code, counts = ticks.counted(places.astype(np.int64) * len(different) + value)
+    weights = counts * different[code % len(different)]
     return np.asarray(np.bincount(code // len(different), weights=weights, minlength=count), np.float64)

@@ -193,10 +193,10 @@ def _on_wires(task: Task, mpi: Mpi, busy: float, start: float, flow: float) -> t
     first, second, *_ = dict(reversed(nodes.items())).values()
     message = task.machine.transfer(first, second, _LONG).demand
     rate = _LONG / message.body(task.machine.rates())
-    alike = abs(rate / mpi.wire - 1) <= _ALIKE and abs(message.latency - mpi.hop) <= _ALIKE * mpi.hop
+    is_similar = abs(rate / mpi.wire - 1) <= _ALIKE and abs(message.latency - mpi.hop) <= _ALIKE * mpi.hop
     levels = math.ceil(math.log2(len(nodes)))
     flow = max(0.0, flow - busy * rate / mpi.wire) + busy
-    return max(0.0, start - levels * mpi.hop) + levels * message.latency, flow, alike
+    return max(0.0, start - levels * mpi.hop) + levels * message.latency, flow, is_similar
 
 
 def flow_term(machine: Machine, together: Together, flow: float, source: Cited, doubt: Doubt) -> Term:

@@ -43,8 +43,8 @@ class Placed:
 
     def across(self, a: str, b: str) -> bool:
         """Return whether a network lies between two devices: they are in different nodes, which no NVLink switch joins."""
-        (one, _), (other, _) = within(a), within(b)
-        return one != other and (not self.joined or self.joined.get(one, one) != self.joined.get(other, other))
+        (node, _), (other, _) = within(a), within(b)
+        return node != other and (not self.joined or self.joined.get(node, node) != self.joined.get(other, other))
 
 
 def place(machine: Machine, algorithm: Algorithm, devices: Sequence[str]) -> Placed:
@@ -70,10 +70,10 @@ def _placed(machine: Machine, algorithm: Algorithm, devices: Sequence[str]) -> P
     for name in devices:
         nodes.setdefault(machine.node_of(name), []).append(name)
     if joined := domains(machine, nodes):
-        held: dict[str, list[str]] = {}
+        by_switch: dict[str, list[str]] = {}
         for node, names in nodes.items():
-            held.setdefault(joined[node], []).extend(names)
-        nodes = held
+            by_switch.setdefault(joined[node], []).extend(names)
+        nodes = by_switch
     ranks = tuple(name for node in nodes.values() for name in node)
     group = Group(len(ranks), tuple(len(node) for node in nodes.values()) if len(nodes) > 1 else ())
     helpers: tuple[str, ...] = ()
@@ -178,9 +178,9 @@ def _through_nodes(group: Group, *, meshed: bool = False) -> tuple[tuple[int, ..
 
 def _servers(machine: Machine, algorithm: ParameterServer, ranks: Sequence[str]) -> tuple[str, ...]:
     node = machine.device(ranks[0]).node
-    at = algorithm.at or ("cpu",)
-    single = len(at) == 1 and _means_one(machine, at[0], node)
-    servers = (machine.one(at[0], node),) if single else machine.select(at, node)
+    patterns = algorithm.at or ("cpu",)
+    single = len(patterns) == 1 and _means_one(machine, patterns[0], node)
+    servers = (machine.one(patterns[0], node),) if single else machine.select(patterns, node)
     if set(servers) & set(ranks):
         raise CannotCollect(
             "`at` lists a worker as a parameter server, but `on: beside` requires separate devices",

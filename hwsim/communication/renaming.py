@@ -40,10 +40,10 @@ class Look(NamedTuple):
         """Return the capacities of another ring with the same key in the positions of these; None if one is not in the ring."""
         order = np.argsort(self.numbers)
         ascending = self.numbers[order]
-        at = np.minimum(np.searchsorted(ascending, numbers), len(ascending) - 1)
-        if not (ascending[at] == numbers).all():
+        indices = np.minimum(np.searchsorted(ascending, numbers), len(ascending) - 1)
+        if not (ascending[indices] == numbers).all():
             return None
-        renumbered: Ints = target.numbers[order[at]]
+        renumbered: Ints = target.numbers[order[indices]]
         return renumbered
 
 
@@ -66,8 +66,8 @@ class Looks:
         for (ranks, size), places in by_pattern.items():
             at_once = max(1, _AT_ONCE // ranks)
             for low in range(0, len(places) if size else 0, at_once):
-                some = places[low : low + at_once]
-                for place, look in zip(some, self._of_pattern([groups[place] for place in some], size), strict=True):
+                batch = places[low : low + at_once]
+                for place, look in zip(batch, self._of_pattern([groups[place] for place in batch], size), strict=True):
                     looks[place] = look
         return looks
 
@@ -76,9 +76,9 @@ class Looks:
         machine = self._machine
         everyone = [name for members in groups for name in members]
         sources, targets = _neighbours(len(groups), len(groups[0]), size)
-        how = handling(machine, Direct(), everyone[0], everyone[1])
+        mover = handling(machine, Direct(), everyone[0], everyone[1])
         try:
-            draws = machine.draws_among(everyone, sources, targets, _SIZE, how)
+            draws = machine.draws_among(everyone, sources, targets, _SIZE, mover)
         except NoRoute:
             return [None] * len(groups)
         shapes = np.array([self._shapes.setdefault(id(cost), (len(self._shapes), cost))[0] for cost in draws.costs], np.int64)
@@ -86,10 +86,10 @@ class Looks:
         for place, members in enumerate(groups):
             low, high = place * pairs, (place + 1) * pairs
             capacity = draws.capacity[draws.first[low] : draws.first[high]]
-            numbers, first, which = np.unique(capacity, return_index=True, return_inverse=True)
+            numbers, first, indices = np.unique(capacity, return_index=True, return_inverse=True)
             parts = tuple([id(machine.part_of(name)) for name in members])
             local = tuple([within(name)[1] for name in members]) if size > 1 else ()
-            pattern = shapes[draws.shape[low:high]].tobytes(), first[which.ravel()].tobytes()
+            pattern = shapes[draws.shape[low:high]].tobytes(), first[indices.ravel()].tobytes()
             looks.append(Look((size, parts, local, *pattern, id(library_of(machine, members))), numbers[np.argsort(first)]))
         return looks
 
@@ -111,10 +111,10 @@ def renamed(machine: Machine, why: Sequence[Term], numbers: Ints, others: Ints) 
 def _ranks_of_node(machine: Machine, members: Sequence[str]) -> int:
     """Return the ranks per node if each node has equally many consecutive ranks, else 0."""
     nodes = [machine.node_of(name) for name in members]
-    size = next((at for at, node in enumerate(nodes) if node != nodes[0]), len(nodes))
+    size = next((index for index, node in enumerate(nodes) if node != nodes[0]), len(nodes))
     starts = nodes[::size]
     is_regular = len(nodes) % size == 0 and len(set(starts)) == len(starts)
-    return size if is_regular and all(node == starts[at // size] for at, node in enumerate(nodes)) else 0
+    return size if is_regular and all(node == starts[index // size] for index, node in enumerate(nodes)) else 0
 
 
 def _neighbours(groups: int, ranks: int, size: int) -> tuple[Ints, Ints]:

@@ -47,7 +47,7 @@ def find_rings(vertices: int, edges: Edges, *, steps: int = _STEPS) -> tuple[Fou
 
 def nvlink_edges(machine: Machine, devices: Sequence[str]) -> dict[tuple[int, int], int]:
     """Return the number of direct NVLinks between devices, by index pairs."""
-    place = {name: at for at, name in enumerate(devices)}
+    place = {name: index for index, name in enumerate(devices)}
     edges: dict[tuple[int, int], int] = {}
     for a, name in enumerate(devices):
         for link in machine.links_from(name):

@@ -114,7 +114,7 @@ class Hardware:
         Channels(count=32, inside=20, across=20)
         """
         heads = min(max(group.sizes), _HEADS)
-        speed = next((each for each in _INSIDE[self.generation] if each * heads <= self.inside), 0.0)
+        speed = next((rate for rate in _INSIDE[self.generation] if rate * heads <= self.inside), 0.0)
         across = self.nic * self.nics / heads if len(group.sizes) > 1 else speed
         return Channels(heads, speed, across)
 
@@ -170,8 +170,8 @@ def _ring(hardware: Hardware, operation: Operation, group: Group, size: float, p
     channels = hardware.channels(group)
     bus = channels.count * (channels.inside if k <= 2 else channels.across)
     if protocol == "ll":
-        most = _LL_ONE_NODE[hardware.generation] if k == 1 else _LL_NODES[hardware.cpu][min(k, 3) - 2]
-        bus = min(most, bus / 2)
+        max_bus = _LL_ONE_NODE[hardware.generation] if k == 1 else _LL_NODES[hardware.cpu][min(k, 3) - 2]
+        bus = min(max_bus, bus / 2)
     elif protocol == "ll128":
         bus = min(0.92 * bus, channels.count * _RING_LL128[hardware.generation])
     inside = _STEP[hardware.link]["ring"][place]
@@ -194,8 +194,8 @@ def _tree(hardware: Hardware, group: Group, size: float, place: int, protocol: P
     bus = channels.count * (channels.inside if k <= 2 else channels.across)
     bus = min(0.92 * bus, channels.count * _TREE[hardware.generation][columns])
     if protocol == "ll":
-        most = _LL_ONE_NODE[hardware.generation] if k == 1 else _LL_NODES[hardware.cpu][columns - 1]
-        bus = min(bus / 3.8, most)
+        max_bus = _LL_ONE_NODE[hardware.generation] if k == 1 else _LL_NODES[hardware.cpu][columns - 1]
+        bus = min(bus / 3.8, max_bus)
     elif protocol == "ll128":
         bus = min(bus * (7 / 9 if k == 1 else 120 / 128), channels.count * _TREE_LL128[hardware.generation][columns])
     across = _STEP["network"]["tree"][place]

@@ -121,8 +121,8 @@ class Cluster:
             return 0.0
         if self.timed is not None and max(map(max, groups)) < self.per_node * len(self.named):
             several = [
-                (tuple([tuple([self.named[at // self.per_node][at % self.per_node] for at in group]) for group in each]), amount)
-                for each, amount in ((groups, size), *beside)
+                (tuple([tuple([self.named[i // self.per_node][i % self.per_node] for i in group]) for group in members]), amount)
+                for members, amount in ((groups, size), *beside)
             ]
             return self.timed(operation, several, self.network / NETWORK)
         node = first[0] // self.per_node
@@ -137,8 +137,8 @@ class Cluster:
         rate = self.inside_rate(local) if local > 1 else float("inf")
         if nodes > 1:
             leaving, *others = [
-                sum(any(place // self.per_node == node for place in group) for group in each)
-                for each in (groups, *(each for each, _ in beside))
+                sum(any(place // self.per_node == node for place in group) for group in members)
+                for members in (groups, *(members for members, _ in beside))
             ]
             cards = self.across / self.pair  # NICs of a node; groups that share them get the rate of one group
             sharing = max(1.0, leaving * (local if operation == "all-to-all" else min(local, cards)) / cards)
@@ -146,7 +146,7 @@ class Cluster:
             if operation == "all-to-all":
                 return START + HOP + softened(sharing * size * (ranks - local) / ranks, self.knee) / out
             size, rate = sharing * size, min(sharing * rate, out * min(local, cards))
-            crossing = math.fsum(amount * many for (_, amount), many in zip(beside, others, strict=True))
+            crossing = math.fsum(amount * crossing_count for (_, amount), crossing_count in zip(beside, others, strict=True))
             at_once = share * (leaving * size / sharing + crossing) / self.across if crossing else 0.0
             return START + steps + max(softened(share * size, self.knee) / rate, at_once)
         if operation == "all-to-all":
@@ -157,7 +157,7 @@ class Cluster:
         """Return the ring bandwidth per GPU within a node (B/s)."""
         rate = self.inside.get(ranks)
         if rate is None:
-            near = min(self.inside, key=lambda each: (abs(each - ranks), each), default=None)
+            near = min(self.inside, key=lambda count: (abs(count - ranks), count), default=None)
             rate = float("inf") if near is None else self.inside[near]
         return rate
 
@@ -192,10 +192,10 @@ def cluster_of(machine: Machine, devices: tuple[str, ...] | None = None) -> Clus
         nodes.setdefault(machine.device(name).node, []).append(name)
     together: dict[str, list[str]] = {}  # by the NVLink switch that joins them, or by node
     joined = placing.domains(machine, nodes)
-    for node, those in nodes.items():
-        together.setdefault(joined.get(node, node), []).extend(those)
+    for node, node_gpus in nodes.items():
+        together.setdefault(joined.get(node, node), []).extend(node_gpus)
     held = list(together.values())
-    if any(len(each) != len(held[0]) for each in held):
+    if any(len(group) != len(held[0]) for group in held):
         raise NotAlike("estimates require the same number of GPUs in every node")
     first, far = held[0], held[-1]
     sizes = {len(first), *(2**n for n in range(1, len(first).bit_length()))} - {1}
@@ -228,7 +228,7 @@ def cluster_of(machine: Machine, devices: tuple[str, ...] | None = None) -> Clus
     named, known = tuple(map(tuple, held if len(names) <= FEW else held[:1])), timing.over_pcie(machine, first)
     return Cluster(
         gpus[0], len(names), len(first), inside, across, pair, reducing=reducing, named=named, timed=exchanged,
-        by_library=known, moved=tuple((each, tuple(cluster_of(end, devices) for end in each.ends)) for each in machine.unsure),
+        by_library=known, moved=tuple((moved, tuple(cluster_of(end, devices) for end in moved.ends)) for moved in machine.unsure),
     )  # fmt: skip
 
 

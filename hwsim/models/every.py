@@ -100,8 +100,8 @@ class _Table:
     def __init__(self, *columns: Any) -> None:
         code = np.zeros(len(columns[0]), np.int64)
         for column in columns:
-            values, which = np.unique(column, return_inverse=True)
-            code = np.unique(code * len(values) + which, return_inverse=True)[1]
+            values, indices = np.unique(column, return_inverse=True)
+            code = np.unique(code * len(values) + indices, return_inverse=True)[1]
         self.of = code
         self.first = np.unique(code, return_index=True)[1].tolist()
 
@@ -141,8 +141,8 @@ class _Columns:
         plans, framework = self.plans, self.framework
         tied = (plans.pp > 1) & bool(plans.model.tied)
         strides = [plans.stride(axis) for axis in ("tp", "cp", "ep")]
-        alike = (plans.tp, plans.cp, plans.ep, plans.sharded, plans.microbatch, plans.recompute)
-        table = _Table(*alike, tied, plans.pp > 1, *strides)
+        keys = (plans.tp, plans.cp, plans.ep, plans.sharded, plans.microbatch, plans.recompute)
+        table = _Table(*keys, tied, plans.pp > 1, *strides)
         rows = []
         for number in table.first:
             laid = plans.laid(number)
@@ -151,7 +151,7 @@ class _Columns:
             (block,) = blocks_of(laid, framework)
             copied = laid.plan.pp > 1 and model.tied
             parts = (block, embedding_layer(model, part), head_layer(model, part, copied=copied))
-            rows.append((*(Passes.of(each, seconds).seconds for each in parts), block.kept_bytes, recomputed(laid, framework)))
+            rows.append((*(Passes.of(layer, seconds).seconds for layer in parts), block.kept_bytes, recomputed(laid, framework)))
         return _Layers(*map(table.column, zip(*rows, strict=True)))
 
     def _of_states(self, value: Callable[[Laid, int], float]) -> tuple[Floats, Floats, Floats]:
@@ -170,10 +170,10 @@ class _Columns:
         opened = self.first * block + embedding + np.where(pp == 1, head, 0.0)
         longest = np.where(pp == 1, opened, np.maximum(opened, self.last * block + head))
         longest = np.where(pp > 2, np.maximum(longest, self.second * block), longest)
-        every = plans.model.layers * block + embedding + head
+        all_stages = plans.model.layers * block + embedding + head
         part = np.maximum(self.widest * block, np.maximum(self.opening * block + embedding, self.closing * block + head))
-        filled = (every - longest) / chunks
-        bubble = np.where(chunks > 1, np.maximum(filled, every + (m - 1) * part - m * longest), filled)
+        filled = (all_stages - longest) / chunks
+        bubble = np.where(chunks > 1, np.maximum(filled, all_stages + (m - 1) * part - m * longest), filled)
         return np.asarray(m * longest + np.where(pp > 1, bubble, 0.0), np.float64)
 
     # ---- bytes ----
@@ -188,13 +188,13 @@ class _Columns:
         logits = rows * model.vocab / plans.tp * framework.logits
         states = self._of_states(partial(_state_bytes, framework=framework))
         gathered = self._of_states(lambda laid, stage: gathered_bytes(laid, framework, stage))
-        most = np.zeros(len(plans))
+        largest_need = np.zeros(len(plans))
         for stage, blocks in enumerate((self.first, self.second, self.last)):
             number = np.minimum(stage, pp - 1) if stage < 2 else pp - 1
             kept = self._flying(number) * blocks * layers.kept + np.where(blocks > 0, layers.again, 0.0)
             buffers = arrays + np.where(number == pp - 1, logits, 0.0) + gathered[stage]
-            most = np.maximum(most, states[stage] + FRAGMENTS * kept + RESERVED + FRAGMENTS * buffers)
-        return most
+            largest_need = np.maximum(largest_need, states[stage] + FRAGMENTS * kept + RESERVED + FRAGMENTS * buffers)
+        return largest_need
 
     def _flying(self, stage: Ints) -> Floats:
         """Return the micro-batches in flight in a stage; as `in_flight`."""

@@ -129,9 +129,9 @@ def formats(model: Transformer, gpu: Gpu, dtype: str) -> str | None:
         computed = f"computed by kernels of {part.routed}" + ("" if of_experts else f", outside the experts in {part.dtype}")
     else:
         computed = f"assumed: read so, and computed in {part.products or part.dtype}"
-    which = "experts" if of_experts else "linear maps of the layers"
+    parts = "experts" if of_experts else "linear maps of the layers"
     kept = f"; keys and values in {part.stored}" if part.stored != dtype else ""
-    return f"{which} in {form}, {computed}; the rest in {dtype}{kept}: as the checkpoint has them"
+    return f"{parts} in {form}, {computed}; the rest in {dtype}{kept}: as the checkpoint has them"
 
 
 def one_pass(model: Transformer, part: Slice, cluster: Cluster, framework: Framework, times: KernelTimes | None = None) -> Pass:

@@ -146,13 +146,13 @@ class Iterations:
     def read(self, prompts: Sequence[tuple[int, int]]) -> Taken:
         """Return the attention time of the prompts. Groups process their prompts in parallel."""
         groups, taken = min(self.groups, len(prompts)), NOTHING
-        alike = -(-len(prompts) // groups)
+        equal_count = -(-len(prompts) // groups)
         for tokens, before in prompts:
-            taken = taken.plus(self._prompts.at(alike, tokens, before), 1.0 / groups)
+            taken = taken.plus(self._prompts.at(equal_count, tokens, before), 1.0 / groups)
         return taken
 
-    def _of_group(self, many: int) -> int:
-        return -(-many // self.groups)
+    def _of_group(self, sequence_count: int) -> int:
+        return -(-sequence_count // self.groups)
 
     def around(self, rows: int, ended: int, total: int | None = None) -> float:
         """Return the seconds of an iteration without attention and exchanges.
@@ -216,8 +216,8 @@ class Iterations:
     def _of_answers(self, sequences: int, context: int) -> Sequence[Counted]:
         return self._attention(self._slice(sequences, 1, context))
 
-    def _of_prompts(self, alike: int, tokens: int, cached: int) -> Sequence[Counted]:
-        return self._attention(self._slice(alike, tokens, tokens + cached))
+    def _of_prompts(self, prompt_count: int, tokens: int, cached: int) -> Sequence[Counted]:
+        return self._attention(self._slice(prompt_count, tokens, tokens + cached))
 
     def _attention(self, part: Slice) -> Sequence[Counted]:
         return [

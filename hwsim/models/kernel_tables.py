@@ -116,17 +116,17 @@ class ByRows:
 
     def __init__(self, alone: OneByOne, make: Callable[[int], Sequence[Counted]]) -> None:
         self.alone, self.make = alone, make
-        some, twice = make(SOME), make(2 * SOME)
+        single, twice = make(SOME), make(2 * SOME)
         self.products = [
-            (at, kernel, twice[at][0].work, times)
-            for at, (kernel, times) in enumerate(some)
+            (i, kernel, twice[i][0].work, times)
+            for i, (kernel, times) in enumerate(single)
             if kernel.work.product is not None
             and kernel.work.product.m == SOME
             and alone.times.by_rows(kernel, np.ones(1)) is not None
         ]
-        tabled = {at for at, *_ in self.products}
-        self.others = [index for index in range(len(some)) if index not in tabled]
-        self.fine = COARSE if any(some[other][0].work.experts is not None for other in self.others) else SMOOTH
+        tabled = {i for i, *_ in self.products}
+        self.others = [index for index in range(len(single)) if index not in tabled]
+        self.fine = COARSE if any(single[other][0].work.experts is not None for other in self.others) else SMOOTH
         self._products, self._others, self._sums = Table(self._fill), Table(self._of_others), Table(self._sum)
 
     def at(self, rows: int) -> Taken:
@@ -152,7 +152,7 @@ class ByRows:
     def _fill(self, rows: int) -> Taken:
         """Compute the time of all matmuls for all row counts of the same block at once."""
         if rows <= BLOCKS[-1]:
-            above = next(at for at, last in enumerate(BLOCKS) if rows <= last)
+            above = next(index for index, last in enumerate(BLOCKS) if rows <= last)
             points = np.arange(BLOCKS[above - 1] + 1, BLOCKS[above] + 1, dtype=np.float64)
         else:
             octave = (rows - 1).bit_length() - 1
@@ -184,10 +184,10 @@ class ByContext:
         """Return the time of all kernels."""
         step = 1 << max(0, sequences.bit_length() - 1 - FINE)
         low = sequences // step * step
-        below = between(context, COARSE, lambda at: self._answers[low, at])
+        below = between(context, COARSE, lambda point: self._answers[low, point])
         if low == sequences:
             return below
-        return below.towards(between(context, COARSE, lambda at: self._answers[low + step, at]), (sequences - low) / step)
+        return below.towards(between(context, COARSE, lambda point: self._answers[low + step, point]), (sequences - low) / step)
 
     def _fill(self, place: tuple[int, int]) -> Taken:
         sequences, context = place
@@ -201,8 +201,8 @@ class ByContext:
             cached = points - 1.0
             calls = dataclasses.replace(call, sequences=call.sequences * sequences, cached=cached, heads=call.heads * self.tokens)
             total += times * np.stack([*self.alone.times.attending(kernel, calls), *_amounts(kernel, calls, points)])
-        for at, taken in zip(points.tolist(), total.T.tolist(), strict=True):
-            self._answers[sequences, at] = Taken(*taken)
+        for point, taken in zip(points.tolist(), total.T.tolist(), strict=True):
+            self._answers[sequences, point] = Taken(*taken)
         return self._answers[place]
 
 
@@ -221,16 +221,16 @@ class ByPrompt:
         return self._sums[alike, tokens, cached]
 
     def _sum(self, place: tuple[int, int, int]) -> Taken:
-        alike, tokens, cached = place
-        return between(cached, COARSE, lambda before: between(tokens, FINE, lambda at: self._prompts[alike, at, before]))
+        prompts, tokens, cached = place
+        return between(cached, COARSE, lambda before: between(tokens, FINE, lambda point: self._prompts[prompts, point, before]))
 
     def _fill(self, place: tuple[int, int, int]) -> Taken:
-        alike, tokens, cached = place
-        made = self.make(alike, tokens, cached)
+        prompt_count, tokens, cached = place
+        made = self.make(prompt_count, tokens, cached)
         fixed = [call for call in made if call[0].work.attention is None and call[0].work.product is not None]  # cached tokens
         fused = [call for call in made if call[0].work.attention is not None]
         if tokens < 2 or len(fixed) + len(fused) < len(made):
-            return NOTHING.plus(self.alone.taken(made), 1 / alike)
+            return NOTHING.plus(self.alone.taken(made), 1 / prompt_count)
         low = 1 << max(1, tokens.bit_length() - 1)
         points: Any = np.arange(2, 65) if tokens <= 64 else np.arange(low, 2 * low + 1, low >> FINE)
         total = np.zeros((5, len(points)))
@@ -240,8 +240,8 @@ class ByPrompt:
             calls = dataclasses.replace(call, queries=1.0 * points)
             total += times * np.stack([*self.alone.times.attending(kernel, calls), *_amounts(kernel, calls, points)])
         total += np.array(self.alone.taken(fixed))[:, None]
-        for at, taken in zip(points.tolist(), (total / alike).T.tolist(), strict=True):
-            self._prompts[alike, at, cached] = Taken(*taken)
+        for point, taken in zip(points.tolist(), (total / prompt_count).T.tolist(), strict=True):
+            self._prompts[prompt_count, point, cached] = Taken(*taken)
         return self._prompts[place]
 
 

@@ -151,8 +151,8 @@ def described(model: Model) -> Iterator[str]:
     yield f"FLOP per token, sequences of {s}: forward {model.forward_flop(s):.4g}, training {model.training_flop(s):.4g}"
     yield f"weights in 16 bit: {2 * model.parameters / 1e9:.4g} GB; trained with Adam: {18 * model.parameters / 1e9:.4g} GB"
     if model.quantised is not None:
-        some = f"{model.quantised.of} in {model.quantised.format}"
-        yield f"weights of a server, {some}, the rest in 16 bit: {model.weight_bytes(2.0) / 1e9:.4g} GB"
+        quantised = f"{model.quantised.of} in {model.quantised.format}"
+        yield f"weights of a server, {quantised}, the rest in 16 bit: {model.weight_bytes(2.0) / 1e9:.4g} GB"
     if model.patches is not None:
         return
     form = "16 bit" if model.kept("bf16") == "bf16" else model.kept("bf16")

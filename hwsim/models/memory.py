@@ -75,7 +75,7 @@ class Footprint:
         if size is None or self.total * (1.0 + self.spread) <= size:
             return "fits"
         if self.total * (1.0 - self.spread) <= size:
-            low, high = (format_quantity(self.total * (1.0 + each), "B") for each in (-self.spread, self.spread))
+            low, high = (format_quantity(self.total * (1.0 + sign_spread), "B") for sign_spread in (-self.spread, self.spread))
             return f"tight: {low} to {high} on {gpu}"
         return f"does not fit by {format_quantity(self.total - size, 'B')} on {gpu}"
 
@@ -139,16 +139,16 @@ def kept_of(laid: Laid, stage: int, framework: Framework, times: float = 1.0) ->
     kinds = laid.transformer.kinds
     return math.fsum(
         times
-        * many
+        * count
         / laid.plan.chunks
         * activations(kinds[kind], laid.plan, laid.sequence, framework.attention, framework.repeated)
-        for kind, many in laid.kinds_of(stage).items()
+        for kind, count in laid.kinds_of(stage).items()
     )
 
 
 def stage_parameters(model: Transformer, plan: ParallelPlan, stage: int) -> float:
     """Return the parameters of a stage on one GPU, before any sharding over replicas."""
-    parameters = math.fsum(many * layer_share(model.kinds[kind], plan) for kind, many in kinds_of(model, plan, stage).items())
+    parameters = math.fsum(count * layer_share(model.kinds[kind], plan) for kind, count in kinds_of(model, plan, stage).items())
     if stage == 0:
         parameters += model.embedding_parameters / plan.tp
     if stage == plan.pp - 1:
@@ -162,9 +162,9 @@ def routed_parameters(model: Transformer, plan: ParallelPlan, stage: int) -> flo
     """Return the expert parameters of a stage on one GPU; 0 without expert parallelism."""
     if plan.ep == 1:
         return 0.0
-    kinds = ((model.kinds[kind], many) for kind, many in kinds_of(model, plan, stage).items())
+    kinds = ((model.kinds[kind], count) for kind, count in kinds_of(model, plan, stage).items())
     return math.fsum(
-        many * kind.experts * kind.expert_parameters / (plan.tp * plan.ep) for kind, many in kinds if kind.experts > 1
+        count * kind.experts * kind.expert_parameters / (plan.tp * plan.ep) for kind, count in kinds if kind.experts > 1
     )
 
 
@@ -199,7 +199,7 @@ def gathered_bytes(laid: Laid, framework: Framework, stage: int) -> float:
         return 0.0
     w, kinds = BYTES[plan.stored], laid.kinds_of(stage)
     shares = {kind: layer_share(model.kinds[kind], plan) for kind in kinds}
-    layer, layers = max(shares.values(), default=0.0), math.fsum(many * shares[kind] for kind, many in kinds.items())
+    layer, layers = max(shares.values(), default=0.0), math.fsum(count * shares[kind] for kind, count in kinds.items())
     gathered = layer * (2 * w + framework.gradient_bytes(plan.stored))
     return gathered + (stage_parameters(model, plan, stage) - layers) * 2 * w if plan.sharding == "fsdp" else gathered
 
@@ -231,8 +231,8 @@ def training_memory(laid: Laid, framework: Framework | None = None, stage: int =
     optimizer = held(OPTIMIZER[plan.optimizer] - twice, shared=plan.level >= 1)
     flying = in_flight(plan, stage, laid.microbatches)
     kept = flying * math.fsum(
-        many * activations(model.kinds[kind], plan, laid.sequence, framework.attention, framework.repeated)
-        for kind, many in laid.kinds_of(stage).items()
+        count * activations(model.kinds[kind], plan, laid.sequence, framework.attention, framework.repeated)
+        for kind, count in laid.kinds_of(stage).items()
     )
     kept += recomputed(laid, framework, stage)
     rows = plan.microbatch * laid.sequence / plan.cp

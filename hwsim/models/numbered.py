@@ -48,8 +48,8 @@ class Rows:
 
     def summed(self) -> Rows:
         """Return one row per capacity, in ascending order."""
-        numbers, at = np.unique(self.numbers, return_inverse=True)
-        sums = [np.bincount(at.ravel(), column, len(numbers)).astype(np.float64) for column in (self.amounts, self.moved)]
+        numbers, indices = np.unique(self.numbers, return_inverse=True)
+        sums = [np.bincount(indices.ravel(), column, len(numbers)).astype(np.float64) for column in (self.amounts, self.moved)]
         return Rows(numbers, *sums)
 
 
@@ -72,10 +72,10 @@ class Numbered:
         rows = self.rows
         columns = [column if kept is None else column[kept] for column in (rows.numbers, rows.amounts, rows.moved)]
         numbers, amounts, moved = (column.tolist() for column in columns)
-        drawn = sorted(zip(map(machine.capacity_name, numbers), amounts, moved, strict=True))
+        named_rows = sorted(zip(map(machine.capacity_name, numbers), amounts, moved, strict=True))
         unit: Unit = "B"
-        demand = replace(self.rest.demand, amounts=tuple([(name, amount) for name, amount, _ in drawn if amount > 0]))
-        return replace(self.rest, demand=demand, moved=tuple([(name, size, unit) for name, _, size in drawn if size > 0]))
+        demand = replace(self.rest.demand, amounts=tuple([(name, amount) for name, amount, _ in named_rows if amount > 0]))
+        return replace(self.rest, demand=demand, moved=tuple([(name, size, unit) for name, _, size in named_rows if size > 0]))
 
 
 class Kind(NamedTuple):
@@ -167,13 +167,13 @@ class Capacities:
 
     def numbered(self, cost: Cost) -> Numbered:
         """Return a cost indexed by capacity number."""
-        drawn = self.rows([cost])
-        held = np.array([self.number(name) for name, _ in cost.demand.holds], np.int64)
-        nothing = np.zeros(len(held))
-        rows = Rows.joined([drawn, Rows(held, nothing, nothing)])
+        drawn_rows = self.rows([cost])
+        held_numbers = np.array([self.number(name) for name, _ in cost.demand.holds], np.int64)
+        nothing = np.zeros(len(held_numbers))
+        rows = Rows.joined([drawn_rows, Rows(held_numbers, nothing, nothing)])
         parts = np.array([part for _, part in cost.demand.holds], np.float64)
         order = np.argsort(rows.numbers)
-        holds = np.concatenate([np.zeros(len(drawn.numbers)), parts])[order]
+        holds = np.concatenate([np.zeros(len(drawn_rows.numbers)), parts])[order]
         rest = replace(cost, demand=replace(cost.demand, amounts=(), holds=()), moved=())
         return Numbered(Rows(rows.numbers[order], rows.amounts[order], rows.moved[order]), rest, holds)
 
@@ -201,10 +201,10 @@ class Hidden:
 
 def in_digits(amounts: Floats) -> Ints:
     """Return an index for each amount that is equal for amounts that differ only by the rounding of a sum."""
-    different, at = np.unique(amounts, return_inverse=True)
+    different, indices = np.unique(amounts, return_inverse=True)
     texts: dict[str, int] = {}
     places = np.array([texts.setdefault(f"{amount:.12e}", len(texts)) for amount in different.tolist()], np.int64)
-    place_of_each: Ints = places[at.ravel()]
+    place_of_each: Ints = places[indices.ravel()]
     return place_of_each
 
 

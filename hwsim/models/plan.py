@@ -242,12 +242,12 @@ def parts_of(model: Transformer, plan: ParallelPlan, stage: int) -> tuple[int, .
     >>> [sum(parts_of(model, ParallelPlan(pp=12, global_batch=1), stage)) for stage in range(12)]
     [10, 11, 11, 11, 11, 11, 11, 11, 10, 10, 10, 9]
     """
-    many = plan.pp * plan.chunks
-    if model.layers % many == 0:
-        return (model.layers // many,) * plan.chunks
-    least, more = divmod(model.layers + 2, many)
-    numbers = range(stage, many, plan.pp)
-    return tuple(max(0, least + (number < more) - (number in (0, many - 1))) for number in numbers)
+    virtual_stages = plan.pp * plan.chunks
+    if model.layers % virtual_stages == 0:
+        return (model.layers // virtual_stages,) * plan.chunks
+    least, more = divmod(model.layers + 2, virtual_stages)
+    numbers = range(stage, virtual_stages, plan.pp)
+    return tuple(max(0, least + (number < more) - (number in (0, virtual_stages - 1))) for number in numbers)
 
 
 def runs_of(model: Transformer, plan: ParallelPlan, stage: int) -> tuple[tuple[tuple[int, int], ...], ...]:
@@ -273,8 +273,8 @@ def kinds_of(model: Transformer, plan: ParallelPlan, stage: int) -> dict[int, in
     """Return the number of layers of a stage by layer kind."""
     counts: dict[int, int] = {}
     for run in runs_of(model, plan, stage):
-        for kind, many in run:
-            counts[kind] = counts.get(kind, 0) + many
+        for kind, count in run:
+            counts[kind] = counts.get(kind, 0) + count
     return counts
 
 
@@ -297,6 +297,15 @@ def groups(microbatches: int, stages: int) -> tuple[int, ...]:
 def replicas(plan: ParallelPlan, gpus: int) -> int:
     """Return the number of data-parallel replicas: the plan's `dp`, or as many as the remaining GPUs allow."""
     return max(1, gpus // (plan.tp * plan.pp * plan.cp)) if plan.dp == "rest" else plan.dp
+
+
+def powers_up_to(limit: int) -> tuple[int, ...]:
+    """Return the powers of two up to `limit`.
+
+    >>> powers_up_to(8)
+    (1, 2, 4, 8)
+    """
+    return tuple(1 << exponent for exponent in range(limit.bit_length()))
 
 
 def problems(model: Model, plan: ParallelPlan, gpus: int) -> Iterator[tuple[str, str]]:
@@ -358,9 +367,9 @@ def _of_transformer(model: Transformer, plan: ParallelPlan, dp: int) -> Iterator
     elif plan.ep > 1 and dp % plan.ep:
         yield "ep", f"ep {plan.ep} does not divide dp {dp}, whose replicas share the experts"
     elif plan.ep > 1:
-        most = min(plan.ep * min(1.0, kind.experts / plan.ep / kind.top_k) for kind in model.kinds if kind.experts > 1)
-        if plan.imbalance > most:
-            message = f"imbalance {plan.imbalance:g}: one of {plan.ep} GPUs can receive at most {most:g} x the average tokens"
+        limit = min(plan.ep * min(1.0, kind.experts / plan.ep / kind.top_k) for kind in model.kinds if kind.experts > 1)
+        if plan.imbalance > limit:
+            message = f"imbalance {plan.imbalance:g}: one of {plan.ep} GPUs can receive at most {limit:g} x the average tokens"
             yield "imbalance", message
 
 

@@ -33,7 +33,7 @@ from hwsim.models.cluster import Cluster
 from hwsim.models.framework import Framework, Software
 from hwsim.models.kernel_times import KernelTimes
 from hwsim.models.memory import SPREAD
-from hwsim.models.plan import Laid, ParallelPlan, Recompute, Sharding, WrongPlan, lay, replicas
+from hwsim.models.plan import Laid, ParallelPlan, Recompute, Sharding, WrongPlan, lay, powers_up_to, replicas
 from hwsim.models.stages import blocks_of, largest
 from hwsim.models.step import Passes, Step, collective, seconds_by, sped, step, times_of
 from hwsim.records import dataclass
@@ -134,18 +134,20 @@ class Search:
         size = cluster.gpu.memory.size
         room = float("inf") if size is None else (1.0 - margin) * size
         needs = candidates if isinstance(self.framework, Framework) else self._of_network(candidates, cluster, times)
-        fitting = [each for each in needs if each.need <= room]
-        least = min((each for each in needs if each.need > room), key=lambda each: each.need, default=None)
+        fitting = [candidate for candidate in needs if candidate.need <= room]
+        least = min(
+            (candidate for candidate in needs if candidate.need > room), key=lambda candidate: candidate.need, default=None
+        )
         if not fitting and margin <= 0:  # plans that may fit
-            fitting = [each for each in needs if each.need * (1.0 - SPREAD) <= room]
+            fitting = [candidate for candidate in needs if candidate.need * (1.0 - SPREAD) <= room]
         estimate = partial(step, cluster=cluster, framework=self.framework, times=times)
         if few is None or len(fitting) <= few or not isinstance(self.framework, Framework):
-            steps = sorted((estimate(each.laid) for each in fitting), key=order_of)[:few]
+            steps = sorted((estimate(candidate.laid) for candidate in fitting), key=order_of)[:few]
         else:
             steps = fastest(self._bounds(fitting, cluster, times), few, estimate)
         nearest = None
         if not steps:
-            nearest = estimate(min(needs, key=lambda each: each.need).laid)
+            nearest = estimate(min(needs, key=lambda candidate: candidate.need).laid)
         beyond = None if least is None else (least.laid, least.need)
         left = left_at_one(self.model, self.plan, self.fixed, cluster.gpus)
         return Searched(tuple(steps), len(candidates), len(fitting), nearest, refused, beyond, left)
@@ -169,7 +171,7 @@ class Search:
                 )
             passes = (laid.microbatches - 1.0 / plan.chunks) / plan.pp + 1.0 / plan.chunks
             bounds.append((passes * passed, laid))
-        return sorted(bounds, key=lambda each: each[0] / each[1].tokens)
+        return sorted(bounds, key=lambda bound: bound[0] / bound[1].tokens)
 
     def _of_network(self, candidates: tuple[Candidate, ...], cluster: Cluster, times: KernelTimes) -> tuple[Candidate, ...]:
         """Return the candidates of a CNN or MLP with their memory; its stage boundaries depend on layer times."""
@@ -288,12 +290,12 @@ def _plans(
     again: tuple[Recompute, ...] = ("none", "full")
     if framework.attention == "plain" or framework.repeated > 0:
         again = ("none", "selective", "full")
-    tps = (plan.tp,) if "tp" in fixed else _powers(min(per_node, model.heads))
+    tps = (plan.tp,) if "tp" in fixed else powers_up_to(min(per_node, model.heads))
     stages = tuple(n for n in range(1, min(model.layers, gpus) + 1) if model.layers % n == 0)
     if not any(1 < n < model.layers for n in stages) and "uneven" not in fixed:  # a prime number of layers
-        stages = tuple(sorted({*stages, *_powers(min(model.layers // 2, gpus))}))
+        stages = tuple(sorted({*stages, *powers_up_to(min(model.layers // 2, gpus))}))
     experts = [kind.experts for kind in model.kinds if kind.experts > 1]
-    eps = _powers(gpus) if experts and "ep" not in fixed else (plan.ep,)
+    eps = powers_up_to(gpus) if experts and "ep" not in fixed else (plan.ep,)
     for ep, tp, pp, microbatch, sharding, recompute in product(
         [ep for ep in eps if all(count % ep == 0 for count in experts)] if experts else eps,
         tps,
@@ -321,14 +323,6 @@ def _of_network(plan: ParallelPlan, gpus: int, fixed: frozenset[str]) -> Iterato
     for pp in (plan.pp,) if "pp" in fixed else range(1, gpus + 1):
         staged = replace(plan, pp=pp)
         batch = max(1, plan.global_batch // replicas(staged, gpus))
-        parts = (1,) if pp == 1 else _powers(batch)
+        parts = (1,) if pp == 1 else powers_up_to(batch)
         for microbatch in (plan.microbatch,) if "microbatch" in fixed else (batch // count for count in parts):
             yield replace(staged, microbatch=microbatch)
-
-
-def _powers(most: int) -> tuple[int, ...]:
-    """
-    >>> _powers(8)
-    (1, 2, 4, 8)
-    """
-    return tuple(1 << n for n in range(most.bit_length()) if 1 << n <= most)

@@ -74,8 +74,8 @@ class Sends:
                 yield self._timed[key].over(names)
                 continue
             costs = self._alone(pair, size)
-            drawn = {name for cost in costs for name, _ in cost.demand.amounts}
-            if drawn <= set(names) and not any(term.capacity for cost in costs for term in cost.why):
+            drawn_names = {name for cost in costs for name, _ in cost.demand.amounts}
+            if drawn_names <= set(names) and not any(term.capacity for cost in costs for term in cost.why):
                 self._timed[key] = _Timed((route, library), names, costs)
             yield costs
 

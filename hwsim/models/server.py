@@ -190,12 +190,12 @@ def sizes_of(graphs: Graphs, sequences: int) -> tuple[int, ...]:
     >>> sizes_of(Graphs(sizes=(1, 2, Steps(first=4, to=12, by=4)), largest=10, each=1.0), 256)
     (1, 2, 4, 8)
     """
-    most = min(graphs.largest or 0, int((graphs.each or 0.0) * sequences))
-    return tuple(sorted({size for each in graphs.sizes or () for size in _spread(each) if size <= most}))
+    max_size = min(graphs.largest or 0, int((graphs.each or 0.0) * sequences))
+    return tuple(sorted({size for entry in graphs.sizes or () for size in _spread(entry) if size <= max_size}))
 
 
-def _spread(each: int | Steps) -> Iterable[int]:
-    return (each,) if isinstance(each, int) else range(each.first, each.to + 1, each.by)
+def _spread(entry: int | Steps) -> Iterable[int]:
+    return (entry,) if isinstance(entry, int) else range(entry.first, entry.to + 1, entry.by)
 
 
 def padded(tokens: int, sizes: Sequence[int]) -> int:
@@ -204,5 +204,5 @@ def padded(tokens: int, sizes: Sequence[int]) -> int:
     >>> padded(3, (1, 2, 4)), padded(5, (1, 2, 4))
     (4, 5)
     """
-    at = bisect_left(sizes, tokens)
-    return sizes[at] if at < len(sizes) else tokens
+    index = bisect_left(sizes, tokens)
+    return sizes[index] if index < len(sizes) else tokens

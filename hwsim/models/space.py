@@ -13,7 +13,7 @@ shard, and pipeline stages do not gather weights for every micro-batch.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 from typing import Final
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from hwsim.models.architectures import Transformer
 from hwsim.models.framework import Framework
 from hwsim.models.layer import Axis
-from hwsim.models.plan import Laid, ParallelPlan, Recompute, Sharding, WrongPlan, lay, problems
+from hwsim.models.plan import Laid, ParallelPlan, Recompute, Sharding, WrongPlan, lay, powers_up_to, problems
 from hwsim.records import dataclass
 
 Ints = NDArray[np.int64]
@@ -112,11 +112,11 @@ def space(
         WrongPlan: no plan is legal, or there are too many combinations.
     """
     again = RECOMPUTED if framework.attention == "plain" or framework.repeated > 0 else ("none", "full")
-    axes: dict[str, list[int]] = {
+    axes: dict[str, Sequence[int]] = {
         "tp": [n for n in range(1, min(per_node, gpus) + 1) if per_node % n == 0],
-        "cp": _powers(min(gpus, plan.sequence or model.sequence)),
-        "ep": _powers(min(gpus, max(kind.experts for kind in model.kinds))),
-        "microbatch": _powers(plan.global_batch),
+        "cp": powers_up_to(min(gpus, plan.sequence or model.sequence)),
+        "ep": powers_up_to(min(gpus, max(kind.experts for kind in model.kinds))),
+        "microbatch": powers_up_to(plan.global_batch),
     }
     axes = {name: [getattr(plan, name)] if name in fixed else values for name, values in axes.items()}
     shardings = (plan.sharding,) if "sharding" in fixed else SHARDINGS
@@ -168,7 +168,3 @@ def _legal(model: Transformer, plan: ParallelPlan, gpus: int) -> bool:
     """Return whether a plan is legal, except for its batch and sequence parallelism."""
     broken = problems(model, replace(plan, microbatch=1, sequence_parallel=False), gpus)
     return all(key == "global_batch" for key, _ in broken)
-
-
-def _powers(most: int) -> list[int]:
-    return [1 << n for n in range(max(1, most).bit_length())]

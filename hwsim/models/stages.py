@@ -149,7 +149,7 @@ def stage_of(laid: Laid, framework: Framework, number: int = 0) -> Stage:
         adding=adding_of(laid, framework, parameters),
         ending=ending_of(laid, framework, parameters),
         parts=laid.parts_of(number),
-        runs=tuple(tuple((named(kind), many) for kind, many in run) for run in runs_of(model, plan, number))
+        runs=tuple(tuple((named(kind), count) for kind, count in run) for run in runs_of(model, plan, number))
         if model.runs
         else (),
     )
@@ -255,8 +255,8 @@ def network_stages(
     made = []
     for number, pieces in enumerate(cuts):
         layers = tuple(
-            _with_exchanges(piece, layer_of(piece.unit, batch, dtype, training=training, first=number == at == 0), batch, dtype)
-            for at, piece in enumerate(pieces)
+            _with_exchanges(piece, layer_of(piece.unit, batch, dtype, training=training, first=number == i == 0), batch, dtype)
+            for i, piece in enumerate(pieces)
         )
         passed = layers[-1].output_bytes if number < len(cuts) - 1 else 0.0
         made.append(Stage(number, layers, passed, ending=(optimizer(layers, updated),)))

@@ -195,14 +195,14 @@ def collective(exchange: Exchange, laid: Laid, cluster: Cluster, stage: int = 0)
     if isinstance(laid.model, Network) and exchange.axis == "dp":
         return cluster.reduced(exchange.size, laid.dp)
     if exchange.axis == "dp":
-        copies, many = (laid.shards, buckets(exchange.size, cluster.bucket)) if exchange.name == "weights" else (laid.dp, 1.0)
-        size = exchange.size / many
+        copies, count = (laid.shards, buckets(exchange.size, cluster.bucket)) if exchange.name == "weights" else (laid.dp, 1.0)
+        size = exchange.size / count
         parameters = [stage_parameters(laid.transformer, laid.plan, number) for number in range(stage + 1)]
-        before = [(laid.sharing(copies, number), size * each / parameters[-1]) for number, each in enumerate(parameters[:-1])]
-        return many * cluster.among(exchange.operation, size, laid.sharing(copies, stage), before)
+        before = [(laid.sharing(copies, number), size * part / parameters[-1]) for number, part in enumerate(parameters[:-1])]
+        return count * cluster.among(exchange.operation, size, laid.sharing(copies, stage), before)
     sizes = {"tp": laid.plan.tp, "cp": laid.plan.cp, "ep": laid.plan.ep, "pp": 2}
-    most = exchange.size * max(exchange.received, exchange.sent)  # the fullest GPU has it on its links
-    return cluster.seconds(exchange.operation, most, sizes[exchange.axis], laid.stride(exchange.axis))
+    max_bytes = exchange.size * max(exchange.received, exchange.sent)  # the fullest GPU has it on its links
+    return cluster.seconds(exchange.operation, max_bytes, sizes[exchange.axis], laid.stride(exchange.axis))
 
 
 def _pipeline(load: Load, longest: Stage, layers: Mapping[str, Passes], seconds: Seconds) -> dict[str, float]:
@@ -213,13 +213,13 @@ def _pipeline(load: Load, longest: Stage, layers: Mapping[str, Passes], seconds:
         _add(shares, layers[layer.name].forward, m * layer.times)
         _add(shares, layers[layer.name].backward, m * layer.times)
     if plan.pp > 1:
-        stage, every = _length(longest.layers, layers), _length(load.layers, layers)
-        filled = (every - stage) / plan.chunks
-        shares["bubble"] = max(filled, every + (m - 1) * _longest_part(load, layers) - m * stage) if plan.chunks > 1 else filled
+        stage, whole = _length(longest.layers, layers), _length(load.layers, layers)
+        filled = (whole - stage) / plan.chunks
+        shares["bubble"] = max(filled, whole + (m - 1) * _longest_part(load, layers) - m * stage) if plan.chunks > 1 else filled
         sends = [seconds(Exchange("activations", "send", "pp", size)) for size in load.sent]
         lengths = [_length(part.layers, layers) for part in load.stages]
         if plan.pp > len(lengths):  # stages between are alike
-            lengths[1:-1] = [(every - lengths[0] - lengths[-1]) / (plan.pp - 2)] * (plan.pp - 2)
+            lengths[1:-1] = [(whole - lengths[0] - lengths[-1]) / (plan.pp - 2)] * (plan.pp - 2)
         waited = (m - 1) * max(0.0, _interval(lengths, sends) - stage) if plan.schedule != "gpipe" else 0.0
         if plan.chunks > 1:
             waited = 2.0 * min(m, plan.pp) * plan.chunks * max(sends)
@@ -234,7 +234,7 @@ def _longest_part(load: Load, layers: Mapping[str, Passes]) -> float:
         embedding = layers["embedding"].seconds if stage.number == 0 else 0.0
         head = layers["head"].seconds if stage.number == load.laid.plan.pp - 1 else 0.0
         runs = stage.runs or tuple((("block", part),) for part in stage.parts)
-        parts = [math.fsum(many * layers[name].seconds for name, many in run) for run in runs]
+        parts = [math.fsum(count * layers[name].seconds for name, count in run) for run in runs]
         lengths += (max(parts), parts[0] + embedding, parts[-1] + head)
     return max(lengths)
 
@@ -301,8 +301,8 @@ def _ending(stage: Stage, laid: Laid, layers: Mapping[str, Passes], seconds: Sec
 def _passes(stage: Iterable[Layer], layers: Mapping[str, Passes]) -> tuple[float, float]:
     """Return the seconds of a micro-batch in some layers, forward and backward."""
     listed = [(layer.times, layers[layer.name]) for layer in stage]
-    forward = math.fsum(many * math.fsum(passes.forward.values()) for many, passes in listed)
-    return forward, math.fsum(many * math.fsum(passes.backward.values()) for many, passes in listed)
+    forward = math.fsum(count * math.fsum(passes.forward.values()) for count, passes in listed)
+    return forward, math.fsum(count * math.fsum(passes.backward.values()) for count, passes in listed)
 
 
 def _gathered(stage: Stage, laid: Laid, layers: Mapping[str, Passes], cluster: Cluster) -> float:
@@ -311,17 +311,17 @@ def _gathered(stage: Stage, laid: Laid, layers: Mapping[str, Passes], cluster: C
     The weights and gradients of a piece overlap the previous piece. Blocks have many pieces; embedding and head are part of one.
     A backward pass exchanges both.
     """
-    many, m = laid.plan.chunks * hiding.pieces(laid, stage.number), laid.microbatches
+    piece_count, m = laid.plan.chunks * hiding.pieces(laid, stage.number), laid.microbatches
     weights, gradients = stage.gathered  # of one exposed part
-    gather, scatter = (collective(replace(item, size=item.size / many), laid, cluster) for item in stage.gathered)
+    gather, scatter = (collective(replace(item, size=item.size / piece_count), laid, cluster) for item in stage.gathered)
     blocks, whole = _passes(stage.blocks, layers), _passes(stage.layers, layers)
     left = 0.0
     for moving, alone, block, passed in zip(
         (gather, (weights.times - 1.0) * gather + scatter), (gather, scatter), blocks, whole, strict=True
     ):
-        left += gradients.exposed * m * many * moving + (1.0 - gradients.exposed) * alone
-        hidden = (1.0 - gradients.exposed) * moving - block / many
-        left += max(0, m * many - m - 1) * hiding.left(hidden, 0.0) + m * hiding.left(hidden, passed - block)
+        left += gradients.exposed * m * piece_count * moving + (1.0 - gradients.exposed) * alone
+        hidden = (1.0 - gradients.exposed) * moving - block / piece_count
+        left += max(0, m * piece_count - m - 1) * hiding.left(hidden, 0.0) + m * hiding.left(hidden, passed - block)
     return left
 
 
@@ -338,11 +338,11 @@ def _waited(item: Exchange, stage: int, passes: tuple[float, float], laid: Laid,
     if item.name == "weights":
         return item.exposed * alone + hiding.left((1.0 - item.exposed) * alone, hiding.window(laid, forward))
     pieces = hiding.pieces(laid, stage)
-    many = laid.plan.chunks * pieces
-    exposed = hiding.in_buckets(item, many).exposed
-    bucket = collective(replace(item, size=item.size / many), laid, cluster, stage)
+    bucket_count = laid.plan.chunks * pieces
+    exposed = hiding.in_buckets(item, bucket_count).exposed
+    bucket = collective(replace(item, size=item.size / bucket_count), laid, cluster, stage)
     behind = hiding.window(laid, backward, pieces)
-    return exposed * alone + hiding.left((1.0 - exposed) * many * bucket, behind)
+    return exposed * alone + hiding.left((1.0 - exposed) * bucket_count * bucket, behind)
 
 
 def _gradients_in_buckets(
@@ -364,10 +364,10 @@ def _gradients_in_buckets(
     waited = max(0.0, software.issuing(laid.plan.dtype, issued, load.numbers) - busy)
     shares["host"] = software.step + waited
     if exchanged:
-        marks, at = [], 0.0
+        marks, elapsed = [], 0.0
         for layer in reversed(stage.layers):
-            at += math.fsum(layers[layer.name].backward.values())
-            marks.append((at * (busy + waited) / busy, layer.parameters * software.gradient))
+            elapsed += math.fsum(layers[layer.name].backward.values())
+            marks.append((elapsed * (busy + waited) / busy, layer.parameters * software.gradient))
         shares["dp"] = left_of_buckets(marks, lambda size: seconds(Exchange("gradients", "all-reduce", "dp", size)), BUCKET)
     if laid.dp > 1:
         _add(shares, {"dp": software.array * tensors})
@@ -386,9 +386,9 @@ def left_of_buckets(marks: Sequence[tuple[float, float]], exchange: Callable[[fl
     """
     end = marks[-1][0] if marks else 0.0
     free, filled = 0.0, 0.0
-    for at, (when, ready_bytes) in enumerate(marks):
+    for index, (when, ready_bytes) in enumerate(marks):
         filled += ready_bytes
-        if filled > 0 and (filled >= bucket or at == len(marks) - 1):
+        if filled > 0 and (filled >= bucket or index == len(marks) - 1):
             free = max(free, when) + exchange(filled)
             filled = 0.0
     return max(0.0, free - end)

@@ -51,9 +51,9 @@ class DoubleTree(Algorithm):
         if n == 1:
             return ()
         if n <= EXACT:
-            few = min(self.pieces, EXACT)
-            stages = rounds_of(replace(self, pieces=few).plan(operation, group))
-            return tuple(_stretched(stage, few, self.pieces) for stage in stages)
+            fewer_pieces = min(self.pieces, EXACT)
+            stages = rounds_of(replace(self, pieces=fewer_pieces).plan(operation, group))
+            return tuple(_stretched(stage, fewer_pieces, self.pieces) for stage in stages)
         fill = depth(operation, n) - 1
         up = tuple(sorted(_edges(operation, n, 0.5 / self.pieces)))
         down = tuple(sorted((target, source, share) for source, target, share in up))
@@ -81,13 +81,13 @@ class DoubleTree(Algorithm):
                         yield Send(begin + level - 1 + piece, parent, child, 2 * piece + tree)
 
 
-def _stretched(stage: Round, few: int, pieces: int) -> Round:
+def _stretched(stage: Round, fewer_pieces: int, pieces: int) -> Round:
     """Return a round of few pieces as a round of more pieces: more full steps, each with less data."""
     named = stage if stage.reduce else replace(stage, name="broadcast")
-    if pieces == few:
+    if pieces == fewer_pieces:
         return named
-    pairs = tuple((source, target, share * few / pieces) for source, target, share in stage.pairs)
-    return replace(named, pairs=pairs, times=stage.times + (pieces - few if stage.times > 1 else 0))
+    pairs = tuple((source, target, share * fewer_pieces / pieces) for source, target, share in stage.pairs)
+    return replace(named, pairs=pairs, times=stage.times + (pieces - fewer_pieces if stage.times > 1 else 0))
 
 
 def depth(operation: Operation, n: int) -> int:
@@ -117,14 +117,14 @@ def _tree(operation: Operation, n: int, tree: int) -> dict[int, tuple[int, int]]
     shape = _in_order(m)
     if tree:
         places = [m - 1 - index if m % 2 == 0 else (index + 1) % m for index in range(m)]
-        shape = [(places[at], -1 if parent < 0 else places[parent], level) for at, parent, level in shape]
+        shape = [(places[position], -1 if parent < 0 else places[parent], level) for position, parent, level in shape]
     lower = 1 if rooted else 0
     parent_of: dict[int, tuple[int, int]] = {}
-    for at, parent, level in shape:
+    for position, parent, level in shape:
         if parent >= 0:
-            parent_of[members[at]] = members[parent], level + lower
+            parent_of[members[position]] = members[parent], level + lower
         elif rooted:
-            parent_of[members[at]] = 0, 1
+            parent_of[members[position]] = 0, 1
     return parent_of
 
 
@@ -138,7 +138,7 @@ def _in_order(m: int) -> list[tuple[int, int, int]]:
         if count <= 0:
             continue
         half = 1 << (count.bit_length() - 1)  # a full left half; its root is at an odd place unless it is alone
-        at = low + half - 1
-        placed.append((at, parent, level))
-        stack += [(low, at, at, level + 1), (at + 1, high, at, level + 1)]
+        position = low + half - 1
+        placed.append((position, parent, level))
+        stack += [(low, position, position, level + 1), (position + 1, high, position, level + 1)]
     return sorted(placed)

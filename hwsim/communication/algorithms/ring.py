@@ -89,9 +89,9 @@ class Ring(Algorithm):
         n, rings = group.ranks, self.rings(group)
         hops = (_hops(operation, order) for order, _ in rings)
         codes = np.concatenate([sources * n + targets for sources, targets in hops])
-        ends, which = np.unique(codes, return_inverse=True)
+        ends, indices = np.unique(codes, return_inverse=True)
         shares = np.repeat([share / n for _, share in rings], len(codes) // len(rings))
-        return Pairs(ends // n, ends % n, np.asarray(np.bincount(which.ravel(), weights=shares), np.float64))
+        return Pairs(ends // n, ends % n, np.asarray(np.bincount(indices.ravel(), weights=shares), np.float64))
 
 
 def _hops(operation: Operation, order: tuple[int, ...]) -> tuple[Ints, Ints]:

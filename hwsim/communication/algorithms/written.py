@@ -73,8 +73,8 @@ class Written(Algorithm):
 
     def _plan(self) -> Plan:
         sends = [
-            Send(step, each.source, each.target, each.chunk, each.count, each.reduce)
+            Send(step, send.source, send.target, send.chunk, send.count, send.reduce)
             for step, together in enumerate(self.steps)
-            for each in together
+            for send in together
         ]
         return Plan(self.operation, self.ranks, self.chunks, tuple(sends))

@@ -99,11 +99,11 @@ def _choosing(model: Transformer, indexer: Indexer, part: Slice) -> Iterator[Ker
     """Yield the indexer kernels: all head queries with all token keys, in 8 bits, then the selection of the highest sums."""
     seen = part.context if part.tokens == 1 or not model.causal else part.context - (part.tokens - 1) / 2
     pairs = part.sequences * part.tokens * seen / part.ring
-    alike = product("indexer", part.tokens * indexer.heads, part.context, indexer.width, part, part.sequences, "attention")
+    scores = product("indexer", part.tokens * indexer.heads, part.context, indexer.width, part, part.sequences, "attention")
     keys = part.sequences * part.context * (indexer.width + 4.0)
     yield dataclasses.replace(
-        alike,
-        work=dataclasses.replace(alike.work, flop=2.0 * pairs * indexer.heads * indexer.width, product=None,
+        scores,
+        work=dataclasses.replace(scores.work, flop=2.0 * pairs * indexer.heads * indexer.width, product=None,
                                  reads=keys + part.rows * indexer.heads * indexer.width, writes=4.0 * pairs),
     )  # fmt: skip
     yield moving("choosing", 4.0 * pairs, 4.0 * part.rows * indexer.chosen, part.dtype, "attention")

@@ -70,10 +70,11 @@ class Latent:
 
     def choosing(self, hidden: int) -> int:
         """Return the parameters of the indexer: queries, key with its norm, head weights."""
-        one = self.indexer
-        if one is None:
+        indexer = self.indexer
+        if indexer is None:
             return 0
-        return (self.query_rank or hidden) * one.heads * one.width + hidden * one.width + 2 * one.width + hidden * one.heads
+        queries = (self.query_rank or hidden) * indexer.heads * indexer.width
+        return queries + hidden * indexer.width + 2 * indexer.width + hidden * indexer.heads
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,7 +167,7 @@ def in_runs(kinds: Sequence[int]) -> tuple[tuple[int, int], ...]:
     >>> in_runs((3, 3, 1))
     ((3, 2), (1, 1))
     """
-    return tuple((kind, len(list(alike))) for kind, alike in groupby(kinds))
+    return tuple((kind, len(list(group))) for kind, group in groupby(kinds))
 
 
 def biases(bias: bool | Collection[Biased]) -> frozenset[Biased]:
@@ -185,4 +186,4 @@ def parts_held(tokens: int, shares: Sequence[tuple[float, int]]) -> float:
     >>> parts_held(100, ((0.75, 20), (0.25, 0)))
     40.0
     """
-    return math.fsum(share * (min(most, tokens) if most else tokens) for share, most in shares)
+    return math.fsum(share * (min(max_tokens, tokens) if max_tokens else tokens) for share, max_tokens in shares)

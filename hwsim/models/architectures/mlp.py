@@ -49,8 +49,8 @@ class Mlp(Network):
     def chain(self) -> tuple[Unit, ...]:
         """Return the network's units in order."""
         walk, shape = Walk(False, self.activation), self.input
-        for at, units in enumerate(self.units[1:], start=1):
-            last = at == len(self.units) - 1
+        for index, units in enumerate(self.units[1:], start=1):
+            last = index == len(self.units) - 1
             linear = Linear(units=units, bias=self.bias, activation="none" if last else None, dropout=self.dropout and not last)
-            shape = walk.linear(linear, shape, f"{at}.linear")
+            shape = walk.linear(linear, shape, f"{index}.linear")
         return tuple(walk.found)

@@ -59,19 +59,19 @@ def split(units: Sequence[Unit], gpus: int) -> tuple[Piece, ...]:
         raise CannotSplit("; ".join(wrong))
     pieces: list[Piece] = []
     gathered: set[tuple[str, ...]] = set()
-    last, first = _last(units), next((at for at, unit in enumerate(units) if unit.kind in _PRODUCTS), len(units))
-    for at, unit in enumerate(units):
-        is_undivided = at == last and unit.out[0] % gpus  # the classes, which every GPU computes
+    last, first = _last(units), next((index for index, unit in enumerate(units) if unit.kind in _PRODUCTS), len(units))
+    for index, unit in enumerate(units):
+        is_undivided = index == last and unit.out[0] % gpus  # the classes, which every GPU computes
         part = 1 if is_undivided else gpus
         if unit.kind not in _PRODUCTS:
-            pieces.append(Piece(_narrow(unit, gpus if at > first and unit.into[0] % gpus == 0 else 1)))
+            pieces.append(Piece(_narrow(unit, gpus if index > first and unit.into[0] % gpus == 0 else 1)))
         elif unit.groups > 1 and unit.groups % gpus == 0:
             pieces.append(Piece(replace(_narrow(unit, gpus), groups=unit.groups // gpus)))
         else:
             narrowed = replace(unit, out=(unit.out[0] // part, *unit.out[1:]), parameters=unit.parameters // part)
             again = _branch(unit) in gathered
             gathered.add(_branch(unit))
-            numbers = size(unit.into) if at > 0 and gpus > 1 else 0
+            numbers = size(unit.into) if index > 0 and gpus > 1 else 0
             pieces.append(Piece(narrowed, 0 if again else numbers, 0 if again or is_undivided else numbers))
     return tuple(pieces)
 
@@ -79,15 +79,15 @@ def split(units: Sequence[Unit], gpus: int) -> tuple[Piece, ...]:
 def uneven(units: Sequence[Unit], gpus: int) -> Iterator[str]:
     """Yield a message for each layer whose channels or units the GPUs do not divide."""
     last = _last(units)
-    for at, unit in enumerate(units):
-        if unit.kind in _PRODUCTS and at != last and unit.out[0] % gpus:
+    for index, unit in enumerate(units):
+        if unit.kind in _PRODUCTS and index != last and unit.out[0] % gpus:
             kind = "channels" if unit.kind == "conv" else "units"
             yield f"the {unit.out[0]} {kind} of layer {unit.name} cannot be split evenly over {gpus} GPUs"
 
 
 def _last(units: Sequence[Unit]) -> int:
     """Return the index of the last convolution or linear layer, which computes the classes."""
-    return max((at for at, unit in enumerate(units) if unit.kind in _PRODUCTS), default=-1)
+    return max((index for index, unit in enumerate(units) if unit.kind in _PRODUCTS), default=-1)
 
 
 def _narrow(unit: Unit, gpus: int) -> Unit:
@@ -113,7 +113,7 @@ def _numbers(unit: Unit) -> tuple[str, ...]:
 
 def blocks(units: Sequence[Unit]) -> tuple[tuple[Unit, ...], ...]:
     """Return the layers in groups with a single array between them: an entry of the network, or one repetition of it."""
-    return tuple(tuple(some) for _, some in groupby(units, lambda unit: _numbers(unit)[:2]))
+    return tuple(tuple(group) for _, group in groupby(units, lambda unit: _numbers(unit)[:2]))
 
 
 def stages(units: Sequence[Unit], count: int, seconds: Callable[[Unit], float]) -> tuple[tuple[Unit, ...], ...]:
@@ -129,7 +129,7 @@ def stages(units: Sequence[Unit], count: int, seconds: Callable[[Unit], float]) 
     cut = blocks(units)
     if count > len(cut):
         raise CannotSplit(f"{count} stages, but the network has only {len(cut)} blocks")
-    sums = list(accumulate((math.fsum(map(seconds, each)) for each in cut), initial=0.0))
+    sums = list(accumulate((math.fsum(map(seconds, block)) for block in cut), initial=0.0))
 
     best: list[tuple[float, tuple[int, ...]]] = [
         (end, (0,)) for end in sums

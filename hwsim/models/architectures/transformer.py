@@ -89,9 +89,9 @@ class Transformer(Dimensions):
 
     def _problems_of_runs(self) -> Iterator[Problem]:
         """Yield the problems of all layer kinds, each once."""
-        many = sum(run.layers for run in self.runs)  # integers
-        if many > self.layers:
-            yield "runs", f"`runs` have {many} layers, but the model has only {self.layers}", None
+        layer_count = sum(run.layers for run in self.runs)  # integers
+        if layer_count > self.layers:
+            yield "runs", f"`runs` have {layer_count} layers, but the model has only {self.layers}", None
             return
         problems = dict[Problem, None]()
         for kind in self.kinds:

@@ -54,7 +54,7 @@ def layers_of(network: Network, batch: int, dtype: str, *, training: bool = True
         dtype: data type of activations and matmuls.
         training: norms use batch statistics; else they use learnt values, in one pass.
     """
-    return tuple(layer_of(unit, batch, dtype, training=training, first=at == 0) for at, unit in enumerate(network.chain()))
+    return tuple(layer_of(unit, batch, dtype, training=training, first=index == 0) for index, unit in enumerate(network.chain()))
 
 
 def layer_of(unit: Unit, batch: int, dtype: str, *, training: bool = True, first: bool = False) -> Layer:

@@ -60,8 +60,8 @@ class Walk:
 
     def entries(self, entries: Sequence[Entry], shape: Shape, where: str) -> Shape:
         """Add consecutive entries."""
-        for at, entry in enumerate(entries):
-            name = f"{where}{at}"
+        for index, entry in enumerate(entries):
+            name = f"{where}{index}"
             match entry.conv or entry.pool or entry.linear or entry.basic or entry.bottleneck or entry.branches:
                 case Conv() as conv:
                     shape = self.conv(conv, shape, f"{name}.conv")
@@ -147,8 +147,8 @@ class Walk:
             stride = block.stride if turn == 0 else 1
             prefix = f"{name}.{turn}"
             into = shape
-            for at, conv in enumerate(_body(block, stride)):
-                shape = self.conv(conv, shape, f"{prefix}.conv{at}")
+            for index, conv in enumerate(_body(block, stride)):
+                shape = self.conv(conv, shape, f"{prefix}.conv{index}")
             if isinstance(block, Bottleneck) and block.excite:
                 shape = self.excite(max(1, shape[0] // block.excite), shape, prefix)
             if shape != into:
@@ -168,7 +168,7 @@ class Walk:
 
     def branches(self, branches: Branches, shape: Shape, name: str) -> Shape:
         """Add branches with a common input, concatenated by channel."""
-        ends = [self.entries(entries, shape, f"{name}.{at}.") for at, entries in enumerate(branches.of)]
+        ends = [self.entries(entries, shape, f"{name}.{index}.") for index, entries in enumerate(branches.of)]
         if len({end[1:] for end in ends}) != 1:
             raise WrongNetwork(f"{name}: branches have different output sizes: {', '.join(f'{h} x {w}' for _, h, w in ends)}")
         out = sum(end[0] for end in ends), ends[0][1], ends[0][2]  # integers

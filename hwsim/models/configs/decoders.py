@@ -52,19 +52,19 @@ def biased(
         default: value of an omitted flag.
     """
     parts, origins = list(always), [f"all of {config.family}"] if always else []
-    for key, of in flags.items():
+    for key, flag_parts in flags.items():
         flag = config.flag(key, default=default)
         origins.append(flag.origin)
-        parts += of if flag.value else ()
+        parts += flag_parts if flag.value else ()
     ordered = list(dict.fromkeys(parts))
     keys["bias"] = Told(ordered or False, ", ".join(origins), config.tree.place)
 
 
 def told(keys: Keys, key: str) -> Told:
     """Return a key that all decoders have."""
-    one = keys[key]
-    assert one is not None
-    return one
+    value = keys[key]
+    assert value is not None
+    return value
 
 
 def plain(config: Config) -> Keys:
@@ -98,10 +98,10 @@ def seen(config: Config, keys: Keys, types: Sequence[str], window: str = "slidin
     return windows(config, told(keys, "layers").value, window, types)
 
 
-def windowed(keys: Keys, each: Sequence[Each], origin: str) -> Keys:
+def windowed(keys: Keys, layers: Sequence[Each], origin: str) -> Keys:
     """Set the window of each layer."""
-    put(keys, each, origin)
-    if any(one.get("window") for one in each):
+    put(keys, layers, origin)
+    if any(layer.get("window") for layer in layers):
         keys["cache"] = Told("window", "as servers keep it")
     return keys
 
@@ -167,17 +167,17 @@ def gemma4(config: Config) -> Keys:
     config.find("vocab_size_per_layer_input")
     keys = plain(config)
     layers, kv, head = told(keys, "layers").value, keys["kv_heads"], keys["head"]
-    each, origin = seen(config, keys, [*every(layers, 6)[:-1], "full_attention"])
+    layer_windows, origin = seen(config, keys, [*every(layers, 6)[:-1], "full_attention"])
     wide = config.count("global_head_dim", default=None).value
-    few = config.count("num_global_key_value_heads", default=None).value
-    alike = config.flag("attention_k_eq_v", default=False).value
-    full: Each = {"head": wide or (head.value if head else None), "kv_heads": few or (kv.value if kv else None)}
-    if alike:
+    full_kv_heads = config.count("num_global_key_value_heads", default=None).value
+    is_shared = config.flag("attention_k_eq_v", default=False).value
+    full: Each = {"head": wide or (head.value if head else None), "kv_heads": full_kv_heads or (kv.value if kv else None)}
+    if is_shared:
         full["shared_values"] = True
     else:
         full.pop("kv_heads")
     stated = {key: value for key, value in full.items() if value}
-    kinds = [{**seen_by, **({} if seen_by.get("window") else stated)} for seen_by in each]
+    kinds = [{**seen_by, **({} if seen_by.get("window") else stated)} for seen_by in layer_windows]
     if config.has("per_layer_config"):
         kinds = _layer_by_layer(config, kinds, layers)
     keys |= {"norms": fixed(4, config), "qk_norm": fixed("head", config)}

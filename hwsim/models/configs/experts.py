@@ -31,7 +31,7 @@ def _mixed(keys: Keys, has: Callable[[int], bool], width: Told, origin: str, sha
     if not any(chosen):
         keys |= {"experts": None, "top_k": None, "shared": None, "shared_gate": None, "ffn": dense}
     elif not all(chosen):
-        put(keys, [{} if some else without for some in chosen], origin)
+        put(keys, [{} if has_experts else without for has_experts in chosen], origin)
     return keys
 
 
@@ -84,7 +84,7 @@ def _sparse(config: Config, keys: Keys, shared: Told | None) -> Keys:
     only = () if without is None else without.value
     width = config.count("moe_intermediate_size")
     origin = "decoder_sparse_step, mlp_only_layers, intermediate_size"
-    return _mixed(keys, lambda at: at not in only and (at + 1) % step == 0, width, origin, shared)
+    return _mixed(keys, lambda index: index not in only and (index + 1) % step == 0, width, origin, shared)
 
 
 def deepseek(config: Config) -> Keys:
@@ -116,8 +116,8 @@ def deepseek(config: Config) -> Keys:
     beside = Told(shared.value * width.value, "n_shared_experts x moe_intermediate_size", shared.place)
     origin = "first_k_dense_replace, moe_layer_freq, intermediate_size"
     if types is not None:
-        return _mixed(keys, lambda at: bool(types.value[at] == "sparse"), width, "mlp_layer_types, intermediate_size", beside)
-    return _mixed(keys, lambda at: at >= first and at % step == 0, width, origin, beside)
+        return _mixed(keys, lambda i: bool(types.value[i] == "sparse"), width, "mlp_layer_types, intermediate_size", beside)
+    return _mixed(keys, lambda index: index >= first and index % step == 0, width, origin, beside)
 
 
 def glm4_moe(config: Config) -> Keys:
@@ -130,7 +130,7 @@ def glm4_moe(config: Config) -> Keys:
     first = config.count("first_k_dense_replace", default=1, minimum=0).value
     width, shared = config.count("moe_intermediate_size"), config.count("n_shared_experts", default=1, minimum=0)
     beside = Told(shared.value * width.value, "n_shared_experts x moe_intermediate_size", shared.place)
-    return _mixed(keys, lambda at: at >= first, width, "first_k_dense_replace, intermediate_size", beside)
+    return _mixed(keys, lambda index: index >= first, width, "first_k_dense_replace, intermediate_size", beside)
 
 
 def gpt_oss(config: Config) -> Keys:
@@ -150,16 +150,16 @@ def llama4(config: Config) -> Keys:
     dense = config.count("intermediate_size_mlp")
     step, count = config.count("interleave_moe_layer_step", default=1).value, told(keys, "layers").value
     listed = config.listed("moe_layers", int)
-    some = set(range(step - 1, count, step) if listed is None else listed.value)
+    expert_layers = set(range(step - 1, count, step) if listed is None else listed.value)
     keys["shared"] = Told(told(keys, "ffn").value, "as wide as an expert")
     ropes = config.listed("no_rope_layers", int)
     interval = config.count("no_rope_layer_interval", default=4).value
     types = every(count, interval, "chunked_attention")
     if ropes and len(ropes.value) == count:
-        types = ["chunked_attention" if each == 1 else "full_attention" for each in ropes.value]
-    each, origin = seen(config, keys, types, "attention_chunk_size")
-    feed: list[Each] = [{} if index in some else {"experts": 1, "ffn": dense.value} for index in range(count)]
-    if not some & set(range(count)):
+        types = ["chunked_attention" if rope == 1 else "full_attention" for rope in ropes.value]
+    layer_windows, origin = seen(config, keys, types, "attention_chunk_size")
+    feed: list[Each] = [{} if index in expert_layers else {"experts": 1, "ffn": dense.value} for index in range(count)]
+    if not expert_layers & set(range(count)):
         keys |= {"experts": None, "top_k": None, "shared": None}
     said = f"{origin}, interleave_moe_layer_step, intermediate_size_mlp; a chunk counts as a window"
-    return windowed(keys, joined(each, feed), said)
+    return windowed(keys, joined(layer_windows, feed), said)

@@ -85,11 +85,11 @@ def translated(tree: Tree, name: str) -> Translated:
     inner, outer, notes = _language(tree, mistakes)
     family = inner.text("model_type") or ""
     if not mistakes and family not in FAMILIES:
-        at = inner.get("model_type")
-        place = tree.place if at is None else at.place
+        model_type = inner.get("model_type")
+        place = tree.place if model_type is None else model_type.place
         if family in OUTSIDE:
             mistakes.add(place, f"'{family}' is not supported: it has {OUTSIDE[family]}")
-        elif at is None:
+        elif model_type is None:
             mistakes.add(place, "'model_type' (the model family) is missing", '"model_type": "llama"')
         else:
             near = did_you_mean(family, FAMILIES)
@@ -115,13 +115,13 @@ def translated(tree: Tree, name: str) -> Translated:
 def as_tree(made: Translated) -> Tree:
     """Return the model as a file's tree, with places in the config."""
     told = {"hwsim": Told("model/1", ""), "kind": Told(made.kind, ""), "name": Told(made.name, ""), **made.keys}
-    places = {key: each.place if each.place.file else made.place for key, each in told.items()}
-    return Tree({key: tree_of(each.value, places[key]) for key, each in told.items()}, made.place, places)
+    places = {key: value.place if value.place.file else made.place for key, value in told.items()}
+    return Tree({key: tree_of(value.value, places[key]) for key, value in told.items()}, made.place, places)
 
 
 def _over(outer: Tree, inner: Tree) -> Tree:
     """Return the inner config, with the keys of the outer one that apply to both."""
-    around = {key: each for key, each in outer.items() if key in ("tie_word_embeddings", "quantization_config")}
+    around = {key: value for key, value in outer.items() if key in ("tie_word_embeddings", "quantization_config")}
     places = {key: outer.key_place(key) for key in around}
     return Tree({**around, **dict(inner.items())}, inner.place, {**places, **inner.keys})
 
