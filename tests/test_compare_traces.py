@@ -166,7 +166,7 @@ def test_a_prediction_is_compared_with_its_interval(tmp_path: Path) -> None:
         (["d2l-laptop", "TRACE"], "nothing to compare"),
         ([*LENET, "EMPTY"], "no file in the folder"),
         ([*LENET, "CUT"], "CUT"),
-        ([*LENET, "BARE"], "it has no event that is read"),
+        ([*LENET, "BARE"], "no known event in the file"),
     ],
 )
 def test_mistakes_say_what_is_accepted(traced: Path, tmp_path: Path, arguments: Sequence[str], said: str) -> None:

@@ -91,14 +91,14 @@ def test_groups_say_which_ranks_exchange(tmp_path: Path) -> None:
     ("data", "words"),
     [
         (b"", "byte 0: the file is empty"),
-        (pack(Trace("0.0.4", (), STEP))[:-3], "node 4 is cut off, or no message of Chakra"),
-        (b"\x07\n\x050.0.4\x03\xff\xff\xff", "byte 8: node 0 is cut off"),
+        (pack(Trace("0.0.4", (), STEP))[:-3], "node 4 is truncated or no Chakra message"),
+        (b"\x07\n\x050.0.4\x03\xff\xff\xff", "byte 8: node 0 is truncated"),
         (b"\x07\n\x050.0.4\x02\x2f\x00", "byte 8: node 0"),
-        (b"\x07\n\x050.0.4\x02\x78\x01", "nothing in it is a node's"),
-        (b"\xff" * 30, "byte 0: its first message, GlobalMetadata, is cut off"),
-        (b'{"nodes": [{"id": 1}]}', "not their JSON"),
-        (pack(Trace("", (), (node(1, "a", Kind.COMP), node(1, "b", Kind.COMP)))), "the number of another one"),
-        (pack(Trace("", (), (node(1, "a", Kind.COMP, data=(2,)), node(2, "b", Kind.COMP, data=(1,))))), "in a circle"),
+        (b"\x07\n\x050.0.4\x02\x78\x01", "has no field of a node"),
+        (b"\xff" * 30, "byte 0: the first message, GlobalMetadata, is truncated"),
+        (b'{"nodes": [{"id": 1}]}', "not JSON"),
+        (pack(Trace("", (), (node(1, "a", Kind.COMP), node(1, "b", Kind.COMP)))), "the id of another node"),
+        (pack(Trace("", (), (node(1, "a", Kind.COMP, data=(2,)), node(2, "b", Kind.COMP, data=(1,))))), "a dependency cycle"),
     ],
 )
 def test_a_damaged_file_is_one_error_with_its_place(data: bytes, words: str, tmp_path: Path) -> None:

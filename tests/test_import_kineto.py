@@ -129,7 +129,7 @@ def test_what_is_left_out_is_counted_with_its_time(tmp_path: Path) -> None:
     assert [(left.name, left.count, left.duration) for left in recording.left] == [
         ("overhead", 1, 30 * 10**9), ("new_thing", 1, 7 * 10**9), ("ac2g", 3, 0), ("power", 1, 0),
     ]  # fmt: skip
-    assert "  omitted: 1 x new_thing, 7.00 us (70 % of the time): of a category that is not read" in words(recording)
+    assert "  omitted: 1 x new_thing, 7.00 us (70 % of the time): unknown category" in words(recording)
 
 
 # ------------------------------------------------------------ ranks
@@ -160,10 +160,10 @@ def test_clocks_of_other_hosts_are_set_by_collectives(tmp_path: Path, hosts: str
 @pytest.mark.parametrize(
     ("second", "message"),
     [
-        ({"distributedInfo": {"rank": 0, "world_size": 4}}, "it is of rank 0, and so is"),
-        ({"distributedInfo": {"rank": 1, "world_size": 2}}, "it is of a run of 2 ranks, and another file of one of 4"),
-        ({"distributedInfo": {"rank": 5, "world_size": 4}}, "it says that it is rank 5 of 4; ranks count from 0"),
-        ({"distributedInfo": {"rank": 1, "world_size": 4}, "baseTimeNanoseconds": 10**18}, "these are two runs"),
+        ({"distributedInfo": {"rank": 0, "world_size": 4}}, "the file is of rank 0, like"),
+        ({"distributedInfo": {"rank": 1, "world_size": 2}}, "the file is of a run of 2 ranks, another file of a run of 4"),
+        ({"distributedInfo": {"rank": 5, "world_size": 4}}, "expected a rank from 0 to 3, got 5"),
+        ({"distributedInfo": {"rank": 1, "world_size": 4}, "baseTimeNanoseconds": 10**18}, "it is of another run"),
     ],
 )
 def test_files_of_two_runs_are_refused(tmp_path: Path, second: dict[str, Any], message: str) -> None:
@@ -178,14 +178,14 @@ def test_ranks_from_names_and_places(tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(document({**OP, "pid": len(name)}))
     recording = read("kineto", [tmp_path / "other.json", tmp_path / "trace_rank3.json"])
     assert [rank.number for rank in recording.ranks] == [0, 3]
-    assert "is taken as rank 0, by the order of names" in recording.notes[0]
+    assert "rank 0 is assumed, by order of the file names" in recording.notes[0]
     (tmp_path / "another.json").write_bytes(document({**OP, "pid": 1}))
     files = [tmp_path / f"{name}.json" for name in ("other", "another")]
     assert [Path(rank.file).stem for order in (1, -1) for rank in read("kineto", files[::order]).ranks] == [
         "another",
         "other",
     ] * 2
-    with pytest.raises(SpecError, match="a file is given twice"):
+    with pytest.raises(SpecError, match="the file is given twice"):
         read("kineto", [tmp_path / "other.json"] * 2)
 
 
@@ -199,29 +199,29 @@ def test_ranks_from_names_and_places(tmp_path: Path) -> None:
         (b"<!doctype html>", "this is HTML or XML"),
         (b"PK\x03\x04abc", "this is a zip archive"),
         (b"SQLite format 3\0abc", "this is an SQLite database"),
-        (b'{"schemaVersion": 1}', "there is no list 'traceEvents' of events; it has 'schemaVersion'"),
-        (b'{"nodes": [{"id": 1}]}', "there is no list 'traceEvents' of events; it has 'nodes'"),
-        (document(), "it has no event that is read"),
-        (document(OP)[:-20], "the file is cut off"),
-        (gzip.compress(document(*[OP] * 100))[:-15], "the compressed data are cut off"),
-        (document(OP) + b"x", "the document ends here, but more follows"),
-        (document(OP, 5), "events are expected, and this is 5"),
-        (b'{"traceEvents": [{"ph": "X"} {"ph": "X"}]}', "byte 29 of the text: a comma or ] is expected"),
-        (b'{"traceEvents": [{"ph": "X", blah}, {"ph": "X"}, {"ph": "X"}]}', "damaged JSON"),
+        (b'{"schemaVersion": 1}', "no list 'traceEvents' of events; the file has 'schemaVersion'"),
+        (b'{"nodes": [{"id": 1}]}', "no list 'traceEvents' of events; the file has 'nodes'"),
+        (document(), "no known event in the file"),
+        (document(OP)[:-20], "the file is truncated"),
+        (gzip.compress(document(*[OP] * 100))[:-15], "the compressed data are truncated"),
+        (document(OP) + b"x", "the document ends here, but the file continues"),
+        (document(OP, 5), "expected events, got 5"),
+        (b'{"traceEvents": [{"ph": "X"} {"ph": "X"}]}', "byte 29 of the text: expected a comma or ]"),
+        (b'{"traceEvents": [{"ph": "X", blah}, {"ph": "X"}, {"ph": "X"}]}', "invalid JSON"),
         (b'{"traceEvents": [{"ph": "X", "args": ' + b"[" * 100_000, "nested too deeply"),
         (document({**OP, "args": {"Input Dims": json.loads("[" * 500 + "]" * 500)}}), "shapes are nested too deeply"),
-        (document({**OP, "ts": 2**63}, OP), "h from the first event's, and recordings of up to 77 min are read"),
-        (document(OP, {**OP, "dur": 2**70}), "event 'aten::mm': it lasts 3.28e+11 h, and recordings of up to 77 min are read"),
-        (b'{"traceEvents": [{"ph": "X", "ts": ' + b"1" * 5000 + b"}]}", "this number is not read"),
-        (document(OP, {**OP, "ts": float("nan")}), "NaN is no number of microseconds"),
+        (document({**OP, "ts": 2**63}, OP), "h after the first event, the limit is 77 min"),
+        (document(OP, {**OP, "dur": 2**70}), "event 'aten::mm': it lasts 3.28e+11 h, the limit is 77 min"),
+        (b'{"traceEvents": [{"ph": "X", "ts": ' + b"1" * 5000 + b"}]}", "invalid number"),
+        (document(OP, {**OP, "ts": float("nan")}), "expected a finite time in us, got NaN"),
         (document(OP, OP, {**OP, "dur": -1}), "event 'aten::mm': a negative duration"),
-        (document(OP, {**OP, "ts": "abc"}), "'abc' is no number of microseconds"),
-        (document(OP, {"ph": "X", "cat": "cpu_op", "name": "a"}), "it has no 'pid'"),
-        (document({**OP, "name": 5}), "its name is no text"),
-        (document({**OP, "cat": ["a"]}), "a value is of another kind than Kineto writes"),
-        (document({**OP, "args": [1]}), "a value is of another kind than Kineto writes"),
-        (document({**OP, "cat": "cuda_runtime", "args": {"correlation": "x"}}), "a number is expected"),
-        (document({**OP, "cat": "gpu_memcpy", "args": {"stream": 1, "device": 0, "bytes": -1}}), "no number of bytes"),
+        (document(OP, {**OP, "ts": "abc"}), "expected a time in us, got 'abc'"),
+        (document(OP, {"ph": "X", "cat": "cpu_op", "name": "a"}), "missing key 'pid'"),
+        (document({**OP, "name": 5}), "its name is not a text"),
+        (document({**OP, "cat": ["a"]}), "a value has an unexpected type"),
+        (document({**OP, "args": [1]}), "a value has an unexpected type"),
+        (document({**OP, "cat": "cuda_runtime", "args": {"correlation": "x"}}), "expected a number"),
+        (document({**OP, "cat": "gpu_memcpy", "args": {"stream": 1, "device": 0, "bytes": -1}}), "expected a number of bytes"),
     ],
 )
 def test_one_clear_error_with_its_place(tmp_path: Path, content: bytes, message: str) -> None:

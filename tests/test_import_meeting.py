@@ -161,8 +161,8 @@ def test_a_group_that_has_more_ranks_than_it_says_is_no_exchange(tmp_path: Path)
     replay = explain(as_kineto(tmp_path, events(), ranked=False, size=2))
     assert not len(replay.meetings)
     assert replay.meetings.notes == (
-        "4 ranks have collectives of a group 'tp' of 2, and no file says which of them are one: they wait for none",
-        "4 ranks have collectives of a group 'dp' of 2, and no file says which of them are one: they wait for none",
+        "4 ranks have collectives of a group 'tp' of 2 ranks, which cannot be matched: they do not wait",
+        "4 ranks have collectives of a group 'dp' of 2 ranks, which cannot be matched: they do not wait",
     )
 
 
@@ -173,7 +173,7 @@ def test_a_rank_outside_its_own_group_waits_for_none(tmp_path: Path) -> None:
             each["group"] = (0, 1)
     replay = explain(as_kineto(tmp_path, ranks))
     assert all(row[1][0] != 3 for row in met(replay) if row[0][0] in (0, 2))
-    assert any("rank 3 has 2 collectives of a group of other ranks" in note for note in replay.meetings.notes)
+    assert any("rank 3 has 2 collectives of a group to which it does not belong" in note for note in replay.meetings.notes)
 
 
 def test_without_starts_the_nth_collectives_of_a_group_meet(tmp_path: Path) -> None:
@@ -186,7 +186,7 @@ def test_without_starts_the_nth_collectives_of_a_group_meet(tmp_path: Path) -> N
     assert engine.simulate(replay.graph).makespan_fs >= (ends - 4 * 800) * US
     shorter = explain(as_chakra(tmp_path, [ranks[0][:-4], *ranks[1:]], timed=False))
     assert len(shorter.meetings) == len(true(ranks)) - 2
-    assert any("the others wait for none" in note for note in shorter.meetings.notes)
+    assert any("the others do not wait" in note for note in shorter.meetings.notes)
 
 
 def single(number: int, kind: Kind, data: tuple[int, ...] = (), time: int = 0, **about: Any) -> Any:
@@ -234,7 +234,7 @@ def test_collectives_that_would_never_end_are_refused_a_meeting(tmp_path: Path) 
         )
 
     replay = explain(chakra.read(written(tmp_path, both("a", "b"), both("b", "a"))))
-    assert replay.meetings.notes == ("collectives wait for one another in a circle: they wait for none",)
+    assert replay.meetings.notes == ("collectives form a dependency cycle: they do not wait",)
     assert not len(replay.meetings)
 
 

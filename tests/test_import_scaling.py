@@ -36,7 +36,7 @@ def test_new_ranks_are_like_recorded_ones_in_turn_and_wait_for_the_slowest(tmp_p
     run = explain(trained(tmp_path, [1000, 3000]))
     more = scaled(run, 8)
     assert [rank.number for rank in more.replay.recording.ranks] == list(range(8))
-    assert more.assumed == ("rank r computes what rank r modulo 2 of the recording did, on a GPU of its own",)
+    assert more.assumed == ("rank r repeats the work of recorded rank r modulo 2, on its own GPU",)
     found = predict(more.replay, MACHINE)
     body, graph = found.graph.blocks[0], found.graph
     work = [time for time, label in zip(body.time, body.label, strict=True) if graph.labels[label].name == "work"]
@@ -49,7 +49,7 @@ def test_new_ranks_are_like_recorded_ones_in_turn_and_wait_for_the_slowest(tmp_p
 
 
 def test_what_a_recording_does_not_tell_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(CannotScale, match="no rule for fewer, 1"):
+    with pytest.raises(CannotScale, match="expected at least the 2 recorded ranks, got 1"):
         scaled(explain(trained(tmp_path, [1000, 3000])), 1)
     with pytest.raises(CannotScale, match=r"a group \(0, 1\) of 2 of 4 ranks"):
         scaled(explain(trained(tmp_path, [1000, 1000, 1000, 1000], [0, 1])), 8)

@@ -1,1 +1,4 @@
-"""Importers: recorded runs of other tools, explained by rules, replayed and predicted anew. A new format is a file and a line."""
+"""Importers: read recorded runs of other tools, replay them by rules, and predict them on other machines.
+
+A new format needs a module with a function `read` and a line in `formats.py`.
+"""

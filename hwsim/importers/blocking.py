@@ -1,7 +1,7 @@
-"""Calls that return when the GPU has done something: they end after an op, and the rest of the call is their own time.
+"""Find runtime calls that block until a GPU op has ended (synchronizations, frees, pageable copies, full launch queues).
 
-Files of older tools do not say which stream a call waits for. Times decide: the call waited for the op that ended last
-before it returned, and for the last op that its thread launched.
+Files of older tools do not contain the stream for which a call waits. It is inferred from times: the call waits for the GPU op
+that ended last before it returned, and for the last GPU op that its thread launched.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from hwsim.importers.threads import US, Pairs, Piece, Pieces
 
 _PREFIXES: Final = ("cuda", "hip", "cu")
 _DEVICE: Final = ("DeviceSynchronize", "CtxSynchronize", "Free", "DeviceReset")
-_PERHAPS: Final = ("HostAlloc", "Malloc", "HostRegister", "StreamCreate")  # they wait if they are seen to
+_PERHAPS: Final = ("HostAlloc", "Malloc", "HostRegister", "StreamCreate")  # they block if the recorded times show it
 _STREAM: Final = ("StreamSynchronize",)
 _EVENT: Final = ("EventSynchronize",)
 _COPY: Final = ("Memcpy", "Memset")
 _QUEUED: Final = ("Launch", "ModuleLaunch", "ExtModuleLaunch", "Memcpy", "Memset")
-_SOON: Final = 50 * US  # a full queue takes the next op this soon after one has ended
+_SOON: Final = 50 * US  # a full launch queue accepts the next op within this time after an op has ended
 
 
 def blocked(rank: Rank, linked: Linked, pieces: Pieces, streams: Streams) -> Pairs:
-    """The calls that wait for the GPU: pieces that end (`then`) after ops (`before`)."""
+    """Return the calls that wait for the GPU: host segments (`then`) that end after GPU ops (`before`)."""
     ops, slices = streams.ops, rank.slices
     if not len(ops):
         return Pairs(np.empty(0, np.int64), np.empty(0, np.int64))
@@ -87,7 +87,7 @@ _KINDS: Final = (_DEVICE, _PERHAPS, _STREAM, _EVENT, _COPY, _QUEUED)
 
 
 def _kind(name: str) -> int:
-    """The kind of wait of a call, by its name; -1 for none."""
+    """Return the kind of wait of a call, by its name; -1 for none."""
     plain = next(
         (name[len(prefix) :] for prefix in _PREFIXES if name.startswith(prefix) and name[len(prefix) :][:1].isupper()), ""
     )
@@ -97,9 +97,9 @@ def _kind(name: str) -> int:
 
 
 def _not_of_call(of: Ints, order: Ints, by_end: Ints, times: Ints, call: Ints) -> Ints:
-    """The op that ended last by each time and was launched by another call."""
+    """Return the GPU op of another call that ended last by each time."""
     place = np.searchsorted(by_end, times, side="right") - 1
-    for _ in range(8):  # a call launches few ops
+    for _ in range(8):  # limit: a call launches few ops
         is_same_call = (place >= 0) & (of[order[np.maximum(place, 0)]] == call)
         if not is_same_call.any():
             break
@@ -108,7 +108,7 @@ def _not_of_call(of: Ints, order: Ints, by_end: Ints, times: Ints, call: Ints) -
 
 
 def _own_copies(rank: Rank, streams: Streams, call: Ints) -> tuple[Ints, NDArray[np.bool_]]:
-    """The copy of each call, -1 for none, and whether it may block: copies between pinned memory and the GPU do not."""
+    """Return the copy of each call, -1 for none, and whether it may block; copies of pinned memory do not."""
     ops = streams.ops
     name = rank.slices.name[ops.slice]
     staged = np.array([is_staged(each) for each in rank.names], bool)

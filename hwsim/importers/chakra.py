@@ -1,8 +1,8 @@
-"""Chakra execution traces (`.et`) as a recording; a file is a rank.
+"""Reader of Chakra execution traces (`.et`), one file per rank.
 
-Times are whole microseconds of any clock. Many files have none: then each op starts as soon as what it waits for has ended and
-its lane is free. hwsim's own files keep femtoseconds in attributes of their own (`hwsim.start_fs`, `hwsim.duration_fs`), which
-others ignore.
+Times are whole microseconds of any clock. Many files have no start times: each op then starts when its dependencies have ended
+and its lane is free. hwsim's own files have femtoseconds in additional attributes (`hwsim.start_fs`, `hwsim.duration_fs`), which
+other tools ignore.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from hwsim.importers.recording import HOST, Lane, Recording, What
 from hwsim.importers.text import damaged
 
 MICRO: Final = 10**9  # fs
-MOST_BYTES: Final = 4 << 30  # of a file, unpacked
+MOST_BYTES: Final = 4 << 30  # limit of a decompressed file
 _RANK: Final = re.compile(r"(\d{1,9})$")
-_EPOCH: Final = 1e9  # seconds: clocks that show more count from 1970
+_EPOCH: Final = 1e9  # s: larger times are since 1970
 _CALLS: Final = ("cuda", "hip", "cu")
 
 
 def read(files: Sequence[Path], report: Callable[[int, int], None] | None = None) -> Recording:
-    """The recording of some files, one for each rank; one of them may name the ranks of the process groups (comm_group.json).
+    """Read the files of a run, one per rank, and optionally the ranks of the process groups (comm_group.json).
 
     Raises:
-        SpecError: a file that is cut off, or no such trace.
+        SpecError: a file is truncated or no Chakra trace.
     """
     contents = [(file, _content(file)) for file in files]
     groups: dict[str, tuple[int, ...]] = {}
@@ -52,16 +52,16 @@ def read(files: Sequence[Path], report: Callable[[int, int], None] | None = None
         if report is not None:
             report(done, size)
     if not traces:
-        raise damaged(files[0], "this names process groups; where are the traces of the ranks?")
+        raise damaged(files[0], "the file has only process groups: add the traces of the ranks")
     numbers = [_number(file, trace) for file, trace in traces]
     worlds = [max(0, _own(trace, "world")) for _, trace in traces]
     notes = []
     if not any(worlds) and len(traces) > 1 and sorted(each for each in numbers if each is not None) == list(range(len(traces))):
         worlds = [len(traces)] * len(traces)
-        notes.append(f"the files do not say how many ranks the run has: {len(traces)}, as there are files")
+        notes.append(f"the files have no number of ranks: {len(traces)} ranks are assumed, one per file")
     timed = any(_has_start(node) for _, trace in traces for node in trace.nodes)
     if not timed:
-        notes.append("the files have no starts: an op starts when what it waits for has ended and its lane is free")
+        notes.append("the files have no start times: an op starts when its dependencies have ended and its lane is free")
     processes = [
         _Reading(file, trace, world, groups).process(number, timed=timed)
         for (file, trace), number, world in zip(traces, numbers, worlds, strict=True)
@@ -77,7 +77,7 @@ def _content(file: Path) -> bytes:
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise damaged(file, f"damaged: {error}") from None
     if len(data) > MOST_BYTES:
-        raise damaged(file, f"more than {MOST_BYTES:,} bytes")
+        raise damaged(file, f"the file is larger than {MOST_BYTES:,} bytes")
     return data
 
 
@@ -85,13 +85,11 @@ def _trace(file: Path, data: bytes) -> Trace:
     try:
         return parse(data)
     except Damaged as error:
-        raise damaged(
-            file, f"byte {error.byte}: {error}", "Chakra traces are .et files of protobuf messages, not their JSON"
-        ) from None
+        raise damaged(file, f"byte {error.byte}: {error}", "Chakra traces are .et files of protobuf messages, not JSON") from None
 
 
 def _groups(data: bytes) -> dict[str, tuple[int, ...]] | None:
-    """Ranks of each process group by name, if that is what the file has (ASTRA-sim's comm_group.json)."""
+    """Return the ranks of each process group by name (comm_group.json of ASTRA-sim); None for another file."""
     try:
         named = json.loads(data)
     except (ValueError, RecursionError):
@@ -103,40 +101,40 @@ def _groups(data: bytes) -> dict[str, tuple[int, ...]] | None:
 
 
 def _own(trace: Trace, name: str) -> int:
-    """A number of a file's own attributes, `hwsim.rank` say; -1 if it has none."""
+    """Return a numeric attribute that hwsim writes, such as `hwsim.rank`; -1 if missing."""
     return number_of((attributes_of(trace.attributes).get(f"hwsim.{name}"),), -1)
 
 
 def _number(file: Path, trace: Trace) -> int | None:
-    """The rank that a file says, else the number in its name or at the end of it; None without one."""
+    """Return the rank in the attributes of a file, else in its name; None if unknown."""
     own, named = _own(trace, "rank"), number_in(file)
     digits = _RANK.search(file.name.removesuffix(".gz").rpartition(".")[0])
     return own if own >= 0 else named if named is not None else int(digits[1]) if digits else None
 
 
 def _has_start(node: Any) -> bool:
-    """Whether a file says when a node started."""
+    """Return whether a node has a start time."""
     return bool(node.start_time_micros) or any(each.name == "hwsim.start_fs" for each in node.attr)
 
 
 class _Reading:
-    """A file on its way to a rank."""
+    """A converter of one file to a process."""
 
     def __init__(self, file: Path, trace: Trace, world: int, groups: Mapping[str, tuple[int, ...]]) -> None:
         self.file, self.world = file, world
         self.attributes = attributes_of(trace.attributes)
         self.nodes = trace.nodes
         self.values = [attributes_of(node.attr) for node in trace.nodes]
-        self.called = any("rf_id" in values for values in self.values)  # of PyTorch: a control dependency is the caller
+        self.called = any("rf_id" in values for values in self.values)  # written by PyTorch: control dependencies name the caller
         self.lanes: dict[Lane, int] = {}
         self.facts = Describing(groups, world)
         self.left = LeftOut()
 
     def process(self, number: int | None, *, timed: bool) -> Process:
-        """The rank; timed: whether the files of the run have starts.
+        """Return the process; timed: whether the files of the run have start times.
 
         Raises:
-            SpecError: nodes that wait for one another, and numbers that are none.
+            SpecError: dependencies form a cycle, or a number is invalid.
         """
         kept = [at for at, node in enumerate(self.nodes) if node.type not in (Kind.METADATA, Kind.INVALID)]
         waits = self._waits(kept)
@@ -144,13 +142,18 @@ class _Reading:
         lane = [self._lane(self.nodes[at], self.values[at], kind) for at, kind in zip(kept, kinds, strict=True)]
         length = [number_of((self.values[at].get("hwsim.duration_fs"),), self.nodes[at].duration_micros * MICRO) for at in kept]
         if min(length, default=0) < 0:
-            raise damaged(self.file, "a duration below zero")
+            raise damaged(self.file, "a negative duration")
         facts = [self.facts.number(self.nodes[at], self.values[at], kind) for at, kind in zip(kept, kinds, strict=True)]
         if len(self.nodes) > len(kept):
-            self.left.add("metadata", "nodes of no work; what waits for them waits for theirs", 0, len(self.nodes) - len(kept))
+            self.left.add(
+                "metadata",
+                "nodes without work; successors inherit their dependencies",
+                0,
+                len(self.nodes) - len(kept),
+            )
         bare = sum(not length[at] and _asks(self.nodes[node_of]) for at, node_of in enumerate(kept))  # integers
         if bare:
-            self.left.add("no duration", "the file leaves their time to a simulator: give a machine", 0, bare)
+            self.left.add("no duration", "the file has no times of these nodes: add --machine", 0, bare)
         start = self._starts(waits, length, lane, self._known(kept) if timed else [-1] * len(kept))
         if timed:
             waits = self._in_time(waits, start, length)
@@ -165,15 +168,15 @@ class _Reading:
         except TooLong as error:
             raise damaged(self.file, str(error)) from None
         except OverflowError:
-            raise damaged(self.file, "a number that is too large") from None
+            raise damaged(self.file, "a number is too large") from None
         stated = [(before, then) for then, several in enumerate(waits) for before in several]
         return Process(self.file, number, self.world, "", self._devices(), columns, self.left, stated=stated)
 
     def _known(self, kept: Sequence[int]) -> list[int]:
-        """Starts as the file has them, -1 for a node without one: where the clock counts from 1970, that has none."""
+        """Return the start times in the file; if the clock counts from 1970, 0 means unknown (-1)."""
         start = [number_of((self.values[at].get("hwsim.start_fs"),), self.nodes[at].start_time_micros * MICRO) for at in kept]
         if min((each for each in start if each), default=0) > APART and not all(start):
-            self.left.add("no start", "they start when the last that they wait for has ended", 0, start.count(0))
+            self.left.add("no start", "nodes without a start time start when their last dependency has ended", 0, start.count(0))
             return [each or -1 for each in start]
         return start
 
@@ -182,11 +185,11 @@ class _Reading:
         return tuple((number, str(self.attributes.get(f"hwsim.gpu.{number}", ""))) for number in numbers)
 
     def _waits(self, kept: Sequence[int]) -> list[list[int]]:
-        """Places among those kept that each waits for; what waits for a node that is not kept waits for what that waits for."""
+        """Return the dependencies of each kept node, as positions; those of omitted nodes are passed on to their successors."""
         place = {at: number for number, at in enumerate(kept)}
         by_number = {node.id: at for at, node in enumerate(self.nodes)}
         if len(by_number) < len(self.nodes):
-            raise damaged(self.file, f"{len(self.nodes) - len(by_number)} nodes have the number of another one")
+            raise damaged(self.file, f"{len(self.nodes) - len(by_number)} nodes have the id of another node")
         unknown = callers = 0
         waits = []
         for at in kept:
@@ -207,17 +210,17 @@ class _Reading:
                         ahead.append(before)
             waits.append(list(digits))
         if unknown:
-            self.left.add("dependencies", "on nodes that the file does not have", 0, unknown)
+            self.left.add("dependencies", "dependencies on nodes that are not in the file", 0, unknown)
         if callers:
-            self.left.add("callers", "PyTorch's control dependencies name who called, not what to wait for", 0, callers)
+            self.left.add("callers", "control dependencies of PyTorch traces name the caller, not a dependency", 0, callers)
         return waits
 
     def _in_time(self, waits: Sequence[Sequence[int]], start: Sequence[int], length: Sequence[int]) -> list[list[int]]:
-        """Without dependencies that the recorded times contradict."""
+        """Return the dependencies without those that contradict the recorded times."""
         kept = [[at for at in several if start[at] + length[at] <= start[then]] for then, several in enumerate(waits)]
         wrong = sum(map(len, waits)) - sum(map(len, kept))  # integers
         if wrong:
-            self.left.add("dependencies", "on what ended after its successor had started", 0, wrong)
+            self.left.add("dependencies", "dependencies that ended after their successor had started", 0, wrong)
         return kept
 
     def _what(self, node: Any, values: Mapping[str, Value]) -> What:
@@ -233,7 +236,7 @@ class _Reading:
             number = number_of((values.get("tid"),))
             lane = Lane(str(values.get("hwsim.lane", f"thread {number}")), HOST, number)
         else:
-            # where no stream is named: computing and exchanging at a time, as ASTRA-sim does
+            # without a stream: one lane for compute and one for communication, as in ASTRA-sim
             exchanging = int(node.type in COMMUNICATION)
             number = number_of((values.get("stream"), values.get("tid")), exchanging)
             named = "stream" in values or "tid" in values
@@ -244,7 +247,7 @@ class _Reading:
     def _starts(
         self, waits: Sequence[Sequence[int]], length: Sequence[int], lane: Sequence[int], known: Sequence[int]
     ) -> list[int]:
-        """Start of each: the known one, else after what it waits for, when its lane is free; who is ready first goes first."""
+        """Return the start of each node: the known one, else when its dependencies have ended and its lane is free (FIFO)."""
         first = min((each for each in known if each >= 0), default=0)
         missing = [len(several) if start < 0 else 0 for several, start in zip(waits, known, strict=True)]
         after: list[list[int]] = [[] for _ in waits]
@@ -266,10 +269,10 @@ class _Reading:
                     heappush(queue, (ready[then], then))
         if -1 in start:
             stuck = self.nodes[start.index(-1)].name
-            raise damaged(self.file, f"{start.count(-1)} nodes wait for one another in a circle, '{stuck}' among them")
+            raise damaged(self.file, f"{start.count(-1)} nodes form a dependency cycle, '{stuck}' among them")
         return start
 
 
 def _asks(node: Any) -> bool:
-    """Whether a node without a duration is one whose time is to be found."""
+    """Return whether a node without a duration has work whose time is unknown."""
     return node.type in COMMUNICATION or node.type in MEMORY or any(each.name == "num_ops" for each in node.attr)

@@ -1,4 +1,4 @@
-"""Facts of a node of Chakra apart from its times: bytes, the collective, and the operations and bytes that it counts."""
+"""The facts of a Chakra node besides its times: bytes, collective, and counted operations and bytes."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ MEMORY: Final = frozenset({Kind.MEM_LOAD, Kind.MEM_STORE})
 
 
 class Describing:
-    """Facts of the nodes of a rank.
+    """A table of the facts of the nodes of a rank.
 
     Args:
-        groups: ranks of each process group; world: ranks of the job, 0 if unknown.
+        groups: ranks of each process group.
+        world: number of ranks in the job; 0 if unknown.
     """
 
     def __init__(self, groups: Mapping[str, tuple[int, ...]], world: int) -> None:
@@ -24,8 +25,8 @@ class Describing:
         self.numbers: dict[Facts, int] = {}
 
     def number(self, node: Any, values: Mapping[str, Value], kind_of: What) -> int:
-        """The number of a node's facts among `numbers`, -1 if it has none."""
-        asking = bool(values.get("is_cpu_op")) and "comm_type" not in values  # an op that starts a collective
+        """Return the index of the facts of a node in `numbers`; -1 if it has none."""
+        asking = bool(values.get("is_cpu_op")) and "comm_type" not in values  # a CPU op that launches a collective
         collective = self._collective(node, values) if node.type in COMMUNICATION and not asking else None
         moved = (
             number_of((values.get("comm_size"),))
@@ -52,17 +53,17 @@ class Describing:
         size = len(ranks) or number_of((values.get("hwsim.ranks"),), 0 if group else self.world)
         name = _called(node, values)
         out = moved * size if name == "allgather" else moved // max(1, size) if name == "reduce-scatter" else moved
-        return Collective(name, moved, out, "int8", ranks, size, group)  # sizes are in bytes, whatever the elements are
+        return Collective(name, moved, out, "int8", ranks, size, group)  # sizes are in bytes, for any data type
 
 
 def _counted(values: Mapping[str, Value]) -> tuple[float, float] | None:
-    """Operations and bytes of a node; None if the file does not count its operations."""
+    """Return the operations and bytes of a node; None if the file does not count its operations."""
     flop, moved = values.get("num_ops"), values.get("tensor_size", 0)
     return (float(flop), float(moved)) if isinstance(flop, int | float) and isinstance(moved, int | float) else None
 
 
 def _called(node: Any, values: Mapping[str, Value]) -> str:
-    """The collective by its type, else by the name of its kernel; "" if neither says."""
+    """Return the collective by type, else by kernel name; "" if unknown."""
     if "comm_type" in values:
         number = number_of((values["comm_type"],))
         return COLLECTIVES[number] if 0 <= number < len(COLLECTIVES) else ""

@@ -1,8 +1,7 @@
-"""Chakra execution traces as messages of protobuf (mlcommons/chakra: schema/protobuf/et_def.proto).
+"""Protobuf messages of Chakra execution traces (mlcommons/chakra: schema/protobuf/et_def.proto).
 
-A file is a chain of messages, each with its length before it: first `GlobalMetadata`, then one `Node` for each op. The messages
-are made of the table of their fields, in a pool of their own: no code is generated, and a schema of another program in the
-process is another one.
+A file is a sequence of length-prefixed messages: one `GlobalMetadata`, then one `Node` per op. The message classes are built from
+a table of fields in a private descriptor pool, so that no generated code is needed and other schemas in the process do not clash.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ TYPES: Final = (
     "double", "float", "int32", "int64", "uint32", "uint64", "sint32", "sint64", "fixed32", "fixed64", "sfixed32", "sfixed64",
     "bool", "string", "bytes",
 )  # fmt: skip
-_FIELDS: Final = {  # of each message: number, type and name; * where there are many
+_FIELDS: Final = {  # message -> number, type and name of each field; * for repeated fields
     "Tensors": "1 string values, 2 string shapes, 3 string types",
     "GlobalMetadata": "1 string version, 2 Attribute* attr",
     "Node": "1 uint64 id, 2 string name, 3 int32 type, 4 uint64* ctrl_deps, 5 uint64* data_deps, 6 uint64 start_time_micros, "
@@ -36,7 +35,7 @@ _FIELDS: Final = {  # of each message: number, type and name; * where there are 
 
 
 class Kind(IntEnum):
-    """Kinds of nodes (`NodeType`)."""
+    """Types of nodes (`NodeType`)."""
 
     INVALID = 0
     METADATA = 1
@@ -48,14 +47,18 @@ class Kind(IntEnum):
     COLLECTIVE = 7
 
 
-COLLECTIVES: Final = (  # `CollectiveCommType`, as hwsim's ops are called
+COLLECTIVES: Final = (  # `CollectiveCommType` -> name of hwsim's op
     "allreduce", "reduce", "allgather", "gather", "scatter", "broadcast", "alltoall", "reduce-scatter", "reduce-scatter",
     "barrier",
 )  # fmt: skip
 
 
 class Damaged(ValueError):
-    """Bytes that are no such message; byte: where, counted from 0 in the file."""
+    """An error for an invalid message.
+
+    Args:
+        byte: position in the file, from 0.
+    """
 
     def __init__(self, message: str, byte: int) -> None:
         super().__init__(message)
@@ -63,7 +66,7 @@ class Damaged(ValueError):
 
 
 class Trace(NamedTuple):
-    """A file: the version of its format, its own attributes, its nodes."""
+    """The content of a file: format version, attributes and nodes."""
 
     version: str
     attributes: Sequence[Any]
@@ -71,7 +74,7 @@ class Trace(NamedTuple):
 
 
 def _messages() -> tuple[Any, Any, Any]:
-    """The classes of attributes, nodes and the head of a file."""
+    """Return the message classes of attributes, nodes and file headers."""
     file = FileDescriptorProto(name="et_def.proto", package="chakra", syntax="proto3")
     for message, fields in _FIELDS.items():
         made = file.message_type.add(name=message)
@@ -98,7 +101,11 @@ _Attribute, _Node, _Head = _messages()
 
 
 def attribute(name: str, kind: str, value: Value) -> Any:
-    """A named value; kind: of `TYPES`."""
+    """Return an attribute message.
+
+    Args:
+        kind: type of the value, one of `TYPES`.
+    """
     return _Attribute(name=name, **{f"{kind}_val": value})
 
 
@@ -112,7 +119,14 @@ def node(
     duration: int = 0,
     attributes: Iterable[Any] = (),
 ) -> Any:
-    """An op. controls, data: numbers of the nodes that it waits for. start, duration: us, 0 also if they are not known."""
+    """Return a node message.
+
+    Args:
+        controls: ids of control dependencies.
+        data: ids of data dependencies.
+        start: start time (us); 0 if unknown.
+        duration: duration (us); 0 if unknown.
+    """
     return _Node(
         id=number, name=name, type=kind, ctrl_deps=controls, data_deps=data, start_time_micros=start, duration_micros=duration,
         attr=attributes,
@@ -120,20 +134,20 @@ def node(
 
 
 def parse(data: bytes) -> Trace:
-    """The nodes of an `.et` file.
+    """Parse an `.et` file.
 
     Raises:
-        Damaged: it is cut off, or is something else.
+        Damaged: the file is truncated or of another format.
     """
     file, messages = BytesIO(data), list[Any]()
-    while (at := file.tell()) < len(data):
-        what = f"node {len(messages) - 1}" if messages else "its first message, GlobalMetadata,"
+    while (byte := file.tell()) < len(data):
+        name = f"node {len(messages) - 1}" if messages else "the first message, GlobalMetadata,"
         try:
             message = parse_length_prefixed(_Node if messages else _Head, file)
         except (DecodeError, EOFError, OverflowError, ValueError):
-            raise Damaged(f"{what} is cut off, or no message of Chakra", at) from None
+            raise Damaged(f"{name} is truncated or no Chakra message", byte) from None
         if messages and not message.ListFields():
-            raise Damaged(f"{what}: nothing in it is a node's", at)
+            raise Damaged(f"{name} has no field of a node", byte)
         messages.append(message)
     if not messages:
         raise Damaged("the file is empty", 0)
@@ -141,7 +155,7 @@ def parse(data: bytes) -> Trace:
 
 
 def pack(trace: Trace) -> bytes:
-    """The `.et` file of nodes."""
+    """Serialize a trace as an `.et` file."""
     file = BytesIO()
     for message in (_Head(version=trace.version, attr=trace.attributes), *trace.nodes):
         serialize_length_prefixed(message, file)
@@ -149,7 +163,7 @@ def pack(trace: Trace) -> bytes:
 
 
 def attributes_of(attributes: Iterable[Any]) -> dict[str, Value]:
-    """Values by name."""
+    """Return the values of attributes by name."""
     kinds = [(each, each.WhichOneof("value") or "") for each in attributes]
     return {
         each.name: tuple(getattr(each, kind).values) if kind.endswith("list") else getattr(each, kind) if kind else ()
@@ -158,9 +172,9 @@ def attributes_of(attributes: Iterable[Any]) -> dict[str, Value]:
 
 
 def number_of(values: Sequence[Value | None], otherwise: int = 0) -> int:
-    """The first of some values that is a number, or a text of one, as an integer."""
+    """Return the first value that is a number, or the text of one, as an integer."""
     for value in values:
         if isinstance(value, int | float | str):
-            with suppress(ValueError, OverflowError):  # no number, none that is finite, thousands of digits
+            with suppress(ValueError, OverflowError):  # no number, not finite, or too many digits
                 return int(value)
     return otherwise

@@ -1,4 +1,4 @@
-"""Collectives as other tools name them, and what their metadata say."""
+"""Translate the names and metadata of collectives of other tools."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from hwsim.importers.recording import Collective
 
-NAMES: Final = {  # letters of a name -> hwsim's op
+NAMES: Final = {  # letters of the name in another tool -> name of hwsim's op
     "allreduce": "allreduce", "allreducecoalesced": "allreduce", "allgather": "allgather", "allgatherbase": "allgather",
     "allgatherintotensor": "allgather", "allgatherintotensorcoalesced": "allgather", "allgathercoalesced": "allgather",
     "reducescatter": "reduce-scatter", "reducescatterbase": "reduce-scatter", "reducescattertensor": "reduce-scatter",
@@ -18,7 +18,7 @@ NAMES: Final = {  # letters of a name -> hwsim's op
     "alltoall": "alltoall", "alltoallv": "alltoall", "alltoallbase": "alltoall", "alltoallsingle": "alltoall",
     "broadcast": "broadcast", "broadcastoop": "broadcast", "reduce": "reduce", "reduceoop": "reduce", "gather": "gather",
     "scatter": "scatter", "barrier": "barrier", "send": "send", "isend": "send", "recv": "recv", "irecv": "recv",
-    "sendrecv": "sendrecv",  # what NCCL makes of an all-to-all, and of sends
+    "sendrecv": "sendrecv",  # kernel of NCCL for all-to-all, send and recv
 }  # fmt: skip
 DTYPES: Final = {
     "float32": "fp32", "float64": "fp64", "float16": "fp16", "int64": "int64", "int32": "int32", "int16": "int16",
@@ -37,7 +37,7 @@ _KERNEL_DTYPE: Final = re.compile(
 
 
 def collective_name(name: str) -> str:
-    """The op of hwsim for the name that a tool has for a collective; "" for none (init, wait).
+    """Return the name of hwsim's op for the name of a collective in another tool; "" for other calls (init, wait).
 
     >>> collective_name("nccl:_all_gather_base"), collective_name("all_to_allv"), collective_name("wait")
     ('allgather', 'alltoall', '')
@@ -46,7 +46,7 @@ def collective_name(name: str) -> str:
 
 
 def dtype_name(name: str) -> str:
-    """The unit of elements of hwsim for a type of PyTorch or NCCL; "" for an unknown one.
+    """Return hwsim's name of a data type of PyTorch or NCCL; "" if unknown.
 
     >>> dtype_name("Float"), dtype_name("c10::BFloat16"), dtype_name("unsigned char")
     ('fp32', 'bf16', 'int8')
@@ -55,7 +55,7 @@ def dtype_name(name: str) -> str:
 
 
 def of_kernel(name: str) -> Collective | None:
-    """The collective that the name of a kernel of NCCL or RCCL says; None for another kernel.
+    """Return the collective in the name of an NCCL or RCCL kernel; None for other kernels.
 
     >>> of_kernel("ncclKernel_AllReduce_RING_LL_Sum_float(ncclDevComm*, unsigned long, ncclWork*)").dtype
     'fp32'
@@ -65,15 +65,15 @@ def of_kernel(name: str) -> Collective | None:
         return None
     dtype = _KERNEL_DTYPE.search(name)
     kind = collective_name(match[1])
-    is_moved = kind not in ("allreduce", "reduce", "reduce-scatter")  # what is only moved, NCCL moves as bytes
+    is_moved = kind not in ("allreduce", "reduce", "reduce-scatter")  # NCCL moves data as bytes if it does not reduce
     return Collective(kind, dtype=dtype_name(dtype[1]) if dtype and not is_moved else "")
 
 
 def of_metadata(args: Mapping[str, Any]) -> Collective | None:
-    """The collective that PyTorch writes as metadata ("Collective name", "In msg nelems", ...); None for no collective.
+    """Return the collective in the metadata of PyTorch ("Collective name", "In msg nelems", ...); None if there is none.
 
     Raises:
-        ValueError: a number or list that is none.
+        ValueError: a number or list is invalid.
     """
     name = collective_name(str(args.get("Collective name", "")))
     if not name:
@@ -81,7 +81,7 @@ def of_metadata(args: Mapping[str, Any]) -> Collective | None:
     size = int(args.get("Group size", 0))
     start, stride = int(args.get("Global rank start", 0)), int(args.get("Global rank stride", 0))
     ranks = _numbers(args.get("Process Group Ranks"))
-    if len(ranks) != size and size > 0 and stride > 0:  # long lists are cut off: "[0, 1, ...]"
+    if len(ranks) != size and size > 0 and stride > 0:  # long lists are truncated: "[0, 1, ...]"
         ranks = tuple(range(start, start + size * stride, stride))
     if len(ranks) != size:
         ranks, size = ((), size) if size else (ranks, len(ranks))
@@ -93,7 +93,7 @@ def of_metadata(args: Mapping[str, Any]) -> Collective | None:
 
 
 def of_tensors(name: str, shapes: Any, dtypes: Any) -> Collective | None:
-    """The collective of an annotation `nccl:NAME` with the shapes of its tensors; None for no collective."""
+    """Return the collective of an annotation `nccl:NAME` with tensor shapes; None for other annotations."""
     kind = collective_name(name) if name.startswith("nccl:") else ""
     if not kind:
         return None
@@ -103,7 +103,7 @@ def of_tensors(name: str, shapes: Any, dtypes: Any) -> Collective | None:
 
 
 def _numbers(text: Any) -> tuple[int, ...]:
-    """A list of numbers, which PyTorch writes as text; () for one that is cut off."""
+    """Parse a list of numbers that PyTorch writes as text; () if it is truncated."""
     try:
         values = json.loads(text) if isinstance(text, str) else text
     except ValueError:

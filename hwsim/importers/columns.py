@@ -1,4 +1,4 @@
-"""Slices of a rank while they are read: columns that grow, and tables in which equal names, lanes and facts are one entry."""
+"""Growing columns for the slices of a rank, with tables in which equal names, lanes and facts are one entry."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from hwsim.importers.recording import Facts, Lane, Left, Slices
 
 US: Final = 10**9  # fs
 NS: Final = 10**6
-LONGEST: Final = 2**62  # fs: what a column of times holds
-DIGITS: Final = 9  # of a fraction of a microsecond
-BATCH: Final = 1 << 15  # slices that become columns together
+LONGEST: Final = 2**62  # fs: longest time in a column of 64 bits
+DIGITS: Final = 9  # decimal digits of a microsecond, down to 1 fs
+BATCH: Final = 1 << 15  # slices per conversion to columns
 _KINDS: Final = (np.uint8, np.int32, np.int32, np.int64, np.int64, np.int64, np.int32)  # what, name, lane, start, ...
 _THOUSANDTHS: Final = re.compile(r"(?:\d++\.\d{3} )*+", re.ASCII)
 
 
 class Numbered(dict[str, int]):
-    """Names and their numbers, in the order in which they came."""
+    """A table of names and their numbers, in order of first use."""
 
     def __missing__(self, name: str) -> int:
         number = self[name] = len(self)
@@ -29,15 +29,15 @@ class Numbered(dict[str, int]):
 
 
 class TooLong(ValueError):
-    """A recording lasts longer than those that are read: times are whole fs from the first event, in columns of 64 bits."""
+    """An error for recordings that are too long for whole femtoseconds in columns of 64 bits."""
 
 
 class Columns:
-    """Slices in the order of a file. Times are fs from the first one, so that they fit whatever the file's clock starts from.
+    """The slices of a file, in its order, with times in fs after the first slice, so that they fit for any epoch.
 
     Args:
-        clock: turns a row of times of the file into fs.
-        batch: slices that become columns together.
+        clock: function that converts times of the file to fs.
+        batch: slices per conversion to columns.
     """
 
     def __init__(self, clock: Callable[[Sequence[Any]], list[int]] = list, batch: int = BATCH) -> None:
@@ -52,17 +52,17 @@ class Columns:
         self._columns: list[list[NDArray[Any]]] = [[] for _ in _KINDS]
 
     def add(self, kind: int, name: str, lane: int, start: Any, duration: Any, link: int = -1, facts: int = -1) -> None:
-        """Append a slice; its start and duration are of the file's clock.
+        """Append a slice, with its start and duration on the clock of the file.
 
         Raises:
-            TypeError, ValueError, OverflowError: a value of the last rows that is none, negative or too large.
+            TypeError, ValueError, OverflowError: a value of the last rows is invalid, negative or too large.
         """
         self._rows.append((kind, name, lane, start, duration, link, facts))
         if len(self._rows) == self.batch:
             self.flush()
 
     def flush(self) -> None:
-        """Make columns of the rows (see `add` for what it raises)."""
+        """Convert the rows to columns; the errors are those of `add`."""
         if not self._rows:
             return
         kind, names, lane, start, duration, link, facts = zip(*self._rows, strict=True)
@@ -71,13 +71,13 @@ class Columns:
         first = self.first = starts[0] if self.first is None else self.first
         since, named = [each - first for each in starts], [numbers[name] for name in names]
         took = self.clock(duration)
-        for far, what in ((max(map(abs, since)), "its time is {} h from the first event's"), (max(took), "it lasts {} h")):
-            if far >= LONGEST:
-                hours = far / (3600 * 10**6 * US)
-                most = f"recordings of up to {LONGEST / (60 * 10**6 * US):.0f} min are read"
-                raise TooLong(f"{what.format(f'{hours:.3g}')}, and {most}: record a few steps")
+        for time, text in ((max(map(abs, since)), "it starts {} h after the first event"), (max(took), "it lasts {} h")):
+            if time >= LONGEST:
+                hours = time / (3600 * 10**6 * US)
+                limit = f"the limit is {LONGEST / (60 * 10**6 * US):.0f} min"
+                raise TooLong(f"{text.format(f'{hours:.3g}')}, {limit}: record a few steps")
         if set(map(type, names)) != {str}:
-            raise ValueError("its name is no text")
+            raise ValueError("its name is not a text")
         rows = (kind, named, lane, since, took, link, facts)
         columns = [np.array(row, kind) for row, kind in zip(rows, _KINDS, strict=True)]
         if columns[4].min() < 0:
@@ -100,18 +100,18 @@ class Columns:
 
     @property
     def start(self) -> NDArray[np.int64]:
-        """fs from the first slice of the file."""
+        """Starts, relative to the first slice of the file (fs)."""
         return self._column(3)
 
     def lane_of(self, key: Hashable, lane: Lane) -> int:
-        """Index of a lane, which is added if it is new."""
+        """Return the index of a lane; add it if it is new."""
         if key not in self.lanes:
             self.lanes[key] = len(self.table_of_lanes)
             self.table_of_lanes.append(lane)
         return self.lanes[key]
 
     def fact(self, facts: Facts, key: Hashable = None) -> int:
-        """Index of facts, which are added if they are new."""
+        """Return the index of facts; add them if they are new."""
         key = facts if key is None else key
         if key not in self.facts_of:
             self.facts_of[key] = len(self.table_of_facts)
@@ -119,7 +119,7 @@ class Columns:
         return self.facts_of[key]
 
     def slices(self, shift: int) -> tuple[Slices, NDArray[np.int64]]:
-        """Slices in order of start, the longer first, `shift` fs later; and where each was in the file."""
+        """Return the slices in order of start, the longer first, shifted by `shift` fs, and the position of each in the file."""
         order = np.lexsort((-self._column(4), self._column(3)))
         sorted_columns = []
         for number in range(len(_KINDS)):
@@ -130,25 +130,25 @@ class Columns:
 
 
 class LeftOut:
-    """Events that a reader does not take: count, time and reason, by name."""
+    """The omitted events of a reader: count, time and reason by name."""
 
     def __init__(self) -> None:
         self._of: dict[tuple[str, str], list[int]] = {}
 
     def add(self, name: str, why: str, duration: int = 0, count: int = 1) -> None:
-        """Count an event."""
+        """Count an omitted event."""
         row = self._of.setdefault((name, why), [0, 0])
         row[0] += count
-        row[1] += max(duration, 0)  # the times of what is not read are not checked
+        row[1] += max(duration, 0)  # times of omitted events are not checked
 
     def rows(self) -> tuple[Left, ...]:
-        """The longest first, then the most."""
+        """Return the rows, by time, then by count."""
         rows = [Left(name, count, duration, why) for (name, why), (count, duration) in self._of.items()]
         return tuple(sorted(rows, key=lambda left: (-left.duration, -left.count, left.name)))
 
 
 def all_microseconds(values: Sequence[Any]) -> list[int]:
-    """Femtoseconds of many numbers of microseconds (see `microseconds`); quick for those that a profiler writes."""
+    """Convert many numbers of microseconds to femtoseconds (see `microseconds`), with fast paths for the usual forms."""
     kinds = set(map(type, values))
     if kinds == {int}:
         return [value * US for value in values]
@@ -158,18 +158,18 @@ def all_microseconds(values: Sequence[Any]) -> list[int]:
 
 
 def microseconds(value: Any) -> int:
-    """Femtoseconds of a number of microseconds, exact whatever its size; a text is a decimal number.
+    """Convert a number of microseconds to femtoseconds, exactly; a text is a decimal number.
 
     >>> microseconds(1712867402348256), microseconds("4368938094720.569"), microseconds("1.5e-3")
     (1712867402348256000000000, 4368938094720569000000, 1500000)
 
     Raises:
-        ValueError: no number, or one that is not finite.
+        ValueError: the value is no finite number.
     """
     if type(value) is int:
         return value * US
     if type(value) is not str:
-        raise ValueError(f"{value!r} is no number of microseconds")
+        raise ValueError(f"expected a time in us, got {value!r}")
     digits, _, part = value.partition(".")
     if len(part) <= DIGITS and part.isdigit() and digits.isdigit() and part.isascii():
         return int(digits) * US + int(part.ljust(DIGITS, "0"))
@@ -178,8 +178,8 @@ def microseconds(value: Any) -> int:
     try:
         number = Decimal(value)
         if not number.is_finite() or abs(number) > LONGEST:
-            raise ValueError(f"{value[:40]} is no number of microseconds")
+            raise ValueError(f"expected a finite time in us, got {value[:40]}")
         exact: int = int((number * US).to_integral_value())
         return exact
     except InvalidOperation:
-        raise ValueError(f"{value[:40]!r} is no number of microseconds") from None
+        raise ValueError(f"expected a time in us, got {value[:40]!r}") from None

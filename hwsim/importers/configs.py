@@ -1,6 +1,6 @@
-"""Configs of Hugging Face as models: the document and the lines of what was read.
+"""The result of `hwsim import huggingface` as JSON document and text.
 
-Configs are read in `hwsim.models.configs`, so that the `model:` of a workload may name one.
+`hwsim.models.configs` reads the config, so that the `model:` of a workload can name one, too.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from hwsim.models.library import described
 
 
 def as_dict(made: Translated, model: Model) -> dict[str, Any]:
-    """The document `hwsim: imported-model/1`."""
+    """Return the document `hwsim: imported-model/1`."""
     return {
         "hwsim": "imported-model/1",
         "format": "huggingface",
@@ -29,11 +29,11 @@ def as_dict(made: Translated, model: Model) -> dict[str, Any]:
 
 
 def lines(made: Translated, model: Model) -> list[str]:
-    """The model in words, and what was left out of the file."""
+    """Return the lines on the model and on ignored keys."""
     output = [f"{made.name}, {made.family}", *(f"  {line}" for line in described(model))]
     output += [f"  {note}" for note in made.notes]
     if made.unknown:
-        output.append(f"  not known here, and not heeded: {', '.join(made.unknown)}")
+        output.append(f"  unknown keys, ignored: {', '.join(made.unknown)}")
     if made.idle:
-        output.append(f"  not used, for no shape depends on them: {len(made.idle)} keys")
+        output.append(f"  keys without effect on shapes, ignored: {len(made.idle)}")
     return output

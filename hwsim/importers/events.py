@@ -1,8 +1,8 @@
-"""Waits between streams: an op that follows a wait for an event starts after what was recorded before the event.
+"""Find waits between streams: a GPU op after a wait for an event starts when the ops before the event have ended.
 
-Kineto's cuda_sync names the event of a wait. In files without it the pattern of libraries is assumed: the
-event was recorded on the stream of the last launch before it, and the next launch of the thread waits for it.
-If an op still starts late, and another stream's op ends just before it does, the event was that op's.
+Kineto's cuda_sync names the event of a wait. Without it, the usual pattern of libraries is assumed: the event was recorded on
+the stream of the last launch before the record, and the next launch of the thread waits for it. If an op still starts late, and
+an op of another stream ends just before, the op waited for that one.
 """
 
 from __future__ import annotations
@@ -22,21 +22,26 @@ from hwsim.records import dataclass
 WAIT_WORDS: Final = "Stream Wait Event"
 _WAITS: Final = frozenset({"cudaStreamWaitEvent", "hipStreamWaitEvent", "cuStreamWaitEvent", "cudaStreamWaitEvent_ptsz"})
 _RECORDS: Final = ("cudaEventRecord", "hipEventRecord", "cuEventRecord")
-_LATE: Final = 20 * US  # an op that starts later than this after all that is known waits for something else
-_SOON: Final = 30 * US  # an op that starts so soon after the end of another may have waited for it
-_TOLERANCE: Final = US  # an op whose start is this much before the end that it waits for may still wait for it
+_LATE: Final = 20 * US  # an op that starts this long after all known dependencies waits for something else
+_SOON: Final = 30 * US  # an op that starts within this time after the end of another op may have waited for it
+_TOLERANCE: Final = US  # an op may start this much before the end of the op for which it waits
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Waits(Pairs):
-    """Ops that wait for ops: `then` after `before`. named: calls whose event the file names; guessed: number of the others."""
+    """The waits between GPU ops: `then` starts after `before`.
+
+    Args:
+        named: calls whose event is in the file.
+        guessed: number of other calls that wait for an event.
+    """
 
     named: Small
     guessed: int
 
 
 class Streams:
-    """GPU ops as each stream and each thread launched them."""
+    """An index of the GPU ops by stream and by launching thread, in order of launch."""
 
     def __init__(self, rank: Rank, ops: GpuOps) -> None:
         self.ops = ops
@@ -59,27 +64,27 @@ class Streams:
         self._every = np.append(every, NONE), ops.at[every]
 
     def last_on(self, lane: int, times: Ints) -> Ints:
-        """The last op of a stream that was launched before each time, -1 for none."""
+        """Return the last op of a stream launched before each time; -1 for none."""
         return _before(self.by_lane[lane], times)
 
     def first_on(self, lane: int, times: Ints) -> Ints:
-        """The first op of a stream that was launched at a time or later, -1 for none."""
+        """Return the first op of a stream launched at or after each time; -1 for none."""
         return _from(self.by_lane[lane], times)
 
     def first(self, times: Ints) -> Ints:
-        """The first op that any thread launched at a time or later, -1 for none."""
+        """Return the first op of any thread launched at or after each time; -1 for none."""
         return _from(self._every, times)
 
     def last_by(self, thread: int, times: Ints) -> Ints:
-        """The last op that a thread launched before each time, -1 for none."""
+        """Return the last op that a thread launched before each time; -1 for none."""
         return _before(self.by_thread.get(thread, _NOTHING), times)
 
     def first_by(self, thread: int, times: Ints) -> Ints:
-        """The first op that a thread launched at a time or later, -1 for none."""
+        """Return the first op that a thread launched at or after each time; -1 for none."""
         return _from(self.by_thread.get(thread, _NOTHING), times)
 
 
-_NOTHING: Final = np.array([NONE]), np.empty(0, np.int64)  # ops in order of launch, closed by -1, and the times of their launches
+_NOTHING: Final = np.array([NONE]), np.empty(0, np.int64)  # (ops in order of launch, then -1; times of their launches)
 
 
 def _before(launched: tuple[Ints, Ints], times: Ints) -> Ints:
@@ -95,7 +100,7 @@ def _from(launched: tuple[Ints, Ints], times: Ints) -> Ints:
 
 
 def waits(rank: Rank, linked: Linked, streams: Streams, pieces: Pieces) -> Waits:
-    """The waits between the streams of a rank."""
+    """Return the waits between the streams of a rank."""
     before, then, calls = _stated(rank, linked, streams)
     guess = _unnamed(rank, calls)
     pairs = [(before, then)]
@@ -110,19 +115,19 @@ def waits(rank: Rank, linked: Linked, streams: Streams, pieces: Pieces) -> Waits
 
 
 def _unnamed(rank: Rank, named: Small) -> NDArray[np.intp]:
-    """Calls that wait for an event, without those whose event the file names."""
+    """Return the calls that wait for an event that is not in the file."""
     is_wait = np.array([name in _WAITS for name in rank.names], bool)[rank.slices.name] & (rank.slices.what == What.CALL)
     is_wait[named] = False
     return np.flatnonzero(is_wait)
 
 
 def with_ends(rank: Rank, streams: Streams, stream_waits: Waits, ready: Ints) -> Waits:
-    """The same, and late ops wait for an op of another stream that ends just before they start.
+    """Add waits of late ops for an op of another stream that ends just before they start.
 
-    Only those that a call to wait for an event without a name precedes, after the launch before on their stream.
+    Only ops with an unnamed wait since the previous launch on their stream are changed.
 
     Args:
-        ready: when each op may start by all that is known (fs).
+        ready: time at which the known dependencies allow each op to start (fs).
     """
     ops = streams.ops
     times = np.sort(rank.slices.start[_unnamed(rank, stream_waits.named)])
@@ -150,7 +155,7 @@ def with_ends(rank: Rank, streams: Streams, stream_waits: Waits, ready: Ints) ->
 
 
 def _stated(rank: Rank, linked: Linked, streams: Streams) -> tuple[Ints, Ints, Small]:
-    """Pairs of ops, and the calls that wait, where the file says for what."""
+    """Return pairs of ops (before, then) and the waiting calls, for waits whose event is in the file."""
     slices = rank.slices
     is_stated = np.array([each.kind == WAIT_WORDS for each in rank.facts] + [False], bool)[slices.facts]
     stated = np.flatnonzero((slices.what == What.WAIT) & is_stated & (linked.call >= 0))
@@ -165,7 +170,7 @@ def _stated(rank: Rank, linked: Linked, streams: Streams) -> tuple[Ints, Ints, S
         on = np.flatnonzero((source == rank.lanes[lane].number) & (target != lane))
         last = streams.last_on(lane, recorded[on])
         launched = np.where(last >= 0, streams.launched[last], NONE)
-        is_later = launched > latest[on]  # of streams with one number on several GPUs, the one that was launched on last
+        is_later = launched > latest[on]  # streams of several GPUs can share a number: use the one with the latest launch
         before[on[is_later]], latest[on[is_later]] = last[is_later], launched[is_later]
         on = np.flatnonzero(target == lane)
         then[on] = streams.first_on(lane, slices.start[calls[on]])
@@ -173,7 +178,7 @@ def _stated(rank: Rank, linked: Linked, streams: Streams) -> tuple[Ints, Ints, S
 
 
 def _starts_of_links(rank: Rank, links: Ints, otherwise: Ints) -> Ints:
-    """Start of the call that carries each number."""
+    """Return the start of the call with each link number."""
     calls = np.flatnonzero((rank.slices.what == What.CALL) & (rank.slices.link >= 0))
     numbers, first = np.unique(rank.slices.link[calls], return_index=True)
     if not numbers.size:
@@ -183,13 +188,13 @@ def _starts_of_links(rank: Rank, links: Ints, otherwise: Ints) -> Ints:
 
 
 def _guessed(rank: Rank, streams: Streams, pieces: Pieces, thread: int, calls: NDArray[np.intp]) -> list[tuple[Ints, Ints]]:
-    """Pairs of ops for calls of a thread that wait for an event unknown to the file."""
+    """Return pairs of ops (before, then) for calls of a thread that wait for an event that is not in the file."""
     slices, ops = rank.slices, streams.ops
     is_record = np.array([name.startswith(_RECORDS) for name in rank.names], bool)[slices.name]
     records = slices.start[np.flatnonzero(is_record & (slices.what == What.CALL) & (slices.lane == thread))]
     times = slices.start[calls]
     then = streams.first_by(thread, times)
-    other = streams.first(times)  # of a thread that stops after its wait, as autograd's does, the next launch is another's
+    other = streams.first(times)  # if the thread idles after its wait, as autograd's does, another thread launches next
     is_other = (other >= 0) & pieces.is_idle(thread, np.where(other >= 0, ops.at[other], 0))
     then = np.where(is_other, other, then)
     place = np.searchsorted(records, times) - 1
@@ -200,7 +205,7 @@ def _guessed(rank: Rank, streams: Streams, pieces: Pieces, thread: int, calls: N
     source, target = streams.lane_of[last], streams.lane_of[then]
     pairs = []
     for lane in streams.by_lane:
-        # on the waiting stream itself an event means nothing: the wait is for the others
+        # an event on the waiting stream has no effect: the wait is for other streams
         is_source = ((source == lane) & (target != lane)) | ((source == target) & (target != lane))
         same_gpu = np.array([rank.lanes[int(other)].device == rank.lanes[lane].device for other in target], bool)
         chosen = is_source & same_gpu

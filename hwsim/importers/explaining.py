@@ -1,4 +1,4 @@
-"""The rules for one rank together: what each of its GPU ops and host threads waits for, and what a file states of that itself."""
+"""Apply the rules to one rank: find the dependencies of its GPU ops and host threads, and add those in the file."""
 
 from __future__ import annotations
 
@@ -20,12 +20,21 @@ from hwsim.records import dataclass
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Explained:
-    """A rank and what the rules find in it.
+    """A rank with the dependencies that the rules find.
 
     Args:
-        launch_piece: for each GPU op the piece after which it is launched, -1 for none.
-        ready: for each GPU op the time (fs) at which rules let it start, as far as its own rank is concerned.
-        fed: rows (piece, GPU op) of dependencies that the file states.
+        rank: the rank.
+        linked: links between its slices.
+        pieces: segments of its host threads.
+        ops: its GPU ops.
+        latencies: launch latencies and stream gaps.
+        crossings: waits between host threads.
+        waits: waits between GPU ops.
+        blocked: host segments that wait for GPU ops.
+        exchanges: its collective kernels.
+        fed: rows (piece, GPU op) of dependencies in the file.
+        launch_piece: host segment after which each GPU op is launched; -1 for none.
+        ready: time at which the rules allow each GPU op to start, without waiting for other ranks (fs).
     """
 
     rank: Rank
@@ -43,7 +52,7 @@ class Explained:
 
 
 def explained(rank: Rank) -> Explained:
-    """A rank with what the rules find."""
+    """Apply the rules to a rank."""
     linked = link(rank)
     outer = outermost_calls(rank, linked)
     ops = gpu_ops(rank, linked, outer)
@@ -81,10 +90,10 @@ class _Timed(NamedTuple):
 
 
 def _timed(rank: Rank, ops: GpuOps, stream_waits: Waits, fed: tuple[Ints, Ints]) -> _Timed:
-    """When each GPU op may start, given what it waits for; fed: (op, time) of those that wait for a host thread."""
+    """Find when each GPU op may start; fed: (op, time) of GPU ops that wait for a host thread."""
     start = ops.start.copy()
     np.maximum.at(start, stream_waits.then, ops.end[stream_waits.before])
-    start = np.minimum(start, ops.end)  # up to the clock's resolution
+    start = np.minimum(start, ops.end)  # GPU ops may overlap by the resolution of the clock
     ops = replace(ops, start=start)
     possible = ops.end[stream_waits.before] <= start[stream_waits.then]
     stream_waits = replace(stream_waits, before=stream_waits.before[possible], then=stream_waits.then[possible])
@@ -99,13 +108,13 @@ def _timed(rank: Rank, ops: GpuOps, stream_waits: Waits, fed: tuple[Ints, Ints])
     ready = np.maximum(ready, waited_for)
     if len(ops.overlapping):
         np.maximum.at(ready, ops.overlapping[:, 1], ops.end[ops.overlapping[:, 0]])
-    is_free = ~has_launch & ~follows & (waited_for < 0)  # nothing is known of it but its time
+    is_free = ~has_launch & ~follows & (waited_for < 0)  # only its recorded time is known
     return _Timed(ops, stream_waits, took, np.where(is_free, ops.start, ready))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stated:
-    """Rows (before, then) of GPU ops and pieces: what comes before and what follows are in the name of each field."""
+    """The dependencies in a file, as rows (before, then) of GPU ops and host segments."""
 
     gpu_gpu: Ints
     gpu_host: Ints
@@ -114,7 +123,7 @@ class Stated:
 
 
 def stated(rank: Rank, ops: GpuOps, pieces: Pieces) -> Stated:
-    """The stated dependencies that hold in the recorded times, and that no thread's order implies."""
+    """Return the dependencies in the file that agree with the recorded times and are not implied by the order of a thread."""
     none = np.empty((0, 2), np.int64)
     if rank.stated is None:
         return Stated(none, none, none, none)

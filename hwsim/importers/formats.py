@@ -1,4 +1,4 @@
-"""Formats of recorded runs: name -> reader. A new format is a module with a function `read`, and a line here."""
+"""The formats of recorded runs and their readers. A new format needs a module with a function `read`, and a line here."""
 
 from __future__ import annotations
 
@@ -16,35 +16,35 @@ from hwsim.importers.text import Report
 from hwsim.spec import SpecError
 
 _ENDINGS: Final[Mapping[str, str]] = {".et": "chakra", ".sqlite": "nsys"}
-_HEAD: Final = 1 << 16  # bytes of a JSON that tell its format
+_HEAD: Final = 1 << 16  # bytes at the start of a JSON file that identify its format
 _MARKS: Final = (
     (rb'"traceEvents"|"deviceProperties"|"ph"\s*:', "kineto"),
-    (rb'^\s*\{\s*"[^"]*"\s*:\s*\[\s*\d', "chakra"),  # ranks of process groups
+    (rb'^\s*\{\s*"[^"]*"\s*:\s*\[\s*\d', "chakra"),  # ranks of process groups (comm_group.json)
 )
 
 
-Reader = Callable[[Sequence[Path], Report | None], Recording]  # `read` of a format's module: files, a progress
+Reader = Callable[[Sequence[Path], Report | None], Recording]  # files, progress -> recording
 
 
 class Format(NamedTuple):
-    """A format: the module of its reader, and what it is in words."""
+    """A format: the module of its reader, and its description for `--help`."""
 
     module: str
     words: str
 
 
 FORMATS: Final[Mapping[str, Format]] = {
-    "kineto": Format("hwsim.importers.kineto.trace", "JSON of PyTorch's profiler (.json, .json.gz), a file for each rank."),
-    "nsys": Format("hwsim.importers.nsys", "SQLite of Nsight Systems (nsys export --type sqlite)."),
-    "chakra": Format("hwsim.importers.chakra", "Chakra execution traces (.et), a file for each rank."),
+    "kineto": Format("hwsim.importers.kineto.trace", "PyTorch profiler trace (.json, .json.gz), one per rank."),
+    "nsys": Format("hwsim.importers.nsys", "Nsight Systems report (nsys export --type sqlite)."),
+    "chakra": Format("hwsim.importers.chakra", "Chakra execution trace (.et), one per rank."),
 }
 
 
 def format_of(path: Path) -> str:
-    """The format of a file by its ending, or by how its JSON begins; "" if it is of none.
+    """Return the format of a file by its suffix or the start of its JSON; "" if it is none of them.
 
     Raises:
-        OSError: it cannot be read.
+        OSError: the file cannot be read.
     """
     ending = next((ending for ending in _ENDINGS if path.name.lower().endswith(ending)), "")
     if ending:
@@ -62,10 +62,13 @@ def format_of(path: Path) -> str:
 
 
 def files_of(paths: Sequence[Path], name: str = "") -> list[Path]:
-    """Files, and in the place of each folder the files in it that are of a format: the one of this name, or any.
+    """Return the files, with each folder replaced by the files of a format in it.
+
+    Args:
+        name: format of the files in folders; default: any.
 
     Raises:
-        SpecError: a path that is not there, or a folder without such a file.
+        SpecError: a path does not exist, or a folder has no such file.
     """
     files: list[Path] = []
     for path in paths:
@@ -73,7 +76,7 @@ def files_of(paths: Sequence[Path], name: str = "") -> list[Path]:
             inside = sorted((each for each in path.iterdir() if each.is_file()), key=lambda each: natural(each.name))
             mine = [each for each in inside if (kind := format_of(each)) and name in (kind, "")]
             if not mine:
-                wanted = f"of the format {name}" if name else f"of a format that is read: {', '.join(FORMATS)}"
+                wanted = f"of the format {name}" if name else f"of a known format ({', '.join(FORMATS)})"
                 raise SpecError.of(None, f"no file in the folder '{path}' is {wanted}")
             files += mine
         elif not path.exists():
@@ -88,11 +91,11 @@ def read(name: str, files: Sequence[str | Path], report: Report | None = None) -
 
     Args:
         name: a format of `FORMATS`.
-        files: a file for each rank, or one of all.
+        files: one file per rank, or one file of all ranks.
 
     Raises:
-        SpecError: a file that is cut, damaged or of another format; with its place.
-        OSError: a file that cannot be opened.
+        SpecError: a file is truncated, damaged or of another format; with its place.
+        OSError: a file cannot be opened.
     """
     reader = cast("Reader", import_module(FORMATS[name].module).read)
     return reader([Path(file) for file in files], report)

@@ -1,7 +1,7 @@
-"""Ops of the GPUs: what launched them, how long a launch and the gap between two ops of a stream take.
+"""GPU ops of a rank: their launching calls, launch latency, and gaps between ops of a stream.
 
-A kernel may start before the call that launches it returns. The latency is counted from the call's start, and it is the
-10 % quantile of launches on an idle stream, or the time of a longer call: other launches include waits that no file shows.
+The launch latency counts from the start of the call, because a kernel may start before the call returns. It is the 10 % quantile
+over launches on an idle stream, or the duration of a longer call. Other launches include waits that are not in the file.
 """
 
 from __future__ import annotations
@@ -16,24 +16,29 @@ from hwsim.importers.recording import Ints, Rank, Small, What
 from hwsim.importers.threads import US, Pieces
 from hwsim.records import dataclass
 
-SLOW: Final = 200 * US  # a launch that takes longer has something to load, or waits for a place in the queue
-_ALREADY: Final = 20 * US  # an op that is still busy so long after the next launch has the next one in line
-_USUAL: Final = (5 * US, 1 * US)  # latency and gap if a file has no idle launch, and no queued op
-_LONGEST: Final = 50 * US  # no GPU takes longer for a launch or from an op to the next in line, unless it waits for something
-_LAUNCH, _GAP = 10, 25  # per cent
+SLOW: Final = 200 * US  # a longer launch call loads a module or waits for space in the launch queue
+_ALREADY: Final = 20 * US  # a stream that is busy for this long after a launch has the op queued
+_USUAL: Final = (5 * US, 1 * US)  # launch latency and stream gap without suitable launches in the file
+_LONGEST: Final = 50 * US  # longest plausible launch latency and stream gap
+_LAUNCH, _GAP = 10, 25  # quantiles (per cent)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GpuOps:
-    """Kernels, copies and sets of a rank, queue by queue in order of start.
+    """The kernels, copies and memsets of a rank, by queue and start.
 
     Args:
-        slice: its slice. queue: number of its stream; ops that overlap on a stream are in several queues.
-        lane: lane of each queue. previous: op before it in the queue, -1 for none.
-        start, end: fs; as recorded, or up to the clock's resolution later where two of one stream overlap by as little.
-        call: outermost call that launched it, -1 if unknown. at, over: start and end of the call, -1 if unknown.
-        is_late: its launch had something to load, and it starts when the launch is done.
-        overlapping: (before, then) of ops of one stream in several queues.
+        slice: slice of each op.
+        queue: queue of each op; ops that overlap on one stream are in several queues.
+        lane: lane of each queue.
+        previous: previous op of the queue; -1 for none.
+        start: recorded start, later by up to the resolution of the clock if two ops of a stream overlap that little (fs).
+        end: end (fs).
+        call: outermost call that launched the op; -1 if unknown.
+        at: start of that call (fs); -1 if unknown.
+        over: end of that call (fs); -1 if unknown.
+        is_late: whether the launch loaded a module, so that the op starts when the call ends.
+        overlapping: (before, then) for ops of one stream in several queues.
     """
 
     slice: Small
@@ -53,13 +58,13 @@ class GpuOps:
 
 
 def resolution(rank: Rank) -> int:
-    """fs; old files count in whole microseconds."""
+    """Return the resolution of the clock (fs); old files have whole microseconds."""
     slices = rank.slices
     return US if not (slices.start % US).any() and not (slices.duration % US).any() else 0
 
 
 def gpu_ops(rank: Rank, linked: Linked, outer_call: Small) -> GpuOps:
-    """The GPU ops of a rank."""
+    """Return the GPU ops of a rank."""
     slices = rank.slices
     on_device = np.isin(slices.what, (What.KERNEL, What.COPY, What.SET))
     chosen = np.flatnonzero(on_device)
@@ -70,7 +75,7 @@ def gpu_ops(rank: Rank, linked: Linked, outer_call: Small) -> GpuOps:
     tolerance = resolution(rank)
     for lane in np.unique(slices.lane[order]).tolist():
         rest = order[slices.lane[order] == lane]
-        while rest.size:  # every round takes what follows one another
+        while rest.size:  # each round extracts a sequence without overlap
             latest = np.maximum.accumulate(slices.end[rest])
             follows = np.concatenate([[True], slices.start[rest[1:]] >= latest[:-1] - tolerance])
             queues.append(np.full(int(follows.sum()), len(lanes), np.int32))
@@ -108,7 +113,7 @@ def gpu_ops(rank: Rank, linked: Linked, outer_call: Small) -> GpuOps:
 
 
 def _overlapping(queue: Small, lane: tuple[int, ...], start: Ints, end: Ints) -> NDArray[np.int64]:
-    """For each op of a stream with several queues, the last op of each second queue that has ended when it starts."""
+    """Return, for streams with several queues, each op and the last ended op of each other queue at its start."""
     pairs: list[NDArray[np.int64]] = []
     bounds = np.searchsorted(queue, np.arange(len(lane) + 1))
     for first in range(len(lane)):
@@ -124,9 +129,11 @@ def _overlapping(queue: Small, lane: tuple[int, ...], start: Ints, end: Ints) ->
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Latencies:
-    """fs from the start of a call to the start of its op, for each op.
+    """The latencies of a rank.
 
-    gap: between two ops of a stream.
+    Args:
+        of: launch latency of each op, from the start of its call (fs).
+        gap: gap between two ops of a stream (fs).
     """
 
     of: Ints
@@ -134,11 +141,13 @@ class Latencies:
 
 
 def latencies(rank: Rank, ops: GpuOps, waited_for: Ints) -> Latencies:
-    """Launch latency and gap of a rank; waited_for: end of what each op waits for on other streams (fs).
+    """Return the launch latencies and the stream gap of a rank.
 
-    An op on an idle stream starts a little after its call returns, however long the call takes: the call's own time is
-    part of the latency. A copy of pageable memory is staged and waited for inside its call, so that the call's time says
-    nothing; the least latency of such copies is taken.
+    An op on an idle stream starts a little after its call returns, so the duration of the call is part of the latency. A copy of
+    pageable memory is staged inside its call, so the duration of the call is not used; the smallest latency of such copies is.
+
+    Args:
+        waited_for: end of the ops of other streams for which each op waits (fs).
     """
     before = np.where(ops.previous >= 0, ops.end[ops.previous], NONE)
     is_launched = (ops.call >= 0) & ~ops.is_late & (ops.start >= ops.at)
@@ -152,7 +161,7 @@ def latencies(rank: Rank, ops: GpuOps, waited_for: Ints) -> Latencies:
     if not is_typical:
         launch = _quantile(waits, _LAUNCH)
     gaps = (ops.start - before)[is_queued]
-    if not is_launched.any():  # the file has no host: what follows on a stream follows at once
+    if not is_launched.any():  # without host threads, ops of a stream follow without a gap
         gap = 0
     if gaps.size and _quantile(gaps, _GAP) <= _LONGEST:
         gap = max(0, _quantile(gaps, _GAP))
@@ -172,7 +181,7 @@ def latencies(rank: Rank, ops: GpuOps, waited_for: Ints) -> Latencies:
 
 
 def is_staged(name: str) -> bool:
-    """Whether a copy may be of pageable memory: the name says so, or does not say."""
+    """Return whether a copy may use pageable memory, by its name."""
     return "Pinned" not in name and "DtoD" not in name and "PtoP" not in name
 
 
@@ -181,17 +190,16 @@ def _quantile(values: Ints, percent: int) -> int:
 
 
 def cuts_of_late(rank: Rank, ops: GpuOps) -> dict[int, Ints]:
-    """Times at which calls are cut because their kernels start there, by lane of the thread."""
+    """Return the times at which calls are split because a kernel starts, by lane of the thread."""
     chosen = ops.is_late & (ops.start < ops.over)
     lane = rank.slices.lane[ops.call[chosen]]
     return {number: ops.start[chosen][lane == number] for number in np.unique(lane).tolist()}
 
 
 def launching_pieces(rank: Rank, pieces: Pieces, ops: GpuOps) -> Ints:
-    """For each op the piece after which it can be launched, -1 without launch.
+    """Return the host segment after which each op is launched; -1 without a launch.
 
-    A kernel that starts before its call (two clocks) can follow no piece of the call: it follows the piece that has ended by
-    then.
+    If a kernel starts before its call, because the clocks differ, it follows the last segment that has ended by then.
     """
     piece = np.full(len(ops), NONE, np.int64)
     chosen = np.flatnonzero(ops.call >= 0)

@@ -1,7 +1,7 @@
-"""Links between the slices of a rank: kernel -> runtime call -> the ops around it on the same thread.
+"""Link the slices of a rank: kernel -> runtime call -> framework ops around the call on the same thread.
 
-The call of a kernel is found by the number that both carry, and its ops by the times on the thread of the call. Flow
-arrows and external ids of the files are not read: they name other ops in several versions of PyTorch.
+A kernel and its call have the same correlation number; the ops are found by the times on the thread of the call. Flow arrows and
+external ids are ignored, because they refer to other ops in several versions of PyTorch.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ _ATEN: Final = "aten::"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Linked:
-    """Indices of slices of the same rank, one entry per slice, -1 for none.
+    """The links of each slice to other slices of the rank; -1 for none.
 
     Args:
-        parent: innermost slice around a slice of a host thread, marks included.
-        call: runtime call that launched a slice of a stream, or that a WAIT belongs to; for a call the call itself.
-        op: innermost op around a slice, or around its call. An op is not around itself.
-        shaped: innermost op around it, or around its call, whose file says shapes.
-        outer: outermost op around it, or around its call, that is one of ATen's (`aten::`), else the outermost op.
-        ends: end of each slice (fs), not after the end of the slice around it: clocks that count in whole microseconds
-            let a slice end after its parent, or after its follower begins.
+        parent: innermost slice around a slice of a host thread, including marks.
+        call: runtime call that launched a slice of a stream, or to which a WAIT belongs; the call itself for a call.
+        op: innermost op around the slice or its call; an op is not around itself.
+        shaped: innermost op with shapes around the slice or its call.
+        outer: outermost ATen op (`aten::`) around the slice or its call, else the outermost op.
+        ends: end of each slice (fs), at most that of its parent: with a resolution of 1 us, a slice can end after its parent or
+            after the start of its successor.
     """
 
     parent: Small
@@ -42,7 +42,7 @@ class Linked:
 
 
 def link(rank: Rank) -> Linked:
-    """The links of a rank."""
+    """Link the slices of a rank."""
     slices = rank.slices
     kinds = slices.what
     count = len(slices)
@@ -89,9 +89,9 @@ def calls(rank: Rank) -> Small:
 
 
 def _nested(rank: Rank, chosen: NDArray[np.intp]) -> tuple[Small, Ints, list[NDArray[np.intp]]]:
-    """Parents and ends of host slices, and the slices by depth, the outermost first."""
+    """Return parents and ends of host slices, and the slices by depth, outermost first."""
     slices = rank.slices
-    depth_first = np.array([1, 1, 0, 2, 3, 3, 3, 3], np.int8)  # equal times: marks are around ops, and ops around calls
+    depth_first = np.array([1, 1, 0, 2, 3, 3, 3, 3], np.int8)  # for equal times, marks contain ops, and ops contain calls
     keys = (depth_first[slices.what[chosen]], -slices.duration[chosen], slices.start[chosen], slices.lane[chosen])
     order = chosen[np.lexsort(keys)]
     parent = np.full(len(slices), NONE, np.int32)
@@ -107,11 +107,12 @@ def _nested(rank: Rank, chosen: NDArray[np.intp]) -> tuple[Small, Ints, list[NDA
 
 
 def _lane(start: Ints, ends: Ints, order: NDArray[np.intp], parent: Small) -> list[NDArray[np.intp]]:
-    """Set the parents and ends of the slices of one thread; its levels.
+    """Set the parents and ends of the slices of one thread, and return its levels.
 
-    A slice is at the outermost level if none before it has not ended as it starts. Of two slices that overlap, the shorter
-    piece is the clock's error: the end of the later one is cut, or the earlier one ends where the later one starts. Then
-    the levels are found again.
+    A slice is at the outermost level if all earlier slices have ended at its start. If two slices overlap partially, the
+    shorter part
+    is due to the resolution of the clock: either the end of the later slice is cut, or the earlier slice ends at the start of the
+    later one. Then the levels are found again.
     """
     while True:
         levels: list[NDArray[np.intp]] = []
@@ -120,7 +121,7 @@ def _lane(start: Ints, ends: Ints, order: NDArray[np.intp], parent: Small) -> li
         while rest.size:
             latest = np.maximum.accumulate(end[rest])
             outermost = np.concatenate([[True], begin[rest[1:]] >= latest[:-1]])
-            if levels:  # the first slice inside every slice of the level above starts anew
+            if levels:  # the first slice inside each slice of the level above starts a new sequence
                 outermost |= np.concatenate([[True], around[rest[1:]] != around[rest[:-1]]])
             levels.append(rest[outermost])
             numbers = np.cumsum(outermost) - 1
@@ -134,7 +135,7 @@ def _lane(start: Ints, ends: Ints, order: NDArray[np.intp], parent: Small) -> li
             if over.any():
                 cut = True
                 inner, outer = level[over], around[level[over]]
-                follows = limit[over] - begin[inner] < end[inner] - limit[over]  # a sibling that begins a little early
+                follows = limit[over] - begin[inner] < end[inner] - limit[over]  # a sibling that starts a little early
                 end[inner[~follows]] = limit[over][~follows]
                 np.minimum.at(end, outer[follows], begin[inner[follows]])
         ends[order] = end

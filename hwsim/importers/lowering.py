@@ -1,4 +1,4 @@
-"""Seconds of a statement of the workload language on a device of a machine, alone."""
+"""Compute the time of a single statement of the workload language on a device of a machine, without contention."""
 
 from __future__ import annotations
 
@@ -18,26 +18,28 @@ from hwsim.records import dataclass
 from hwsim.spec import Mistakes, decode, read
 
 Statement = Mapping[str, Mapping[str, Any]]
-STREAM: Final = "stream/gpu"  # errors of plain streams; kernels of a framework are less sure
+STREAM: Final = "stream/gpu"  # error model of plain streams, which is too narrow for kernels of a framework
 BIG, SMALL = "elementwise/big", "elementwise/tiny"
-# Errors of what has a time and no errors of its own: copies that a core stages, collectives that are single messages.
+# Error models of ops without errors of their own: copies staged by a core, and collectives of single messages.
 UNSAID: Final = {"copy": "copy/*", **dict.fromkeys(("all-to-all", "gather", "scatter", "barrier", "send"), "nccl/*")}
-NEVER: Final = frozenset({"pool", "reduce", "embedding", "rnn"})  # kinds whose kernels were never measured
-TINY: Final = 10e-6  # seconds: a shorter kernel has the errors of short ones
-STAGED: Final = Origin("guess", "a core of the CPU copies to a pinned buffer before the link does")
+NEVER: Final = frozenset({"pool", "reduce", "embedding", "rnn"})  # kinds without measured kernels
+TINY: Final = 10e-6  # s: shorter kernels have the errors of short kernels
+STAGED: Final = Origin("guess", "a CPU core copies to a pinned buffer before the transfer")
 
 
 class CannotLower(ValueError):
-    """A statement that the machine cannot run, in words."""
+    """An error for a statement that the machine cannot run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lowered:
-    """A statement on a device.
+    """The time of a statement on a device.
 
     Args:
-        body: seconds once it has begun; start: seconds before, of all its kernels.
-        lines: derivation of the body, with its errors. kind: of the statement.
+        body: time after the start (s).
+        start: start time of all its kernels (s).
+        lines: derivation of the body, with its errors.
+        kind: kind of the statement.
     """
 
     body: float
@@ -46,11 +48,14 @@ class Lowered:
     kind: str = ""
 
     def doubts(self, seconds: float, kernels: int = 1) -> tuple[Doubt, ...]:
-        """The errors of its body, for `seconds` that it takes with its starts, in that many kernels.
+        """Return the errors of the total time.
 
-        Streams of a device that was measured are known, but a framework's kernels were measured on others, and kernels of some
-        kinds never. Short ones, of whatever kind, are little but their start, which a profiler makes longer: nothing measured
-        is like them.
+        Streams were measured on many devices, but kernels of a framework only on others, and kernels of some kinds never. Short
+        kernels consist mainly of their start, which a profiler prolongs, so no measurement is comparable.
+
+        Args:
+            seconds: total time, with kernel starts (s).
+            kernels: number of kernels.
         """
         longest = max(self.lines, key=lambda line: line.seconds, default=None)
         total = math.fsum(doubt.seconds for doubt in longest.doubts) if longest is not None else 0.0
@@ -65,16 +70,16 @@ class Lowered:
 
 @dataclass(slots=True)
 class Lowering:
-    """Statements on the devices of a machine, each lowered once on devices that are alike."""
+    """A cache of lowered statements; each statement is lowered once per device model."""
 
     machine: Machine
     _known: dict[tuple[str, object], Lowered] = field(default_factory=dict)
 
     def on(self, statement: Statement, device: str) -> Lowered:
-        """The statement on a computing device.
+        """Lower a statement on a compute device.
 
         Raises:
-            CannotLower: it cannot run there.
+            CannotLower: the device cannot run it.
         """
         (kind, keys), model = next(iter(statement.items())), self.machine.device(device).model
         text = json.dumps({kind: keys}, sort_keys=True)
@@ -86,10 +91,10 @@ class Lowering:
         return self._known[key]
 
     def copy(self, source: str, target: str, size: float, *, pageable: bool = False) -> Lowered:
-        """A copy between two devices.
+        """Lower a copy between two devices.
 
         Raises:
-            CannotLower: there is no way between them.
+            CannotLower: there is no route between them.
         """
         keys: dict[str, Any] = {"from": source, "to": target, "bytes": f"{size:.0f} B"}
         keys |= {"memory": "pageable"} if pageable else {}
@@ -101,7 +106,7 @@ class Lowering:
         return self._once((json.dumps(keys), None), lower)
 
     def _staged(self, copied: Lowered, source: str, target: str, size: float) -> Lowered:
-        """A copy of pageable memory whose rate the GPU does not state: a core copies to a pinned buffer, then the link does."""
+        """Add the copy to a pinned buffer by a CPU core, if the GPU model has no rate of pageable copies."""
         models = {name: self.machine.device(name).model for name in (source, target)}
         cpu = next((name for name, model in models.items() if not isinstance(model, Gpu)), "")
         stated = any(isinstance(model, Gpu) and model.copies.pageable for model in models.values())
@@ -110,14 +115,14 @@ class Lowering:
         core = self.on({"elementwise": {"count": max(size / 4.0, 1.0), "inputs": 1, "flop_each": 0.0, "cores": 1}}, cpu)
         seconds = copied.body + core.body
         inputs = (("link", precise(copied.body, "s"), "the machine's links"), ("core", precise(core.body, "s"), STAGED))
-        unsure = Doubt("number/guess.bandwidth", "device", "pageable copies, staged by a core", seconds)
-        return Lowered(seconds, copied.start, (Term("staged", "link + core", inputs, seconds, "", "floor", (unsure,)),))
+        doubt = Doubt("number/guess.bandwidth", "device", "pageable copies, staged by a core", seconds)
+        return Lowered(seconds, copied.start, (Term("staged", "link + core", inputs, seconds, "", "floor", (doubt,)),))
 
     def exchange(self, operation: str, size: float, members: tuple[str, ...]) -> Lowered:
-        """A collective among devices, once all have come.
+        """Lower a collective among devices, from the arrival of the last one.
 
         Raises:
-            CannotLower: no algorithm does it among them.
+            CannotLower: no algorithm supports it.
         """
         keys = {"operation": operation, "among": list(members), "bytes": f"{size:.0f} B"}
 
@@ -128,7 +133,7 @@ class Lowering:
                 mistakes.raise_if_any()
             except (CannotPlace, NoRoute, UnknownName, ValueError) as error:
                 raise CannotLower(getattr(error, "message", str(error))) from error
-            # of flows that run together the first takes longest
+            # the first of several concurrent flows takes longest
             costs = [part.cost for at, part in enumerate(parts) if at == 0 or part.after != parts[at - 1].after]
             return replace(self._in_a_row(costs), kind=operation)
 
@@ -148,7 +153,7 @@ class Lowering:
         except (CannotPlace, CannotCompute, UnknownName, NoRoute) as error:
             raise CannotLower(error.message) from error
         if cost is None:
-            raise CannotLower(f"{kind} has no time of its own")
+            raise CannotLower(f"no time of a single {kind}")
         return replace(self._in_a_row([cost]), kind=kind)
 
     def _in_a_row(self, costs: list[Cost]) -> Lowered:
@@ -161,7 +166,7 @@ class Lowering:
 
 
 def _of_framework(doubt: Doubt, seconds: float, kind: str) -> Doubt:
-    """The error of a framework's kernel of that many seconds in place of a stream's, and of any short one."""
+    """Replace the error of a stream by that of a framework kernel, and widen the error of short kernels."""
     tiny = seconds < TINY
     if doubt.regime != STREAM:
         return doubt._replace(case="outside") if tiny and doubt.case in CASES else doubt

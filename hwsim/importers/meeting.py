@@ -1,20 +1,19 @@
-"""Collectives of several ranks: which kernels are one exchange, and how long each waits for the last rank.
+"""Match the collective kernels of several ranks, and find how long each waits for the last rank.
 
-    collective_of(rank, linked, place)      what the file says of a slice: the one walk from an op to its collective
-    exchanges(rank, linked, ops)            the kernels of NCCL of a rank
-    meetings(recording, ...)                which of them are one exchange
+    collective_of(rank, linked, place)      the collective of a slice
+    exchanges(rank, linked, ops)            the collective kernels of a rank
+    meetings(recording, ...)                the matched collectives
 
-Kernels may be of one exchange if their ranks are of one group. A group is known by its name, its ranks and their number, as the
-file has them. A send and its recv have two ranks and a tag in common. Where no group is named, each stream is one, in the order
-of first use. Among these kernels
+Kernels can match if their ranks are in one group. A group is identified by its name, ranks and size in the file. A send and its
+recv share two ranks and a tag. Without a group, each stream is a group, in order of first use. Among these kernels:
 
-- recorded times decide where the ranks have one clock. The n-th kernels of all ranks are one exchange if those end together; else
-  kernels of equal kind and size that end together are one, because windows differ or files are samples.
-- the order decides where a reader made the starts of each rank (`Recording.clocked`). The n-th kernels are one exchange as long
-  as kinds and sizes agree. There a recv waits for its send, and the send for nothing.
+- With start times, the n-th kernels of all ranks match if most of them end together. Otherwise kernels of equal kind and size
+  that end together match, because the files have different windows or are samples.
+- Without start times (`Recording.clocked`), the n-th kernels match as long as kinds and sizes agree. A recv waits for its send,
+  and a send waits for nothing.
 
-A kernel is in no exchange if its rank is not in its own group, if more ranks have the group than it has members, or if the ranks'
-orders differ. `Meetings.notes` says so.
+A kernel stays unmatched, with a note, if its rank is not in its group, if more ranks have the group than it has members, or if
+the orders of the ranks differ.
 """
 
 from __future__ import annotations
@@ -32,14 +31,14 @@ from hwsim.importers.recording import Collective, Ints, Rank, Recording, Small, 
 from hwsim.importers.threads import US
 from hwsim.records import dataclass
 
-_TOGETHER: Final = 100 * US  # kernels of one exchange end this close, or within a quarter of the shortest
+_TOGETHER: Final = 100 * US  # kernels of one collective end within this time, or within a quarter of the shortest kernel
 PEERS: Final = frozenset({"send", "recv"})
 
 
 def collective_of(rank: Rank, linked: Linked, place: int) -> Collective | None:
-    """The collective of a slice as the file has it: on the slice, else on the slices around it or around its launch.
+    """Return the collective of a slice, from its own facts, else those of the slices around it or around its launch.
 
-    The nearest that names a group says which it is, and the nearest that has a size how large.
+    The group is that of the nearest slice with a group, the size that of the nearest slice with a size.
     """
     collective: Collective | None = None
     for around in _outward(linked, place):
@@ -53,14 +52,14 @@ def collective_of(rank: Rank, linked: Linked, place: int) -> Collective | None:
 
 
 def is_exchange(rank: Rank) -> NDArray[np.bool_]:
-    """Whether a slice is the kernel of a collective."""
+    """Return whether each slice is the kernel of a collective."""
     known_of = np.array([fact.collective is not None for fact in rank.facts] + [False], bool)
     found: NDArray[np.bool_] = known_of[rank.slices.facts] & (rank.slices.what == What.KERNEL)
     return found
 
 
 def _outward(linked: Linked, place: int) -> Iterator[int]:
-    """A slice, then its call and the slices around that; of a slice of a host thread those around it."""
+    """Yield a slice, then its call and the slices around it, from the inside out."""
     yield place
     call = int(linked.call[place])
     around = call if call not in (NONE, place) else int(linked.parent[place])
@@ -70,7 +69,7 @@ def _outward(linked: Linked, place: int) -> Iterator[int]:
 
 
 def _completed(collective: Collective, stated: Collective) -> Collective:
-    """A collective with the group and the size of another slice, where it has none itself."""
+    """Fill a missing group and size of a collective from another slice."""
     taken: list[str] = []
     if not _has_group(collective) and _has_group(stated):
         taken += ["name", "ranks", "size", "group", "peer", "tag"]
@@ -92,10 +91,13 @@ def _has_size(stated: Collective) -> bool:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Exchanges:
-    """Kernels of NCCL of a rank in order of start.
+    """The collective kernels of a rank, in order of start.
 
-    ops: their numbers among its GPU ops; known: the collective of each. names: of the kernels.
-    streams: the stream of each, counted in the order of first use.
+    Args:
+        ops: index among its GPU ops.
+        known: collective of each kernel.
+        names: name of each kernel.
+        streams: stream of each kernel, numbered in order of first use.
     """
 
     ops: Ints
@@ -105,7 +107,7 @@ class Exchanges:
 
 
 def exchanges(rank: Rank, linked: Linked, ops: GpuOps) -> Exchanges:
-    """The exchanges of a rank."""
+    """Return the collective kernels of a rank."""
     slices = rank.slices
     kernels = np.flatnonzero(is_exchange(rank)[ops.slice])
     lanes = np.array([*ops.lane, NONE], np.int64)[ops.queue[kernels]]
@@ -123,7 +125,7 @@ def exchanges(rank: Rank, linked: Linked, ops: GpuOps) -> Exchanges:
 
 
 class Member(NamedTuple):
-    """A kernel of an exchange: position of its rank in the recording, number among the rank's exchanges and its GPU ops."""
+    """A collective kernel: position of its rank, index among the collective kernels and the GPU ops of the rank."""
 
     rank: int
     number: int
@@ -132,14 +134,17 @@ class Member(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Meetings:
-    """Exchanges that kernels of several ranks are, one row per kernel.
+    """The matched collectives, one row per kernel.
 
     Args:
-        meeting: number of the exchange. rank: position of the rank in the recording; op: kernel among its GPU ops.
-        latest: start of the last kernel of the exchange (fs); without a common clock the kernel's own.
-        takes: whether it waits for the others.
-        kinds: name of each exchange. sizes: how many ranks its group has, 0 if unknown.
-        notes: what had to be assumed, and kernels that are in no exchange for a reason.
+        meeting: index of the collective.
+        rank: position of the rank in the recording.
+        op: index of the kernel among the GPU ops of the rank.
+        latest: start of the last kernel of the collective (fs); without start times, start of the kernel.
+        takes: whether the kernel waits for the other ranks.
+        kinds: operation of each collective.
+        sizes: number of ranks in the group of each collective; 0 if unknown.
+        notes: assumptions, and reasons for unmatched kernels.
     """
 
     meeting: Small
@@ -156,7 +161,7 @@ class Meetings:
 
 
 def meetings(recording: Recording, by_rank: Sequence[Exchanges], ops: Sequence[GpuOps]) -> Meetings:
-    """The exchanges of the ranks of a recording."""
+    """Match the collective kernels of the ranks of a recording."""
     finding = _Finding(recording, by_rank, ops)
     keyed: dict[Hashable, dict[int, list[Member]]] = {}
     for position, of_rank in enumerate(by_rank):
@@ -184,13 +189,13 @@ def meetings(recording: Recording, by_rank: Sequence[Exchanges], ops: Sequence[G
 
 
 def none_of(met: Meetings, why: str) -> Meetings:
-    """No exchange in the place of these, and why."""
+    """Return no matched collectives, with the reason as a note."""
     columns = {name: getattr(met, name)[:0] for name in ("meeting", "rank", "op", "latest", "takes", "kinds", "sizes")}
     return Meetings(**columns, notes=(*met.notes, why))
 
 
 def _key(known: Collective, stream: int, number: int) -> Hashable:
-    """Kernels of two ranks may be of one exchange if their keys are equal; number: of the rank."""
+    """Return the key of a kernel; kernels of two ranks can match only if their keys are equal."""
     if known.name in PEERS and known.peer >= 0:
         pair = (number, known.peer) if known.name == "send" else (known.peer, number)
         return known.group, known.ranks, pair, known.tag
@@ -198,7 +203,7 @@ def _key(known: Collective, stream: int, number: int) -> Hashable:
 
 
 class _Finding:
-    """Exchanges among kernels with one key, and what had to be assumed."""
+    """A matcher of kernels with equal keys, which collects notes."""
 
     def __init__(self, recording: Recording, by_rank: Sequence[Exchanges], ops: Sequence[GpuOps]) -> None:
         self.recording, self.by_rank, self.ops = recording, by_rank, ops
@@ -212,25 +217,29 @@ class _Finding:
         return int(ops.start[member.op]), int(ops.end[member.op])
 
     def sets(self, held: list[list[Member]]) -> list[list[Member]]:
-        """The kernels of each exchange. held: of each rank the kernels that may be of one exchange."""
+        """Return the kernels of each collective.
+
+        Args:
+            held: kernels with one key, by rank.
+        """
         facts = self.known(held[0][0])
         strangers = [row for row in held if facts.ranks and self.recording.ranks[row[0].rank].number not in facts.ranks]
         for row in strangers:
             rank = self.recording.ranks[row[0].rank].number
-            self.notes[f"rank {rank} has {len(row)} collectives of a group of other ranks: they wait for none"] = None
+            self.notes[f"rank {rank} has {len(row)} collectives of a group to which it does not belong: they do not wait"] = None
         held = [row for row in held if row not in strangers]
         if len(held) < 2:
             return []
         if 0 < facts.size < len(held):
             named = f" '{facts.group}'" if facts.group else ""
             self.notes[
-                f"{len(held)} ranks have collectives of a group{named} of {facts.size}, and no file says which of them are one: "
-                "they wait for none"
+                f"{len(held)} ranks have collectives of a group{named} of {facts.size} ranks, which cannot be matched: "
+                "they do not wait"
             ] = None
             return []
         world = max(len(self.recording.ranks), *(rank.world for rank in self.recording.ranks))
         if not _has_group(facts) and world > 2:
-            self.notes[f"no file says which of the {world} ranks a collective is among: each stream is taken as a group"] = None
+            self.notes[f"the files have no groups of the {world} ranks: each stream is assumed to be one group"] = None
         if not self.recording.clocked:
             return self._in_order(held)
         sets = self._ending_together(held)
@@ -239,10 +248,10 @@ class _Finding:
         return [members for members in sets if self._overlaps(members)]
 
     def _overlaps(self, members: list[Member]) -> bool:
-        """Whether the kernels of an exchange run at one time."""
+        """Return whether the kernels of a collective overlap in time."""
         spans = [self.span(member) for member in members]
         start, end = max(start for start, _ in spans), min(end for _, end in spans)
-        # without lengths the order of two peers is unknown
+        # without durations the order of two peers is unknown
         return start < end or (start == end and self.known(members[0]).name not in PEERS)
 
     def _alike(self, member: Member) -> tuple[str, int]:
@@ -250,10 +259,10 @@ class _Finding:
         return "peer" if known.name in PEERS else known.name, known.elements_in if known.name == "allreduce" else 0
 
     def _in_order(self, held: list[list[Member]]) -> list[list[Member]]:
-        """The n-th kernels of all ranks, as long as their kinds and sizes agree."""
+        """Match the n-th kernels of all ranks as long as their kinds and sizes agree."""
         names = [[self.by_rank[member.rank].names[member.number] for member in row] for row in held]
         if any(sorted(row) == sorted(names[0]) and row != names[0] for row in names[1:]):
-            self.notes["ranks start collectives of one group in different orders: they wait for none"] = None
+            self.notes["ranks start the collectives of a group in different orders: they do not wait"] = None
             return []
         sets = []
         for members in zip(*held, strict=False):
@@ -264,13 +273,13 @@ class _Finding:
         if rest:
             counts = ", ".join(f"rank {self.recording.ranks[row[0].rank].number} {len(row)}" for row in held[:8])
             self.notes[
-                f"ranks have unlike collectives of one group ({counts}): the first {len(sets)} of each are taken as one, "
-                "the others wait for none"
+                f"ranks have different collectives of one group ({counts}): the first {len(sets)} are matched, "
+                "the others do not wait"
             ] = None
         return sets
 
     def _ending_together(self, held: list[list[Member]]) -> list[list[Member]] | None:
-        """The n-th kernel of every rank, if the ranks agree on kinds and sizes, and the kernels end together."""
+        """Match the n-th kernels of all ranks if kinds and sizes agree and most of them end together; else return None."""
         first = [self._alike(member) for member in held[0]]
         if any([self._alike(member) for member in row] != first for row in held[1:]):
             return None
@@ -282,7 +291,7 @@ class _Finding:
         return [list(members) for members in zip(*held, strict=True)]
 
     def _by_time(self, held: list[list[Member]]) -> list[list[Member]]:
-        """Kernels of equal kind and size that end together; those that have no other are left out."""
+        """Match kernels of equal kind and size that end together."""
         rows = sorted((*self.span(member)[::-1], self._alike(member), member) for row in held for member in row)
         sets: list[list[Member]] = []
         waiting: dict[tuple[str, int], tuple[int, int, list[Member]]] = {}  # by kind: first end, latest start, members

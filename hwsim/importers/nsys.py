@@ -1,7 +1,7 @@
-"""Nsight Systems: the SQLite that `nsys export --type sqlite` writes. Each process of a file that used a GPU is a rank.
+"""Reader of Nsight Systems reports (`nsys export --type sqlite`). Each process that used a GPU is a rank.
 
-Times are whole nanoseconds. A kernel and its call share a correlation id within a process, not within a file. Tables that
-have no rows are not in a file, and older versions have fewer columns.
+Times are whole nanoseconds. Correlation ids of kernels and calls are unique within a process, not within a file. Empty tables are
+missing from a file, and older versions have fewer columns.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from hwsim.importers.text import Report, damaged, read_each
 from hwsim.spec import SpecError
 
 _MAGIC: Final = b"SQLite format 3\0"
-_PROCESS: Final = 24  # bits of a global id that are the thread
+_PROCESS: Final = 24  # bits of the thread in a global id
 _CUPTI: Final = "CUPTI_ACTIVITY_KIND_"
 _WAYS: Final = {1: "HtoD", 2: "DtoH", 3: "HtoA", 4: "AtoH", 5: "AtoA", 6: "AtoD", 7: "DtoA", 8: "DtoD", 9: "HtoH", 10: "PtoP"}
 _SYNCS: Final = {1: "Event Sync", 2: "Stream Wait Event", 3: "Stream Sync", 4: "Context Sync"}  # as CUPTI numbers them
-_RANGE: Final = 59  # NVTX: pushed and popped; these nest
+_RANGE: Final = 59  # NVTX push/pop ranges, which nest
 _OP: Final = re.compile(r"(?P<name>[\w:.]+), (?:op_id|seq|sizes|input_op_ids) = ")  # torch.autograd.profiler.emit_nvtx
 _SIZES: Final = re.compile(r"sizes = (\[[\[\], \d]*\])")
 _NAMES: Final = {"StringIds", "TARGET_INFO_GPU", "ThreadNames"}
@@ -41,8 +41,8 @@ def read(files: Sequence[Path], report: Report | None = None) -> Recording:
     """Read the processes of one run.
 
     Raises:
-        SpecError: a file that is no such SQLite, or is damaged.
-        OSError: a file that cannot be opened.
+        SpecError: a file is no Nsight Systems SQLite, or is damaged.
+        OSError: a file cannot be opened.
     """
     return joined("nsys", [process for processes in read_each(files, _read_file, report) for process in processes])
 
@@ -54,9 +54,9 @@ def _read_file(file: Path, report: Report | None) -> list[Process]:
         raise damaged(file, "the file is empty")
     if head != _MAGIC:
         hint = (
-            "profiles of PyTorch: `hwsim import kineto`" if head.lstrip()[:1] in (b"{", b"[") or head[:2] == b"\x1f\x8b" else ""
+            "for PyTorch profiles: `hwsim import kineto`" if head.lstrip()[:1] in (b"{", b"[") or head[:2] == b"\x1f\x8b" else ""
         )
-        raise damaged(file, "this is no SQLite of Nsight Systems", hint or f"nsys export --type sqlite {file.name}")
+        raise damaged(file, "expected an SQLite export of Nsight Systems", hint or f"nsys export --type sqlite {file.name}")
     with closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)) as base:
         base.text_factory = lambda text: text.decode("utf-8", "backslashreplace")
         try:
@@ -64,13 +64,13 @@ def _read_file(file: Path, report: Report | None) -> list[Process]:
             if report is not None:
                 report(file.stat().st_size, file.stat().st_size)
             return processes
-        except (sqlite3.Error, UnicodeDecodeError) as error:  # SQLite quotes the damage, and it may be no text
-            why = "its tables are no text" if isinstance(error, UnicodeDecodeError) else str(error)
+        except (sqlite3.Error, UnicodeDecodeError) as error:  # the message of SQLite may quote bytes that are no text
+            why = "a name is not valid text" if isinstance(error, UnicodeDecodeError) else str(error)
             raise damaged(file, f"the database is damaged: {why}", "copy or export it again") from None
 
 
 class _Report:
-    """A file: its tables, and a `_Seen` of each process."""
+    """A reader of one file."""
 
     def __init__(self, file: Path, base: sqlite3.Connection) -> None:
         self.file, self.base, self.left = file, base, LeftOut()
@@ -80,16 +80,16 @@ class _Report:
         self.seen: dict[int, _Seen] = {}
 
     def _rows(self, table: str, *columns: str) -> Iterator[tuple[Any, ...]]:
-        """Rows of a table; None for a column that this version does not have, nothing for a table that is not there."""
+        """Yield the rows of a table, with None for missing columns; nothing if the table is missing."""
         if table not in self.columns:
             return iter(())
         chosen = ", ".join(f'"{name}"' if name in self.columns[table] else "NULL" for name in columns)
         return self.base.execute(f'SELECT {chosen} FROM "{table}"')
 
     def processes(self) -> list[Process]:
-        """The processes that used a GPU; all if none did."""
+        """Return the processes that used a GPU, or all processes if none did."""
         if not (_TAKEN | {"NVTX_EVENTS"}) & set(self.columns):
-            raise damaged(self.file, "it has no table of CUPTI or NVTX", "was the program profiled with --trace=cuda,nvtx?")
+            raise damaged(self.file, "no table of CUPTI or NVTX in the file", "was the program profiled with --trace=cuda,nvtx?")
         work: dict[str, tuple[What, tuple[str, ...], Callable[..., tuple[str, Facts | None]]]] = {
             "KERNEL": (What.KERNEL, ("demangledName", "shortName", "nameId"), self._kernel),
             "GRAPH_TRACE": (What.KERNEL, ("graphId",), lambda graph: (f"CUDA graph {graph}", None)),
@@ -109,21 +109,17 @@ class _Report:
             except SpecError:
                 raise
             except (TypeError, ValueError, OverflowError) as error:
-                why = (
-                    str(error)
-                    if isinstance(error, TooLong) or "negative" in str(error)
-                    else "a number that is none, or too large"
-                )
+                why = str(error) if isinstance(error, TooLong) or "negative" in str(error) else "an invalid or too large number"
                 raise damaged(self.file, f"table {table}: {why}") from None
         self._left_out(set(steps))
         if not self.seen:
-            raise damaged(self.file, "it has no event that is read", "was the program profiled with --trace=cuda,nvtx?")
+            raise damaged(self.file, "no known event in the file", "was the program profiled with --trace=cuda,nvtx?")
         epoch = next((row[0] for row in self._rows("TARGET_INFO_SESSION_START_TIME", "utcEpochNs")), 0)
         gpus = {number: str(name) for number, name in self._rows("TARGET_INFO_GPU", "id", "name")}
         host = next((value for name, value in self._rows("TARGET_INFO_SYSTEM_ENV", "name", "value") if name == "Hostname"), "")
         kept = {pid: seen for pid, seen in self.seen.items() if seen.devices} or self.seen
         for pid in self.seen.keys() - kept.keys():
-            self.left.add(f"process {pid & 0xFFFFFF}", "it used no GPU", 0, len(self.seen[pid].columns))
+            self.left.add(f"process {pid & 0xFFFFFF}", "the process used no GPU", 0, len(self.seen[pid].columns))
         order = sorted(kept, key=lambda pid: (min(kept[pid].devices, default=0), pid))
         named = {tid: self.names.get(name, "") for name, tid in self._rows("ThreadNames", "nameId", "globalTid")}
         first = number_of(self.file) if len(order) == 1 else None
@@ -136,9 +132,9 @@ class _Report:
         ]  # fmt: skip
 
     def _of(self, pid: int | None) -> _Seen:
-        """A process; rows of old versions do not say theirs, and are of the only one."""
+        """Return a process by id; old versions have no id, which is unambiguous if there is only one process."""
         if pid is None and len(self.seen) > 1:
-            raise damaged(self.file, "it has several processes, and does not say which of them launched a kernel",
+            raise damaged(self.file, "the file has several processes, but no process ids of kernels",
                           "export it with a newer version of Nsight Systems")  # fmt: skip
         key = next(iter(self.seen), 0) if pid is None else pid >> _PROCESS
         return self.seen.get(key) or self.seen.setdefault(key, _Seen())
@@ -157,7 +153,7 @@ class _Report:
         rows = self._rows("NVTX_EVENTS", "start", "end", "eventType", "text", "textId", "globalTid")
         for start, end, kind, text, number, tid in rows:
             if kind != _RANGE or end is None or tid is None:
-                why = "NVTX marks, and ranges that need not nest" if kind != _RANGE else "NVTX ranges that did not end"
+                why = "NVTX marks and start/end ranges, which may not nest" if kind != _RANGE else "NVTX ranges without an end"
                 self.left.add("NVTX_EVENTS", why, (end - start) * NS if end is not None and start is not None else 0)
                 continue
             name, seen = text or self._name(number), self._of(tid)
@@ -168,7 +164,7 @@ class _Report:
             )
 
     def _on_gpu(self, table: str, what: What, columns: Sequence[str], told: Callable[..., tuple[str, Facts | None]]) -> None:
-        """Work of streams; told: name and facts of a row from its further columns."""
+        """Read the rows of GPU work; told: function that returns the name and facts for the additional columns."""
         wanted = ("start", "end", "deviceId", "streamId", "correlationId", "globalPid", *columns)
         for start, end, device, stream, link, pid, *more in self._rows(_CUPTI + table, *wanted):
             seen, (name, facts) = self._of(pid), told(*more)
@@ -181,7 +177,7 @@ class _Report:
         return name, None if collective is None else Facts(collective=collective)
 
     def _waits(self) -> None:
-        """Synchronisations; each waits for the last record of its event before it."""
+        """Read synchronizations; each waits for the latest preceding record of its event."""
         records: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
         for pid, event, link, stream in self._rows(_CUPTI + "CUDA_EVENT", "globalPid", "eventId", "correlationId", "streamId"):
             if link is not None and event is not None:
@@ -204,14 +200,14 @@ class _Report:
                 continue
             are_times = """typeof("start") = 'integer' AND typeof("end") = 'integer' AND "end" > "start\""""
             length = f'sum(CASE WHEN {are_times} THEN "end" - "start" ELSE 0 END)'
-            query = f'SELECT count(*), {length} FROM "{_quoted(table)}"'  # a time that is none takes none
+            query = f'SELECT count(*), {length} FROM "{_quoted(table)}"'  # invalid times count as 0
             count, spent = self.base.execute(query).fetchone()
             if count:
-                self.left.add(table, "a table that is not read", int(spent or 0) * NS, count)
+                self.left.add(table, "table not supported", int(spent or 0) * NS, count)
 
 
 class _Seen:
-    """A process while it is read."""
+    """The slices of one process while its file is read."""
 
     def __init__(self) -> None:
         self.columns = Columns(_nanoseconds)
@@ -224,12 +220,12 @@ class _Seen:
     def stream(self, device: int | None, stream: int | None) -> int:
         number, gpu = _stream(stream), device or 0
         if not isinstance(gpu, int):
-            raise TypeError("a device is not a whole number")
+            raise TypeError("expected a whole number as device id")
         self.devices.add(gpu)
         return self.columns.lane_of(("stream", gpu, number), Lane(f"stream {number}", gpu, number))
 
     def sizes(self, text: str) -> int:
-        """Index of the facts of an op whose range has its shapes in its name."""
+        """Return the index of the facts of an op whose range name contains its shapes."""
         match = _SIZES.search(text)
         if match is None or len(match[1]) > 1 << 16:
             return -1
@@ -266,7 +262,7 @@ def _stream(number: Any) -> int:
 
 def _nanoseconds(values: Sequence[int]) -> list[int]:
     if set(map(type, values)) != {int}:
-        raise ValueError("a time is not a whole number")
+        raise ValueError("expected a whole number as time")
     return [value * NS for value in values]
 
 

@@ -1,4 +1,4 @@
-"""Ranks on a machine: the GPU of each, its host, and the GPUs of a collective."""
+"""Assign the ranks of a recording to devices of a machine."""
 
 from __future__ import annotations
 
@@ -12,17 +12,19 @@ from hwsim.records import dataclass
 
 
 class WrongMachine(ValueError):
-    """A machine that the ranks do not fit on, in words."""
+    """An error for a machine with too few or unsuitable devices for the ranks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Placing:
-    """Devices of the ranks of a recording.
+    """The devices of the ranks of a recording.
 
     Args:
-        gpus: GPU of each rank, by position; the host's device for a rank without one. all: GPUs of the machine in order.
+        machine: the machine.
+        gpus: GPU of each rank, by position; a CPU for a rank without a GPU.
+        all: GPUs of the machine, in order.
         by_number: whether rank r is on GPU r.
-        starts: seconds from one kernel to the next of a stream, by GPU.
+        starts: interval between kernel starts on a stream, by GPU (s).
     """
 
     machine: Machine
@@ -32,10 +34,10 @@ class Placing:
     starts: Mapping[str, float]
 
     def host(self, position: int) -> str:
-        """The CPU of a rank, the nearest.
+        """Return the nearest CPU of a rank.
 
         Raises:
-            WrongMachine: the machine has none that is linked to its GPU.
+            WrongMachine: no CPU is linked to its GPU.
         """
         cpu = self.machine.host_of(self.gpus[position], linked=True)
         if not cpu:
@@ -43,7 +45,7 @@ class Placing:
         return cpu
 
     def ends(self, kind: str, position: int) -> tuple[str, str] | None:
-        """Source and target of a copy, by the letters of its kind (HtoD, DtoH, DtoD, PtoP); None if it does not say."""
+        """Return source and target of a copy, by its kind (HtoD, DtoH, DtoD, PtoP); None if unknown."""
         gpu = self.gpus[position]
         for letters, (source, target) in {"HtoD": ("host", "gpu"), "DtoH": ("gpu", "host"), "DtoD": ("gpu", "gpu")}.items():
             if letters in kind:
@@ -54,7 +56,7 @@ class Placing:
         return None
 
     def members(self, ranks: Sequence[int], together: Sequence[int], count: int) -> tuple[str, ...] | None:
-        """GPUs of a group of `count` ranks: those that the file names, else the recorded ones and the next; None if too few."""
+        """Return the GPUs of a group of `count` ranks: by rank number if known, else recorded ranks first; None if too few."""
         if self.by_number and len(ranks) == count and max(ranks, default=0) < len(self.all):
             return tuple(self.all[rank] for rank in ranks)
         chosen = list(dict.fromkeys(self.gpus[position] for position in together))
@@ -63,10 +65,10 @@ class Placing:
 
 
 def placed(recording: Recording, machine: Machine) -> Placing:
-    """Rank r on GPU r, where the machine has as many; else the ranks in order on the GPUs in order.
+    """Assign rank r to GPU r if the machine has enough GPUs; else assign ranks to GPUs in order.
 
     Raises:
-        WrongMachine: there are fewer GPUs than ranks that use one, or no rank does.
+        WrongMachine: no rank uses a GPU, or more ranks do than the machine has GPUs.
     """
     gpus = machine.devices_of("gpu")
     numbers = tuple(rank.number for rank in recording.ranks)

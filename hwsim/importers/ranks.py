@@ -1,9 +1,9 @@
-"""Processes that readers found become the ranks of one recording: numbers, one zero of time, clocks; strangers are refused.
+"""Join the processes of several files into one recording: rank numbers, common time zero and clock offsets.
 
-Ranks of one host share a clock; others are shifted until their collectives end together. A collective ends on all its ranks
-within microseconds, because none has its result before the last has sent. The shift of a host is the median over the collectives
-that it has in common with the first rank's host. Where the files mark steps, collectives are compared if their steps have one
-name.
+Ranks of one host share a clock. Other hosts are shifted until their collectives end together: a collective ends on all ranks
+within microseconds, because no rank has its result before the last rank has sent. The shift is the median difference over the
+collectives that a host has in common with the host of the first rank. If the files mark steps, only collectives of equally named
+steps are compared. Files of different runs are refused.
 """
 
 from __future__ import annotations
@@ -33,18 +33,25 @@ from hwsim.ticks import FEMTO
 T = TypeVar("T")
 _RANK: Final = re.compile(r"(?:rank|worker|local_rank|(?<![a-z])r)[-_.]?(\d{1,7})(?!\d)", re.IGNORECASE)
 _NUMBERED: Final = re.compile(r"\.(\d{1,7})\.(?:et|json)")
-LATE: Final = 0.01  # of the run, from which files that begin apart are said
-APART: Final = 3600 * FEMTO  # fs between recordings that cannot be of one run
+LATE: Final = 0.01  # share of the run: a larger difference between the starts of the files has a note
+APART: Final = 3600 * FEMTO  # fs between the starts of two files: a larger difference means two runs
 
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """One process, as a reader found it.
+    """A process that a reader has found.
 
     Args:
-        number: rank, None if neither the file nor its name says; world: ranks of the job, 0 if unknown.
-        epoch: fs since 1970 that the file's clock starts from, 0 if it says none. pids: of its host threads.
-        stated: dependencies of the file itself, by index in order of `columns`.
+        file: path of the file.
+        number: rank; None if unknown.
+        world: number of ranks in the job; 0 if unknown.
+        host: host name; "" if unknown.
+        devices: (number, name) of each GPU that it used.
+        columns: its slices.
+        left: omitted events.
+        epoch: zero of its clock, in fs since 1970; 0 if unknown.
+        pids: process ids of its host threads.
+        stated: dependencies in the file, as pairs of indices into `columns`.
     """
 
     file: Path
@@ -60,7 +67,7 @@ class Process:
 
 
 def number_of(file: Path) -> int | None:
-    """The rank that the name of a file says.
+    """Return the rank in the name of a file; None if it has none.
 
     >>> number_of(Path("trace_rank12.json.gz")), number_of(Path("worker0_step_12.169.pt.trace.json")), number_of(Path("a.json"))
     (12, 0, None)
@@ -70,30 +77,30 @@ def number_of(file: Path) -> int | None:
 
 
 def joined(format: str, processes: Sequence[Process], *, clocked: bool = True) -> Recording:  # noqa: A002 (the word of the field)
-    """One recording of all processes.
+    """Return one recording of all processes.
 
     Args:
-        clocked: whether the times are of clocks (see `Recording`).
+        clocked: whether the files have start times (see `Recording`).
 
     Raises:
-        SpecError: two processes of a rank, of different runs, or without an event.
+        SpecError: a process has no event, two processes have one rank, or the processes are of different runs.
     """
     notes = []
     for process in processes:
         if not len(process.columns):
             rest = "; ".join(f"{row.count} x {cleaned(row.name)}: {row.why}" for row in process.left.rows()[:3])
-            raise damaged(process.file, "it has no event that is read", rest or "was the profiler on while the program ran?")
+            raise damaged(process.file, "no known event in the file", rest or "was the profiler on while the program ran?")
     if len({(process.file.resolve(), process.pids) for process in processes}) < len(processes):
-        raise damaged(processes[0].file, "a file is given twice", "give each rank once")
+        raise damaged(processes[0].file, "the file is given twice", "give each rank once")
     worlds = sorted({process.world for process in processes if process.world})
     if len(worlds) > 1:
         odd = next(process for process in processes if process.world == worlds[0])
-        raise damaged(odd.file, f"it is of a run of {worlds[0]} ranks, and another file of one of {worlds[1]}",
-                      "give the ranks of one run")  # fmt: skip
+        raise damaged(odd.file, f"the file is of a run of {worlds[0]} ranks, another file of a run of {worlds[1]}",
+                      "import the ranks of one run")  # fmt: skip
     numbers: dict[int, Process] = {}
     for process in processes:
         if worlds and (process.number or 0) >= worlds[0]:
-            raise damaged(process.file, f"it says that it is rank {process.number} of {worlds[0]}; ranks count from 0")
+            raise damaged(process.file, f"expected a rank from 0 to {worlds[0] - 1}, got {process.number}")
     unknown = sorted(
         (each for each in processes if each.number is None), key=lambda each: (natural(str(each.file)), min(each.pids, default=0))
     )
@@ -102,30 +109,28 @@ def joined(format: str, processes: Sequence[Process], *, clocked: bool = True) -
             continue
         if process.number in numbers:
             same = numbers[process.number].file
-            raise damaged(process.file, f"it is of rank {process.number}, and so is {same}", "give each rank once")
+            raise damaged(process.file, f"the file is of rank {process.number}, like {same}", "give each rank once")
         numbers[process.number] = process
     for process in unknown:
         number = next(number for number in range(len(processes) + 1) if number not in numbers)
         numbers[number] = process
         if len(processes) > 1:
-            of = f"process {min(process.pids)} of {process.file}" if process.pids else str(process.file)
-            notes.append(f"{of} does not say its rank: it is taken as rank {number}, by the order of names")
+            source = f"process {min(process.pids)} of {process.file}" if process.pids else str(process.file)
+            notes.append(f"{source} has no rank number: rank {number} is assumed, by order of the file names")
     zeros = {n: each.epoch + (each.columns.first or 0) + int(each.columns.start.min()) for n, each in numbers.items()}
     zero = min(zeros.values())
     early, late = min(zeros, key=lambda n: zeros[n]), max(zeros, key=lambda n: zeros[n])
     if zeros[late] - zero > APART:
         hours = (zeros[late] - zero) / FEMTO / 3600
-        message = f"it begins {hours:.3g} h after {numbers[early].file}: these are two runs"
-        raise damaged(numbers[late].file, message, "give the ranks of one run")
+        message = f"the file begins {hours:.3g} h after {numbers[early].file}, so it is of another run"
+        raise damaged(numbers[late].file, message, "import the ranks of one run")
     ranks = [_rank(n, numbers[n], process_zero=zeros[n] - zero, world=worlds[0] if worlds else 0) for n in sorted(numbers)]
     shifts, clock_notes = offsets(ranks) if clocked else ([0] * len(ranks), [])
     ranks = [_shifted(rank, shift) for rank, shift in zip(ranks, shifts, strict=True)]
     begins = [int(rank.slices.start.min()) for rank in ranks]
     apart, length = max(begins) - min(begins), max(int(rank.slices.end.max()) for rank in ranks) - min(begins)
     if clocked and apart > LATE * length:
-        notes.append(
-            f"files begin up to {format_quantity(apart / FEMTO, 's')} apart: what a rank did before its own is not known"
-        )
+        notes.append(f"files begin up to {format_quantity(apart / FEMTO, 's')} apart: a rank is idle until its file begins")
     left = LeftOut()
     for process in processes:
         for row in process.left.rows():
@@ -157,7 +162,7 @@ def _shifted(rank: Rank, shift: int) -> Rank:
 
 
 def cleaned(value: T) -> T:
-    r"""Names that can be printed, also in tuples and records: what moves a cursor is written as Python would.
+    r"""Return the value with unprintable characters of its texts as Python escapes, also in tuples and records.
 
     >>> cleaned(("a\x1b[31mb", 7))
     ('a\\x1b[31mb', 7)
@@ -173,15 +178,15 @@ def cleaned(value: T) -> T:
 
 
 TOGETHER: Final = frozenset({"allreduce", "allgather", "reduce-scatter", "alltoall", "sendrecv", "barrier"})
-SAME: Final = FEMTO // 1000  # fs: clocks of one host whose name is not known differ by less
-UNSURE: Final = FEMTO // 1000  # fs between quartiles from which the collectives are not the same ones
-FEW: Final = 2  # values that have no quartiles of their own
+SAME: Final = FEMTO // 1000  # fs: smaller offsets of unnamed hosts are ignored, as they may share a clock
+UNSURE: Final = FEMTO // 1000  # fs between the quartiles of the differences: a larger spread means a mismatch
+FEW: Final = 2  # number of values without quartiles
 
-Meeting = tuple[str, int, tuple[int, ...], str, int, str]  # what must be equal of one collective on two ranks
+Meeting = tuple[str, int, tuple[int, ...], str, int, str]  # key of a collective: name, elements, ranks, group, stream, step
 
 
 def offsets(ranks: Sequence[Rank]) -> tuple[list[int], list[str]]:
-    """fs to add to the clock of each rank, and what was found, in words."""
+    """Return the shift of the clock of each rank (fs), and notes."""
     if len(ranks) < FEW:
         return [0] * len(ranks), []
     hosts: dict[str, list[int]] = defaultdict(list)
@@ -210,22 +215,22 @@ def offsets(ranks: Sequence[Rank]) -> tuple[list[int], list[str]]:
 
 
 def _shift(late: list[int], *, is_named: bool) -> tuple[int, str]:
-    """fs to add, and words for it; "" if there is nothing to say."""
+    """Return the shift of a host (fs), and a predicate for its note; "" for no note."""
     if not late:
-        return 0, "is taken as it is: it has no collective in common with the first rank" if is_named else ""
+        return 0, "is not shifted: it has no collective in common with the first rank" if is_named else ""
     middle = round(median(late))
     low, _, high = quantiles(late, n=4) if len(late) > FEW else (min(late), middle, max(late))
     if not is_named and abs(middle) < SAME:
         return 0, ""
     if high - low > UNSURE:
         spread = format_quantity((high - low) / FEMTO, "s")
-        return 0, f"is taken as it is: the ends of its {len(late)} collectives, against the first rank's, differ by {spread}"
+        return 0, f"is not shifted: the offsets from its {len(late)} collectives differ by {spread}"
     sign = "later" if middle > 0 else "earlier"
-    return middle, f"is set {format_quantity(abs(middle) / FEMTO, 's')} {sign}, by the ends of {len(late)} collectives"
+    return middle, f"is shifted {format_quantity(abs(middle) / FEMTO, 's')} {sign}, to align the ends of {len(late)} collectives"
 
 
 def _ends(rank: Rank, *, by_step: bool) -> dict[Meeting, list[int]]:
-    """Ends of the collectives of a rank, in order, by what they are; by_step: and by the step that launched them."""
+    """Return the ends of the collectives of a rank, in order, by key; by_step: the key includes the launching step."""
     slices = rank.slices
     meetings: dict[Meeting, list[int]] = defaultdict(list)
     linked = link(rank)
@@ -242,7 +247,7 @@ def _ends(rank: Rank, *, by_step: bool) -> dict[Meeting, list[int]]:
 
 
 def _steps(rank: Rank, call: Small, kernels: NDArray[np.intp]) -> list[str]:
-    """Names of the steps in which the calls of some kernels begin; "" for none."""
+    """Return the name of the step in which each kernel is launched; "" for none."""
     marked = of_rank(rank)
     if not marked:
         return [""] * len(kernels)
@@ -253,7 +258,7 @@ def _steps(rank: Rank, call: Small, kernels: NDArray[np.intp]) -> list[str]:
 
 
 def _differences(first: int, ends: dict[Meeting, list[int]], second: int, others: dict[Meeting, list[int]]) -> list[int]:
-    """fs that the first rank's collectives end later than the second's; only those that both have as often."""
+    """Return how much later the collectives end on the first rank (fs), for keys that occur equally often on both."""
     late = []
     for meeting, times in ends.items():
         ranks, theirs = meeting[2], others.get(meeting, [])

@@ -1,6 +1,6 @@
-"""A recorded run: what each rank did, as columns, whatever tool wrote it.
+"""The common form of recorded runs of all formats: slices of host threads and GPU streams per rank, as columns.
 
-Readers (Kineto, nsys, Chakra) make a `Recording`; rules make an op graph of it (`replay.py`).
+Readers (Kineto, nsys, Chakra) return a `Recording`; `replay.py` turns it into an op graph.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ HOST: Final = -1
 
 
 class What(IntEnum):
-    """Kinds of slices. Slices of a host thread nest, slices of a stream follow one another."""
+    """Kinds of slices. Slices of a host thread nest; slices of a stream follow one another."""
 
     OP = 0  # an operator of a framework on a host thread: aten::mm
     PYTHON = 1  # a function of Python
@@ -29,12 +29,12 @@ class What(IntEnum):
     KERNEL = 4
     COPY = 5
     SET = 6  # memset
-    WAIT = 7  # a synchronisation as the device saw it (Kineto's cuda_sync)
+    WAIT = 7  # a synchronisation on the device (Kineto's cuda_sync)
 
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """A host thread (device HOST) or a stream of the rank's GPU number `device`."""
+    """A host thread (`device` is HOST), or a stream of the rank's GPU number `device`."""
 
     name: str
     device: int
@@ -46,12 +46,15 @@ class Collective:
     """A collective, as the file describes it.
 
     Args:
-        name: allreduce, allgather, reduce-scatter, alltoall, broadcast, send, recv, barrier, ... as hwsim's ops are called.
-        elements_in, elements_out: elements that a rank puts in and gets out; 0 if the file does not say.
-        dtype: as of hwsim's units of elements (fp32, bf16, ...); "" if unknown.
-        ranks: ranks of the group in order; empty if the file does not say. size: how many they are, 0 if unknown.
+        name: hwsim's name of the operation (allreduce, allgather, reduce-scatter, alltoall, broadcast, send, recv, barrier, ...).
+        elements_in: input elements per rank; 0 if unknown.
+        elements_out: output elements per rank; 0 if unknown.
+        dtype: hwsim's name of the data type (fp32, bf16, ...); "" if unknown.
+        ranks: ranks of the group, in order; empty if unknown.
+        size: number of ranks in the group; 0 if unknown.
         group: identifier of the process group; "" if unknown.
-        peer: the other rank of a send or recv, -1 for none; tag: what it has in common with the one that it meets.
+        peer: other rank of a send or recv; -1 otherwise.
+        tag: tag that a send and its recv share.
     """
 
     name: str
@@ -70,18 +73,20 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Shapes and amounts of a slice. Slices with equal facts share one object.
+    """The shapes and amounts of a slice. Slices with equal facts share one object.
 
     Args:
-        shapes: per input a shape, () for a number, a tuple of shapes for a list of tensors; None if the file has none.
-        dtypes: per input a type in the words of the file ("float", "c10::BFloat16"). strides: as `shapes`.
-        values: inputs that are no tensors, as text, "" for tensors.
-        bytes: moved by a copy or set, by a memory op.
-        collective: the exchange that it is a part of.
-        waits_on_stream, waits_on_link: for a WAIT, the stream and the link of the call that recorded the event; else -1.
-        kind: words of the file that tell the kind of a WAIT or copy ("Stream Wait Event", "HtoD").
-        counted: operations and bytes that the file counts (num_ops and tensor_size of Chakra); None without.
-        result: which of the shapes is that of the result, where the file has no strides of a convolution; -1 without.
+        shapes: shape of each input, () for a number, a tuple of shapes for a list of tensors; None if not recorded.
+        dtypes: type of each input, as in the file ("float", "c10::BFloat16").
+        strides: strides of each input, in the form of `shapes`.
+        values: inputs that are no tensors, as text; "" for tensors.
+        bytes: bytes moved by a copy, memset or memory op.
+        collective: collective to which the slice belongs.
+        waits_on_stream: stream of the event for which a WAIT waits; else -1.
+        waits_on_link: link of the call that recorded the event for which a WAIT waits; else -1.
+        kind: kind of a WAIT or copy, as in the file ("Stream Wait Event", "HtoD").
+        counted: operations and bytes, if the file counts them (num_ops and tensor_size of Chakra).
+        result: index of the shape of the result, if the file has no strides of a convolution; else -1.
     """
 
     shapes: tuple[Any, ...] | None = None
@@ -99,11 +104,16 @@ class Facts:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Slices:
-    """Slices of a rank in order of start, the longer first; every column has one entry per slice.
+    """The slices of a rank as columns, in order of start, the longer first.
 
-    what: `What`. name, lane, facts: indices into the tables of the rank; facts -1 for none.
-    start, duration: fs; start counts from `Recording.zero`, with the shift of the rank's clock already applied.
-    link: number that a call and the kernels that it launched share (Kineto's correlation); -1 for none.
+    Args:
+        what: `What`.
+        name: index into `Rank.names`.
+        lane: index into `Rank.lanes`.
+        start: start (fs after `Recording.zero`, on the shifted clock of the rank).
+        duration: duration (fs).
+        link: correlation number that a call and its kernels share; -1 for none.
+        facts: index into `Rank.facts`; -1 for none.
     """
 
     what: NDArray[np.uint8]
@@ -119,13 +129,13 @@ class Slices:
 
     @property
     def end(self) -> Ints:
-        """fs."""
+        """End of each slice (fs)."""
         return self.start + self.duration
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Edges:
-    """Dependencies that a file states itself (Chakra): the slice `before` ends before `then` starts."""
+    """The dependencies in a file (Chakra): slice `before` ends before slice `then` starts."""
 
     before: Small
     then: Small
@@ -133,12 +143,16 @@ class Edges:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rank:
-    """One process.
+    """A process of the run.
 
     Args:
-        number: rank; world: ranks of the job, 0 if the file does not say. file: where it was read.
-        host: name of its host, "" if unknown; devices: names of the GPUs that it used, by number.
-        shift: fs that were added to its clock. stated: dependencies of the file itself.
+        number: rank.
+        world: number of ranks in the job; 0 if unknown.
+        file: path of the file.
+        host: host name; "" if unknown.
+        devices: (number, name) of each GPU that it used.
+        stated: dependencies in the file.
+        shift: time added to its clock (fs).
     """
 
     number: int
@@ -156,7 +170,7 @@ class Rank:
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """Events that are not in a recording, or have no part in a replay: how many, how long in all (fs), and why."""
+    """The omitted events of one kind: name, number, total time (fs) and the reason."""
 
     name: str
     count: int
@@ -164,17 +178,21 @@ class Left:
     why: str
 
     def to_json(self) -> dict[str, Any]:
-        """The event in a document."""
+        """Return the row of the JSON document."""
         return {"name": self.name, "count": self.count, "time_s": self.duration / FEMTO, "why": self.why}
 
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """A run as a tool recorded it: ranks in order of number.
+    """A recorded run.
 
     Args:
-        zero: seconds since 1970 of time 0, 0 if unknown. notes: what a reader had to assume, in words.
-        clocked: false if a reader made the starts of each rank alone, so that starts of two ranks cannot be compared.
+        format: name of the format.
+        ranks: ranks, in order of number.
+        left: omitted events.
+        zero: time 0 in seconds since 1970; 0 if unknown.
+        notes: assumptions of the reader, in sentences.
+        clocked: whether the files have start times, so that starts on two ranks can be compared.
     """
 
     format: str

@@ -1,8 +1,8 @@
-"""A recording as an op graph: recorded durations, and rules for what waits for what.
+"""Convert a recording to an op graph with recorded durations and rules for dependencies.
 
-With `rules`, a GPU op starts when its launch, its stream, its events and the ranks of its collective allow, and nothing
-else delays it. What it started later than that in the recording is delay that no rule explains: it is reported, and not
-replayed. With `exact` it is replayed too, and every op ends as recorded.
+In mode `rules`, a GPU op starts as soon as its launch, its stream, its events and the other ranks of its collective allow. A
+later recorded start is unexplained delay, which is reported but not replayed. In mode `exact` it is replayed, so that every op
+ends as recorded.
 """
 
 from __future__ import annotations
@@ -31,29 +31,36 @@ Mode = Literal["rules", "exact"]
 
 
 class Part(IntEnum):
-    """Kinds of ops of a replay's graph."""
+    """Kinds of ops in the graph of a replay."""
 
-    HOST = 0  # a call, an op or Python on a host thread
-    DEVICE = 1  # a kernel, copy or set
-    COLLECTIVE = 2  # the transfer of a collective, or its kernel where the other ranks are not known
-    LAUNCH = 3  # from the start of a call to the start of its op
-    GAP = 4  # between two ops of a stream
-    DELAY = 5  # what no rule explains
+    HOST = 0  # a runtime call, framework op or Python on a host thread
+    DEVICE = 1  # a kernel, copy or memset
+    COLLECTIVE = 2  # the transfer of a collective, or its whole kernel if the other ranks are unknown
+    LAUNCH = 3  # launch latency: from the start of a call to the start of its GPU op
+    GAP = 4  # gap between two ops of a stream
+    DELAY = 5  # unexplained delay
     ARRIVE = 6  # a rank is ready for a collective
-    MEET = 7  # all ranks are
-    START = 8  # before the first piece of a host thread
+    MEET = 7  # all ranks are ready
+    START = 8  # time before the first segment of a host thread
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Replay:
-    """A recording as an op graph, and columns with an entry per op of it.
+    """A recording as an op graph, with columns that have one entry per op.
 
     Args:
-        part: `Part`. rank: position of the rank in the recording, -1 for ops of several.
-        slice: slice of the rank that the op is, or that it delays; -1 for none.
-        recorded: start in the recording (fs); -1 for ops that no slice is. recorded_end: its end.
-        unexplained: delay before it that no rule explains (fs); before a host thread the wait until its first piece.
-        waited: time from the start of a collective's kernel to the arrival of the last rank (fs).
+        recording: the recording.
+        mode: `rules` or `exact`.
+        graph: the op graph.
+        part: `Part`.
+        rank: position of the rank in the recording; -1 for ops of several ranks.
+        slice: slice of the op, or slice that the op delays; -1 for none.
+        recorded: recorded start (fs); -1 for ops without a slice.
+        recorded_end: recorded end (fs).
+        unexplained: delay before the op that no rule explains (fs); for a host thread, time until its first segment.
+        waited: time from the start of a collective kernel to the arrival of the last rank (fs).
+        ranks: rules applied to each rank.
+        meetings: matched collectives.
     """
 
     recording: Recording
@@ -74,20 +81,20 @@ class Replay:
 
     @property
     def is_gpu(self) -> NDArray[np.bool_]:
-        """Whether an op is one of a GPU."""
+        """Whether each op runs on a GPU."""
         found: NDArray[np.bool_] = (self.part == Part.DEVICE) | (self.part == Part.COLLECTIVE)
         return found
 
     def piece_ops(self, position: int) -> Ints:
-        """Numbers of the ops that are the pieces of a rank's threads, in their order."""
+        """Return the ops of the host segments of a rank, in their order."""
         return np.flatnonzero(((self.part == Part.HOST) | (self.part == Part.START)) & (self.rank == position))
 
     def again(self, mode: Mode) -> Replay:
-        """The replay of the same recording in a mode."""
+        """Return the replay of the same recording in another mode."""
         return self if mode == self.mode else _Writer(self.recording, mode, self.ranks, self.meetings).replay()
 
     def named(self, text: str) -> NDArray[np.bool_]:
-        """The ops of GPUs whose name contains a text."""
+        """Return whether each op is a GPU op whose name contains a text."""
         is_named = np.zeros(len(self), bool)
         for position, rank in enumerate(self.recording.ranks):
             has_text = np.array([text in name for name in rank.names], bool)
@@ -96,7 +103,12 @@ class Replay:
         return is_named
 
     def scaled(self, times: float = 1.0, by_name: Mapping[str, float] | None = None) -> OpGraph:
-        """The graph with longer or shorter GPU ops: all of them, and more so those whose name contains a text."""
+        """Return the graph with scaled durations of GPU ops.
+
+        Args:
+            times: factor for all GPU ops.
+            by_name: further factors for GPU ops whose name contains a text.
+        """
         factor = np.where(self.is_gpu, times, 1.0)
         body = self.graph.blocks[0]
         for text, more in (by_name or {}).items():
@@ -110,23 +122,21 @@ class Replay:
 
 
 def explain(recording: Recording, mode: Mode = "rules") -> Replay:
-    """The replay of a recording."""
+    """Apply the rules to a recording and return its replay."""
     return replayed(recording, tuple(explained(rank) for rank in recording.ranks), mode)
 
 
 def replayed(recording: Recording, ranks: tuple[Explained, ...], mode: Mode = "rules") -> Replay:
-    """The replay of a recording whose ranks are explained already."""
+    """Return the replay of a recording to whose ranks the rules have been applied."""
     met = meetings(recording, [rank.exchanges for rank in ranks], [each.ops for each in ranks])
     replay = _Writer(recording, mode, ranks, met).replay()
     if recording.clocked or not _is_circular(replay.graph):
         return replay
-    return _Writer(
-        recording, mode, ranks, none_of(met, "collectives wait for one another in a circle: they wait for none")
-    ).replay()
+    return _Writer(recording, mode, ranks, none_of(met, "collectives form a dependency cycle: they do not wait")).replay()
 
 
 def _is_circular(graph: OpGraph) -> bool:
-    """Whether ops wait for one another in a circle, by their edges and the order of their queues."""
+    """Return whether the edges and the order of the queues form a cycle."""
     body = graph.blocks[0]
     order = np.argsort(body.queue, kind="stable")
     order = order[body.queue[order] >= 0]
@@ -143,7 +153,7 @@ def _is_circular(graph: OpGraph) -> bool:
 
 
 class _Columns:
-    """Columns of ops while they are written, a part of all ops at a time."""
+    """Growing columns of ops."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -151,7 +161,7 @@ class _Columns:
         self.edges: list[Ints] = []
 
     def add(self, count: int, **columns: NDArray[np.generic] | int) -> Ints:
-        """The numbers of new ops."""
+        """Append ops and return their numbers."""
         names = ("label", "time", "queue", "part", "rank", "slice", "recorded", "recorded_end", "unexplained", "waited")
         defaults = {"queue": NONE, "slice": NONE, "recorded": NONE, "recorded_end": NONE, "unexplained": 0, "waited": 0}
         self.parts.append(tuple(np.broadcast_to(columns.get(name, defaults.get(name, 0)), (count,)) for name in names))
@@ -159,12 +169,12 @@ class _Columns:
         return np.arange(self.count - count, self.count)
 
     def edge(self, before: Ints, then: Ints) -> None:
-        """`then` starts when `before` has ended."""
+        """Add dependencies: `then` starts when `before` has ended."""
         self.edges.append(np.column_stack([before, then]))
 
 
 class _Writer:
-    """Writes the op graph of explained ranks."""
+    """A builder of the op graph."""
 
     def __init__(self, recording: Recording, mode: Mode, ranks: tuple[Explained, ...], met: Meetings) -> None:
         self.recording, self.mode, self.ranks, self.met = recording, mode, ranks, met
@@ -176,7 +186,7 @@ class _Writer:
         self.depart = np.full(len(met.meeting), NONE, np.int64)
 
     def replay(self) -> Replay:
-        """The graph and its columns."""
+        """Return the replay."""
         for position in range(len(self.ranks)):
             self._rank(position)
         self._meet()
@@ -213,7 +223,7 @@ class _Writer:
         self.columns.edge(gpu[explained.blocked.before], host[explained.blocked.then])
 
     def _host(self, position: int, explained: Explained, prefix: str, program: str) -> Ints:
-        """Pieces of host threads; their numbers."""
+        """Add the segments of host threads; return their numbers."""
         pieces, rank = explained.pieces, explained.rank
         begins = pieces.start.copy()
         np.maximum.at(begins, explained.crossings.then, pieces.end[explained.crossings.before])
@@ -244,7 +254,7 @@ class _Writer:
         )
 
     def _gpu(self, position: int, explained: Explained, prefix: str, program: str, host: Ints) -> Ints:
-        """Ops of the GPUs with their launches, gaps and delays; the numbers of the ops."""
+        """Add the GPU ops with their launches, gaps and delays; return the numbers of the GPU ops."""
         ops, rank, took = explained.ops, explained.rank, explained.latencies
         devices = [f"{prefix}gpu{rank.lanes[lane].device}" for lane in ops.lane]
         seen: dict[int, int] = {}
@@ -265,7 +275,7 @@ class _Writer:
         launch = np.where(ops.is_late, 0, took.of)
         gap = np.full(len(ops), took.gap, np.int64)  # fits
         launch = np.where(ops.start < ops.at, np.maximum(0, ops.start - from_piece), launch)
-        if self.exact:  # no rule delays what was not delayed
+        if self.exact:  # latencies and gaps must not exceed the recorded ones
             launch = np.minimum(launch, ops.start - from_piece)
             gap = np.minimum(gap, ops.start - before)
         gap[~follows] = 0
@@ -274,7 +284,7 @@ class _Writer:
         earliest = _earliest(explained, before + gap)
         delay = np.where(is_free & (explained.ready == ops.start), ops.start - earliest, late if self.exact else 0)
         unlaunched = has_launch & (from_piece > ops.start)
-        if unlaunched.any():  # they start before their thread has any piece: only their time is known
+        if unlaunched.any():  # they start before the first segment of their thread: only their time is known
             has_launch = has_launch & ~unlaunched
             delay = np.where(unlaunched, ops.start - earliest, delay)
         common: dict[str, NDArray[np.generic] | int] = {"rank": position}
@@ -287,7 +297,7 @@ class _Writer:
         )
         gapped = gap > 0
         delayed = delay > 0
-        # one after another in explained queue: gap, delay, arrival, op
+        # order in a queue: gap, delay, arrival, op
         rows = np.column_stack([gapped, delayed, met >= 0, np.ones(len(ops), bool)])
         total = int(rows.sum())
         numbers = np.full(rows.shape, NONE, np.int64)
@@ -349,7 +359,7 @@ class _Writer:
 
 
 def _earliest(explained: Explained, after_stream: Ints) -> Ints:
-    """The time (fs) at which each GPU op may start if its launch is left out; after_stream: what its stream allows."""
+    """Return when each GPU op may start without its launch (fs); after_stream: when its stream is free."""
     ops, times = explained.ops, after_stream.copy()
     np.maximum.at(times, explained.waits.then, ops.end[explained.waits.before])
     np.maximum.at(times, ops.overlapping[:, 1], ops.end[ops.overlapping[:, 0]])

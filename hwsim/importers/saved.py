@@ -1,4 +1,4 @@
-"""An import as a file: its op graph, whose times are the recorded or predicted ones, and how many steps it has."""
+"""Save an import as a file: its op graph with recorded or predicted times, and its number of steps."""
 
 from __future__ import annotations
 
@@ -17,7 +17,11 @@ _STEPS: Final = "replay.steps"  # an array of one number beside the graph (`npz.
 
 
 def save(replay: Replay, path: Path, graph: OpGraph | None = None) -> Path:
-    """Write a replay; graph: the one to write instead of its own. The path, which ends in .npz."""
+    """Write a replay to a path that ends in .npz, and return the path.
+
+    Args:
+        graph: op graph to write; default: that of the replay.
+    """
     graph = replay.graph if graph is None else graph
     refuse_long(graph, path)
     npz.save(graph, path, {_STEPS: np.array([count(replay.recording)])})
@@ -25,13 +29,13 @@ def save(replay: Replay, path: Path, graph: OpGraph | None = None) -> Path:
 
 
 def steps_in(path: Path) -> int:
-    """The number of steps in an import.
+    """Return the number of steps in a saved import.
 
     Raises:
-        SpecError: the archive holds no import, or a damaged one.
+        SpecError: the file is damaged or no import.
     """
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             return int(archive[_STEPS][0])
     except Exception as error:  # whatever a damaged archive raises
-        raise mistake(str(path), f"this is not an import: {error}", "hwsim import ... -o step.npz writes one") from error
+        raise mistake(str(path), f"this is not an import: {error}", "write one with `hwsim import ... -o step.npz`") from error

@@ -1,4 +1,4 @@
-"""Steps of a recording: their times, one of them alone, and how long each takes in a replay."""
+"""Training steps of a recording: find them, cut one out, and measure them in a replay."""
 
 from __future__ import annotations
 
@@ -17,12 +17,19 @@ from hwsim.ticks import FEMTO
 if TYPE_CHECKING:
     from hwsim.importers.replay import Replay
 
-SHORT: Final = 20  # a last mark of a rank this many times as short as another only ends the last step
+SHORT: Final = 20  # a last mark shorter than the longest step by this factor only ends the last step
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A step of a rank: position of the rank in the recording, lane of its thread, start and end (fs)."""
+    """A step of one rank.
+
+    Args:
+        rank: position of the rank in the recording.
+        lane: lane of its thread.
+        start: start (fs).
+        end: end (fs).
+    """
 
     name: str
     rank: int
@@ -32,12 +39,12 @@ class Step:
 
 
 def steps(recording: Recording) -> list[Step]:
-    """The steps of all ranks, as marked by the profiler."""
+    """Return the steps of all ranks, as marked by the profiler."""
     return [step for position, rank in enumerate(recording.ranks) for step in of_rank(rank, position)]
 
 
 def of_rank(rank: Rank, position: int = 0) -> list[Step]:
-    """The steps of a rank; a last mark in which nothing starts, or a short one, ends the last step and is none."""
+    """Return the steps of a rank. A last mark that is short or empty only ends the last step and is not a step."""
     marked = _marks(rank, position)
     if len(marked) > 1:
         slices, last = rank.slices, max(marked, key=lambda step: step.start)
@@ -59,15 +66,15 @@ def _marks(rank: Rank, position: int) -> list[Step]:
 
 
 def count(recording: Recording) -> int:
-    """Number of steps that the profiler marked, 1 if none."""
+    """Return the number of marked steps; 1 if none are marked."""
     return max(1, len({step.name for step in steps(recording)}))
 
 
 def one_step(recording: Recording, number: str) -> Recording:
-    """The recording of a step alone: what the host starts in it, and the GPU ops launched there.
+    """Return the recording of one step: host slices that start in it, and the GPU ops that they launch.
 
     Raises:
-        ValueError: there is no such step in a rank; the message lists those there are.
+        ValueError: a rank has no such step; the message lists the steps.
     """
     marked = [step for position, rank in enumerate(recording.ranks) for step in _marks(rank, position)]
     windows = {
@@ -75,17 +82,17 @@ def one_step(recording: Recording, number: str) -> Recording:
     }
     if len(windows) < len(recording.ranks):
         names = ", ".join(dict.fromkeys(step.name.removeprefix(STEP).lstrip("#") for step in marked)) or "none"
-        raise ValueError(f"not every rank has a step {number}; the steps are: {names}")
+        raise ValueError(f"expected a step that all ranks have, got {number}; the steps are: {names}")
     zero = min(start for start, _ in windows.values())
     ranks = tuple(_window(rank, *windows[position], zero) for position, rank in enumerate(recording.ranks))
     busy = max(_busy(rank, windows[position][0]) for position, rank in enumerate(recording.ranks))
     lag = format_quantity(busy / FEMTO, "s")
-    note = f"when the step begins, GPUs are busy for up to {lag} with what was launched before: they are taken as idle"
+    note = f"GPUs are busy for up to {lag} with ops of earlier steps when the step begins: they are replayed as idle"
     return replace(recording, ranks=ranks, notes=(*recording.notes, *((note,) if busy > 0 else ())))
 
 
 def _busy(rank: Rank, start: int) -> int:
-    """fs for which the GPUs of a rank work on beyond a time at ops launched before it."""
+    """Return how long the GPUs of a rank are busy after a time with ops launched before it (fs)."""
     slices, call = rank.slices, link(rank).call
     begins = np.where(call >= 0, slices.start[call], slices.start)
     mine = (slices.what >= What.KERNEL) & (slices.what != What.WAIT) & (begins < start)
@@ -104,10 +111,14 @@ def _window(rank: Rank, start: int, end: int, zero: int) -> Rank:
 
 
 def replayed(replay: Replay, marked: list[Step], start: Ints, end: Ints) -> list[int]:
-    """fs that each step takes in a run of the graph whose ops start and end then: until its host and its GPUs are done with it.
+    """Return the time of each step in a run of the graph, until both its host and its GPUs are done (fs).
 
-    A step begins when the one before is done: a host that runs ahead of its GPU marks steps that are shorter than the GPU's. The
-    first one begins on the GPU with its first op.
+    A step begins when the previous step is done, because a host that runs ahead of its GPU marks shorter steps. The first step
+    begins with its first GPU op.
+
+    Args:
+        start: start of each op in the run.
+        end: end of each op in the run.
     """
     times_taken = []
     numbers = [replay.piece_ops(position) for position in range(len(replay.ranks))]
@@ -135,7 +146,7 @@ def replayed(replay: Replay, marked: list[Step], start: Ints, end: Ints) -> list
 
 
 def _launched(replay: Replay, position: int, start: Ints, end: Ints) -> tuple[Ints, Ints, Ints]:
-    """GPU ops of a rank in order of launch: launch in the recording, start in the run, and when all up to it have ended (fs)."""
+    """Return, for the GPU ops of a rank in order of launch: recorded launch, start, and end of all GPU ops so far (fs)."""
     explained = replay.ranks[position]
     mine = np.flatnonzero(replay.is_gpu & (replay.rank == position))
     call = explained.linked.call[replay.slice[mine]]

@@ -1,4 +1,4 @@
-"""JSON of any length, read in pieces: the entries of one list of the document, one after another; the rest is kept."""
+"""A streaming JSON parser: yields the entries of one list of a document, and keeps the other keys, in constant memory."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ from typing import Any, BinaryIO, Final, TypeVar
 
 from hwsim.spec import Place, SpecError
 
-Report = Callable[[int, int], None]  # bytes of the file that are read, bytes in all
+Report = Callable[[int, int], None]  # progress: bytes read, file size in bytes
 T = TypeVar("T")
-CHUNK: Final = 1 << 20  # bytes of a file that are read at once
-LONGEST: Final = 1 << 26  # bytes of one entry, or of what stands before the list
-NEAR: Final = 16  # letters before the end of a piece in which a mistake may be a value that goes on
+CHUNK: Final = 1 << 20  # bytes per read
+LONGEST: Final = 1 << 26  # bytes of one entry, or of the document before the list
+NEAR: Final = 16  # characters before the end of a chunk: an error there may be a value that continues in the next chunk
 _ESCAPE: Final = re.compile(r'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}|(?=(?:u[0-9a-fA-F]{0,3})?\Z))|(?P<bare>\\)')
 _SPACES: Final = re.compile(r"[ \t\r\n]*+")
 _BOM: Final = b"\xef\xbb\xbf"
-_KINDS: Final = (  # how files begin that are taken for JSON
-    (b"SQLite format 3\0", "an SQLite database", "of Nsight Systems? then `hwsim import nsys`"),
-    (b"PK\x03\x04", "a zip archive", "unpack it, and give the files in it"),
+_KINDS: Final = (  # (first bytes, what the file is, hint) of other formats
+    (b"SQLite format 3\0", "an SQLite database", "if it is an Nsight Systems report: `hwsim import nsys`"),
+    (b"PK\x03\x04", "a zip archive", "unpack it and import its files"),
     (b"\x28\xb5\x2f\xfd", "compressed with zstd", "unpack it with `zstd -d`"),
     (b"\xfd7zXZ\0", "compressed with xz", "unpack it with `unxz`"),
     (b"BZh", "compressed with bzip2", "unpack it with `bunzip2`"),
-    (b"\xff\xfe", "text in UTF-16", "write it as UTF-8"),
-    (b"\xfe\xff", "text in UTF-16", "write it as UTF-8"),
-    (b"<", "HTML or XML", "a page of a site that wants a login, perhaps: download the file itself"),
+    (b"\xff\xfe", "text in UTF-16", "convert it to UTF-8"),
+    (b"\xfe\xff", "text in UTF-16", "convert it to UTF-8"),
+    (b"<", "HTML or XML", "it may be a login page of a web site: download the file itself"),
 )
 
 
 def damaged(file: str | Path, message: str, hint: str | None = None, *, byte: int | None = None) -> SpecError:
-    """An error at a byte of the text of a file (after decompression), or in a file as a whole."""
+    """Return an error of a file, with the byte of its decompressed text if known."""
     where = "" if byte is None else f"byte {byte} of the text: "
     return SpecError.of(Place(str(file), 0, 0), where + message, hint)
 
 
 def read_each(files: Sequence[Path], read: Callable[[Path, Report | None], T], report: Report | None) -> list[T]:
-    """Results of a function for each file; progress counts the bytes of all files."""
+    """Call a function for each file, with progress over the bytes of all files, and return the results."""
     total, results = sum(file.stat().st_size for file in files), []  # integers
     for number, file in enumerate(files):
         before = sum(each.stat().st_size for each in files[:number])  # integers
@@ -50,29 +50,29 @@ def read_each(files: Sequence[Path], read: Callable[[Path, Report | None], T], r
 
 
 class Entries:
-    """The entries of a list in a JSON document; `rest` has the other keys of the document once all are read.
+    """An iterable over the entries of one list in a JSON document; afterwards, `rest` has the other keys of the document.
 
     Memory does not grow with the file. Numbers with a fraction stay text, because a float would lose digits of a time.
 
     Args:
-        key: name of the list in the document; a document that is a list itself is that list.
-        of: a word for the entries.
-        hint: help for a document without that key.
-        report: is called with the bytes that are read and the bytes of the file.
+        key: name of the list; unused if the document itself is a list.
+        of: plural noun for the entries, for messages.
+        hint: hint of the error if the document has no such key.
+        report: progress callback.
     """
 
     def __init__(self, file: Path, key: str, of: str, hint: str = "", report: Report | None = None) -> None:
         self.file, self.key, self.of, self.hint, self.report = file, key, of, hint, report
         self.rest: dict[str, Any] = {}
-        self.mended = 0  # backslashes that were not escaped
+        self.mended = 0  # number of repaired backslashes
         decoder: Any = JSONDecoder(parse_float=str, parse_constant=str, strict=False)
         self._scan: Callable[[str, int], tuple[Any, int]] = decoder.scan_once
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        """The entries.
+        """Yield the entries.
 
         Raises:
-            SpecError: the document is cut, damaged or another; with the byte.
+            SpecError: the document is truncated, damaged or of another kind; with the byte.
             OSError: the file cannot be opened.
         """
         with self.file.open("rb") as raw:
@@ -84,13 +84,13 @@ class Entries:
                 yield from self._object()
             else:
                 shown = ascii(self._text[self._at : self._at + 12])
-                raise damaged(self.file, f"JSON is expected, and this begins with {shown}", byte=self.byte)
+                raise damaged(self.file, f"expected JSON, but the file begins with {shown}", byte=self.byte)
             if self._next_character():
-                raise damaged(self.file, "the document ends here, but more follows", byte=self.byte)
+                raise damaged(self.file, "the document ends here, but the file continues", byte=self.byte)
 
     def _open(self, raw: BinaryIO) -> None:
         self._raw, self._size, self.rest = raw, self.file.stat().st_size, {}
-        self._text, self._at = "", 0  # a piece of the text, and where it is read; `_before`: bytes before it
+        self._text, self._at = "", 0  # chunk and position in it; `_before`: bytes before the chunk
         self._decode = getincrementaldecoder("utf-8")("surrogateescape").decode
         head = raw.read(16)
         if not head:
@@ -104,7 +104,7 @@ class Entries:
 
     @property
     def byte(self) -> int:
-        """The end of what was read last, in bytes of the text."""
+        """Byte of the text at which the last read value ends."""
         return self._byte(self._at)
 
     def _byte(self, at: int) -> int:
@@ -112,24 +112,24 @@ class Entries:
         return self._before + (at if before.isascii() else len(before.encode("utf-8", "surrogateescape")))
 
     def wrong(self, message: str) -> SpecError:
-        """An error in the entry that was yielded last."""
+        """Return an error of the entry that was yielded last."""
         return damaged(self.file, f"{message}; the entry ends here", byte=self.byte)
 
     def _list(self) -> Iterator[dict[str, Any]]:
         for _ in self._members("]"):
             entry = self._value()
             if type(entry) is not dict:
-                raise damaged(self.file, f"{self.of} are expected, and this is {ascii(entry)[:30]}", byte=self.byte)
+                raise damaged(self.file, f"expected {self.of}, got {ascii(entry)[:30]}", byte=self.byte)
             yield entry
 
     def _object(self) -> Iterator[dict[str, Any]]:
         found = False
         for character in self._members("}"):
             if character != '"':
-                raise damaged(self.file, "a key in quotes is expected", byte=self.byte)
+                raise damaged(self.file, "expected a key in quotes", byte=self.byte)
             key = self._value()
             if self._next_character() != ":":
-                raise damaged(self.file, "a colon is expected after the key", byte=self.byte)
+                raise damaged(self.file, "expected a colon after the key", byte=self.byte)
             self._at += 1
             if self._next_character() == "[" and key == self.key:
                 found = True
@@ -138,10 +138,10 @@ class Entries:
                 self.rest[key] = self._value()
         if not found:
             keys = ", ".join(f"'{key[:40]}'" for key in list(self.rest)[:5])
-            raise damaged(self.file, f"there is no list '{self.key}' of {self.of}; it has {keys or 'nothing'}", self.hint or None)
+            raise damaged(self.file, f"no list '{self.key}' of {self.of}; the file has {keys or 'no keys'}", self.hint or None)
 
     def _members(self, end: str) -> Iterator[str]:
-        """The first character of each member of the list or object that begins here; a comma may follow the last."""
+        """Yield the first character of each member of the list or object that begins here; a trailing comma is accepted."""
         self._at += 1
         while (character := self._next_character()) != end:
             if not character:
@@ -150,11 +150,11 @@ class Entries:
             if self._next_character() == ",":
                 self._at += 1
             elif self._at < len(self._text) and self._text[self._at] != end:
-                raise damaged(self.file, f"a comma or {end} is expected", byte=self.byte)
+                raise damaged(self.file, f"expected a comma or {end}", byte=self.byte)
         self._at += 1
 
     def _next_character(self) -> str:
-        """The character that follows spaces; "" at the end of the file."""
+        """Return the next character that is no space; "" at the end of the file."""
         while True:
             spaces = _SPACES.match(self._text, self._at)
             self._at = spaces.end() if spaces else self._at
@@ -169,7 +169,7 @@ class Entries:
             try:
                 value, end = self._scan(self._text, self._at)
                 length = end - self._at
-                if end < len(self._text) or not self._more(step):  # a number may go on
+                if end < len(self._text) or not self._more(step):  # a number may continue in the next chunk
                     self._at += length
                     return value
             except (StopIteration, ValueError, RecursionError) as error:
@@ -180,21 +180,21 @@ class Entries:
             step = min(2 * step, LONGEST)
 
     def _is_mended(self, error: Exception) -> bool:
-        """Whether single backslashes now stand for themselves: profilers on Windows do not escape those of paths.
+        """Repair single backslashes, which profilers on Windows do not escape in paths; return whether there were any.
 
         Raises:
-            SpecError: the value is wrong whatever follows.
+            SpecError: the value is invalid whatever follows.
         """
         if isinstance(error, RecursionError):
             raise damaged(self.file, "lists and objects are nested too deeply", byte=self.byte) from None
         if isinstance(error, StopIteration):  # no value begins there
-            error = JSONDecodeError("a value is expected", "", error.value)
+            error = JSONDecodeError("expected a value", "", error.value)
         if not isinstance(error, JSONDecodeError):
-            raise damaged(self.file, f"this number is not read: {str(error)[:60]}", byte=self.byte) from None
+            raise damaged(self.file, f"invalid number: {str(error)[:60]}", byte=self.byte) from None
         if error.pos >= len(self._text) - NEAR or "Unterminated" in error.msg:
             return False
         if not error.msg.startswith("Invalid \\"):
-            raise damaged(self.file, f"damaged JSON: {error.msg}", byte=self._byte(error.pos)) from None
+            raise damaged(self.file, f"invalid JSON: {error.msg}", byte=self._byte(error.pos)) from None
         rest = self._text[self._at :]
         mended = _ESCAPE.sub(lambda found: found[0] * 2 if found["bare"] else found[0], rest)
         self.mended += mended.count("\\") - rest.count("\\")
@@ -202,17 +202,17 @@ class Entries:
         return True
 
     def _cut(self) -> SpecError:
-        return damaged(self.file, "the file is cut off", "copy or record it again", byte=self._byte(len(self._text)))
+        return damaged(self.file, "the file is truncated", "copy or record it again", byte=self._byte(len(self._text)))
 
     def _more(self, step: int) -> bool:
-        """Append a piece of the file to the text, and drop what was read; whether there was one."""
+        """Append a chunk of the file to the text and drop the text already read; return whether there was a chunk."""
         if len(self._text) - self._at > LONGEST:
-            raise damaged(self.file, f"one entry has more than {LONGEST >> 20} MiB", byte=self.byte)
+            raise damaged(self.file, f"an entry is larger than {LONGEST >> 20} MiB", byte=self.byte)
         try:
             piece = self._source.read(step)
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             end = self._byte(len(self._text))
-            raise damaged(self.file, f"the compressed data are cut off or damaged: {error}", "copy or record it again",
+            raise damaged(self.file, f"the compressed data are truncated or damaged: {error}", "copy or record it again",
                           byte=end) from None  # fmt: skip
         self._before = self.byte
         self._text, self._at = self._text[self._at :] + self._decode(piece, not piece), 0

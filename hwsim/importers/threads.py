@@ -1,7 +1,6 @@
-"""Host threads as rows of pieces without gaps: calls, ops, and what is between them; and threads that wait for others.
+"""Split host threads into contiguous segments (runtime calls, ops and the time between them), and find waits between threads.
 
-A thread is cut at every runtime call, at every outermost op and where a step begins. Annotations of regions are marks and
-cut nothing.
+A thread is split at every runtime call, every outermost op and every step. Annotations of regions do not split it.
 """
 
 from __future__ import annotations
@@ -20,26 +19,32 @@ from hwsim.records import dataclass
 
 Indices = NDArray[np.intp]
 US: Final = 10**9  # fs
-IDLE: Final = 30 * US  # a thread without any op for longer may wait for another one
-NEAR: Final = 1000 * US  # a thread goes on this soon after what it waited for, or within a tenth of its wait
+IDLE: Final = 30 * US  # a longer gap between ops may be a wait for another thread
+NEAR: Final = 1000 * US  # a waiting thread continues within this time, or within a tenth of its wait
 STEP: Final = "ProfilerStep"
 
 
 class Piece(IntEnum):
-    """Kinds of pieces of a host thread."""
+    """Kinds of segments of a host thread."""
 
-    START = 0  # before the first piece of the thread
+    START = 0  # before the first segment of the thread
     CALL = 1
     OP = 2
-    BETWEEN = 3  # Python, or nothing
+    BETWEEN = 3  # Python or idle
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pieces:
-    """Pieces of the host threads of a rank, thread by thread in order of time; the first one of a thread is its START.
+    """The segments of the host threads of a rank, by thread and time. The first segment of a thread is its START.
 
-    lanes: lane of each thread. first: number of the first piece of each thread, and of all.
-    slice: the outermost call of a CALL, the outermost op of an OP; else -1.
+    Args:
+        lanes: lane of each thread.
+        first: index of the first segment of each thread, then the number of segments.
+        thread: thread of each segment.
+        kind: `Piece`.
+        slice: outermost call of a CALL, outermost op of an OP; else -1.
+        start: start (fs).
+        end: end (fs).
     """
 
     lanes: tuple[int, ...]
@@ -54,7 +59,7 @@ class Pieces:
         return len(self.kind)
 
     def before(self, thread: NDArray[np.integer], time: Ints) -> Ints:
-        """The last piece of a thread that has ended at a time; its START if there is none."""
+        """Return the last segment of each thread that has ended at a time; its START if none has."""
         numbers = np.zeros(len(time), np.int64)
         for number in np.unique(thread[thread >= 0]).tolist():
             begin, stop = int(self.first[number]), int(self.first[number + 1])
@@ -64,7 +69,7 @@ class Pieces:
         return numbers
 
     def is_idle(self, lane: int, times: Ints) -> NDArray[np.bool_]:
-        """Whether the thread of a lane has nothing to do at each time: a gap longer than IDLE, or its end."""
+        """Return whether the thread of a lane is idle at each time: in a gap longer than IDLE, or after its end."""
         if lane not in self.lanes:
             return np.ones(len(times), bool)
         thread = self.lanes.index(lane)
@@ -76,14 +81,14 @@ class Pieces:
         return is_idle
 
     def threads(self, lane: Small) -> Small:
-        """Number of the thread of each lane, -1 for a lane that is none."""
+        """Return the thread of each lane; -1 for a stream."""
         numbers = np.full(max((*self.lanes, int(lane.max(initial=0)))) + 1, NONE, np.int32)
         numbers[list(self.lanes)] = np.arange(len(self.lanes))
         return np.where(lane < 0, NONE, numbers[lane])
 
 
 def outermost_calls(rank: Rank, linked: Linked) -> Small:
-    """The outermost call around each call, -1 for other slices: a call of the runtime shows the driver's inside."""
+    """Return the outermost call around each call, as runtime calls contain driver calls; -1 for other slices."""
     is_call = rank.slices.what == What.CALL
     top = np.where(is_call, np.arange(len(is_call), dtype=np.int32), NONE).astype(np.int32)
     while True:
@@ -95,7 +100,11 @@ def outermost_calls(rank: Rank, linked: Linked) -> Small:
 
 
 def cut(rank: Rank, linked: Linked, outer_call: Small, also: Mapping[int, Ints]) -> Pieces:
-    """The pieces of every host thread; also: further times at which threads are cut, by lane."""
+    """Split every host thread into segments.
+
+    Args:
+        also: additional times at which threads are split, by lane.
+    """
     slices = rank.slices
     number = np.arange(len(slices))
     top_call = np.flatnonzero(outer_call == number)
@@ -143,8 +152,8 @@ def cut(rank: Rank, linked: Linked, outer_call: Small, also: Mapping[int, Ints])
 
 
 def _around(times: Ints, among: Indices, start: Ints, ends: Ints) -> tuple[Ints, NDArray[np.bool_]]:
-    """Which of some slices, one after another, each time is in, and whether it is in any."""
-    long = among[ends[among] > start[among]]  # a slice without length is around nothing
+    """Return the slice that contains each time, for slices without overlap, and whether there is one."""
+    long = among[ends[among] > start[among]]  # a slice without duration contains no time
     if not long.size:
         return np.full(len(times), NONE, np.int64), np.zeros(len(times), bool)
     place = np.searchsorted(start[long], times, side="right") - 1
@@ -154,22 +163,22 @@ def _around(times: Ints, among: Indices, start: Ints, ends: Ints) -> tuple[Ints,
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pairs:
-    """Rows of `then` that begin or end after rows of `before`."""
+    """Dependencies: row `then` starts or ends after row `before`."""
 
     before: Ints
     then: Ints
 
     def joined(self, pairs: Ints) -> Self:
-        """The same with more rows (before, then)."""
+        """Return the dependencies with additional rows (before, then)."""
         before, then = (np.concatenate([mine, pairs[:, side]]) for side, mine in enumerate((self.before, self.then)))
         return replace(self, before=before, then=then)
 
 
 def crossings(pieces: Pieces) -> Pairs:
-    """The pieces that idle threads and first pieces wait for.
+    """Return the segments for which idle threads and new threads wait.
 
-    An idle thread goes on where a burst of another one ends. The first piece of a thread follows the last piece of the
-    others that has ended.
+    An idle thread continues when a burst of another thread ends. The first segment of a thread follows the last ended segment of
+    all other threads.
     """
     is_last = np.zeros(len(pieces), bool)
     is_last[pieces.first[1:] - 1] = True
@@ -190,7 +199,7 @@ def crossings(pieces: Pieces) -> Pairs:
 
 
 def _latest_elsewhere(pieces: Pieces, among: Indices, asking: Indices, times: Ints) -> Ints:
-    """The piece among some that ends last by a time on another thread than the piece that asks, -1 for none."""
+    """Return, for each segment of `asking`, the segment of another thread that ends last by its time; -1 for none."""
     if not among.size or not asking.size:
         return np.full(len(asking), NONE, np.int64)
     order = among[np.argsort(pieces.end[among], kind="stable")]
@@ -199,5 +208,5 @@ def _latest_elsewhere(pieces: Pieces, among: Indices, asking: Indices, times: In
     place = np.searchsorted(pieces.end[order], times, side="right") - 1
     at = np.maximum(place, 0)
     same = thread[at] == pieces.thread[asking]
-    place = np.where(same, begins[at] - 1, place)  # before the run of pieces of its own thread
+    place = np.where(same, begins[at] - 1, place)  # skip the segments of its own thread
     return np.where(place >= 0, order[np.maximum(place, 0)], NONE)

@@ -1,11 +1,11 @@
-"""Operators of PyTorch in hwsim's workload language: name and facts -> a statement, or a reason why there is none.
+"""Translate PyTorch operators to statements of the workload language, from their names and input shapes.
 
     meaning("aten::addmm", Facts(shapes=((512,), (256, 1024), (1024, 512)), ...)).statement
     {"matmul": {"m": 256, "n": 512, "k": 1024, "dtype": "fp32"}}
 
-Names of a device's libraries mean what the plain operator means (`cudnn_convolution`, `mkldnn_convolution`). Operators that only
-call others (`linear`, `conv2d`, `cross_entropy`, `autograd::...`) have a statement only where what they call is not recorded.
-Views cost nothing. A statement names no device.
+Variants of device libraries (`cudnn_convolution`, `mkldnn_convolution`) are translated like the plain operator. Operators that
+only call others (`linear`, `conv2d`, `cross_entropy`, `autograd::...`) have a statement only if the called operators are not
+recorded. Views cost nothing. A statement has no device.
 
 **Source**: schemas of PyTorch 2 (`native_functions.yaml`).
 """
@@ -35,9 +35,9 @@ class Meaning:
     """The work of an operator.
 
     Args:
-        statement: in the workload language, without a device; None if it costs nothing or there is none.
-        why: the reason why there is none; "" for what costs nothing.
-        kind: kind of work, in words of reports.
+        statement: statement of the workload language, without a device; None if there is no work or no translation.
+        why: reason why there is no translation; "" without work.
+        kind: kind of work, for reports.
     """
 
     statement: Statement | None
@@ -49,7 +49,7 @@ NOTHING: Final = Meaning(None, "", "no work")
 
 
 def plain(name: str) -> str:
-    """The name of an operator without its namespace and overload.
+    """Return the name of an operator without namespace and overload.
 
     >>> plain("aten::add_.Tensor"), plain("aten.mm.default"), plain("torch::autograd::AccumulateGrad")
     ('add_', 'mm', 'torch::autograd::AccumulateGrad')
@@ -60,7 +60,7 @@ def plain(name: str) -> str:
 
 
 def reader_of(name: str) -> Reader | None:
-    """The reader of the facts of an operator of this plain name; None if there is none."""
+    """Return the translator of an operator by its plain name; None if there is none."""
     reader = PRODUCTS.get(name) or ARRAYS.get(name) or POINTWISE.get(name)
     if reader is None and name.startswith("_foreach_"):
         return foreach
@@ -68,29 +68,29 @@ def reader_of(name: str) -> Reader | None:
 
 
 def meaning(name: str, facts: Facts | None) -> Meaning:
-    """The work of an operator, from its name (with or without namespace and overload) and facts."""
+    """Return the work of an operator, from its name (with or without namespace and overload) and facts."""
     short = plain(name)
     if short in FREE or name.startswith("profiler"):
         return NOTHING
     exchanged = exchange(name, facts or Facts())
     if exchanged is not None:
-        return Meaning(exchanged, "", "collectives") if exchanged else Meaning(None, "the file has no size of it", "collectives")
+        return Meaning(exchanged, "", "collectives") if exchanged else Meaning(None, "no size in the file", "collectives")
     reader = reader_of(short)
     if reader is None:
-        return Meaning(None, "no such operator is known")
+        return Meaning(None, "operator not supported")
     if facts is None or facts.shapes is None:
-        return Meaning(None, "the file has no shapes of it", _kind_of(short))
+        return Meaning(None, "no shapes in the file", _kind_of(short))
     try:
         statement = reader(short, Inputs(facts))
     except Unknown as error:
         return Meaning(None, str(error), _kind_of(short))
-    except (ValueError, IndexError, ZeroDivisionError):  # arrays of other axes than the schema has: another operator of that name
-        return Meaning(None, "its inputs are not those of the operator that is known", _kind_of(short))
+    except (ValueError, IndexError, ZeroDivisionError):  # inputs do not match the schema: another operator of that name
+        return Meaning(None, "its inputs do not match the schema of the operator", _kind_of(short))
     return Meaning(statement, "", kind_of(statement)) if statement else NOTHING
 
 
 def kind_of(statement: Statement) -> str:
-    """The kind of work of a statement, in words."""
+    """Return the kind of work of a statement, for reports."""
     return KINDS.get(next(iter(statement)), "collectives")
 
 

@@ -1,4 +1,4 @@
-"""Operators on whole arrays: norms, pooling, softmax, losses, reductions, look-ups, sorting, joining."""
+"""Translate norms, pooling, softmax, losses, reductions, embeddings, indexing, sorting and concatenation."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from hwsim.importers.aten.pointwise import elementwise
 from hwsim.importers.aten.products import Reader, Statement, moving, of_axis
 from hwsim.units import BYTES
 
-ROW: Final = 1024  # elements of a row that a kernel of softmax holds near it; longer ones are read twice
+ROW: Final = 1024  # longest row (elements) that a softmax kernel reads once; longer rows are read twice
 
 
 def _norm(of: str, at: int, *, backward: bool = False, training: int | None = None, learnt: bool = False) -> Reader:
-    """at: place of the array that is normalised; training: of what says that the batch is looked at."""
+    """Return the translator of a norm; at: position of the normalized tensor, training: position of the training flag."""
 
     def read(_: str, inputs: Inputs) -> Statement:
         shape = inputs.shape(at)
@@ -49,7 +49,7 @@ def _pool(by: str, *, backward: bool = False) -> Reader:
     def read(name: str, inputs: Inputs) -> Statement:
         image = inputs.shape(1 if backward else 0)
         if len(image) < 3 or not numel(image):
-            raise Unknown(f"an image of {len(image)} axes")
+            raise Unknown(f"expected an input of 3 or more axes, got {len(image)}")
         axes = 3 if "3d" in name else 1 if "1d" in name else 2
         dtype = inputs.dtype(0)
         if backward:
@@ -75,10 +75,10 @@ def _two(sides: tuple[int, ...]) -> list[int]:
 
 
 def _windows(inputs: Inputs, sides: tuple[int, ...]) -> tuple[int, ...]:
-    """Results of max_pool(self, kernel, stride, padding, dilation, ...) and avg_pool(self, kernel, stride, padding, ...)."""
+    """Return the result size of max_pool(self, kernel, stride, padding, dilation, ...) and avg_pool(self, kernel, ...)."""
     kernel = inputs.numbers(1)
     if not kernel:
-        raise Unknown("no values of the window")
+        raise Unknown("no kernel size in the file")
     stride, padding = inputs.numbers(2) or kernel, inputs.numbers(3, (0,))
     return tuple(
         (side + 2 * of_axis(padding, at) - of_axis(kernel, at)) // max(1, of_axis(stride, at)) + 1
@@ -98,22 +98,22 @@ def _scan(_: str, inputs: Inputs) -> Statement:
 
 
 def _sort(_: str, inputs: Inputs) -> Statement:
-    """A radix sort goes through keys and places once for each byte of the key."""
+    """Translate a radix sort: one pass over keys and indices per byte of the key."""
     count, dtype = numel(inputs.shape(0)), inputs.dtype(0)
-    each = (BYTES[dtype] + BYTES["int64"]) * count
+    pass_bytes = (BYTES[dtype] + BYTES["int64"]) * count
     passes = max(1.0, BYTES[dtype])
-    return moving(passes * each, passes * each, dtype, passes * count)
+    return moving(passes * pass_bytes, passes * pass_bytes, dtype, passes * count)
 
 
 def _topk(_: str, inputs: Inputs) -> Statement:
-    """A selection by digits goes through the keys once for each byte of the key."""
+    """Translate a radix selection: one pass over the keys per byte of the key."""
     count, dtype = numel(inputs.shape(0)), inputs.dtype(0)
     return moving(max(1.0, BYTES[dtype]) * BYTES[dtype] * count, 0.0, dtype, BYTES[dtype] * count)
 
 
 def _loss(backward: bool) -> Reader:
     def read(_: str, inputs: Inputs) -> Statement:
-        """nll_loss_forward(self, target, ...) picks one number of each row; backward fills an array with zeros and sets one."""
+        """nll_loss_forward(self, target, ...) reads one number per row; backward writes zeros and one number per row."""
         shape = inputs.shape(1 if backward else 0)
         dtype = inputs.dtype(1 if backward else 0)
         rows = numel(shape) // max(1, shape[1] if len(shape) > 1 else 1)
@@ -126,7 +126,7 @@ def _loss(backward: bool) -> Reader:
 
 
 def lookup(rows: int, width: int, table: int, dtype: str, *, bags: int = 0, backward: bool = False) -> Statement:
-    """Rows of a table found by their number."""
+    """Return a lookup of rows in a table; {} without rows."""
     if rows < 1 or width < 1:
         return {}
     keys: dict[str, Any] = {"lookups": rows, "width": width, "table": max(table, 1), "dtype": dtype}
@@ -143,17 +143,17 @@ def _embedding(name: str, inputs: Inputs) -> Statement:
 
 
 def _embedding_backward(name: str, inputs: Inputs) -> Statement:
-    """embedding_dense_backward(grad_output, indices, num_weights, ...); of a bag: number of rows after five arrays"""
+    """embedding_dense_backward(grad_output, indices, num_weights, ...); bags have the number of rows after five tensors"""
     gradient, rows = inputs.shape(0), numel(inputs.shape(1))
     table = inputs.number(5 if "bag_dense" in name else 6 if "bag" in name else 2)
     if not table:
-        raise Unknown("no value of the table's rows")
+        raise Unknown("no number of table rows in the file")
     bags = gradient[0] if "bag" in name else 0
     return lookup(rows, gradient[-1], table, inputs.dtype(0), bags=bags, backward=True)
 
 
 def _index(_: str, inputs: Inputs) -> Statement:
-    """index(self, indices): rows of the axes that are not indexed"""
+    """index(self, indices): a lookup of rows over the axes without index"""
     shape = inputs.shape(0)
     if not inputs.is_list(1):
         raise Unknown("no shapes of the indices")
@@ -168,7 +168,7 @@ def _index_put(_: str, inputs: Inputs) -> Statement:
     shape = inputs.shape(0)
     if not inputs.is_list(1):
         raise Unknown("no shapes of the indices")
-    rows = max((numel(each) for each in inputs.shapes(1)), default=0)
+    rows = max((numel(index) for index in inputs.shapes(1)), default=0)
     width = max(1, numel(shape[len(inputs.shapes(1)) :]))
     written = rows * width * BYTES[inputs.dtype(0)]
     return moving(2 * written + 8.0 * rows, written, inputs.dtype(0), float(rows * width))
@@ -183,12 +183,12 @@ def _select(_: str, inputs: Inputs) -> Statement:
 
 
 def _gather(_: str, inputs: Inputs) -> Statement:
-    """gather(self, dim, index): single numbers"""
+    """gather(self, dim, index): a lookup of single elements"""
     return lookup(numel(inputs.shape(2)), 1, numel(inputs.shape(0)), inputs.dtype(0))
 
 
 def _scatter(_: str, inputs: Inputs) -> Statement:
-    """scatter_add_(self, dim, index, src): single numbers, or rows of an index_add_"""
+    """scatter_add_(self, dim, index, src) of elements, or index_add_ of rows"""
     at = 3 if inputs.has(3) else 2
     count, dtype = numel(inputs.shape(at)), inputs.dtype(0)
     return moving(count * (8.0 + 2 * BYTES[dtype]), count * BYTES[dtype], dtype, float(count))
@@ -200,7 +200,7 @@ def _joined(_: str, inputs: Inputs) -> Statement:
 
 
 def _unfold_gradient(_: str, inputs: Inputs) -> Statement:
-    """select_backward(grad, sizes, ...): an array of zeros, and the gradient put into it"""
+    """select_backward(grad, sizes, ...): writes zeros, then the gradient"""
     sizes = inputs.numbers(1)
     if not sizes:
         raise Unknown("no values of the shape")
@@ -257,6 +257,6 @@ ARRAYS: Final[Mapping[str, Reader]] = {
 
 
 def split_copy(_: str, inputs: Inputs) -> Statement:
-    """split_with_sizes_copy(self, ...): the array in pieces"""
+    """split_with_sizes_copy(self, ...): copies all parts of a tensor"""
     count, dtype = numel(inputs.shape(0)), inputs.dtype(0)
     return elementwise(count, 0.0, [(count, dtype)], dtype, dtype)

@@ -1,4 +1,4 @@
-"""Collectives of PyTorch as statements: what each rank gives, in bytes as nccl-tests count them."""
+"""Translate PyTorch collectives, with sizes as nccl-tests count them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SPACES: Final = (
 
 
 def whole_bytes(exchanged: Collective) -> float:
-    """Bytes as nccl-tests count them: of gathers and scatters all parts together, else what a rank has; 0 if not said."""
+    """Return the bytes of a collective as in nccl-tests: all parts for gathers and scatters, else per rank; 0 if unknown."""
     width = BYTES.get(exchanged.dtype, 4.0)
     given, got = exchanged.elements_in * width, exchanged.elements_out * width
     if exchanged.name in {"allgather", "gather"}:
@@ -28,7 +28,7 @@ def whole_bytes(exchanged: Collective) -> float:
 
 
 def exchange(name: str, facts: Facts) -> Statement | None:
-    """The statement of a collective without its members; {} if its size is not known; None if it is no collective."""
+    """Return the statement of a collective without its members; {} if its size is unknown; None for other operators."""
     if not name.startswith(SPACES) and facts.collective is None:
         return None
     exchanged = facts.collective
@@ -48,7 +48,9 @@ def exchange(name: str, facts: Facts) -> Statement | None:
 def _of_shapes(inputs: Inputs, kind: str) -> float:
     places = [index for index in range(len(inputs.facts.shapes or ())) if inputs.is_list(index) or inputs.has(index)]
     arrays = [inputs.shapes(place) if inputs.is_list(place) else (inputs.shape(place),) for place in places]
-    sizes = [sum(map(numel, each)) * BYTES[inputs.dtype(at)] for at, each in zip(places, arrays, strict=True)]  # integers
+    sizes = [
+        sum(map(numel, shapes)) * BYTES[inputs.dtype(place)] for place, shapes in zip(places, arrays, strict=True)
+    ]  # integers
     if not sizes:
         return 0.0
     return max(sizes) if kind in {"allgather", "gather", "reduce-scatter", "scatter"} else sizes[0]

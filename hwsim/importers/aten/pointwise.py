@@ -1,4 +1,4 @@
-"""Operators on each element of arrays, and on lists of arrays: FLOP per element by name (`operators.yaml`)."""
+"""Translate elementwise operators on tensors and lists of tensors; `operators.yaml` has their FLOP per element."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hwsim.importers.aten.inputs import OPERATORS, Inputs, Unknown, named, numel
 from hwsim.importers.aten.products import Reader, Statement, computed, moving
 from hwsim.units import BYTES
 
-SPECIAL: Final = 8.0  # FLOP of a function that the special units compute
+SPECIAL: Final = 8.0  # FLOP of a function of the special function units
 _MADE_ALONE, _NEW, _TRUTHS = named("made_alone"), named("new"), named("truths")
 FLOP_EACH: Final[Mapping[str, float]] = {
     name: float(flop) for flop, names in OPERATORS["elementwise"].items() for name in names.split()
@@ -18,7 +18,7 @@ FLOP_EACH: Final[Mapping[str, float]] = {
 
 
 def pointwise(name: str, inputs: Inputs) -> Statement:
-    """An operator on each element; inputs that are broadcast are read once."""
+    """Translate an elementwise operator; broadcast inputs are read once."""
     if name in _NEW:
         return _made(name, inputs)
     shapes = {tensor: inputs.shape(tensor) for tensor in inputs.tensors()}
@@ -44,9 +44,9 @@ def pointwise(name: str, inputs: Inputs) -> Statement:
 
 
 def elementwise(count: int, flop: float, read: list[tuple[int, str]], dtype: str, result: str) -> Statement:
-    """`count` elements of the format `result` from arrays of (elements, format).
+    """Return the statement for `count` result elements from inputs of (elements, data type).
 
-    One statement `elementwise` where all that count are of one format and size, else `compute` with their bytes.
+    It is `elementwise` if all large inputs have one data type and size, else `compute` with bytes.
     """
     if count < 1:
         return {}
@@ -69,7 +69,7 @@ def _result(name: str, inputs: Inputs, dtype: str) -> str:
 
 
 def _made(name: str, inputs: Inputs) -> Statement:
-    """A new array, its shape among the values."""
+    """Translate the creation of a tensor, whose shape is among the values."""
     at = 1 if name.startswith("new_") else 0
     sizes = inputs.numbers(at)
     if not sizes and inputs.text(at) not in ("[]", "()"):
@@ -80,7 +80,7 @@ def _made(name: str, inputs: Inputs) -> Statement:
 
 
 def broadcast(shapes: tuple[tuple[int, ...], ...]) -> tuple[int, ...]:
-    """The shape of the result of arrays that are broadcast; the largest where they do not fit.
+    """Return the broadcast shape; the largest shape if they do not match.
 
     >>> broadcast(((8, 1, 4), (3, 1), ()))
     (8, 3, 4)
@@ -116,7 +116,7 @@ def _resized(name: str, inputs: Inputs, shape: tuple[int, ...]) -> tuple[int, ..
     return shape
 
 
-# _foreach_ and fused optimizers: FLOP of one element of a parameter, and the lists that are written.
+# fused optimizers -> FLOP per parameter, number of lists written
 FUSED: Final[Mapping[str, tuple[float, int]]] = {
     "_fused_adam_": (2 * SPECIAL + 12, 3), "_fused_adamw_": (2 * SPECIAL + 12, 3), "_fused_sgd_": (4.0, 2),
     "_fused_adagrad_": (2 * SPECIAL + 4, 2),
@@ -124,22 +124,22 @@ FUSED: Final[Mapping[str, tuple[float, int]]] = {
 
 
 def fused(name: str, inputs: Inputs) -> Statement:
-    """An optimizer's step over lists of parameters, gradients and states, in one kernel."""
+    """Translate a fused optimizer step over lists of parameters, gradients and states."""
     flop, written = FUSED[name]
     lists = [index for index in range(5) if inputs.is_list(index)]
     if not lists:
         raise Unknown("no shapes of the parameters")
     sizes = [sum(map(numel, inputs.shapes(at))) for at in lists]  # integers
     dtype = inputs.dtype(lists[0])
-    made = sizes[0] + math.fsum(sizes[2 : 1 + written])  # parameters, and states in their lists; gradients are only read
+    made = sizes[0] + math.fsum(sizes[2 : 1 + written])  # parameters and states; gradients are only read
     return moving(math.fsum(sizes) * BYTES[dtype], made * BYTES[dtype], dtype, flop * sizes[0])
 
 
 def foreach(name: str, inputs: Inputs) -> Statement:
-    """_foreach_add_ and the like: the same function for each array of a list."""
+    """Translate a _foreach_ operator, which applies a function to each tensor of a list."""
     plain = name.removeprefix("_foreach_").removesuffix("_")
     if not inputs.is_list(0):
-        raise Unknown("no shapes of the arrays in the list")
+        raise Unknown("no shapes of the tensors in the list")
     lists = [index for index in range(4) if inputs.is_list(index)]
     count = sum(map(numel, inputs.shapes(0)))  # integers
     dtype = inputs.dtype(0)

@@ -1,4 +1,4 @@
-"""Operators that are products: matrix products, convolutions, attention, recurrent networks."""
+"""Translate matmuls, convolutions, attention and recurrent networks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Reader = Callable[[str, Inputs], Statement]
 
 
 def product(m: int, n: int, k: int, dtype: str, batch: int = 1, *, transposed: bool = False) -> Statement:
-    """(m x k) by (k x n), `batch` times; of nothing if a side is 0."""
+    """Return the matmul of (m x k) by (k x n), `batch` times; {} if a dimension is 0."""
     if min(m, n, k, batch) < 1:
         return {}
     keys: dict[str, Any] = {"m": m, "n": n, "k": k, "dtype": dtype}
@@ -26,20 +26,25 @@ def product(m: int, n: int, k: int, dtype: str, batch: int = 1, *, transposed: b
 
 
 def computed(flop: float, moved: float, dtype: str, mix: str, *, made: float = 0.0) -> Statement:
-    """Work by its amounts. moved: bytes in all; made: the part that is written."""
+    """Return a statement of FLOP and bytes.
+
+    Args:
+        moved: bytes read and written.
+        made: bytes written.
+    """
     keys: dict[str, Any] = {"flop": f"{flop:.0f} FLOP", "bytes": f"{moved:.0f} B", "dtype": dtype, "mix": mix}
     return {"compute": {**keys, "result": f"{made:.0f} B"} if made else keys}
 
 
 def moving(read: float, written: float, dtype: str, flop: float = 0.0) -> Statement:
-    """Bytes read and written, with some arithmetic."""
+    """Return a statement of bytes read and written; {} if there are none."""
     if read + written <= 0:
         return {}
     return computed(flop, read + written, "fp32" if dtype == "bool" else dtype, "vector", made=written)
 
 
 def _mm(first: int, batches: int = 0) -> Reader:
-    """first: place of the left factor; batches: axes before its rows."""
+    """Return the translator of a matmul; first: position of the left operand, batches: number of batch axes."""
 
     def read(_: str, inputs: Inputs) -> Statement:
         *batch, m, k = inputs.shape(first, 2 + batches)
@@ -64,7 +69,7 @@ def _dot(_: str, inputs: Inputs) -> Statement:
 
 
 def _matmul(_: str, inputs: Inputs) -> Statement:
-    """torch.matmul: the last two axes, the others are a batch, folded into the rows where the second has none."""
+    """Translate torch.matmul; the batch axes are folded into the rows if the second operand has none."""
     first, second = inputs.shape(0), inputs.shape(1)
     first, second = (first if len(first) > 1 else (1, *first)), (second if len(second) > 1 else (*second, 1))
     _same(first[-1], second[-2])
@@ -82,14 +87,14 @@ def _linear(_: str, inputs: Inputs) -> Statement:
 
 
 def _turned(inputs: Inputs, at: int) -> bool:
-    """Whether the second factor is a view of a transposed one, as the weights of a linear layer are."""
+    """Return whether an operand is a transposed view, like the weights of a linear layer."""
     strides = inputs.strides(at)
     return len(strides) > 1 and strides[-1] != 1 and strides[-2] == 1
 
 
 def _same(first: int, second: int) -> None:
     if first != second:
-        raise Unknown(f"shapes do not fit: {first} and {second}")
+        raise Unknown(f"inner dimensions do not match: {first} and {second}")
 
 
 def _forward(_: str, inputs: Inputs) -> Statement:
@@ -100,7 +105,7 @@ def _forward(_: str, inputs: Inputs) -> Statement:
 
 
 def _places(stride: int, padding: int, dilation: int, groups: int = -1) -> Reader:
-    """The reader of a convolution forward by the places of these inputs."""
+    """Return the translator of a forward convolution with its parameters at these positions."""
     return lambda _, inputs: convolution(
         inputs, 0, 1, "forward", stride=stride, padding=padding, dilation=dilation, groups=groups
     )
@@ -114,7 +119,7 @@ def _backward(_: str, inputs: Inputs) -> Statement:
     """convolution_backward(grad_output, input, weight, bias_sizes, stride, padding, dilation, transposed, ..., groups, mask)"""
     into, weights, bias = (*inputs.truths(10, (True, True, False)), False, False, False)[:3]
     direction = "backward" if into and weights else "input" if into else "weights"
-    if inputs.true(7):  # transposed: the gradient of its input is a convolution forward, of its weights one of weights
+    if inputs.true(7):  # transposed: its input gradient is a forward convolution
         keys = dict(convolution(inputs, 0, 2, "forward", stride=4, padding=5, dilation=6, groups=9, result=1)["convolution"])
         return {"convolution": {**keys, "pass": {"input": "forward"}.get(direction, direction)}}
     keys = dict(convolution(inputs, 1, 2, direction, stride=4, padding=5, dilation=6, groups=9, result=0)["convolution"])
@@ -122,7 +127,7 @@ def _backward(_: str, inputs: Inputs) -> Statement:
 
 
 def _transposed(inputs: Inputs) -> Statement:
-    """A convolution that is transposed computes direction another one's gradient of the input is."""
+    """Translate a transposed convolution, which is the input gradient of a convolution."""
     image, weight = inputs.shape(0), inputs.shape(1)
     stride, padding = inputs.numbers(3, (1,)), inputs.numbers(4, (0,))
     dilation, added, groups = inputs.numbers(5, (1,)), inputs.numbers(7, (0,)), max(inputs.number(8, 1), 1)
@@ -150,10 +155,10 @@ def convolution(
     groups: int = -1,
     result: int = -1,
 ) -> Statement:
-    """A pass of a convolution; the numbers are places of inputs, `result` the place of an array with the size of its result."""
+    """Return a pass of a convolution; the numbers are positions of inputs, `result` that of a tensor of the result's size."""
     into, kernel = inputs.shape(image), inputs.shape(weight)
     if len(into) != len(kernel) or len(into) < 3:
-        raise Unknown(f"an image of {len(into)} axes and weights of {len(kernel)}")
+        raise Unknown(f"expected input and weights of 3 or more equal axes, got {len(into)} and {len(kernel)}")
     split = into[1] // kernel[1] if kernel[1] else 1
     if groups >= 0 and inputs.text(groups):
         split = max(inputs.number(groups, 1), 1)
@@ -173,7 +178,7 @@ def convolution(
 
 
 def geometry(into: Shape, kernel: Shape, made: Shape, steps: tuple[int, ...], groups: int) -> dict[str, Any]:
-    """Keys of a convolution in one to three dimensions; of three, depth and height are one."""
+    """Return the keys of a convolution in one to three dimensions; depth and height are merged."""
     high, wide = numel(into[2:-1]), into[-1]
     keys = {
         "batch": into[0],
@@ -187,14 +192,18 @@ def geometry(into: Shape, kernel: Shape, made: Shape, steps: tuple[int, ...], gr
 
 
 def of_axis(numbers: tuple[int, ...], at: int) -> int:
-    """The number of an axis, or the one of all."""
+    """Return the number for an axis; a single number is for all axes."""
     return numbers[min(at, len(numbers) - 1)]
 
 
 def _attention(query: int, causal: int, *, backward: bool = False, heads_first: bool = True, masks: bool = False) -> Reader:
-    """Places of the query (key and value follow) and of what says that it is causal.
+    """Return the translator of an attention operator.
 
-    heads_first: axes are batch, heads, tokens, head; else batch, tokens, heads, head.  masks: `causal` is the number of a kind.
+    Args:
+        query: position of the query; key and value follow.
+        causal: position of the causal flag.
+        heads_first: whether the axes are (batch, heads, tokens, head), else (batch, tokens, heads, head).
+        masks: whether the causal flag is the number of a mask type.
     """
 
     def read(_: str, inputs: Inputs) -> Statement:
@@ -207,7 +216,7 @@ def _attention(query: int, causal: int, *, backward: bool = False, heads_first: 
             return {}
         if k[2] < tokens or k[1] > heads or heads % k[1]:
             flop = (2 * head + 2 * v[3]) * batch * heads * tokens * k[2] * (2.5 if backward else 1.0)
-            moved = math.fsum(inputs.bytes(query + each) for each in (0, 0, 1, 2))
+            moved = math.fsum(inputs.bytes(query + index) for index in (0, 0, 1, 2))
             return computed(flop, moved, inputs.dtype(query), "matmul")
         keys: dict[str, Any] = {
             "batch": batch, "tokens": tokens, "heads": heads, "head": (head + v[3]) // 2, "dtype": inputs.dtype(query),
@@ -258,7 +267,7 @@ def _mkldnn_rnn(backward: bool) -> Reader:
 def recurrent(
     cell: str, image: tuple[int, int, int], hidden: int, layers: int, *, both: bool, backward: bool, dtype: str
 ) -> Statement:
-    """A recurrent network over (steps, batch, width)."""
+    """Return a recurrent network over an input of (steps, batch, width)."""
     steps, batch, width = image
     keys: dict[str, Any] = {"cell": cell, "tokens": steps, "batch": batch, "input": width, "hidden": hidden, "dtype": dtype}
     keys |= {"layers": layers} if layers > 1 else {}

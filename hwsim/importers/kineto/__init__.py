@@ -1,1 +1,1 @@
-"""Kineto: the JSON that PyTorch's profiler writes (`export_chrome_trace`, TensorBoard's handler), a file for each rank."""
+"""Reader of Kineto traces: the JSON of the PyTorch profiler, one file per rank."""

@@ -1,4 +1,4 @@
-"""Facts of events, from the `args` of each: equal ones are one entry, found by their bytes before they are read."""
+"""Facts of events from their `args`. Equal `args` share one entry, which is looked up by their serialized bytes."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ _SAID: Final = (
     "Collective name", "In msg nelems", "Out msg nelems", "Group size", "dtype", "Process Group Name", "Process Group Ranks",
     "Global rank start", "Global rank stride", "Src Rank", "Dst Rank",
 )  # fmt: skip
-DEEPEST: Final = 20  # lists of lists of tensors
+DEEPEST: Final = 20  # nesting depth of lists of tensors
 _WAY: Final = re.compile(r"\b([HDPA]to[HDPA])\b")
 _WAITS: Final = ("cuda_sync_kind", "wait_on_stream", "wait_on_cuda_event_record_corr_id", "stream")
 
 
 def of_op(columns: Columns, args: dict[str, Any], mark: str = "") -> int:
-    """Index of the facts of an op; -1 if the file says nothing of its inputs.
+    """Return the index of the facts of an op; -1 if its inputs were not recorded.
 
-    mark: an annotation `nccl:NAME`, which had the metadata of a collective before PyTorch 2.2.
+    Args:
+        mark: annotation `nccl:NAME`, which describes a collective before PyTorch 2.2.
     """
     dims = args.get("Input Dims")
     is_collective = bool(mark) or "Collective name" in args
@@ -39,27 +40,27 @@ def of_op(columns: Columns, args: dict[str, Any], mark: str = "") -> int:
 
 
 def of_kernel(columns: Columns, name: str, args: dict[str, Any]) -> int:
-    """Index of the facts of a kernel: the collective that it is, or -1."""
+    """Return the index of the facts of a collective kernel; -1 for other kernels."""
     collective = of_metadata(args) if "Collective name" in args else None
     collective = collective or (collective_of_kernel(name) if "ccl" in name else None)
     return -1 if collective is None else columns.fact(Facts(collective=collective))
 
 
 def of_copy(columns: Columns, name: str, args: dict[str, Any]) -> int:
-    """Index of the facts of a copy or memset: its bytes and its way."""
+    """Return the index of the facts of a copy or memset: bytes and direction."""
     size = args.get("bytes", 0)
     key = size, name
     index = columns.facts_of.get(key)
     if index is not None:
         return index
     if not isinstance(size, int) or size < 0:
-        raise ValueError(f"{str(size)[:40]} bytes are no number of bytes")
+        raise ValueError(f"expected a number of bytes, got {str(size)[:40]}")
     way = _WAY.search(name)
     return columns.fact(Facts(bytes=size, kind=way[1] if way else ""), key)
 
 
 def of_wait(columns: Columns, args: dict[str, Any]) -> int:
-    """Index of the facts of a synchronisation: which stream waits, and for what."""
+    """Return the index of the facts of a synchronization: the waiting stream and its event."""
     kind, stream, link, _ = (args.get(name) for name in _WAITS)
     return columns.fact(Facts(waits_on_stream=_known(stream), waits_on_link=_known(link), kind=str(kind or "")))
 
@@ -69,12 +70,12 @@ def _known(value: Any) -> int:
 
 
 def shapes(value: Any) -> Any:
-    """The shapes of a list of inputs, as tuples; None if it is no list."""
+    """Return the shapes of a list of inputs as tuples; None if the value is no list."""
     return tuple(map(shape, value)) if isinstance(value, list) else None
 
 
 def shape(value: Any, depth: int = 0) -> Any:
-    """The shape of a tensor, or the shapes of a list of tensors; None if it is neither."""
+    """Return the shape of a tensor or the shapes of a list of tensors; None for other values."""
     if not isinstance(value, list):
         return None
     if all(type(each) is int and each >= 0 for each in value):
@@ -85,7 +86,7 @@ def shape(value: Any, depth: int = 0) -> Any:
 
 
 def _texts(inputs: list[Any]) -> tuple[tuple[str, ...], Any, tuple[str, ...]]:
-    """dtypes, strides and values."""
+    """Return data types, strides and values."""
     _, dtypes, strides, values = inputs
     return (
         tuple(str(dtype) for dtype in dtypes) if isinstance(dtypes, list) else (),

@@ -1,4 +1,4 @@
-"""One file of Kineto: its events become columns as they are read."""
+"""Read a Kineto file and convert its events to columns."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from hwsim.importers.text import Entries, Report, read_each
 from hwsim.records import without_collector
 from hwsim.spec import SpecError
 
-_OP, _MARK, _CALL, _KERNEL, _WAIT = map(int, (What.OP, What.MARK, What.CALL, What.KERNEL, What.WAIT))  # quicker than an Enum's
-WHAT: Final[Mapping[str, int]] = {  # the names with capital letters are of PyTorch before 1.13
+_OP, _MARK, _CALL, _KERNEL, _WAIT = map(int, (What.OP, What.MARK, What.CALL, What.KERNEL, What.WAIT))  # faster than enum members
+WHAT: Final[Mapping[str, int]] = {  # category -> kind of slice; capitalized names are from PyTorch before 1.13
     "cpu_op": What.OP, "Operator": What.OP, "operator": What.OP,
     "python_function": What.PYTHON,
     "user_annotation": What.MARK,
@@ -32,20 +32,20 @@ WHAT: Final[Mapping[str, int]] = {  # the names with capital letters are of PyTo
 WHY: Final[Mapping[str, str]] = {
     "ac2g": "arrows from calls to kernels; launches are found by correlation",
     "async_cpu_to_gpu": "arrows from ops to kernels; launches are found by correlation",
-    "fwdbwd": "arrows from forward to backward; autograd's order is in the times",
-    "gpu_user_annotation": "annotations of the host, drawn again over the streams",
-    "overhead": "overhead of the profiler itself; it is in the times of the calls around it",
-    "Trace": "the span of the profiler",
+    "fwdbwd": "arrows from forward to backward; the recorded times have this order",
+    "gpu_user_annotation": "copies of host annotations for the GPU streams",
+    "overhead": "overhead of the profiler, included in the times of the surrounding calls",
+    "Trace": "the time span of the profiler",
 }
 PHASES: Final[Mapping[str, str]] = {
     "M": "names and order of processes and threads",
-    "i": "instants without a length",
+    "i": "instant events, without a duration",
     "C": "counters",
-    "B": "a begin without an end of its own; spans are read where they are one event (ph: X)",
-    "E": "an end without its begin; spans are read where they are one event (ph: X)",
+    "B": "begin events; only complete events (ph: X) are supported",
+    "E": "end events; only complete events (ph: X) are supported",
 }
-OTHER: Final = "of a category that is not read"
-HINT: Final = "an execution trace of PyTorch has 'nodes', and no times: record with torch.profiler, with record_shapes=True"
+OTHER: Final = "unknown category"
+HINT: Final = "PyTorch execution traces ('nodes') have no times: record with torch.profiler and record_shapes=True"
 _ARROWS: Final = frozenset({"s", "t", "f"})
 _WRONG: Final = (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError)
 _NOTHING: Final[dict[str, Any]] = {}
@@ -55,22 +55,22 @@ def read(files: Sequence[Path], report: Report | None = None) -> Recording:
     """Read the ranks of one run.
 
     Raises:
-        SpecError: a file that is cut, damaged or of another format; two files of a rank, or of different runs.
-        OSError: a file that cannot be opened.
+        SpecError: a file is truncated, damaged or of another format, or two files are of one rank or of different runs.
+        OSError: a file cannot be opened.
     """
     return joined("kineto", read_each(files, read_file, report))
 
 
 def read_file(file: Path, report: Report | None = None) -> Process:
-    """Read a rank.
+    """Read the file of a rank.
 
     Raises:
-        SpecError: the file is cut, damaged or of another format.
-        OSError: it cannot be opened.
+        SpecError: the file is truncated, damaged or of another format.
+        OSError: the file cannot be opened.
     """
     with without_collector():
         wrong: SpecError | None = None
-        for batch in (BATCH, 1):  # many events become columns together; only where one is wrong, each for itself
+        for batch in (BATCH, 1):  # after an error, events are converted one by one to find it
             trace = _Trace(Entries(file, "traceEvents", "events", HINT, report), batch)
             if (wrong := trace.read()) is None:
                 return trace.process()
@@ -78,20 +78,20 @@ def read_file(file: Path, report: Report | None = None) -> Process:
 
 
 class _Trace:
-    """A file while it is read."""
+    """A reader of one file."""
 
     def __init__(self, entries: Entries, batch: int) -> None:
         self.entries = entries
         self.columns, self.left = Columns(all_microseconds, batch), LeftOut()
         self.threads: dict[Hashable, str] = {}  # names
-        self.kernels: dict[str, int] = {}  # index of facts by name
+        self.kernels: dict[str, int] = {}  # kernel name -> index of facts
         self.pids: set[int] = set()
 
     def read(self) -> SpecError | None:
-        """Take every event; the mistake of one that makes no sense, with the place up to which was read.
+        """Read all events; return the error of an invalid event, with its position.
 
         Raises:
-            SpecError: the file is cut, damaged or of another format.
+            SpecError: the file is truncated, damaged or of another format.
         """
         take, arrows = self._take, Counter[str]()
         event: dict[str, Any] = {}
@@ -110,14 +110,14 @@ class _Trace:
         except _WRONG as error:
             return self.entries.wrong(_words(event, error))
         if self.entries.mended:
-            why = "not escaped, as Windows paths have them: it is read as itself"
+            why = "unescaped, as in Windows paths: read literally"
             self.left.add("backslash", why, count=self.entries.mended)
         for category, count in arrows.items():
             self.left.add(str(category), WHY.get(category, "arrows between events"), count=count)
         return None
 
     def _take(self, event: dict[str, Any]) -> None:
-        """An event with a length."""
+        """Add an event with a duration."""
         category, args = event.get("cat", ""), event.get("args") or _NOTHING
         kind = WHAT.get(category)
         if kind is None:
@@ -144,7 +144,7 @@ class _Trace:
         columns.add(kind, name, lane, event["ts"], event.get("dur", 0), link, fact)
 
     def _kernel(self, name: str, args: dict[str, Any]) -> int:
-        """Index of the facts of a kernel, which its name alone has in most cases."""
+        """Return the index of the facts of a kernel, in most cases by its name only."""
         if "Collective name" in args:
             return facts.of_kernel(self.columns, name, args)
         index = self.kernels.get(name)
@@ -177,7 +177,7 @@ class _Trace:
         return lane
 
     def process(self) -> Process:
-        """The rank, as far as one file says."""
+        """Return the process of the file."""
         rest = self.entries.rest
         distributed = rest.get("distributedInfo")
         if not isinstance(distributed, dict):
@@ -205,7 +205,7 @@ class _Trace:
 
 
 def _number(value: Any, otherwise: int) -> int:
-    """A number, or the one that a name ends with ("stream 7")."""
+    """Return a number, or the number at the end of a name ("stream 7")."""
     if isinstance(value, int):
         return value if value < 2**31 else -1
     found = re.search(r"(\d{1,9})$", str(value))
@@ -213,16 +213,16 @@ def _number(value: Any, otherwise: int) -> int:
 
 
 def _words(event: dict[str, Any], error: Exception) -> str:
-    """The mistake of an event, in words."""
+    """Return the message for an invalid event."""
     why = str(error)[:120]
     if isinstance(error, KeyError):
-        why = f"it has no {error.args[0]!r}"
+        why = f"missing key {error.args[0]!r}"
     elif isinstance(error, OverflowError):
         why = "a number is too large"
     elif isinstance(error, TypeError | AttributeError | RecursionError):
-        why = "a value is of another kind than Kineto writes"
+        why = "a value has an unexpected type"
     elif "a negative duration" in why:
         why = f"a negative duration of {ascii(event.get('dur'))[:40]} us"
     elif "invalid literal" in why:
-        why = "a number is expected"
+        why = "expected a number"
     return f"event {ascii(event.get('name', ''))[:60]}: {why}"

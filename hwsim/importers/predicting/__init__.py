@@ -1,16 +1,17 @@
-"""A recording on another machine: durations from shapes, in the replay's graph.
+"""Predict a recording on another machine: durations from shapes, in the op graph of the replay.
 
     predict(explain(recording), load_machine("dgx-h100")).graph
 
-An operator is lowered once for each set of shapes, on the GPU of its rank; its kernels share that time in proportion to what
-was recorded of them. A copy is as long as its bytes take over the machine's links, a memset as its memory takes. A collective
-is as long as the machine's library takes among the GPUs of its group, once all ranks have come: waiting follows from the
-replay. Host threads are as recorded, for what they take is software, so that a recording without a GPU is refused.
+An operator is lowered once per set of shapes, on the GPU of its rank. Its kernels share the predicted time in proportion to
+their recorded times. A copy takes the time of its bytes over the links of the machine, a memset that of its bytes in memory. A
+collective takes the time of the machine's library among the GPUs of its group, after all ranks have arrived; waiting follows
+from the replay. Host threads keep their recorded times, because these are software times, so a recording without GPU ops is
+refused.
 
-An operator without shapes, or without a statement, keeps its recorded time, and is listed with it.
+An operator without shapes or without a model keeps its recorded time, and is listed.
 
-**Range**: the kernels of the recording, in their order: a library may take others on another GPU. Ops of one stream follow
-one another, ops of several streams do not slow each other down.
+**Range**: the recorded kernels in their order, although a library may select other kernels on another GPU. Ops of different
+streams do not slow each other down.
 """
 
 from __future__ import annotations
@@ -32,8 +33,11 @@ class Predicted:
     """A recording on a machine.
 
     Args:
-        graph: the replay's, with the times of the machine; ops whose times were predicted have their derivations.
-        rows: by operator, the longest first. assumed: what was assumed, in sentences.
+        replay: the replay of the recording.
+        machine: the machine.
+        graph: op graph of the replay with the times of the machine; predicted ops have derivations.
+        rows: times by operator, longest first.
+        assumed: assumptions, in sentences.
         devices: GPU of each rank.
     """
 
@@ -46,10 +50,10 @@ class Predicted:
 
 
 def predict(replay: Replay, machine: Machine) -> Predicted:
-    """The recording on the machine.
+    """Predict a recording on a machine.
 
     Raises:
-        WrongMachine: it has too few GPUs for the ranks, or no rank uses one.
+        WrongMachine: the machine has too few GPUs, or no rank uses a GPU.
     """
     times = Times(replay, machine)
     kernels = Kernels(times)

@@ -1,4 +1,4 @@
-"""New times of collectives: as long as the machine's library takes, once all ranks have come."""
+"""Predict the times of collectives, from the arrival of the last rank, with the library of the machine."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hwsim.importers.meeting import PEERS
 from hwsim.importers.predicting.times import Times
 from hwsim.importers.recording import Collective
 
-OPERATIONS: Final = {  # hwsim's ops -> operations of its collectives
+OPERATIONS: Final = {  # name of hwsim's op -> operation of `collective`
     "allreduce": "all-reduce", "allgather": "all-gather", "reduce-scatter": "reduce-scatter", "alltoall": "all-to-all",
     "broadcast": "broadcast", "gather": "gather", "scatter": "scatter", "reduce": "reduce", "barrier": "barrier",
     "sendrecv": "all-to-all", "send": "send", "recv": "send",
@@ -23,7 +23,7 @@ OPERATIONS: Final = {  # hwsim's ops -> operations of its collectives
 
 
 def exchanges(times: Times, position: int, explained: Explained, ops: NDArray[np.intp]) -> None:
-    """The transfer of each collective among the GPUs of its group."""
+    """Predict the transfer of each collective of a rank."""
     met = times.replay.meetings
     mine = np.flatnonzero(met.rank == position)
     meeting_of = dict(zip(met.op[mine].tolist(), met.meeting[mine].tolist(), strict=True))
@@ -32,7 +32,7 @@ def exchanges(times: Times, position: int, explained: Explained, ops: NDArray[np
     for op in ops.tolist():
         number = by_slice[int(times.replay.slice[op])]
         meeting = meeting_of.get(number)
-        together = [int(each) for each in met.rank[met.meeting == meeting]] if meeting is not None else [position]
+        together = met.rank[met.meeting == meeting].tolist() if meeting is not None else [position]
         _exchange(times, op, position, collectives[number], together)
 
 
@@ -46,18 +46,18 @@ def _exchange(times: Times, op: int, position: int, collective: Collective, toge
     name = f"{collective.name} among {count}"
     try:
         if amount <= 0:
-            raise CannotLower("the file has no size of it")
+            raise CannotLower("no size in the file")
         if members is None:
-            raise CannotLower(f"the machine has {len(times.placing.all)} GPUs")
+            raise CannotLower(f"it needs more than the {len(times.placing.all)} GPUs of the machine")
         if collective.name not in OPERATIONS:
-            raise CannotLower(f"no collective of hwsim is called {collective.name}")
+            raise CannotLower(f"no model of the collective {collective.name}")
         lowered = times.lowering.exchange(OPERATIONS[collective.name], amount, members)
     except CannotLower as error:
         times.keep(op, "collectives", name, str(error))
         return
     if not collective.size and not is_peer and count > 1:
-        times.assumed[f"no file says among how many ranks a collective is: among the {count} of the run"] = None
+        times.assumed[f"the files have no group sizes of collectives: all {count} ranks are assumed"] = None
     if len(together) < count:
-        times.assumed[f"of {count} ranks of a collective {len(together)} were recorded: it waits for none of the others"] = None
+        times.assumed[f"{len(together)} of {count} ranks of a collective were recorded: it does not wait for the others"] = None
     seconds = lowered.body + lowered.start
     times.put(op, "collectives", name, lowered, seconds, members[0], lowered.doubts(seconds))

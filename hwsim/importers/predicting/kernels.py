@@ -1,4 +1,4 @@
-"""New times of GPU ops: kernels by the operator that launched them, copies and memsets by their bytes."""
+"""Predict the times of GPU ops: kernels from the operator that launched them, copies and memsets from their bytes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hwsim.ticks import FEMTO
 
 @dataclass(frozen=True, slots=True)
 class _Timed:
-    """Seconds of an operator, and the cost that carries its derivation."""
+    """The time of an operator (s), its errors, and the cost with its derivation."""
 
     seconds: float
     doubts: tuple[Doubt, ...]
@@ -25,20 +25,20 @@ class _Timed:
 
 
 def _amounts(rank: Rank, place: int) -> tuple[float, float] | None:
-    """Operations and bytes of a slice without a time; None if its file does not count them."""
+    """Return the operations and bytes of a slice without a duration; None if the file does not count them."""
     facts = int(rank.slices.facts[place])
     return None if facts < 0 or rank.slices.duration[place] else rank.facts[facts].counted
 
 
 class Kernels:
-    """GPU ops of all ranks."""
+    """A predictor of the GPU ops of all ranks."""
 
     def __init__(self, times: Times) -> None:
         self._times = times
         self._known: dict[tuple[int, int, int, str], _Timed | str] = {}
 
     def predict(self, position: int, explained: Explained, ops: NDArray[np.intp]) -> None:
-        """Kernels by the call of the operator around their launches; copies and sets by their bytes."""
+        """Predict the GPU ops of a rank."""
         slices, rank = explained.rank.slices, explained.rank
         linked, at = explained.linked, self._times.replay.slice[ops]
         shaped, around = linked.shaped[at], linked.op[at]
@@ -51,7 +51,7 @@ class Kernels:
             place = int(self._times.replay.slice[op])
             amounts = _amounts(rank, place)
             if amounts is None:
-                self._times.keep(op, "other", rank.names[slices.name[place]], "no operator around its launch is known")
+                self._times.keep(op, "other", rank.names[slices.name[place]], "launched outside any framework op")
             else:
                 self._by_amounts(position, op, rank.names[slices.name[place]], amounts)
         order = np.argsort(owner, kind="stable")
@@ -61,7 +61,7 @@ class Kernels:
             self._operator(position, explained, int(owner[order[begin]]), kernels[order[begin:stop]])
 
     def _by_amounts(self, position: int, op: int, name: str, amounts: tuple[float, float]) -> None:
-        """A kernel whose file states its operations and bytes, and no time: the roofline of the device."""
+        """Predict a kernel with counted operations and bytes, but no duration, by the roofline of the device."""
         device = self._times.placing.gpus[position]
         flop, moved = amounts
         try:
@@ -70,12 +70,12 @@ class Kernels:
             self._times.keep(op, "other", name, str(error))
             return
         seconds = lowered.body + max(lowered.start, self._times.placing.starts[device])
-        doubts = (Doubt("product/big", "outside", "operations that a file counts", seconds),)
+        doubts = (Doubt("product/big", "outside", "operations counted in the file", seconds),)
         self._times.put(op, "amounts", name, lowered, seconds, device, doubts)
-        self._times.assumed["operations that a file counts are of products in fp32: it does not say of what they are"] = None
+        self._times.assumed["counted operations are assumed to be fp32 matmuls, because the file has no data type"] = None
 
     def _operator(self, position: int, explained: Explained, owner: int, kernels: NDArray[np.intp]) -> None:
-        """The kernels of one call of an operator."""
+        """Predict the kernels of one call of an operator."""
         rank = explained.rank
         name, number = rank.names[rank.slices.name[owner]], int(rank.slices.facts[owner])
         facts = rank.facts[number] if number >= 0 else None
@@ -96,7 +96,7 @@ class Kernels:
         self._times.sum(kind, plain(name), "predicted", "").add(float(total), timed.seconds, timed.doubts)
 
     def _timed(self, position: int, name: str, facts: Facts | None, kernels: int, gap: float) -> _Timed | str:
-        """The time of an operator on the GPU of a rank, or why there is none."""
+        """Return the time of an operator on the GPU of a rank, or the reason why it has no prediction."""
         device = self._times.placing.gpus[position]
         key = id(self._times.machine.device(device).model), id(facts), kernels, name
         timed = self._known.get(key)
@@ -107,9 +107,9 @@ class Kernels:
     def _lowered(self, device: str, name: str, facts: Facts | None, kernels: int, gap: float) -> _Timed | str:
         meant = self._times.meaning(name, facts)
         if meant.statement is None:
-            return meant.why or "an operator that has no work"
+            return meant.why or "an operator without work"
         if meant.kind == "collectives":
-            return "a collective whose kernel is none of NCCL's"
+            return "a collective without an NCCL kernel"
         statement = self._times.formats.applied(meant.statement)
         try:
             lowered = self._times.lowering.on(statement, device)
@@ -121,7 +121,7 @@ class Kernels:
         return _Timed(seconds, doubts, self._times.derived(name, lowered, seconds, device, doubts))
 
     def _moved(self, position: int, explained: Explained, op: int, place: int) -> None:
-        """A copy or a memset."""
+        """Predict a copy or a memset."""
         rank, slices = explained.rank, explained.rank.slices
         name = rank.names[slices.name[place]]
         number = int(slices.facts[place])
@@ -132,9 +132,9 @@ class Kernels:
         ends = self._times.placing.ends(facts.kind or name, position) if is_copy else (gpu, gpu)
         try:
             if size <= 0:
-                raise CannotLower("the file has no bytes of it")
+                raise CannotLower("no bytes in the file")
             if ends is None:
-                raise CannotLower("it does not say between what it copies")
+                raise CannotLower("no direction in the file")
             if not is_copy or ends[0] == ends[1]:
                 read = size if is_copy else 0.0
                 keys = {"bytes": f"{size + read:.0f} B", "result": f"{size:.0f} B", "mix": "vector"}

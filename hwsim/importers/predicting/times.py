@@ -1,7 +1,8 @@
-"""New times of the ops of a replay while they are found, their sums by operator, and the formats that products are computed in.
+"""Collect predicted times of ops and their sums by operator, and find whether fp32 is computed in TF32.
 
-PyTorch lets convolutions of fp32 run in TF32 where a GPU has it (`torch.backends.cudnn.allow_tf32`), and since 1.12 products do
-not (`torch.backends.cuda.matmul.allow_tf32`). Names of kernels tell what a recorded run did, if its GPU could.
+By default, PyTorch computes fp32 convolutions in TF32 on GPUs that have it (`torch.backends.cudnn.allow_tf32`), and since
+version 1.12 fp32 matmuls not (`torch.backends.cuda.matmul.allow_tf32`). Kernel names show the choice of a recorded run, if its
+GPU had TF32.
 
 **Source**: PyTorch, "CUDA semantics", section "TensorFloat-32 on Ampere (and later) devices".
 """
@@ -27,19 +28,23 @@ from hwsim.origins import Doubt
 from hwsim.records import dataclass
 from hwsim.ticks import FEMTO
 
-GAP: Final = 1e-6  # seconds between two kernels of a stream, where a recording shows longer ones
+GAP: Final = 1e-6  # s: largest gap between two kernels of a stream that is subtracted from kernel starts
 How = Literal["predicted", "kept"]
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The time of one operator in all ranks.
+    """The time of one operator, summed over all ranks.
 
     Args:
-        kind: kind of work. name: name of the operator. how: whether its time was predicted.
-        count: calls; recorded, time: seconds in all, as recorded and on the machine.
-        why: where the recorded time is kept, the reason.
-        doubts: errors of the predicted seconds.
+        kind: kind of work.
+        name: name of the operator.
+        how: whether its time is predicted or keeps its recorded value.
+        count: number of calls.
+        recorded: recorded time (s).
+        time: time on the machine (s).
+        why: reason why the recorded time is kept.
+        doubts: errors of the predicted time.
     """
 
     kind: str
@@ -54,7 +59,7 @@ class Row:
 
 @dataclass(slots=True)
 class Total:
-    """Calls of an operator and their seconds, as recorded and on the machine."""
+    """A running sum of the calls of an operator and their times (s), recorded and on the machine."""
 
     count: int = 0
     recorded: float = 0.0
@@ -70,11 +75,13 @@ class Total:
 
 
 class Times:
-    """Times of the ops of a replay on a machine.
+    """A collector of the times of the ops of a replay on a machine.
 
-    Args:
-        time, cost: a column with an entry per op, changed in place. sums: by kind, operator, how and why.
-        assumed: sentences, in order.
+    Attributes:
+        time: time of each op (fs).
+        cost: index of the cost of each op.
+        sums: sums by kind, operator, how and why.
+        assumed: assumptions, in sentences.
     """
 
     def __init__(self, replay: Replay, machine: Machine) -> None:
@@ -91,15 +98,15 @@ class Times:
         self.meaning: Callable[[str, Facts | None], Meaning] = cache(meaning)
 
     def graph(self) -> OpGraph:
-        """The replay's graph with the times found."""
+        """Return the op graph of the replay with the collected times."""
         body = replace(self.body, time=self.time, cost=self.cost)
         return replace(self.replay.graph, blocks=(body,), costs=tuple(self.costs))
 
     def take(self, op: int, seconds: float) -> None:
-        """Let an op take a time; one of hours needs a column of Python integers.
+        """Set the time of an op. Times of hours need a column of Python integers.
 
         Raises:
-            TooLong: it is more than hwsim counts.
+            TooLong: the time exceeds the limit of hwsim.
         """
         took = ticks.femtoseconds(seconds)
         if took > ticks.LARGEST:
@@ -107,7 +114,7 @@ class Times:
         self.time[op] = took
 
     def rows(self) -> tuple[Row, ...]:
-        """Sums by operator, the longest first."""
+        """Return the sums by operator, longest first."""
         totals = [
             Row(kind, name, how, total.count, total.recorded, total.time, why, tuple(total.doubts.values()))
             for (kind, name, how, why), total in self.sums.items()
@@ -115,11 +122,11 @@ class Times:
         return tuple(sorted(totals, key=lambda row: (-row.recorded, row.name)))
 
     def sum(self, kind: str, name: str, how: How, why: str) -> Total:
-        """The sum of an operator."""
+        """Return the running sum of an operator."""
         return self.sums.setdefault((kind, name, how, why), Total())
 
     def derived(self, name: str, lowered: Lowered, seconds: float, device: str, doubts: tuple[Doubt, ...]) -> int:
-        """The number of a cost that has no demand, and says how the time came about and how sure it is."""
+        """Return the index of a cost without demand that has the derivation and errors of a time."""
         longest = max(lowered.lines, key=lambda line: line.seconds, default=None)
         inputs = longest.inputs if longest is not None else ()
         formula = longest.formula if longest is not None else "its own time"
@@ -130,13 +137,13 @@ class Times:
     def put(
         self, op: int, kind: str, name: str, lowered: Lowered, seconds: float, device: str, doubts: tuple[Doubt, ...]
     ) -> None:
-        """An op takes a time of its own."""
+        """Set the predicted time of an op and add it to its sum."""
         self.sum(kind, name, "predicted", "").add(self.body.time[op] / FEMTO, seconds, doubts)
         self.take(op, seconds)
         self.cost[op] = self.derived(name, lowered, seconds, device, doubts)
 
     def keep(self, op: int, kind: str, name: str, why: str, calls: int = 1) -> None:
-        """An op keeps its recorded time."""
+        """Keep the recorded time of an op and add it to its sum."""
         seconds = float(self.body.time[op]) / FEMTO
         found = self.sum(kind, name, "kept", why)
         found.count, found.recorded, found.time = found.count + calls, found.recorded + seconds, found.time + seconds
@@ -149,13 +156,13 @@ _CONVOLVES: Final = re.compile(r"fprop|dgrad|wgrad|cudnn|nchw|nhwc|conv")
 
 @dataclass(frozen=True, slots=True)
 class Formats:
-    """Whether fp32 is computed in TF32, where a GPU can."""
+    """The use of TF32 for fp32, on GPUs that have it."""
 
     convolutions: bool = True
     products: bool = False
 
     def applied(self, statement: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Mapping[str, Any]]:
-        """The statement in the format that it is computed in."""
+        """Return the statement with the data type in which it is computed."""
         kind, keys = next(iter(statement.items()))
         if keys.get("dtype") != "fp32":
             return statement
@@ -165,7 +172,7 @@ class Formats:
 
 
 def formats_of(recording: Recording) -> Formats:
-    """By the names of kernels, if the recorded GPU could choose; else as PyTorch does by default."""
+    """Find the use of TF32 from kernel names; the default of PyTorch if the recorded GPU has no TF32."""
     names = {name for rank in recording.ranks for name in rank.names}
     if not any(_COULD.search(name) for name in names):
         return Formats()
