@@ -174,5 +174,5 @@ def test_what_a_run_does_not_have_is_said(tmp_path: Path, ring: api.Run) -> None
     done = hwsim("simulate", "d2l-laptop", "d2l/async-loop", "--animate", "sends", tmp_path / "a.svg", code=2)
     assert not list(tmp_path.iterdir())
     assert "steps: explicit" in done.output
-    with pytest.raises(ValueError, match=r"as \.svg"):
+    with pytest.raises(ValueError, match=r"suffix \.svg"):
         ring.animate("sends", tmp_path / "a.avi")

@@ -309,7 +309,7 @@ def test_a_pool_can_have_twice_the_servers() -> None:
     for _ in range(8):
         builder.op("x", device="cpu", time=0.001, take=pool, give=pool)
     _, found = explained(builder.build())
-    assert times(found)["twice as many in workers"] == 2.0
+    assert times(found)["twice as many servers in workers"] == 2.0
 
 
 def test_what_is_tried_is_capped_and_the_rest_counted() -> None:
@@ -374,7 +374,7 @@ def test_a_teacher_would_say(
 
 def test_a_run_without_time_is_said_to_be_one() -> None:
     _, found = explained(GraphBuilder([]).build())
-    assert found.sentences == ("Nothing takes any time.",)
+    assert found.sentences == ("No op takes any time.",)
     assert [*found.accounting, *found.runs, *found.derivations, *(found.what_if or ())] == []
 
 

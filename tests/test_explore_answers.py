@@ -58,7 +58,7 @@ def test_the_answer_is_the_run(desk: Desk) -> None:
     assert [low for low, *_ in path[1:]] == [high for _, high, *_ in path[:-1]], "the pieces tile the time"
     assert len(path) == found["pieces"] == len(critical_path(run.timeline))
     assert path[0][5] == "the run begins: it waits for nothing"
-    assert path[1][5].endswith("before it in gpu.compute, has ended") or path[1][6] == path[0][6]
+    assert path[1][5].endswith("the previous op in gpu.compute, has ended") or path[1][6] == path[0][6]
 
 
 @pytest.mark.parametrize("settings", [{}, {"times": "37", "n": "500"}, {"copy": "5"}])
@@ -139,7 +139,7 @@ def test_an_op_has_its_numbers_and_its_reason(desk: Desk) -> None:
     op = asked(desk, "op", texts() | {"op": piece[6]})
     assert piece[3] == "y to CPU"
     assert any("1.665 GB/s" in numbers for _, _, numbers, _ in op["lines"])
-    assert op["waits"] == "y on gpu has ended, which it needs"
+    assert op["waits"] == "its predecessor y on gpu has ended"
     assert op["spare"] == "No spare time: if it ends later, so does the run."
     copies = next(lane for lane in found["lanes"] if found["names"][lane["name_of"][0]] == "y to CPU")
     first = asked(desk, "op", texts() | {"op": copies["op"][0]})

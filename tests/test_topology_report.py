@@ -201,7 +201,7 @@ def test_what_cannot_be_halved_is_said() -> None:
     assert "--of" in say.text(topology(laptop), Heading("laptop"))
     apart = machine(f"parts: {{gpu: {{{GPU}, count: 2}}}}\n")
     said = say.text(topology(apart), Heading("apart"))
-    assert "none: links do not connect them all" in said
+    assert "none: the links do not connect all of them" in said
     with pytest.raises(Unshowable):
         topology(laptop, of="gpu*")
 

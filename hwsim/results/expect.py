@@ -141,7 +141,7 @@ def refuse_part_of_day(wanted: Wanted, warnings: Iterable[Warning]) -> None:
 def skipped_for(wanted: Wanted, *, called: Collection[str], changed: bool, expect: bool | Literal["auto"]) -> str:
     """Return the reason why no expectation is checked; "" if they are. Arguments as for `verdicts`."""
     if expect is False:
-        return "not requested"
+        return "not asked for"
     if expect == "auto" and wanted.machine and wanted.machine not in called:
         return f"it is for {wanted.machine}"
     return "the run was changed with --set" if expect == "auto" and changed else ""

@@ -1,1 +1,1 @@
-"""Animations of a run: what moves is where the run's columns say it is at that instant."""
+"""Animations of a run, exact in time: each element is where the timeline has it at that instant."""

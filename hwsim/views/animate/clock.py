@@ -1,4 +1,4 @@
-"""The time scale of an animation: marks along its foot, and how much of the run a second of it is."""
+"""The time axis of an animation: ticks, and the slowdown factor."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ EDGE = 14.0
 
 
 def marks(scene: Scene) -> tuple[list[tuple[float, str]], str]:
-    """(place, text) of the marks at round times, and the scale in words."""
+    """Return ((position, text) of the ticks at round times, slowdown in words)."""
     length = (scene.end - scene.begin) or 1.0
     unit, name = time_scale(max(abs(scene.end), length))
     rough = length / unit / 5
     power = 10.0 ** int(f"{rough:e}".partition("e")[2])
-    step = next(each * power for each in (1, 2, 5, 10) if each * power >= rough)
+    step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough)
     first = int(-(-scene.begin / unit // step))
     shown = [
         (number * step, EDGE + (number * step * unit - scene.begin) / length * (WIDTH - 2 * EDGE))

@@ -1,4 +1,4 @@
-"""Animations of a run, as .svg; the same run gives the same bytes."""
+"""Animations of a run as .svg; same run, same bytes."""
 
 from __future__ import annotations
 
@@ -19,12 +19,17 @@ SCENES: Final[dict[str, Callable[[Result], Scene]]] = {
 
 
 def render(result: Result, kind: str, suffix: str) -> Iterable[bytes]:
-    """The file in chunks.
+    """Return the file in chunks.
+
+    Args:
+        result: result.
+        kind: kind of animation.
+        suffix: suffix of the file.
 
     Raises:
-        ValueError: another suffix, or the run has nothing of that kind.
+        ValueError: the suffix is not .svg, or the run has nothing of that kind.
     """
     *looks, last = suffix.lower().removeprefix(".").split(".")
     if last != "svg":
-        raise ValueError(f"an animation is written as .svg, not as '{suffix or 'a file without suffix'}'")
+        raise ValueError(f"an animation needs the suffix .svg, got '{suffix or 'no suffix'}'")
     return (svg.written(SCENES[kind](result), NIGHT if DARK in looks else LIGHT),)

@@ -1,4 +1,4 @@
-"""The timeline as it comes to be: ops grow in their rows while they run, and what is empty is a bubble."""
+"""An animated timeline: ops grow in their rows while they run; gaps are bubbles."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from hwsim.views.gantt.rows import rows_of
 from hwsim.views.kit.figure import about
 from hwsim.views.kit.spans import merged
 
-ROWS: Final = 9
-PIECES: Final = 1200
-FEW: Final = 60  # pieces of a row that are all drawn
-LEFT: Final = 150.0
-RIGHT: Final = 20.0
+ROWS: Final = 9  # largest number of rows
+PIECES: Final = 1200  # largest number of segments
+FEW: Final = 60  # largest number of segments of a row that are not merged
+LEFT: Final = 150.0  # left margin (px)
+RIGHT: Final = 20.0  # right margin (px)
 
 
 def scene(result: Result) -> Scene:
-    """Rows of the timeline, of a training those that compute; the first stretch of a run with many ops.
+    """Return the animated rows of the timeline; for a training, the compute rows; for many ops, the first part of the run.
 
     Raises:
         NothingMoves: the run has no ops.
@@ -33,10 +33,10 @@ def scene(result: Result) -> Scene:
     computing = tuple(row for row in rows if row.kind == "compute")
     if result.simulated.flat.graph.trainings and len(computing) > 1:
         rows = computing
-    if len(rows) > ROWS:  # those that work most, in their order
+    if len(rows) > ROWS:  # the busiest rows, in their order
         busiest = sorted(range(len(rows)), key=lambda number: -rows[number].working_s)[:ROWS]
         rows = tuple(rows[number] for number in sorted(busiest))
-    pixel = result.makespan_s / WIDTH / 2  # pieces nearer to each other than that look like one
+    pixel = result.makespan_s / WIDTH / 2  # segments closer than this look like one
     pieces = [merged(row.low, row.high, 2 * row.name_of + row.waits, pixel if len(row.low) > FEW else 0.0) for row in rows]
     lows = np.sort(np.concatenate([low for low, _, _ in pieces]))
     end = float(lows[PIECES]) if len(lows) > PIECES else result.makespan_s
@@ -54,14 +54,14 @@ def scene(result: Result) -> Scene:
                 busy = (end * 2, end * 2) if waits else (low, min(high, end))
                 knots = (Knot(low, x, y), Knot(end, x, y))
                 tokens.append(Token(knots, wide, 0.78 * pitch, min(name, 7), busy, grows=True))
-    at = LEFT
+    left = LEFT
     drawn = {int(kind) // 2 for _, _, kinds in pieces for kind in np.unique(kinds)}
     for number, name in enumerate(timeline.names):
-        if number not in drawn or at + 19 + 7.4 * len(name) > WIDTH - RIGHT - 76:
+        if number not in drawn or left + 19 + 7.4 * len(name) > WIDTH - RIGHT - 76:
             continue
-        boxes.append(Box(at, FOOT - 26, 14, 12, colour=number))
-        words.append(Words(at + 19, FOOT - 15, name, 12.0))
-        at += 34 + 7.4 * len(name)
+        boxes.append(Box(left, FOOT - 26, 14, 12, colour=number))
+        words.append(Words(left + 19, FOOT - 15, name, 12.0))
+        left += 34 + 7.4 * len(name)
     words.append(Words(WIDTH - RIGHT, FOOT - 15, "pale: waiting", 12.0, "end", soft=True))
     part = f"the first {len(lows[:PIECES]):,} of {len(lows):,} segments" if end < result.makespan_s else ""
     below = about(result.workload, result.machine, result.settings, part)

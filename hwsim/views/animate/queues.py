@@ -1,4 +1,4 @@
-"""Queues that fill: ops before a device, or requests at the banks of a DRAM, the chips of an SSD, the arm of a disk."""
+"""Animated queues: ops queued on a device, or requests at the banks of a DRAM, the chips of an SSD, the arm of a disk."""
 
 from __future__ import annotations
 
@@ -15,13 +15,20 @@ from hwsim.ticks import FEMTO
 from hwsim.views.animate.scene import FOOT, TOP, WIDTH, Box, Knot, NothingMoves, Scene, Token, Words
 from hwsim.views.kit.figure import about
 
-SHOWN: Final = 160  # items
-UNITS: Final = 32  # columns, at most
-LEFT: Final = 24.0
+SHOWN: Final = 160  # largest number of items
+UNITS: Final = 32  # largest number of columns
+LEFT: Final = 24.0  # margin (px)
 
 
 class Item(NamedTuple):
-    """One thing that waits at a unit and is served there; times in s."""
+    """An op or request that waits at a unit and is served there.
+
+    Args:
+        unit: number of the unit.
+        came: arrival (s).
+        start, end: start and end of service (s).
+        colour: number of the colour.
+    """
 
     unit: int
     came: float
@@ -31,7 +38,7 @@ class Item(NamedTuple):
 
 
 def ops(result: Result) -> Scene:
-    """Ops from their launch to their end, at the queues that the host fills.
+    """Return the ops from launch to end, in the queues that the host fills.
 
     Raises:
         NothingMoves: no op is launched into a queue.
@@ -64,7 +71,7 @@ def ops(result: Result) -> Scene:
 
 
 def _next_ops(first: np.ndarray, follow: np.ndarray, op: int, queue: np.ndarray) -> list[int]:
-    """Ops of queues that wait for an op, also through joins without a queue."""
+    """Return queued ops that wait for an op, directly or through joins without a queue."""
     reached, todo = list[int](), [op]
     while todo:
         joint = todo.pop()
@@ -77,17 +84,17 @@ def _next_ops(first: np.ndarray, follow: np.ndarray, op: int, queue: np.ndarray)
 
 
 def requests(result: Result) -> Scene:
-    """Requests of a device that is simulated request by request, each at its bank or chip.
+    """Return the requests of a device that is simulated request by request, each at its bank or chip.
 
     Raises:
-        NothingMoves: no device is.
+        NothingMoves: no device is simulated request by request.
     """
     row = next((row for row in result.requests if row.times is not None), None)
     if row is None or row.times is None:
         raise NothingMoves("no part of this run is simulated request by request: name one with --requests")
     times: Times = row.times
     used = np.unique(times.unit)[:UNITS].tolist()
-    unit = {number: at for at, number in enumerate(used)}
+    unit = {number: index for index, number in enumerate(used)}
     columns = np.stack([times.issued, times.start, times.finish], axis=1).tolist()
     items = [
         Item(unit[where], came, start, end, where % 8)
@@ -99,11 +106,11 @@ def requests(result: Result) -> Scene:
 
 
 def scene(result: Result, items: Sequence[Item], units: Sequence[str], things: str, names: Sequence[str]) -> Scene:
-    """Items in columns, the next to be served at the foot: they stack as they come, and the stack falls as they leave."""
+    """Return items stacked in columns, the next one to be served at the bottom; a stack falls as items leave."""
     ordered = sorted(items, key=lambda item: (item.came, item.end))
     shown = ordered[:SHOWN]
     begin = shown[0].came
-    end = ordered[SHOWN].came if len(ordered) > SHOWN else max(item.end for item in shown)  # until one comes that is not shown
+    end = ordered[SHOWN].came if len(ordered) > SHOWN else max(item.end for item in shown)
     stacks = [sorted((item for item in shown if item.unit == number), key=lambda item: item.end) for number in range(len(units))]
     highest = max(_most(stack) for stack in stacks)
     pitch = (WIDTH - 2 * LEFT) / len(units)
@@ -123,11 +130,11 @@ def scene(result: Result, items: Sequence[Item], units: Sequence[str], things: s
         Words(LEFT + (number + 0.5) * pitch, foot + 18, name, 12.0, "middle") for number, name in enumerate(_short(units, pitch))
     ]
     words = [Words(WIDTH - LEFT, TOP + 8, "pale: waiting; filled: being served", 12.0, "end", soft=True)]
-    at = LEFT
+    left = LEFT
     for colour, name in enumerate(names[:4]):
-        boxes.append(Box(at, TOP + 9, 13, 11, colour=colour))
-        words.append(Words(at + 18, TOP + 19, name, 12.0))
-        at += 34 + 7.4 * len(name)
+        boxes.append(Box(left, TOP + 9, 13, 11, colour=colour))
+        words.append(Words(left + 18, TOP + 19, name, 12.0))
+        left += 34 + 7.4 * len(name)
     title = f"Up to {highest} {things}; longest wait {format_quantity(max(waits), 's')}"
     count = f"the first {len(shown):,} of {len(items):,}" if len(items) > len(shown) else ""
     below = about(result.workload, result.machine, result.settings, count)
@@ -135,34 +142,34 @@ def scene(result: Result, items: Sequence[Item], units: Sequence[str], things: s
 
 
 def _falls(stack: Sequence[Item], place: int, x: float, foot: float, high: float) -> tuple[Knot, ...]:
-    """The way of an item in its stack, which is in the order in which its items leave: down as one below it leaves."""
+    """Return the path of an item in its stack, which is sorted by departure: it moves down when a lower item leaves."""
     item = stack[place]
     below = [other for other in stack[:place] if other.end > item.came and other.came < item.end]
     level = sum(other.came <= item.came for other in below)  # count
     changes = sorted([(other.end, -1) for other in below] + [(other.came, 1) for other in below if other.came > item.came])
     knots = [Knot(item.came, x, foot - (level + 1) * high)]
-    for at, change in changes:
-        knots.append(Knot(at, x, foot - (level + 1) * high))
+    for time_s, change in changes:
+        knots.append(Knot(time_s, x, foot - (level + 1) * high))
         level += change
-        knots.append(Knot(at, x, foot - (level + 1) * high))
+        knots.append(Knot(time_s, x, foot - (level + 1) * high))
     return (*knots, Knot(item.end, x, foot - (level + 1) * high))
 
 
 def _served(stack: Sequence[Item], place: int) -> float:
-    """When an item is the only one that is worked on: once it has begun, and those ahead have left."""
+    """Return the time from which an item is the only one in service: after its start and the departure of earlier ones."""
     item = stack[place]
     ahead = [other.end for other in stack[:place] if other.end <= item.end]
     return min(item.end, max([item.start, *ahead]))
 
 
 def _most(stack: Sequence[Item]) -> int:
-    """Items that are there at once, at most."""
+    """Return the largest number of items present at once."""
     changes = sorted([(item.came, 1) for item in stack] + [(item.end, -1) for item in stack])
     return max(np.cumsum([change for _, change in changes]).tolist(), default=0)
 
 
 def _short(names: Sequence[str], pitch: float) -> list[str]:
-    """Names as far as there is room: in full, or their last word."""
+    """Return the names in full if they fit, else their last words."""
     if all(7.2 * len(name) < pitch for name in names):
         return list(names)
     return [name.rpartition(" ")[2].rpartition(".")[2] if pitch > 14 else "" for name in names]

@@ -1,4 +1,4 @@
-"""A scene as data: boxes that stand, tokens that move, and the stretch of the run that is shown."""
+"""An animation as data: fixed boxes, moving tokens, and the part of the run that is shown."""
 
 from __future__ import annotations
 
@@ -6,15 +6,20 @@ from typing import Final, NamedTuple
 
 from hwsim.records import dataclass
 
-WIDTH: Final = 720
-HEIGHT: Final = 405
-SECONDS: Final = 9.0  # that an animation lasts
-TOP: Final = 62.0  # below the head
-FOOT: Final = 362.0  # above the axis of time
+WIDTH: Final = 720  # px
+HEIGHT: Final = 405  # px
+SECONDS: Final = 9.0  # duration of an animation (s)
+TOP: Final = 62.0  # lower edge of the title (px)
+FOOT: Final = 362.0  # upper edge of the time axis (px)
 
 
 class Knot(NamedTuple):
-    """A place at an instant (s); between two knots a token moves straight and evenly."""
+    """A position at a time; between two knots a token moves at constant speed.
+
+    Args:
+        at: time (s).
+        x, y: position (px).
+    """
 
     at: float
     x: float
@@ -22,7 +27,14 @@ class Knot(NamedTuple):
 
 
 class Box(NamedTuple):
-    """A frame that stands still, with a name. colour: number of the house's colours, -1 for a frame."""
+    """A fixed box with a name.
+
+    Args:
+        x, y: upper left corner (px).
+        wide, high: size (px).
+        name: name.
+        colour: number of the fill colour; -1 for a frame only.
+    """
 
     x: float
     y: float
@@ -33,7 +45,15 @@ class Box(NamedTuple):
 
 
 class Words(NamedTuple):
-    """A text. anchor: start, middle or end."""
+    """A text.
+
+    Args:
+        x, y: position (px).
+        text: text.
+        size: font size (px).
+        anchor: start, middle or end.
+        soft: whether the text is grey.
+    """
 
     x: float
     y: float
@@ -44,7 +64,12 @@ class Words(NamedTuple):
 
 
 class Way(NamedTuple):
-    """A line on which tokens move."""
+    """A line along which tokens move.
+
+    Args:
+        x, y: start (px).
+        to_x, to_y: end (px).
+    """
 
     x: float
     y: float
@@ -54,12 +79,15 @@ class Way(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A box that moves.
+    """A moving box.
 
     Args:
-        knots: in order of time; there from the first to the last. Two of one time are a jump.
-        busy: (from, to) while it is worked on: filled; else it is pale.
-        wide, high: at its full size; grows: whether its width grows from 0 over the time it is busy.
+        knots: positions in order of time; the token is visible from the first to the last. Two knots with one time are a jump.
+        wide, high: full size (px).
+        colour: number of the colour.
+        busy: (start, end) of service (s), during which it is filled; otherwise it is pale.
+        name: text on the box.
+        grows: whether its width grows from 0 during service.
     """
 
     knots: tuple[Knot, ...]
@@ -73,12 +101,14 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """An animation as data.
+    """An animation.
 
     Args:
-        title: what is seen; below: the run.
-        begin, end: seconds of the run that are shown.
-        names: what the colours stand for, in their order; empty where a colour is a place.
+        title: title.
+        below: line below the title, with the name of the run.
+        begin, end: part of the run that is shown (s).
+        boxes, words, tokens, ways: elements.
+        names: names of the colours in order; empty if a colour is a position.
     """
 
     title: str
@@ -93,9 +123,9 @@ class Scene:
 
     @property
     def slowed(self) -> float:
-        """Seconds of the run in a second of the animation."""
+        """Seconds of the run per second of the animation."""
         return (self.end - self.begin) / SECONDS
 
 
 class NothingMoves(ValueError):
-    """The run has nothing of what this animation shows; the message says what it needs."""
+    """Raised if the run has nothing to animate; the message says what the animation needs."""

@@ -1,4 +1,4 @@
-"""Sends between devices: each chunk is as far on its way as its flow has carried bytes."""
+"""Animated sends between devices: the position of each chunk is the fraction of its bytes that has been transferred."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from hwsim.ticks import FEMTO
 from hwsim.views.animate.scene import FOOT, TOP, WIDTH, Box, Knot, NothingMoves, Scene, Token, Way, Words
 from hwsim.views.kit.figure import about
 
-DEVICES: Final = 24  # on the circle, at most
-SENDS: Final = 400
-SIZE: Final = 17.0
-INSIDE: Final = 0.76  # of the radius: where sends begin and end
-BOX: Final = (56.0, 30.0)
+DEVICES: Final = 24  # largest number of devices
+SENDS: Final = 400  # largest number of sends
+SIZE: Final = 17.0  # size of a chunk (px)
+INSIDE: Final = 0.76  # fraction of the radius at which sends begin and end
+BOX: Final = (56.0, 30.0)  # size of a device (px)
 
 
 def scene(result: Result) -> Scene:
-    """Devices on a circle, and the chunks between them.
+    """Return the devices on a circle, with the chunks between them.
 
     Raises:
-        NothingMoves: the run has no sends that are played one by one.
+        NothingMoves: the run has no sends that are simulated one by one.
     """
     timeline = result.timeline
     flat = timeline.flat
@@ -36,9 +36,9 @@ def scene(result: Result) -> Scene:
     for op in range(len(timeline)):
         cost = int(flat.cost[op])
         if cost >= 0 and len(sends) < SENDS:
-            way = ends(flat.graph.labels[flat.label[op]], flat.graph.costs[cost], known)
-            if way is not None:
-                sends.append((op, *way))
+            route = ends(flat.graph.labels[flat.label[op]], flat.graph.costs[cost], known)
+            if route is not None:
+                sends.append((op, *route))
     devices = list(dict.fromkeys(name for _, source, target, _ in sends for name in (source, target)))
     if not sends or len(devices) > DEVICES:
         found = "no point-to-point sends" if not sends else f"sends between {len(devices)} devices: expected at most {DEVICES}"
@@ -51,12 +51,12 @@ def scene(result: Result) -> Scene:
         place[name] = middle[0] + radius[0] * math.cos(angle), middle[1] + radius[1] * math.sin(angle)
     tokens = []
     port = {
-        name: tuple(centre + INSIDE * (at - centre) for at, centre in zip(each, middle, strict=True))
-        for name, each in place.items()
+        name: tuple(centre + INSIDE * (coordinate - centre) for coordinate, centre in zip(position, middle, strict=True))
+        for name, position in place.items()
     }
     for op, source, target, _ in sends:
-        (x, y), (to_x, to_y) = ((each[0] - SIZE / 2, each[1] - SIZE / 2) for each in (port[source], port[target]))
-        knots = tuple(Knot(at, x + part * (to_x - x), y + part * (to_y - y)) for at, part in progress(result, op))
+        (x, y), (to_x, to_y) = ((left - SIZE / 2, top - SIZE / 2) for left, top in (port[source], port[target]))
+        knots = tuple(Knot(time_s, x + part * (to_x - x), y + part * (to_y - y)) for time_s, part in progress(result, op))
         step = flat.graph.labels[flat.label[op]].name.rpartition(" ")[2]
         number = int(step) if step.isdigit() else 0
         tokens.append(Token(knots, SIZE, SIZE, devices.index(source) % 8, (knots[0].at, knots[-1].at), str(number + 1)))
@@ -74,7 +74,7 @@ def scene(result: Result) -> Scene:
 
 
 def ends(label: Label, cost: Cost, known: Mapping[str, Capacity]) -> tuple[str, str, float] | None:
-    """(source, target, bytes) of a send; None if an op is none: it carries bytes over links, from device to device."""
+    """Return (source, target, bytes) of a send: an op that transfers bytes over links between devices; None for others."""
     hops: dict[str, str] = {}
     size = 0.0
     for name, amount, unit in cost.moved:
@@ -90,7 +90,7 @@ def ends(label: Label, cost: Cost, known: Mapping[str, Capacity]) -> tuple[str, 
 
 
 def progress(result: Result, op: int) -> list[tuple[float, float]]:
-    """(second, part of its bytes that has been carried) of a send: at its start, at every change of its pace, at its end."""
+    """Return (time in s, transferred fraction) of a send: at its start, each change of its rate, and its end."""
     timeline = result.timeline
     flat = timeline.flat
     start, end, number = int(timeline.start[op]), int(timeline.end[op]), int(timeline.flow_class[op])
@@ -101,5 +101,5 @@ def progress(result: Result, op: int) -> list[tuple[float, float]]:
         changes = sorted({pace.start for pace in timeline.paces[number] if begin < pace.start < end})
         if carried > 0:
             parts = accumulate(timeline.service(number, low, high)[0] for low, high in pairwise([begin, *changes]))
-            knots += [(at / FEMTO, part / carried) for at, part in zip(changes, parts, strict=True)]
+            knots += [(time_fs / FEMTO, part / carried) for time_fs, part in zip(changes, parts, strict=True)]
     return [*knots, (end / FEMTO, 1.0)]

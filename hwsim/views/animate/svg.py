@@ -1,4 +1,4 @@
-"""A scene as one SVG file that moves by itself (SMIL): browsers and slides play it, without a script."""
+"""An animation as one SVG file with SMIL, which browsers and slides play without scripts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,12 @@ from hwsim.views.animate.scene import FOOT, HEIGHT, SECONDS, WIDTH, Box, Scene, 
 
 
 def written(scene: Scene, colours: Sequence[str]) -> bytes:
-    """The file; the same scene gives the same bytes.  colours: of the house style, then other, ink, soft, grid, paper."""
+    """Return the file; same scene, same bytes.
+
+    Args:
+        scene: scene.
+        colours: colours of the style, the last five for other, ink, soft, grid and paper.
+    """
     _, ink, soft, grid, paper = colours[-5:]
     face = 'font-family="DejaVu Sans, Verdana, sans-serif" role="img"'
     lines = [
@@ -51,7 +56,7 @@ def _box(box: Box, colours: Sequence[str], grid: str, ink: str) -> str:
 
 
 def _token(token: Token, scene: Scene, colours: Sequence[str], ink: str) -> str:
-    """A group that is shown from its first knot to its last, and goes from knot to knot."""
+    """Return a group that is visible from its first to its last knot and moves between knots."""
     first, last = token.knots[0], token.knots[-1]
     colour = colours[token.colour]
     moves = _animated(
@@ -61,7 +66,7 @@ def _token(token: Token, scene: Scene, colours: Sequence[str], ink: str) -> str:
     shown = _animated("animate", "opacity", [(first.at, "1"), (last.at, "0")], scene, steps="0")
     filled = _animated("animate", "fill-opacity", [(token.busy[0], "1"), (token.busy[1], "0.25")], scene, steps="0.25")
     grows = opacity = ""
-    if token.grows:  # what has run stays
+    if token.grows:  # ended ops stay visible
         opacity, filled = ("" if token.busy[0] < scene.end else ' fill-opacity="0.25"'), ""
         until = token.busy[1] if token.busy[0] < scene.end else min(last.at, first.at + (scene.end - scene.begin) / 400)
         grows = _animated("animate", "width", [(first.at, "0"), (until, _short(token.wide))], scene)
@@ -74,15 +79,24 @@ def _token(token: Token, scene: Scene, colours: Sequence[str], ink: str) -> str:
 def _animated(
     tag: str, attribute: str, values_at: Sequence[tuple[float, str]], scene: Scene, *, steps: str = "", more: str = ""
 ) -> str:
-    """An attribute with its values over the time shown.  steps: the value before the first of them, without way between them."""
+    """Return an animated attribute.
+
+    Args:
+        tag: animation element.
+        attribute: attribute.
+        values_at: (time in s, value) pairs.
+        scene: scene.
+        steps: value before the first time, for values that jump; "" to interpolate.
+        more: further attributes of the element.
+    """
     length = (scene.end - scene.begin) or 1.0
-    shown = [(min(1.0, max(0.0, (at - scene.begin) / length)), value) for at, value in values_at]
+    shown = [(min(1.0, max(0.0, (time_s - scene.begin) / length)), value) for time_s, value in values_at]
     if shown[0][0] > 0.0:
         shown = [(0.0, steps or shown[0][1]), *shown]
     if not steps and shown[-1][0] < 1.0:
         shown = [*shown, (1.0, shown[-1][1])]
     shown = shown if not steps or shown[-1][0] < 1.0 else shown[:-1]
-    values, times = ";".join(value for _, value in shown), ";".join(_short(at, 5) for at, _ in shown)
+    values, times = ";".join(value for _, value in shown), ";".join(_short(part, 5) for part, _ in shown)
     mode = ' calcMode="discrete"' if steps else ""
     if len(shown) == 1:
         shown *= 2
@@ -94,7 +108,7 @@ def _animated(
 
 
 def _clock(scene: Scene, ink: str, soft: str) -> list[str]:
-    """The axis of time, a mark that runs along it, and how much slower than the run it is."""
+    """Return the time axis, a mark that moves along it, and the slowdown factor."""
     lines = [f'<line x1="14" y1="{FOOT + 4}" x2="{WIDTH - 14}" y2="{FOOT + 4}" stroke="{soft}"/>']
     ticks, slower = marks(scene)
     lines += [_text(Words(x, FOOT + 20, text, 12.0, "middle"), ink) for x, text in ticks]
@@ -104,5 +118,5 @@ def _clock(scene: Scene, ink: str, soft: str) -> list[str]:
 
 
 def _short(value: float, digits: int = 2) -> str:
-    """A number without needless digits."""
+    """Return a number without trailing zeros."""
     return f"{value:.{digits}f}".rstrip("0").rstrip(".") or "0"

@@ -1,1 +1,1 @@
-"""Bars of a change: a waterfall from one answer to another, a tornado around one."""
+"""Waterfalls and tornados as figures."""

@@ -1,4 +1,4 @@
-"""Bars as a figure: a waterfall from one value to another, or a tornado around a value."""
+"""Bars as a figure: a waterfall between two values, or a tornado around a value."""
 
 from __future__ import annotations
 
@@ -25,14 +25,20 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.patches import Patch
 
-MORE: Final = COLOURS[5]
-LESS: Final = COLOURS[2]
-NAME: Final = 34  # letters of a line of a bar's name
+MORE: Final = COLOURS[5]  # colour of an increase
+LESS: Final = COLOURS[2]  # colour of a decrease
+NAME: Final = 34  # line width of the name of a bar (characters)
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A bar from one value to another; whole: one of the two ends, drawn from 0."""
+    """A bar between two values.
+
+    Args:
+        name: name.
+        start, end: values.
+        whole: whether it is a total of a waterfall, drawn from 0.
+    """
 
     name: str
     start: float
@@ -42,11 +48,15 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Bars:
-    """Bars in SI units, from the top down.
+    """Bars in SI units, from top to bottom.
 
     Args:
-        title: what the bars show, with its number; below: the runs.
-        centre: the answer, of a tornado; legend: whether to say which way it goes.
+        title: title.
+        quantity, unit: quantity and unit of the axis.
+        bars: bars.
+        centre: central value of a tornado; None for a waterfall.
+        below: line below the title, with the names of the runs.
+        legend: whether to show the direction of the effect in a tornado.
     """
 
     title: str
@@ -59,10 +69,10 @@ class Bars:
 
 
 def render(bars: Bars, suffix: str = ".png") -> Iterable[bytes]:
-    """The figure as bytes; same bars, same bytes with the same matplotlib.
+    """Return the figure as bytes; same bars, same bytes with the same matplotlib.
 
     Raises:
-        ValueError: the suffix is none of .png, .svg, .pdf.
+        ValueError: the suffix is not .png, .svg or .pdf.
     """
     largest = max((max(abs(bar.start), abs(bar.end)) for bar in bars.bars), default=1.0)
     scale, unit = time_scale(largest) if bars.unit == "s" else (0.01, "%") if bars.unit == "%" else (1.0, bars.unit)
@@ -83,7 +93,7 @@ def render(bars: Bars, suffix: str = ".png") -> Iterable[bytes]:
             axes.axvline(bars.centre / scale, color=INK, linewidth=1.2)
         axes.set_yticks(range(len(bars.bars)), names)
         axes.set_ylim(max(len(bars.bars), 1) - 0.5, -0.5)
-        _make_room(axes, [each for bar in bars.bars for each in (bar.start / scale, bar.end / scale)], bars)
+        _make_room(axes, [end for bar in bars.bars for end in (bar.start / scale, bar.end / scale)], bars)
         axes.set_xlabel(f"{bars.quantity} ({unit})" if unit not in ("", "1") else bars.quantity)
         axes.locator_params(axis="x", nbins=5)
         legend_below(figure, _legend(bars) if bars.centre is not None and bars.legend else [])
@@ -92,13 +102,13 @@ def render(bars: Bars, suffix: str = ".png") -> Iterable[bytes]:
 
 
 def _make_room(axes: Axes, ends: Sequence[float], bars: Bars) -> None:
-    """Limits of the axis with room for the texts at the bars' ends."""
+    """Set the limits of the axis with space for the labels at the ends of the bars."""
     low, high = min(ends, default=0.0), max(ends, default=1.0)
     if bars.centre is None:
         low = min(0.0, low)
     figure: Any = axes.get_figure()
     longest = max((text_width(figure, _label(bar, bars), 12.0) for bar in bars.bars), default=0.0)
-    part = min(0.6, (longest + 8.0) / (72.0 * 0.6 * figure.get_figwidth()))  # of the axes
+    part = min(0.6, (longest + 8.0) / (72.0 * 0.6 * figure.get_figwidth()))  # fraction of the axes
     span = (high - low) or abs(high) or 1.0
     axes.set_xlim(low - (0.03 * span if bars.centre is not None or low < 0 else 0.0), high + span * part / (1.0 - part))
 
@@ -108,7 +118,7 @@ def _look(colour: str) -> dict[str, Any]:
 
 
 def _legend(bars: Bars) -> list[Patch]:
-    """Which way the answer goes as a number grows, of a tornado."""
+    """Return the legend of a tornado: whether the answer increases or decreases with the input."""
     from matplotlib.patches import Patch
 
     words = ((MORE, "increases with the input"), (LESS, "decreases as the input increases"))

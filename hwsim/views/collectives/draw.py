@@ -1,4 +1,4 @@
-"""Collectives by size as a figure."""
+"""Bus bandwidth of collectives by size as a figure."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ from hwsim.views.kit.view import Heading, Unshowable
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-LINES: Final = COLOURS[:7]  # the lighter ones are too light for thin lines
+LINES: Final = COLOURS[:7]  # further colours are too light for thin lines
 
 
 def figure(measured: Measured, heading: Heading, suffix: str) -> Iterable[bytes]:
-    """The busbw against size, both logarithmic, a line for each algorithm with its name at its end.
+    """Draw busbw against size, both logarithmic, with a named line per algorithm.
 
     Raises:
-        ValueError: the suffix is none of .png, .svg, .pdf.
+        ValueError: the suffix is not .png, .svg or .pdf.
         Unshowable: there is no bandwidth to draw.
     """
     if not any(row.busbw > 0 for row in measured.rows):
-        raise Unshowable(f"a {measured.operation} moves no bytes that could be drawn")
+        raise Unshowable(f"a {measured.operation} has no bandwidth to draw")
     with figure_bytes(suffix, height=5) as (canvas, buffer):
         axes = canvas.add_subplot()
-        ends = [_line(axes, measured, names, at) for at, names in enumerate(_alike(measured))]
+        ends = [_line(axes, measured, names, index) for index, names in enumerate(_alike(measured))]
         drawn = [row for row in measured.rows if row.busbw > 0 and row.size > 0]
         sizes = sorted({row.size for row in drawn})
         axes.set_xscale("log", base=2)
@@ -62,7 +62,7 @@ def figure(measured: Measured, heading: Heading, suffix: str) -> Iterable[bytes]
         fastest = f"peak busbw {format_quantity(best.busbw, 'B/s')} with {_chosen(best) or best.algorithm}"
         finding = f"{measured.operation} among {len(measured.devices)} devices: {fastest}"
         titled(canvas, finding, about(f"{measured.operation} by size", heading.machine, heading.settings))
-        canvas.draw_without_rendering()  # where the labels are is known only now
+        canvas.draw_without_rendering()  # computes the positions of the labels
         push_apart(axes, line_names(axes, [end for end in ends if end[0] > 0], 6))
         if AUTO in measured.algorithms:
             _changes(axes, measured.of(AUTO))
@@ -70,7 +70,7 @@ def figure(measured: Measured, heading: Heading, suffix: str) -> Iterable[bytes]
 
 
 def _alike(measured: Measured) -> list[list[str]]:
-    """Algorithms that take the same at every size are one line; auto is its own."""
+    """Return the algorithms by line; algorithms with equal times at every size share a line, except auto."""
     lines: dict[tuple[str, ...], list[str]] = {}
     for name in measured.algorithms:
         key = (AUTO,) if name == AUTO else tuple(f"{row.size:g} {row.busbw:.4g}" for row in measured.of(name))
@@ -78,12 +78,12 @@ def _alike(measured: Measured) -> list[list[str]]:
     return list(lines.values())
 
 
-def _line(axes: Axes, measured: Measured, names: Sequence[str], at: int) -> tuple[float, str, str]:
+def _line(axes: Axes, measured: Measured, names: Sequence[str], index: int) -> tuple[float, str, str]:
     """Draw a line; return the height of its end, its names and its colour."""
     name = names[0]
     rows = [row for row in measured.of(name) if row.busbw > 0 and row.size > 0]
-    colour = INK if name == AUTO else LINES[at % len(LINES)]
-    style = "-" if name == AUTO else DASHES[(at + at // len(LINES)) % len(DASHES)]
+    colour = INK if name == AUTO else LINES[index % len(LINES)]
+    style = "-" if name == AUTO else DASHES[(index + index // len(LINES)) % len(DASHES)]
     if not rows:
         return 0.0, "", colour
     mark = "o" if len(rows) == 1 or name == AUTO else ""
@@ -93,9 +93,9 @@ def _line(axes: Axes, measured: Measured, names: Sequence[str], at: int) -> tupl
 
 
 def _changes(axes: Axes, rows: Sequence[Row]) -> None:
-    """Name the choice of auto wherever it changes."""
+    """Annotate the choice of auto wherever it changes."""
     chosen = [row for row in rows if row.choice is not None and row.busbw > 0 and row.size > 0]
-    places = [0, *(at for at, (before, row) in enumerate(pairwise(chosen), 1) if _chosen(before) != _chosen(row))]
+    places = [0, *(index for index, (before, row) in enumerate(pairwise(chosen), 1) if _chosen(before) != _chosen(row))]
     for place in places if chosen else ():
         row = chosen[place]
         axes.annotate(

@@ -1,15 +1,15 @@
-"""Time of collectives on a machine, size by size: the rows of nccl-tests.
+"""Time of collectives on a machine by size: the rows of nccl-tests.
 
     algbw = size / time        busbw = algbw x factor
 
-The factor is what of the size must pass each rank at least, so that busbw can be compared with the links whatever the ranks:
+The factor is the least fraction of the size that each rank must send or receive, so busbw is comparable with link bandwidths
+for any number of ranks:
 
-    all-reduce 2 (n - 1)/n      all-gather, reduce-scatter, all-to-all, gather, scatter (n - 1)/n      the others 1
+    all-reduce 2 (n - 1)/n      all-gather, reduce-scatter, all-to-all, gather, scatter (n - 1)/n      others 1
 
-**Source**: NVIDIA/nccl-tests, doc/PERFORMANCE.md and the getBw functions of src/*.cu; the size is the larger of what a rank
-sends and receives, as they print it.
-**Error**: of the machine's numbers (docs/validation/collectives.md).
-**Range**: nothing else runs; all ranks come at the same time.
+**Source**: NVIDIA/nccl-tests, doc/PERFORMANCE.md and the getBw functions of src/*.cu; the size is the larger of the sent and
+received bytes of a rank, as in nccl-tests. **Error**: that of the machine's constants (docs/validation/collectives.md).
+**Range**: nothing else runs; all ranks arrive at the same time.
 """
 
 from __future__ import annotations
@@ -31,17 +31,21 @@ from hwsim.views.kit.view import Unshowable
 
 AUTO: Final = "auto"
 ALL: Final = "all"
-MOST: Final = 10_000  # sizes
+MOST: Final = 10_000  # largest number of sizes
 NAMES: Final = (AUTO, *ALGORITHMS)
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One size by one algorithm.
+    """One size with one algorithm.
 
     Args:
-        choice: of auto, what was chosen and what came second.
-        ideal: without measured constants, where the machine's library has those of others: not to be compared with them.
+        size: size (B).
+        algorithm: name of the algorithm.
+        seconds: time (s).
+        algbw, busbw: bandwidth (B/s).
+        choice: choice of the library and its runner-up; None unless the algorithm is auto.
+        ideal: whether it has no measured constants although the library has some, so that it is not comparable.
     """
 
     size: float
@@ -55,10 +59,16 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Rows by size, then in the order of the algorithms.
+    """Rows by size, then by algorithm.
 
-    library: kind of what the devices use, "" if nothing; assumed: not as the machine says, but by the generation of its links.
-    cannot: algorithms that do not do this among these devices, and why.
+    Args:
+        operation: collective operation.
+        devices: devices.
+        algorithms: algorithms.
+        rows: rows.
+        library: kind of the communication library; "" without one.
+        assumed: whether its constants are those of the generation of the links instead of the machine.
+        cannot: (algorithm, reason) of algorithms that are not available among these devices.
     """
 
     operation: Operation
@@ -71,42 +81,42 @@ class Measured:
 
     @property
     def sizes(self) -> tuple[float, ...]:
-        """Every size once."""
+        """Sizes without repetition (B)."""
         return tuple(dict.fromkeys(row.size for row in self.rows))
 
     @property
     def comparable(self) -> tuple[Row, ...]:
-        """Rows of which one may be the best: those with measured constants, or all if none has any."""
+        """Rows with measured constants; all rows if none has any."""
         return tuple(row for row in self.rows if not row.ideal) or self.rows
 
     def of(self, algorithm: str) -> tuple[Row, ...]:
-        """The rows of one algorithm."""
+        """Return the rows of an algorithm."""
         return tuple(row for row in self.rows if row.algorithm == algorithm)
 
 
 def find(machine: Machine, *, operation: str, sizes: str, among: str = "", algorithm: str = "") -> Measured:
-    """Rows of a collective by the texts that a user gives: see `measure`.
+    """Return the rows of a collective for options of the command line; see `measure`.
 
     Raises:
-        Unshowable: an option is wrong, or the collective cannot be done among these devices.
+        Unshowable: an option is invalid, or the collective is not possible among these devices.
     """
     _refuse_unknown(operation, OPERATIONS, "--op", "operation")
     names = tuple(name.strip() for name in algorithm.split(",")) if algorithm else ()
     for name in names:
         _refuse_unknown(name, (*NAMES, ALL), "--algorithm", "algorithm")
-    does = next(each for each in OPERATIONS if each == operation)
+    known = next(name for name in OPERATIONS if name == operation)
     try:
-        return measure(machine, does, _devices(machine, among), _sizes(sizes), names)
+        return measure(machine, known, _devices(machine, among), _sizes(sizes), names)
     except (CannotCollect, NoRoute, UnknownName) as error:
         raise Unshowable(str(error), error.hint) from error
 
 
 def _refuse_unknown(name: str, names: Sequence[str], option: str, kind: str) -> None:
     if name not in names:
-        of_kind = [each for each, algorithm in ALGORITHMS.items() if algorithm.kind == name and each in names]
-        known = did_you_mean(name, names) or f"there are {', '.join(names)}"
-        hint = f"of this kind there are {', '.join(of_kind)}" if of_kind else known
-        raise Unshowable(f"there is no {kind} '{name}'", hint, option)
+        of_kind = [known for known, algorithm in ALGORITHMS.items() if algorithm.kind == name and known in names]
+        similar = did_you_mean(name, names) or f"known: {', '.join(names)}"
+        hint = f"algorithms of this kind: {', '.join(of_kind)}" if of_kind else similar
+        raise Unshowable(f"unknown {kind} '{name}'", hint, option)
 
 
 def _devices(machine: Machine, among: str) -> tuple[str, ...]:
@@ -119,23 +129,23 @@ def _devices(machine: Machine, among: str) -> tuple[str, ...]:
 
 
 def _sizes(text: str) -> tuple[float, ...]:
-    """Bytes of a range, or of several sizes with commas; a range without a step doubles."""
+    """Return the sizes of a range or a comma-separated list (B); a range without a step doubles."""
     sizes: list[float] = []
     try:
         for part in text.split(","):
             if is_range(part):
                 span = parse_range(part if ":" in part else f"{part}:x2")
                 if not span.dimension.plain and not span.dimension.fits(SIZE):
-                    raise UnitError(f"'{part}' is {span.dimension.name}, not bytes", "such as 1KiB..16GiB")
+                    raise UnitError(f"expected sizes, got '{part}' ({span.dimension.name})", "for example 1KiB..16GiB")
                 sizes += span.values(40)
             else:
                 sizes.append(parse_as(part.strip(), SIZE))
     except UnitError as error:
         raise Unshowable(str(error), getattr(error, "hint", None), "--bytes") from error
     if len(sizes) > MOST:
-        raise Unshowable(f"{len(sizes)} sizes: at most {MOST}", option="--bytes")
+        raise Unshowable(f"{len(sizes)} sizes: expected at most {MOST}", option="--bytes")
     if any(size < 0 for size in sizes):
-        raise Unshowable("a size cannot be negative", option="--bytes")
+        raise Unshowable("negative size: expected 0 or more bytes", option="--bytes")
     return tuple(dict.fromkeys(float(size) for size in sizes))
 
 
@@ -146,11 +156,18 @@ def measure(
     sizes: Sequence[float],
     algorithms: Sequence[str] = (),
 ) -> Measured:
-    """Every size by every algorithm.  `all` is every algorithm that can, after auto; without any it is a workload's default.
+    """Return the times of all sizes with all algorithms.
+
+    Args:
+        machine: machine.
+        operation: collective operation.
+        devices: devices.
+        sizes: sizes (B).
+        algorithms: algorithms; `all` adds auto and all that are available; default: the default of workloads.
 
     Raises:
-        CannotCollect: an algorithm that is named, and not as `all`, cannot; or fewer than two devices.
-        NoRoute, UnknownName: the devices are not connected, or the machine lacks the device that an algorithm adds (ps-cpu).
+        CannotCollect: a named algorithm is not available, or there are fewer than two devices.
+        NoRoute, UnknownName: the devices are not connected, or the machine lacks a device that an algorithm needs (ps-cpu).
     """
     if len(devices) < 2:
         raise CannotCollect("a collective among fewer than two devices takes no time", "name more with --among")

@@ -14,7 +14,7 @@ from hwsim.views.kit.lines import WIDTH, wrapped
 from hwsim.views.kit.table import Column, aligned, size_text, table
 from hwsim.views.kit.view import Heading
 
-LIBRARIES: Final = {  # kind of library -> what its times rest on
+LIBRARIES: Final = {  # basis of the times by kind of library
     "nccl": "NCCL, measured constants of this machine",
     "mpi": "MPI, measured constants of this machine",
     "overheads": "overheads of the machine's file",
@@ -22,12 +22,12 @@ LIBRARIES: Final = {  # kind of library -> what its times rest on
 }
 ASSUMED: Final = "NCCL, constants of other machines with such links (class default)"
 NO_LIBRARY: Final = "no library: links at their rates, without software overhead"
-NAMES: Final = {"ll": "LL", "ll128": "LL128", "nvls": "NVLS", "nvls-tree": "NVLS tree", "simple": "Simple"}  # as NCCL has them
+NAMES: Final = {"ll": "LL", "ll128": "LL128", "nvls": "NVLS", "nvls-tree": "NVLS tree", "simple": "Simple"}  # names in NCCL
 HALF: Final = 0.5
 
 
 def text(measured: Measured, heading: Heading, **_: object) -> str:
-    """The table of one algorithm as nccl-tests print it; the busbw of several in columns."""
+    """Return the table of one algorithm in the format of nccl-tests, or the busbw of several in columns."""
     devices = measured.devices
     among = ", ".join(devices) if len(devices) < 5 else f"{len(devices)} devices ({devices[0]} to {devices[-1]})"
     library = ASSUMED if measured.assumed else LIBRARIES[measured.library] if measured.library else NO_LIBRARY
@@ -41,7 +41,7 @@ def text(measured: Measured, heading: Heading, **_: object) -> str:
 
 
 def _rows(measured: Measured) -> Iterator[str]:
-    """A row for each size, as nccl-tests print it: one unit in each column."""
+    """Yield a row per size in the format of nccl-tests: one unit per column."""
     rows = measured.rows
     chosen = [row.choice for row in rows]
     parts = [[row.algorithm] if choice is None else choice.name.split(", ") for row, choice in zip(rows, chosen, strict=True)]
@@ -69,7 +69,7 @@ def _rows(measured: Measured) -> Iterator[str]:
 
 
 def _second(choice: Choice | None) -> str:
-    """The runner-up and how much slower it is."""
+    """Return the runner-up with its extra time."""
     if choice is None or not choice.runner_up:
         return ""
     slower = format_change(choice.runner_up_seconds / choice.seconds - 1 if choice.seconds > 0 else 0.0)
@@ -81,7 +81,7 @@ def _named(name: str) -> str:
 
 
 def _number(value: float) -> str:
-    """A number without a unit.
+    """Return a number without a unit.
 
     >>> _number(16.123), _number(4071.2), _number(0.0637), _number(63_912.0)
     ('16.1', '4,070', '0.0637', '63,900')
@@ -90,7 +90,7 @@ def _number(value: float) -> str:
 
 
 def document(measured: Measured) -> dict[str, Any]:
-    """Everything as dicts and lists: bytes, seconds, bytes per second."""
+    """Return the rows as dicts and lists: B, s, B/s."""
     return {
         **picked(measured, "operation", "devices"),
         "library": measured.library or None,
@@ -100,7 +100,7 @@ def document(measured: Measured) -> dict[str, Any]:
 
 
 def _columns(measured: Measured) -> Iterator[str]:
-    """Blocks of as many columns as fit."""
+    """Yield blocks of as many columns as fit."""
     moves = any(row.busbw > 0 for row in measured.rows)
     yield "  busbw (GB/s); * marks the fastest of each size" if moves else "  time (us); * marks the fastest of each size"
     best: dict[float, float] = {}
@@ -120,7 +120,7 @@ def _width(name: str) -> int:
 def _blocks(names: Sequence[str]) -> Iterator[list[str]]:
     block: list[str] = []
     for name in names:
-        if block and 12 + sum(2 + _width(each) for each in (*block, name)) > WIDTH:  # integers
+        if block and 12 + sum(2 + _width(column) for column in (*block, name)) > WIDTH:  # integers
             yield block
             block = []
         block.append(name)

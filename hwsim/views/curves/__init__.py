@@ -1,1 +1,1 @@
-"""Request latency against the load of a device as a figure."""
+"""Latency against load as a figure."""

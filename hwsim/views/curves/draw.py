@@ -11,10 +11,10 @@ from hwsim.views.kit.figure import COLOURS, DASHES, MARKERS, about, figure_bytes
 
 
 def render(result: Result, suffix: str = ".png") -> Iterable[bytes]:
-    """The figure as bytes: a panel per device; same result, same bytes with the same matplotlib.
+    """Return the figure as bytes, with a panel per device; same result, same bytes with the same matplotlib.
 
     Raises:
-        ValueError: the suffix is none of .png, .svg, .pdf, or the run has no curve (see `api.simulate`).
+        ValueError: the suffix is not .png, .svg or .pdf, or the run has no curve (see `api.simulate`).
     """
     if not result.curves:
         raise ValueError("no device of this run is simulated request by request: name one with --requests")
@@ -39,7 +39,7 @@ def render(result: Result, suffix: str = ".png") -> Iterable[bytes]:
 
 
 def _finding(curve: LatencyCurve) -> str:
-    """The slow requests at the highest load against the lowest."""
+    """Return the p99 latency at the lowest and the highest load."""
     low, high = curve.points[0], curve.points[-1]
     slow, quiet = (format_quantity(point.p99_s, "s") for point in (high, low))
     least, most = percent(low.load, ".0f"), percent(high.load, ".0f")

@@ -1,1 +1,1 @@
-"""Estimates of training steps and serving from closed forms."""
+"""Closed-form estimates of training steps and serving."""

@@ -1,6 +1,7 @@
-"""Intervals of times in closed form, from the shares of their kinds of work; goodput and days of a training by its step.
+"""Intervals of closed-form times, from the shares of their kinds of work; goodput and duration of a training.
 
-write = bytes of the state / min(storage, network cards of all nodes); the training stops for it, and reads it back at a restart
+Time of a checkpoint: bytes of the state / min(storage, NICs of all nodes). The training pauses for it, and reads the checkpoint
+at a restart.
 """
 
 from __future__ import annotations
@@ -29,48 +30,55 @@ T = TypeVar("T", Step, Service, Pass)
 
 
 def of_step(step: Step, cluster: Cluster, framework: Framework | Software) -> Interval:
-    """The interval of a training step."""
+    """Return the interval of a training step."""
     laid, plan = step.laid, step.laid.plan
     regime = of_steps(plan.dtype, plan.tp * plan.pp, transformer=laid.unit == "tokens", experts=laid.routed)
 
-    def at(other: Cluster) -> Step:
+    def step_on(other: Cluster) -> Step:
         return step if other is cluster else estimate(laid.model, plan, other, framework)
 
-    return of_found(at, cluster, plan.dtype, regime)[1]
+    return of_found(step_on, cluster, plan.dtype, regime)[1]
 
 
 def of_found(
     find: Callable[[Cluster], T], cluster: Cluster, dtype: str, regime: str = "", case: Case = "known"
 ) -> tuple[T, Interval]:
-    """What is found on a cluster, and the interval of its time, whose kinds of work take their shares of it.
+    """Return (result on a cluster, interval of its time).
 
-    The rest of the time, a bubble, is as unsure as they are.
+    Each kind of work has its share of the time; the remaining time, such as a pipeline bubble, has their relative uncertainty.
 
     Args:
-        regime: that errors that were measured of such times as a whole. case: no part of it is known better than that.
+        find: function from a cluster to the result.
+        cluster: cluster.
+        dtype: data type.
+        regime: regime of errors measured of such times as a whole; "" without one.
+        case: most certain case of any part.
     """
 
-    def at(other: Cluster) -> Interval:
+    def interval_on(other: Cluster) -> Interval:
         made = find(other)
         found = doubts(made.shares, other.gpu, dtype, other.by_library)
-        errors = [each._replace(case=max(each.case, case, key=ORDER.index)) for each in found]
+        errors = [doubt._replace(case=max(doubt.case, case, key=ORDER.index)) for doubt in found]
         covered = math.fsum(doubt.seconds for doubt in errors)
         times = made.seconds / covered if covered > 0 else 0.0
         weights = tuple(Weight(doubt._replace(seconds=times * doubt.seconds), MANY) for doubt in errors)
         return interval(Weights(weights, 0.0 if weights else made.seconds, made.seconds), whole=regime)
 
-    return find(cluster), felt(cluster, cluster.moved, at)
+    return find(cluster), felt(cluster, cluster.moved, interval_on)
 
 
 def left(step: Step, cluster: Cluster, failures: Failures, storage: float, tokens: float) -> tuple[Checkpoints, Failing]:
-    """(its checkpoints, what failures leave) of a training of a transformer.
+    """Return (checkpoints, goodput and time with failures) of a transformer training.
 
     Args:
-        storage: B/s at which all nodes together write and read.
+        step: training step.
+        cluster: cluster.
+        failures: failure rates.
+        storage: total rate of reading and writing of all nodes (B/s).
         tokens: tokens of the whole training.
 
     Raises:
-        NoProgress: it never ends.
+        NoProgress: the training never ends.
     """
     nodes = max(1, cluster.gpus // cluster.per_node)
     size = step.laid.transformer.parameters * state_bytes(step.laid.plan)

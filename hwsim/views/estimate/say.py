@@ -1,4 +1,4 @@
-"""Estimates of models as text or JSON (`hwsim: estimate/1`)."""
+"""Estimates of models as text and JSON (`hwsim: estimate/1`)."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def training(
     fails: tuple[Checkpoints, Failing] | None = None,
     bill: Bill | None = None,
 ) -> str:
-    """A step in a screenful: whether it fits, its time, throughput and plan, and where time and memory go."""
+    """Return a training step as text: memory, time, throughput and plan, and the breakdown of time and memory."""
     laid = step.laid
     batch = f"{laid.plan.global_batch:,} examples"
     if laid.unit == "tokens":
@@ -80,7 +80,7 @@ def _fact(label: str, text: str) -> list[str]:
 
 
 def _short_of(found: Footprint, verdict: str, size: float | None) -> list[str]:
-    """The first line of an estimate that does not fit."""
+    """Return the first line of an estimate that does not fit in memory."""
     if size is None or not verdict.startswith("does not fit"):
         return []
     needed, short = format_quantity(found.total, "B"), format_quantity(found.total - size, "B")
@@ -88,7 +88,7 @@ def _short_of(found: Footprint, verdict: str, size: float | None) -> list[str]:
 
 
 def _bill(bill: Bill | None) -> list[str]:
-    """The lines of energy and cost."""
+    """Return the lines of energy and cost."""
     if bill is None:
         return []
     from hwsim.views.summary import costs
@@ -97,7 +97,7 @@ def _bill(bill: Bill | None) -> list[str]:
 
 
 def _sure(sure: Interval | None) -> list[str]:
-    """The lines of an interval."""
+    """Return the lines of an interval."""
     return [] if sure is None else _fact(intervals.TITLE, intervals.line(sure))
 
 
@@ -111,9 +111,16 @@ def searched(
     tokens: float | None = None,
     bill: Bill | None = None,
 ) -> str:
-    """The plans that fit, fastest first.
+    """Return the plans that fit as text, fastest first.
 
-    bill: the bill of the first plan.
+    Args:
+        plans: plans.
+        title: first line.
+        framework: software in words.
+        size: memory of a GPU (B); None if unknown.
+        top: largest number of plans.
+        tokens: tokens of the whole training; None if unknown.
+        bill: bill of the fastest plan.
     """
     out = [title, ""]
     if plans.nearest is not None:
@@ -130,7 +137,7 @@ def searched(
     if plans.left:
         out += _fact("not tried", not_tried(plans.left))
     if any(plans.left.values()):
-        out += _fact("", "such long sequences are usually split: --plan every, or --cp")
+        out += _fact("", "such long sequences are usually split with context parallelism: --plan every, or --cp")
     if plans.nearest is not None:
         return "\n".join(out) + "\n"
     unit = plans.steps[0].laid.unit
@@ -162,7 +169,7 @@ def searched(
 def inference(
     service: Service, title: str, framework: str, size: float | None, sure: Interval | None = None, bill: Bill | None = None
 ) -> str:
-    """A batch in a screenful."""
+    """Return an inference batch as text."""
     out = [*_short_of(service.memory, service.verdict, size), title, ""]
     prompts = f"{service.batch} prompt{'s' if service.batch > 1 else ''} of {service.prompt:,} tokens"
     if service.steps is None:
@@ -206,7 +213,7 @@ def batch(
     sure: Interval | None = None,
     bill: Bill | None = None,
 ) -> str:
-    """A batch through a network in a screenful."""
+    """Return a batch through a network as text."""
     count = f"{examples:,} example{'s' if examples > 1 else ''}"
     out = [*_short_of(forward.memory, forward.verdict, size), title, ""]
     out += _fact("forward pass", f"{format_quantity(forward.seconds, 's')} for {count} on one GPU")
@@ -228,7 +235,7 @@ def of_training(
     fails: tuple[Checkpoints, Failing] | None = None,
     sure: Interval | None = None,
 ) -> dict[str, Any]:
-    """A step as dicts and lists: seconds, bytes."""
+    """Return a training step as dicts and lists: seconds, bytes."""
     laid = step.laid
     plan = laid.plan
     names = ("tp", "pp", "cp", "ep", "chunks", "microbatch", "global_batch", "schedule", "sharding", "recompute", "optimizer",
@@ -259,14 +266,14 @@ def of_training(
 
 
 def _more_axes(steps: Sequence[Step]) -> list[str]:
-    """Further axes that one of these plans splits."""
+    """Return the further parallel axes that any of these plans uses."""
     used = [name for name in ("cp", "ep", "chunks") if any(getattr(step.laid.plan, name) > 1 for step in steps)]
     split = any(step.laid.plan.tp > 1 and not step.laid.plan.sequence_parallel for step in steps)
     return [*used, *(["sequence"] if split else [])]
 
 
 def _sharding(plan: ParallelPlan) -> str:
-    """The sharding of the copies, by the name of a file's key."""
+    """Return the sharding of the replicas, named as in a file."""
     return plan.sharding if plan.level else "none"
 
 
@@ -277,7 +284,7 @@ def _axis(plan: ParallelPlan, name: str) -> str:
 
 
 def of_search(plans: Searched, size: float | None, top: int, tokens: float | None = None) -> dict[str, Any]:
-    """A search as dicts and lists."""
+    """Return a search as dicts and lists."""
     return {
         "tried": plans.tried,
         "fitting": plans.fitting,
@@ -288,7 +295,7 @@ def of_search(plans: Searched, size: float | None, top: int, tokens: float | Non
 
 
 def of_inference(service: Service, size: float | None) -> dict[str, Any]:
-    """A batch as dicts and lists."""
+    """Return an inference batch as dicts and lists."""
     return {
         "phase": service.phase,
         "tp": service.tp,
@@ -312,7 +319,7 @@ def of_inference(service: Service, size: float | None) -> dict[str, Any]:
 
 
 def of_batch(forward: Pass, examples: int, dtype: str, size: float | None) -> dict[str, Any]:
-    """A batch through a network as dicts and lists."""
+    """Return a batch through a network as dicts and lists."""
     return {
         "phase": "forward",
         "dtype": dtype,
@@ -335,16 +342,16 @@ def _memory(found: Footprint, size: float | None) -> dict[str, Any]:
 
 
 def _tables(shares: Mapping[str, float], found: Footprint) -> Iterator[str]:
-    """Time by kind of work, and beside it memory by kind, the largest first."""
+    """Yield the time by kind of work, and beside it the memory by kind, largest first."""
     total = math.fsum(shares.values())
-    work = sorted(((each, name) for name, each in shares.items() if each > 0), reverse=True)
+    work = sorted(((seconds, name) for name, seconds in shares.items() if seconds > 0), reverse=True)
     held = sorted(((getattr(found, kind), kind) for kind in KINDS if getattr(found, kind) > 0), reverse=True)
-    left = _shared("activity", "time", [(NAMES.get(name, name), format_quantity(each, "s"), each / total) for each, name in work])
-    rows = [(SAID.get(kind, kind), format_quantity(each, "B"), each / found.total) for each, kind in held]
+    left = _shared("activity", "time", [(NAMES.get(name, name), format_quantity(time, "s"), time / total) for time, name in work])
+    rows = [(SAID.get(kind, kind), format_quantity(size, "B"), size / found.total) for size, kind in held]
     right = _shared("memory", "per GPU", rows, indent=0)
     width = max(map(len, left)) + GAP
-    for one, other in zip_longest(left, right, fillvalue=""):
-        yield f"{one:<{width}}{other}".rstrip()
+    for time_line, memory_line in zip_longest(left, right, fillvalue=""):
+        yield f"{time_line:<{width}}{memory_line}".rstrip()
 
 
 def _shared(title: str, amount: str, rows: Sequence[tuple[str, str, float]], indent: int = 2) -> list[str]:

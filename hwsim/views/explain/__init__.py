@@ -1,1 +1,1 @@
-"""Why a run took as long as it did."""
+"""Explanation of the time of a run."""

@@ -1,6 +1,7 @@
-"""Derivations of how long ops take, with the numbers put in, from the lines that lowering recorded.
+"""Derivations of op durations from the lines recorded at lowering, with numbers substituted.
 
-An op alone takes its latencies and the longest other line. A derivation adds the time that it took, and the difference.
+An unloaded op takes its latencies plus the longest other line. A derivation adds the simulated time and the reasons for the
+difference.
 """
 
 from __future__ import annotations
@@ -23,12 +24,16 @@ from hwsim.ticks import FEMTO
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of a derivation.
+    """A line of a derivation.
 
     Args:
-        numbers: the formula with the inputs put in.
-        binds: no other line is longer.
-        latency: whether it comes before the body.
+        label: label.
+        formula: formula.
+        numbers: formula with the values of its inputs.
+        time_s: time (s).
+        binds: whether no other line is longer.
+        inputs: (name, value with unit, source) of each input.
+        latency: whether it is a latency, added before the body.
     """
 
     label: str
@@ -36,21 +41,26 @@ class Line:
     numbers: str
     time_s: float
     binds: bool
-    inputs: tuple[tuple[str, str, str], ...]  # (name, value with unit, source)
+    inputs: tuple[tuple[str, str, str], ...]
     latency: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Derivation:
-    """Equal ops: the time of one alone, the times that they took, and the reasons for the difference.
+    """The duration of equal ops: unloaded, as simulated, and the reasons for the difference.
 
     Args:
-        devices: devices of the ops; several if their derivations read the same.
+        name, kind: name and kind of the ops.
+        devices: devices of the ops; several if their derivations have the same text.
         count: number of ops.
-        size: part of the body that an op does (1/8 for a piece of eight).
-        own_s: time in addition to the lines; the longest, for arrivals.
-        because: reasons, in words, that the slowest took longer; empty if all took the time of one alone.
-        spare_s: spare times of those that have one (`hwsim.results.slack`): how many, least, most; None if not worked out.
+        size: fraction of the body that an op does (1/8 for one chunk of eight).
+        own_s: time in addition to the lines (s); for arrivals, the longest.
+        lines: lines.
+        alone_s: unloaded time (s).
+        shortest_s, longest_s: simulated times (s).
+        because: reasons why the slowest op took longer; empty if all took the unloaded time.
+        spare_s: slack of the ops that have some: (number of ops, least, most) (s); None if not computed
+            (`hwsim.results.slack`).
     """
 
     name: str
@@ -68,7 +78,7 @@ class Derivation:
 
     @property
     def alone(self) -> str:
-        """The sum in words, `5 us + max(16.57 ms, 1 ms) = 16.58 ms`."""
+        """Sum in words, such as `5 us + max(16.57 ms, 1 ms) = 16.58 ms`."""
         latency = [seconds(line.time_s) for line in self.lines if line.latency]
         lines = [line for line in self.lines if not line.latency]
         body = [seconds(line.time_s) for line in lines if line.time_s > 0] or [seconds(line.time_s) for line in lines[:1]]
@@ -82,10 +92,10 @@ class Derivation:
 
 
 def derivations(timeline: Timeline, ops: Ints) -> tuple[Derivation, ...]:
-    """A derivation for each label, cost, size and own time among these ops, in their order.
+    """Return a derivation for each label, cost, size and own time among these ops, in their order.
 
-    Ops on the members of a family (gpu0, gpu1, ...) whose derivations read the same are one, and so are all
-    arrivals, and parts of a body that differ after the fourth digit: the longest represents them.
+    Joined into one are ops on members of a family (gpu0, gpu1, ...) with the same derivation, all arrivals, and parts of a body
+    that differ after the fourth digit; the longest op represents them.
     """
     flat = timeline.flat
     rates = rates_of(flat.graph.capacities)
@@ -101,14 +111,14 @@ def derivations(timeline: Timeline, ops: Ints) -> tuple[Derivation, ...]:
         size, time = float(flat.size[first]), int(flat.time[first])
         name = label.kind if label.kind in HOST else label.name
         terms = tuple((family(term.label), family(term.formula), term.inputs, term.seconds) for term in cost.why)
-        given = -1 if label.kind in ("arrivals", "starting") and not label.device else time  # arrivals have different times
+        given = -1 if label.kind in ("arrivals", "starting") and not label.device else time  # arrival times differ
         key = (name, label.kind, family(label.device), terms, cost.demand.alone(rates), given, fraction(size))
         alike.setdefault(key, []).append((label, members, cost, size, time))
     return tuple(_derive(timeline, rates, str(key[0]), rows) for key, rows in alike.items())
 
 
 def _kinds(timeline: Timeline) -> Ints:
-    """A number for each op, equal for ops of one label, cost, size and own time."""
+    """Return a number for each op, equal for ops of one label, cost, size and own time."""
     flat = timeline.flat
     kinds = np.zeros(len(flat), np.int64)
     for column in (flat.label, flat.cost, flat.time, flat.size):
@@ -118,7 +128,7 @@ def _kinds(timeline: Timeline) -> Ints:
 
 
 def lines(cost: Cost) -> tuple[Line, ...]:
-    """The lines that lowering recorded, numbers put in; latencies first."""
+    """Return the lines recorded at lowering, with numbers substituted; latencies first."""
     body = max((term.seconds for term in cost.why if term.kind != "latency"), default=0.0)
     terms = sorted(((term, term.kind == "latency") for term in cost.why), key=lambda pair: not pair[1])
     return tuple(
@@ -128,12 +138,12 @@ def lines(cost: Cost) -> tuple[Line, ...]:
 
 
 def printed(term: Term) -> tuple[tuple[str, str, str], ...]:
-    """The inputs of a line with their sources in words."""
+    """Return the inputs of a line with their sources in words."""
     return tuple([(name, value, str(source)) for name, value, source in term.inputs])
 
 
 def put_in(term: Term) -> str:
-    """The formula of a line with each input's value for its name.
+    """Return the formula of a line with the value of each input.
 
     >>> put_in(Term("link a->b", "bytes / bandwidth", (("bytes", "16 MB", ""), ("bandwidth", "2 GB/s", "")), 8e-3))
     '16 MB / 2 GB/s'
@@ -147,17 +157,17 @@ def put_in(term: Term) -> str:
 
 
 def seconds(value: float) -> str:
-    """A time with four digits."""
+    """Return a time with four digits."""
     return format_quantity(value, "s", 4)
 
 
 def duration(time_fs: int) -> str:
-    """A time in fs with four digits."""
+    """Return a time given in fs, with four digits."""
     return seconds(time_fs / FEMTO)
 
 
 def fraction(size: float) -> str:
-    """A part of a body, as a fraction where it is one.
+    """Return the size of a part of a body, as a fraction if possible.
 
     >>> fraction(0.125), fraction(3.0)
     ('1/8', '3')
@@ -199,24 +209,24 @@ def _spare(timeline: Timeline, ops: Ints) -> tuple[int, float, float] | None:
 
 
 def _shared(timeline: Timeline, op: int) -> tuple[str, ...]:
-    """Capacities that an op shared while it ran, each with the time."""
+    """Return the capacities that an op shared while it ran, each with the time."""
     number = int(timeline.flow_class[op])
     if number < 0:
         return ()
     spent: dict[int, int] = {}
     begin, end = int(timeline.start[op]), int(timeline.end[op])
     held = timeline.held(number)
-    for row, until in zip(held, [*(each.start for each in held[1:]), end], strict=True):
+    for row, until in zip(held, [*(limit.start for limit in held[1:]), end], strict=True):
         inside = min(until, end) - max(row.start, begin)
         if inside > 0 and row.bound >= 0:
             spent[row.bound] = spent.get(row.bound, 0) + inside
     names = [capacity.name for capacity in timeline.flat.graph.capacities]
-    ordered = sorted(spent.items(), key=lambda each: (-each[1], each[0]))
+    ordered = sorted(spent.items(), key=lambda pair: (-pair[1], pair[0]))
     return tuple(f"shared {names[bound]} for {duration(time)}" for bound, time in ordered)
 
 
 def _waited(timeline: Timeline, ops: Ints) -> tuple[str, ...]:
-    """The longest wait of a ready op for a server, in words."""
+    """Return the longest wait of a ready op for a server, in words."""
     late = ops[(timeline.granted[ops] >= 0) & (timeline.flat.take[ops] >= 0)]
     if not len(late):
         return ()

@@ -21,10 +21,11 @@ if TYPE_CHECKING:
 
 
 def as_dict(explanation: Explanation, *, path: bool = False) -> dict[str, Any]:
-    """The explanation as dicts and lists; keys end in their unit.
+    """Return the explanation as dicts and lists; keys end in their unit.
 
     Args:
-        path: add the critical path piece by piece.
+        explanation: explanation.
+        path: whether to add every segment of the critical path.
     """
     result = explanation.run
     entries: dict[str, Any] = {
@@ -90,8 +91,8 @@ def as_dict(explanation: Explanation, *, path: bool = False) -> dict[str, Any]:
             }
             for piece in at_paces(result.timeline, explanation.path)
         ]
-    for each in facts_of(result):
-        entries |= each.explained_entries(result)
+    for facts in facts_of(result):
+        entries |= facts.explained_entries(result)
     return entries
 
 
@@ -115,7 +116,7 @@ def _share(share: Share) -> dict[str, Any]:
 
 
 def _left_out(explanation: Explanation) -> str | None:
-    """The reasons that changes were not simulated; None if there are none."""
+    """Return the reasons why changes were not simulated; None without any."""
     from hwsim.views.explain.say import left_out
     from hwsim.views.explain.what_if import LARGEST
 

@@ -1,4 +1,4 @@
-"""The critical path as a figure: which cause when, and how much of each."""
+"""The critical path as a figure: its causes over time, and the total of each."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from hwsim.views.kit.spans import covered
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-ROWS: Final = 8  # causes with a bar of their own; the rest is one grey bar
+ROWS: Final = 8  # largest number of causes with their own bar; the rest is one grey bar
 LAST: Final = 99  # number of the bar of all other causes
 REST: Final = "other causes"
-COLUMNS: Final = 360  # of the path
+COLUMNS: Final = 360  # pixel columns of the path
 
 
 def render(explanation: Explanation, suffix: str = ".png") -> Iterable[bytes]:
-    """The figure as bytes; same result, same bytes with the same matplotlib.
+    """Return the figure as bytes; same result, same bytes with the same matplotlib.
 
     Raises:
-        ValueError: the suffix is none of .png, .svg, .pdf.
+        ValueError: the suffix is not .png, .svg or .pdf.
     """
     result, total = explanation.run, dict[str, int]()
     for share in explanation.accounting:
@@ -46,13 +46,13 @@ def render(explanation: Explanation, suffix: str = ".png") -> Iterable[bytes]:
 
 
 def _path(axes: Axes, explanation: Explanation, names: list[str]) -> None:
-    """One row: the cause of every moment."""
+    """Draw the cause of each moment in one row."""
     result = explanation.run
     scale, unit = time_scale(result.makespan_s)
     places = {name: number for number, name in enumerate(names)}
     colour_of = np.array([places.get(family(str(cause)), LAST) for cause in explanation.path.causes], np.int64)
     if len(explanation.path):
-        start, end = (each.astype(np.float64) / FEMTO for each in (explanation.path.start, explanation.path.end))
+        start, end = (times.astype(np.float64) / FEMTO for times in (explanation.path.start, explanation.path.end))
         edges, bottom = np.linspace(0.0, result.makespan_s, COLUMNS + 1), np.zeros(COLUMNS)
         shades = colour_of[explanation.path.cause]
         for number in range(len(names) + 1):
@@ -68,7 +68,7 @@ def _path(axes: Axes, explanation: Explanation, names: list[str]) -> None:
 
 
 def _bars(axes: Axes, result: Result, rows: list[tuple[str, int]]) -> None:
-    """A bar per cause: its part of the run."""
+    """Draw the share of the run of each cause as a bar."""
     makespan = result.timeline.makespan_fs
     for number, (name, time) in enumerate(rows):
         axes.barh(number, time / makespan, color=_colour(LAST if name == REST else number))

@@ -1,4 +1,4 @@
-"""The explanation of a run: accounting, critical path, derivations, overlap, and changes that would help."""
+"""The explanation of a run: critical path, causes, bounds, derivations, and what-if changes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,12 @@ from hwsim.views.kit.shown import Drawn
 
 
 class NoSuchOp(ValueError):
-    """No op of the run has the name; `names` are the names of its ops."""
+    """Raised if no op of the run has a name.
+
+    Args:
+        name: name.
+        names: names of the ops of the run.
+    """
 
     def __init__(self, name: str, names: tuple[str, ...]) -> None:
         super().__init__(f"the run has no op '{name}'")
@@ -34,15 +39,22 @@ class NoSuchOp(ValueError):
 
 @dataclass(frozen=True)
 class Explanation(Drawn):
-    """Why a run takes as long as it does; tables: accounting, critical_path, activities, derivations, what_if.
+    """The explanation of a run; tables: accounting, critical_path, activities, derivations, what_if.
 
     Args:
-        accounting: causes along the critical path, longest first; their times add up to the makespan in integer fs, and so do
-            the bounds of `activities`.
-        runs: the path in short.
-        sentences: what hides behind what, and what helps most.
-        derivations: durations of the ops on the path, the longest first; or of the requested ops.
-        what_if: None if no change was tried; see `what_if.Tried`, also for `untried`, `left` and `measure`.
+        run: result.
+        path: critical path.
+        accounting: causes on the critical path, longest first; their times add up to the makespan in integer fs, and so do
+            the bounds
+            of `activities`.
+        runs: critical path with repeated steps joined.
+        derivations: durations of the ops on the critical path, longest first; or of the requested ops.
+        activities: activities and bounds.
+        what_if: simulated changes; None if none was tried.
+        untried: number of changes that were not tried (see `what_if.Tried`).
+        sentences: sentences on the activities, and on the most helpful change.
+        left: causes without a change, and changes that were refused.
+        measure: measure of a service; None for the makespan.
     """
 
     run: Result
@@ -60,13 +72,13 @@ class Explanation(Drawn):
     COLUMNS: ClassVar = ("cause", "time_s", "share")
 
     def to_json(self) -> dict[str, Any]:
-        """The document `hwsim: explain/1`."""
+        """Return the document `hwsim: explain/1`."""
         from hwsim.views.explain.document import as_dict
 
         return as_dict(self)
 
     def figure(self, suffix: str) -> Iterable[bytes]:
-        """The critical path."""
+        """Return the figure of the critical path."""
         from hwsim.views.explain.draw import render
 
         return render(self, suffix)
@@ -88,9 +100,10 @@ def explain(
     """Explain a run.
 
     Args:
-        op: derive the durations of the ops of this name instead of those on the critical path.
-        again: simulate again with one number of the files better at a time; None: if the run has at most `what_if.LARGEST` ops.
-        progress: called with the number of changes that were simulated and of all changes.
+        result: result.
+        op: name of the ops to derive; default: the ops on the critical path.
+        again: whether to simulate what-if changes; None: if the run has at most `what_if.LARGEST` ops.
+        progress: function called with (number of simulated changes, number of all changes).
 
     Raises:
         NoSuchOp: no op has the name.
@@ -120,7 +133,7 @@ def explain(
 
 
 def _breaches(accounting: Sequence[Share], done: Activities, makespan_fs: int) -> Iterator[str]:
-    """Contradictions between an explanation and its run."""
+    """Yield contradictions between an explanation and its run."""
     yield from adds_up([share.time_fs for share in accounting], makespan_fs, "causes")
     yield from adds_up([part.time_fs for part in done.parts], makespan_fs, "bounds")
     for row in done.rows:
@@ -129,7 +142,7 @@ def _breaches(accounting: Sequence[Share], done: Activities, makespan_fs: int) -
 
 
 def _longest_first(path: CriticalPath) -> Ints:
-    """Ops of the path; of those that the run waited for equally long, the earlier first."""
+    """Return the ops of the path, longest first; of equally long ones, the earlier first."""
     ops, first, where = np.unique(path.op, return_index=True, return_inverse=True)
     spent = np.zeros(len(ops), path.end.dtype)
     np.add.at(spent, where, path.end - path.start)  # fits: parts of the makespan

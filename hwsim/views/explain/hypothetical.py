@@ -1,6 +1,6 @@
-"""Changes that no number of the files makes: a time of a model halved, a pool with twice the servers.
+"""What-if changes that no number of the files makes: half the time of a model, a pool with twice the servers.
 
-They are simulated on a changed op graph, and marked to distinguish them from changes that `--set` can make.
+They are simulated on a modified op graph and marked, to distinguish them from changes by `--set`.
 """
 
 from __future__ import annotations
@@ -20,19 +20,24 @@ from hwsim.results.cause import HOST, Cause, binding, is_modelled, latency_parts
 
 @dataclass(frozen=True, slots=True)
 class Hypothetical:
-    """A change of the op graph, and what it is called."""
+    """A change of the op graph.
+
+    Args:
+        text: change in words.
+        apply: function from an op graph to the changed one.
+    """
 
     text: str
     apply: Callable[[OpGraph], OpGraph]
 
 
 def against(cause: Cause, graph: OpGraph) -> Hypothetical | None:
-    """A change that halves this cause; None if there is none."""
+    """Return a change that halves a cause; None without one."""
     name = family(cause.name)
     where = f" on {name}" if name else ""
     match cause.kind:
         case "time" if cause.label == "start" and not cause.name:
-            return None  # a job's late start belongs to no part
+            return None  # no part causes the late start of a job
         case "time":
             return Hypothetical(f"{cause.label}{where} in half the time", _shorter(name, _is(cause.label), _is_stated))
         case "floor" if cause.op:
@@ -42,7 +47,7 @@ def against(cause: Cause, graph: OpGraph) -> Hypothetical | None:
             shorter = _shorter(name, lambda label: label.kind == cause.kind, lambda _: True)
             return Hypothetical(f"{cause.kind}{where} in half the time", shorter)
         case "pool":
-            return Hypothetical(f"twice as many in {name}", _more(name))
+            return Hypothetical(f"twice as many servers in {name}", _more(name))
         case "capacity":
             named = called(next(capacity for capacity in graph.capacities if capacity.name == cause.name))
             return Hypothetical(f"{named} twice as fast", _faster(named))
@@ -52,7 +57,7 @@ def against(cause: Cause, graph: OpGraph) -> Hypothetical | None:
 
 
 def called(capacity: Capacity) -> str:
-    """A capacity and its family in words; a link has one name in both directions."""
+    """Return the name of a capacity or its family; a link has one name for both directions."""
     return capacity.holder if capacity.link else family(capacity.name)
 
 
@@ -95,7 +100,7 @@ def _is_stated(cost: Cost) -> bool:
 
 
 def _shorter(device: str, is_meant: Callable[[Label], bool], has_time: Callable[[Cost], bool]) -> Callable[[OpGraph], OpGraph]:
-    """Halve the own times of these ops of a device, and their bodies where the workload, or a model, gives the time."""
+    """Halve the own times of these ops of a device, and their bodies if the workload or a model determines the time."""
 
     def apply(graph: OpGraph) -> OpGraph:
         named = np.array([family(label.device) == device and is_meant(label) for label in graph.labels], np.bool_)

@@ -1,7 +1,7 @@
-"""Levers: numbers of the files that would make a cause shorter.
+"""Levers: numbers in the files that would shorten a cause.
 
-A line of a derivation names its inputs and their sources; the input that stands in a file is the number to change.
-For a line made of many numbers (a link's rate, a GPU's kernels) they are the numbers of its capacity: `OF_CAPACITY`.
+A line of a derivation names its inputs and their sources; an input from a file is a number to change. If a line depends on many
+numbers (the rate of a link, the kernels of a GPU), the levers are the numbers of its capacity: `OF_CAPACITY`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from hwsim.records import dataclass
 from hwsim.results.cause import Cause, binding
 from hwsim.views.explain.numbers import Number, Parts, together
 
-# kind of a device and of its capacity -> groups of keys; each group is one what-if
+# groups of keys by (kind of device, kind of capacity); each group is one change
 OF_CAPACITY: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
     ("cpu", "cores"): (r"flop\..*|per_cycle\..*|clock|core\.isa\..*clock|random",),
     ("cpu", "memory"): (r"memory\.bandwidth", r"memory\.dram\.(t\w+|rate)"),
@@ -33,19 +33,19 @@ OF_CAPACITY: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
     **dict.fromkeys((("nic", "tx"), ("nic", "rx"), ("switch", "backplane")), (r"bandwidth",)),
     **dict.fromkeys((("nic", "tx_messages"), ("nic", "rx_messages")), (r"message_rate",)),
 }
-GENERATIONS: Final = {"pcie": {1: 2, 2: 3, 3: 4, 4: 5, 5: 6}, "nvlink": {1: 2, 2: 5, 3: 5, 4: 5}}  # the next one with more
-RATES: Final = ("flop", "vector", "per_cycle")  # by data type: changed together
+GENERATIONS: Final = {"pcie": {1: 2, 2: 3, 3: 4, 4: 5, 5: 6}, "nvlink": {1: 2, 2: 5, 3: 5, 4: 5}}  # next faster one
+RATES: Final = ("flop", "vector", "per_cycle")  # rates by data type, changed together
 _WORD: Final = re.compile(r"[A-Za-z][\w.-]*")
 
 
 @dataclass(frozen=True, slots=True)
 class Lever:
-    """One change of the files.
+    """A change of the files.
 
     Args:
-        text: the change in words.
+        text: change in words.
         settings: paths and values of `--set`.
-        numbers: numbers that it makes twice as good; none if it sets something else (a generation).
+        numbers: numbers that become twice as good; empty for a different change (such as a link generation).
     """
 
     text: str
@@ -54,32 +54,34 @@ class Lever:
 
     @classmethod
     def of(cls, numbers: Iterable[Number]) -> Lever:
-        """These numbers, each twice as good."""
+        """Return the lever that makes each of these numbers twice as good."""
         kept = tuple(sorted({number.path: number for number in numbers}.values(), key=lambda number: number.path))
         return cls(together(kept), tuple(number.setting for number in kept), kept)
 
     def and_(self, other: Lever) -> Lever:
-        """Both at once."""
+        """Return both changes at once."""
         if self.numbers and other.numbers:
             return Lever.of((*self.numbers, *other.numbers))
         return Lever(f"{self.text}; {other.text}", tuple({**dict(self.settings), **dict(other.settings)}.items()))
 
 
 class Levers:
-    """Levers against causes, from the files of a machine.
+    """Finds levers for causes in the files of a machine.
 
     Args:
-        capacities: of the run, by name.
+        parts: numbers of the machine's file.
+        capacities: capacities of the run by name.
     """
 
     def __init__(self, parts: Parts, capacities: Mapping[str, Capacity]) -> None:
         self._parts, self._capacities = parts, capacities
 
     def against(self, cause: Cause, costs: Sequence[Cost]) -> Iterator[Lever]:
-        """Changes to try, the most direct first.
+        """Yield the changes to try, most direct first.
 
         Args:
-            costs: costs of the ops that waited for this cause, the longest first.
+            cause: cause.
+            costs: costs of the ops that waited for the cause, longest first.
         """
         match cause.kind:
             case "capacity":
@@ -98,7 +100,7 @@ class Levers:
                 return
 
     def of_capacity(self, name: str, costs: Sequence[Cost] = ()) -> Iterator[Lever]:
-        """Changes that make a capacity twice as fast."""
+        """Yield changes that make a capacity twice as fast."""
         capacity = self._of(name)
         if capacity.link:
             yield from self._of_link(capacity)
@@ -119,7 +121,7 @@ class Levers:
         yield from map(Lever.of, listed)
 
     def _of(self, name: str) -> Capacity:
-        """The capacity of that name; of no kind where the run has none."""
+        """Return the capacity of that name; an infinite one without a kind if the run has none."""
         return self._capacities.get(name) or Capacity(name, float("inf"))
 
     def _listed(self, capacity: Capacity) -> Iterator[list[Number]]:
@@ -147,13 +149,13 @@ class Levers:
             yield Lever.of(lanes)
 
     def _of_model(self, costs: Sequence[Cost]) -> Iterator[Lever]:
-        """Changes for a time that a model gives: kernels draw on their device; a flow crosses links and NICs, slowest first."""
+        """Yield changes for the time of a model: device rates for kernels; links and NICs, slowest first, for a flow."""
         drawn = [amount for cost in costs for amount in (*cost.demand.amounts, *cost.demand.holds)]
         names = {family(name): name for name, _ in drawn}
         spent = dict.fromkeys(names, 0.0)
         for name, amount in drawn:
             spent[family(name)] = max(spent[family(name)], amount / self._of(name).rate)
-        carries = [each for each, name in names.items() if (of := self._of(name)).link or of.kind in ("tx", "rx")]
+        carries = [shared for shared, name in names.items() if (of := self._of(name)).link or of.kind in ("tx", "rx")]
         flows = any((term := binding(cost)) is not None and term.kind == "flow" for cost in costs)
         if not flows:
             yield from (lever for name in names if name not in carries for lever in self.of_capacity(names[name]))
@@ -161,7 +163,7 @@ class Levers:
             yield from self.of_capacity(names[name])
 
     def _of_terms(self, terms: Sequence[Term], device: str, *, by_number: bool = False) -> Iterator[Lever]:
-        """A change for each number or mapping (`overhead.*`) among the inputs of terms; else for their capacities."""
+        """Yield a change per number or mapping (`overhead.*`) among the inputs of lines; else changes of their capacities."""
         numbers = self._inputs(terms, device, loosely=False) or self._inputs(terms, device, loosely=True)
         if not numbers and by_number:
             links = (of for term in terms if (of := self._of(term.capacity)).link)
@@ -172,10 +174,12 @@ class Levers:
                 yield from self.of_capacity(name)
 
     def _inputs(self, terms: Iterable[Term], device: str, *, loosely: bool) -> list[Number]:
-        """Numbers of the files among the inputs of terms.
+        """Return the numbers of the files among the inputs of lines.
 
         Args:
-            loosely: take also the numbers that the source of an input only mentions.
+            terms: lines.
+            device: device of the cause.
+            loosely: whether to include numbers that the source of an input only mentions.
         """
         inputs: dict[str, Number] = {}
         for term in dict.fromkeys(terms):
@@ -187,7 +191,7 @@ class Levers:
         return list(inputs.values())
 
     def _near(self, term: Term, device: str) -> list[Number]:
-        """Numbers of the parts that a term may name."""
+        """Return the numbers of the parts that a line may name."""
         words = _WORD.findall(" ".join([term.label, term.formula, *(name for name, _, _ in term.inputs)]))
         capacity = self._of(term.capacity)
         names = dict.fromkeys([capacity.device or term.holder, self._of(device).device, device, *words])
@@ -200,7 +204,7 @@ class Levers:
         return numbers
 
     def _whole(self, numbers: Sequence[Number]) -> list[Number]:
-        """The numbers, and the rest of a mapping of rates by data type: all of `flop`, not fp16 alone."""
+        """Return the numbers, completed to whole mappings of rates by data type: all of `flop`, not only fp16."""
         by_path = {number.path: number for number in numbers}
         for number in numbers:
             above, dot, _ = number.key.rpartition(".")
@@ -212,7 +216,7 @@ class Levers:
 
 
 def _grouped(numbers: Iterable[Number]) -> Iterator[Lever]:
-    """A change for each number, or for all numbers of one mapping (`overhead.*`)."""
+    """Yield a change per number, or for all numbers of one mapping (`overhead.*`)."""
     groups: dict[tuple[str, str, str], list[Number]] = {}
     for number in numbers:
         above, _, _ = number.key.rpartition(".")
@@ -221,7 +225,7 @@ def _grouped(numbers: Iterable[Number]) -> Iterator[Lever]:
 
 
 def _draws(cost: Cost, capacity: str) -> list[Term]:
-    """Lines of the amounts that a cost draws of a capacity, without times that sharing does not make longer."""
+    """Return the lines of the amounts that a cost draws from a capacity, without times independent of sharing."""
     terms = [term for term in cost.why if family(term.capacity) == capacity and term.kind != "latency"]
     amounts = [amount for name, amount in cost.demand.amounts if family(name) == capacity]
     drawn = [term for term in terms if any(abs(term.seconds - amount) <= 1e-6 * amount for amount in amounts)]
@@ -230,7 +234,9 @@ def _draws(cost: Cost, capacity: str) -> list[Term]:
 
 
 def _is_mentioned(number: Number, source: Cited) -> bool:
-    """`flop.fp32: datasheet` mentions flop.fp32, and `coherence, mean over pairs` every time in `coherence`."""
+    """Return whether a source mentions a number: `flop.fp32: datasheet`, or `coherence, mean over pairs` for all of
+    `coherence`.
+    """
     if not re.search(rf"(?<![\w.]){re.escape(number.key)}(?![\w.])", str(source)) or "." not in number.key:
         start = re.match(r"([\w.]+)[,:]", str(source))
         return start is not None and (number.key == start[1] or number.key.startswith(f"{start[1]}."))

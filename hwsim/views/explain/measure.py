@@ -1,4 +1,4 @@
-"""The measure of a service: the time to its first token, or its tokens per second if all requests come at once."""
+"""The measure of a service: p95 latency or TTFT, or throughput if all requests arrive at once."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hwsim.doors import facts_of
 from hwsim.records import dataclass
 from hwsim.results.result import Result
 
-TIMES: Final = frozenset({"ttft_p95", "tpot_p95", "latency_p95"})  # in seconds; the others are rates
+TIMES: Final = frozenset({"ttft_p95", "tpot_p95", "latency_p95"})  # measures in seconds; the others are rates
 WORDS: Final = {
     "ttft_p95": "time to first token (p95)",
     "latency_p95": "latency (p95)",
@@ -18,15 +18,15 @@ WORDS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A measure of a service.
+    """The measure of a service.
 
     Args:
-        service: name of its job; "" if the workload has no other.
-        name: its name in `expect:`.
-        value: in SI units.
-        values: (name, value) of all measures that are shown.
-        wait_s: longest wait (seconds) for the first iteration among 95 % of the requests.
-        concurrent: another job runs too, but arrivals decide when the run ends.
+        service: name of its job; "" if the workload has only one.
+        name: name in `expect:`.
+        value: value in SI units.
+        values: (name, value) of all displayed measures.
+        wait_s: p95 waiting time for the first iteration (s).
+        concurrent: whether another job runs too, although arrivals set the makespan.
     """
 
     service: str
@@ -38,12 +38,11 @@ class Measure:
 
     @property
     def words(self) -> str:
-        """The measure in words."""
-        of = f" of {self.service}" if self.service else ""
-        return WORDS[self.name] + of
+        """Measure in words."""
+        return WORDS[self.name] + (f" of {self.service}" if self.service else "")
 
     def gain(self, after: Measure) -> float:
-        """Factor by which the measure is better after a change.
+        """Return the factor by which the measure improves with a change.
 
         >>> fast, slow = Measure("", "ttft_p95", 0.1, ()), Measure("", "ttft_p95", 0.2, ())
         >>> slow.gain(fast), Measure("", "tokens_per_s", 100.0, ()).gain(Measure("", "tokens_per_s", 150.0, ()))
@@ -54,11 +53,12 @@ class Measure:
 
 
 def measure(result: Result, like: Measure | None = None, *, arrivals: float = 0.0) -> Measure | None:
-    """The measure of a run whose time arrivals set: of its first service; None if something else decides when the run ends.
+    """Return the measure of the first service of a run; None if arrivals do not set the makespan.
 
     Args:
-        like: the measure of another run of the service.
-        arrivals: part of the run that waits for requests to come.
+        result: result.
+        like: measure of another run of the same service.
+        arrivals: share of the run spent waiting for requests.
     """
     found = (facts.measure(result, like, arrivals) for facts in facts_of(result))
-    return next((each for each in found if each is not None), None)
+    return next((measured for measured in found if measured is not None), None)

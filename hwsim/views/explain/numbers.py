@@ -1,6 +1,6 @@
-"""Numbers of the files of a run that `--set` reaches: the path, unit and source of each, and the value twice as good.
+"""Numbers in the files of a run that `--set` can change: path, unit, source, and the value twice as good.
 
-A time, or the length of a link, is better halved, a rate better doubled. For sizes, shares and counts it depends on the case.
+A time or a length is better halved, a rate better doubled. For sizes, shares and counts it depends on the case.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ class Number:
     """A number of a file.
 
     Args:
-        part: the part or link, `gpu`, `node.gpu` or `link slots`.
-        key: its path in the part, `memory.bandwidth`.
-        path: its path for `--set`.
-        value: in SI units.
-        unit: symbol of the SI unit, "1" for a count.
-        written: its text in the file.
-        source: its source, as in derivations.
+        part: part or link, such as `gpu`, `node.gpu` or `link slots`.
+        key: path in the part, such as `memory.bandwidth`.
+        path: path for `--set`.
+        value: value in SI units.
+        unit: symbol of the SI unit; "1" for a count.
+        written: text in the file.
+        source: source, as in derivations.
     """
 
     part: str
@@ -53,12 +53,12 @@ class Number:
 
     @property
     def better(self) -> Literal["halved", "doubled", ""]:
-        """The change that makes it better; "" if that depends on the case."""
+        """Change that improves it; "" if that depends on the case."""
         by_unit = BETTER.get(self.unit)
         return by_unit if by_unit is not None else BY_KEY.get(self.key.rpartition(".")[2], "")
 
     def times(self, factor: float) -> str:
-        """The text of the number times a factor, in the unit of the file.
+        """Return the number times a factor as a text, in the unit of the file.
 
         >>> Number("cpu", "clock", "machine.cpu.clock", 3.6e9, "1/s", "3.6 GHz").times(2)
         '7.2 GHz'
@@ -75,7 +75,7 @@ class Number:
         return self.path, self.times(0.5 if self.better == "halved" else 2)
 
     def says(self, value: str, source: Cited) -> bool:
-        """Whether the input of a derivation is this number."""
+        """Return whether an input of a derivation is this number."""
         return (
             bool(self.better)
             and isinstance(source, Origin)
@@ -85,7 +85,7 @@ class Number:
 
 
 class Parts:
-    """Numbers of a machine's file by the names of devices and links."""
+    """The numbers of a machine's file by names of devices and links."""
 
     def __init__(self, machine: Tree) -> None:
         mistakes = Mistakes()
@@ -93,7 +93,7 @@ class Parts:
         self._numbers: dict[str, tuple[Number, ...]] = {}
 
     def of_device(self, name: str) -> tuple[Number, ...]:
-        """Numbers of a device's part; none if there is no such part."""
+        """Return the numbers of a device's part; empty without one."""
         place = self._part(name.split("."))
         if place is None:
             return ()
@@ -103,11 +103,11 @@ class Parts:
         return self._numbers[part]
 
     def of_path(self, part: str) -> tuple[Number, ...]:
-        """Numbers of a part by its name in the file, after `of_device` of one of its devices."""
+        """Return the numbers of a part by its name in the file, after `of_device` of one of its devices."""
         return self._numbers.get(part, ())
 
     def of_libraries(self, name: str) -> tuple[Number, ...]:
-        """Numbers of the communication library of the machine that a device is in."""
+        """Return the numbers of the communication library of a device's machine."""
         steps = name.split(".")[:-1]
         for depth in range(len(steps), -1, -1):
             place = self._part(steps[:depth]) if depth else ("", self._tree)
@@ -117,12 +117,12 @@ class Parts:
         return ()
 
     def kind(self, name: str) -> str:
-        """Kind of a device's part, "" if there is none."""
+        """Return the kind of a device's part; "" without one."""
         place = self._part(name.split("."))
         return (place[1].text("kind") or "") if place is not None else ""
 
     def of_link(self, capacity: Capacity) -> tuple[Number, ...]:
-        """Numbers of the link that a capacity is a direction of: declared in the nearest machine that holds both ends."""
+        """Return the numbers of a capacity's link, declared in the innermost machine with both ends."""
         both = [end.split(".")[:-1] for end in capacity.ends]
         common = [a for a, b in zip(*both, strict=False) if a == b]
         for depth in range(len(common), -1, -1):
@@ -132,7 +132,7 @@ class Parts:
         return ()
 
     def everything(self) -> Iterator[Number]:
-        """Numbers of all parts and links, of machines inside it too."""
+        """Yield the numbers of all parts and links, including machines inside the machine."""
         yield from self._inside("", self._tree)
 
     def _inside(self, inside: str, tree: Tree) -> Iterator[Number]:
@@ -160,7 +160,7 @@ class Parts:
         return ".".join(path), tree
 
     def _link(self, inside: str, tree: Tree, name: str) -> tuple[Number, ...]:
-        """Numbers of all links of a name, which are changed together."""
+        """Return the numbers of all links of a name, which are changed together."""
         listed = tree.get("links")
         links = enumerate(listed.elements() if listed is not None else ())
         entries = [(at, entry) for at, entry in links if (entry.text("name") or entry.text("kind") or "") == name]
@@ -193,7 +193,7 @@ def _numbers(tree: Tree, part: str, path: str) -> Iterator[Number]:
 
 
 def written(node: Tree) -> str:
-    """The text of a scalar in a file."""
+    """Return the text of a scalar in a file."""
     value = node.value
     if isinstance(value, Quantity):
         return precise(value.value, value.dimension.unit, 12)
@@ -201,7 +201,7 @@ def written(node: Tree) -> str:
 
 
 def together(numbers: Iterable[Number]) -> str:
-    """The change of some numbers, in words.
+    """Return the change of several numbers in words.
 
     >>> two = [Number("gpu", f"flop.{name}", "", 1.0, "FLOP/s", "") for name in ("fp16", "fp32")]
     >>> together(two), together(two[:1])

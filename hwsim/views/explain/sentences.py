@@ -1,4 +1,4 @@
-"""An explanation of a run in a few sentences, made from its activities and what-ifs."""
+"""Sentences that explain a run, from its activities and what-if changes."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from hwsim.views.explain.derivation import seconds
 from hwsim.views.explain.measure import TIMES, Measure
 from hwsim.views.explain.what_if import Tried, WhatIf
 
-SMALL: Final = 0.005  # of the run: not worth a sentence
-SHOWN: Final = 4  # activities with a sentence
-HELP: Final = 1.01  # a speedup below it is none
-NONE: Final = "Nothing takes any time."
+SMALL: Final = 0.005  # least share of the run for a sentence
+SHOWN: Final = 4  # largest number of activities with a sentence
+HELP: Final = 1.01  # least speedup of a helpful change
+NONE: Final = "No op takes any time."
 
 
 def sentences(makespan_s: float, done: Activities, tried: Tried | None = None) -> tuple[str, ...]:
-    """Sentences on the longest activities, their bounds and what overlaps, and on the change that helps most."""
+    """Return sentences on the longest activities, their bounds and overlap, and on the most helpful change."""
     return tuple(_sentences(makespan_s, done, tried)) if makespan_s and done.rows else (NONE,)
 
 
@@ -34,7 +34,7 @@ def _sentences(makespan_s: float, done: Activities, tried: Tried | None) -> Iter
 
 
 def _sentence(row: Activity, makespan_s: float, done: Activities) -> str:
-    """An activity: its time, what of it the run waits for, and what bounds it."""
+    """Return a sentence on an activity: its time, its time on the critical path, and its bounds."""
     name = f"`{row.name}`" if done.of_ops else f"{row.name[:1].upper()}{row.name[1:]}"
     share = f" ({format_share(row.share)})"
     if row.share > 1.0 - 1e-9:
@@ -66,7 +66,7 @@ def _help(best: WhatIf) -> str:
 
 
 def _of_service(tried: Tried, measure: Measure) -> Iterator[str]:
-    """Sentences on a service by its own measure, because arrivals set the time of the run."""
+    """Yield sentences on the measure of a service, because arrivals set the makespan."""
     queueing = f", including up to {seconds(measure.wait_s)} of queueing" if measure.wait_s > 0 and measure.name in TIMES else ""
     if measure.concurrent:
         yield "Arrivals set the time of the run, so speedups are of the service."

@@ -1,4 +1,4 @@
-"""Times that a workload states, and the ops that take them."""
+"""Levers for times that a workload states."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from hwsim.views.explain.levers import Lever
 from hwsim.views.explain.numbers import Number, written
 
 _PARAMETER: Final = re.compile(r"\$(\w+)")
-_CLOSE: Final = 1e-5  # derivations show six digits
+_CLOSE: Final = 1e-5  # relative difference; derivations have six digits
 
 
 @dataclass(frozen=True, slots=True)
 class _Time:
     number: Number
-    names: frozenset[str]  # names of its statement, and the kind of the statement
+    names: frozenset[str]  # name and kind of its statement
 
 
 class Stated:
-    """Times of a workload's file."""
+    """The times in a workload's file."""
 
     def __init__(self, workload: Tree) -> None:
         self._tree = workload
@@ -40,7 +40,7 @@ class Stated:
         self._expressions = [time for time in times if time.number.value <= 0]
 
     def against(self, cause: Cause, costs: Sequence[Cost]) -> Lever | None:
-        """The lever that halves the times behind a cause; None if no number of the file does."""
+        """Return the lever that halves the times behind a cause; None if no number of the file does."""
         if cause.kind in ("dispatch", "return"):
             return self._of_runtime(cause.kind, costs)
         if cause.kind == "time" and cause.label in ("dispatch", "return"):
@@ -51,7 +51,7 @@ class Stated:
         named = [
             time for time in self._times if op in time.names and any(_is_multiple(time.number.value, value) for value in seconds)
         ]
-        if not named and len(seconds) == 1:  # an expression: its value
+        if not named and len(seconds) == 1:  # the value of an expression
             [value] = seconds
             named = [
                 replace(time, number=replace(time.number, value=value, written=""))
@@ -62,7 +62,7 @@ class Stated:
         return Lever.of(time.number for time in chosen) if chosen else self._of_runtime("call", costs)
 
     def _of_runtime(self, key: str, costs: Sequence[Cost]) -> Lever | None:
-        """The numbers of the runtime that equal a time of the program's thread."""
+        """Return the numbers of the runtime that equal a time of the program's thread."""
         seconds = {value for cost in costs for value in _stated(cost)}
         numbers = {
             name: number for name, number in self._runtime.items() if any(_is_equal(number.value, value) for value in seconds)
@@ -72,7 +72,7 @@ class Stated:
         return Lever.of(numbers.values()) if numbers else None
 
     def _numbers_of_runtime(self) -> dict[str, Number]:
-        """Times of the runtime by key, with the times of the file that it uses."""
+        """Return the times of the runtime by key, including the file that it uses."""
         tree, numbers = self._tree.get("runtime"), dict[str, Number]()
         while tree is not None and tree.is_mapping:
             for key, entry in tree.items():
@@ -127,13 +127,13 @@ def _is_equal(first: float, second: float) -> bool:
 
 
 def _is_multiple(once: float, total: float) -> bool:
-    """Whether the second time is a multiple of the first."""
+    """Return whether the second time is a multiple of the first."""
     times = round(total / once)
     return times >= 1 and abs(total - times * once) <= _CLOSE * total
 
 
 def _stated(cost: Cost) -> Iterator[float]:
-    """Times that the workload states among the inputs of a derivation."""
+    """Yield the times stated by the workload among the inputs of a derivation."""
     for term in cost.why:
         for _, value, source in term.inputs:
             if isinstance(source, Origin) and source.plain == WORKLOAD:

@@ -1,8 +1,7 @@
-"""The critical path in short: equal steps as one, a round that repeats as a round.
+"""The critical path with equal steps joined, and repeated rounds of steps joined.
 
-add (dispatch)                     a run of one step, once
-add x 1000                         a thousand ops one after the other
-1000 x (dispatch, add, return)     a round of three steps, a thousand times
+add (dispatch)                     a run of one step, once add x 1000                         a thousand consecutive ops 1000 x
+(dispatch, add, return)     a round of three steps, a thousand times
 """
 
 from __future__ import annotations
@@ -19,12 +18,19 @@ from hwsim.results.cause import Cause
 from hwsim.results.critical import CriticalPath
 from hwsim.results.timeline import Timeline
 
-LONGEST: Final = 12  # most steps of a round
+LONGEST: Final = 12  # largest number of steps of a round
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Ops of one label in sequence, with their cause; `ops` is their number, `time_fs` the sum of their times."""
+    """Consecutive ops of one label with one cause.
+
+    Args:
+        label: label.
+        cause: cause.
+        ops: number of ops.
+        time_fs: total time (fs).
+    """
 
     label: Label
     cause: Cause
@@ -34,7 +40,13 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Steps that repeat in turn, `times` times; a step has the sums over all the times."""
+    """A round of steps, repeated; each step has the sums over all repetitions.
+
+    Args:
+        start_fs, end_fs: start and end (fs).
+        times: number of repetitions.
+        steps: steps.
+    """
 
     start_fs: int
     end_fs: int
@@ -54,27 +66,27 @@ class _Equal:
 
 
 def runs(timeline: Timeline, path: CriticalPath) -> tuple[Run, ...]:
-    """The path in short, in order of time; the times add up to the makespan."""
+    """Return the joined path in order of time; the times add up to the makespan."""
     return tuple(_runs(timeline, path)) if len(path) else ()
 
 
 def _runs(timeline: Timeline, path: CriticalPath) -> Iterator[Run]:
     rows, causes = _stretches(timeline, path), len(path.causes)
     repeats = _repeats(rows.code)
-    at = 0
-    while at < len(rows.code):
+    index = 0
+    while index < len(rows.code):
         period, times = 1, 1
         for length, reach in repeats.items():
-            many = 1 + int(reach[at]) // length if at < len(reach) else 1
-            if many > 1 and many * length > period * times:
-                period, times = length, many
-        until = at + period * times
+            count = 1 + int(reach[index]) // length if index < len(reach) else 1
+            if count > 1 and count * length > period * times:
+                period, times = length, count
+        until = index + period * times
         steps = tuple(
             _step(timeline.flat.graph, path, int(rows.code[first]), causes, rows, slice(first, until, period))
-            for first in range(at, at + period)
+            for first in range(index, index + period)
         )
-        yield Run(int(rows.start[at]), int(rows.end[until - 1]), times, steps)
-        at = until
+        yield Run(int(rows.start[index]), int(rows.end[until - 1]), times, steps)
+        index = until
 
 
 def _step(graph: OpGraph, path: CriticalPath, code: int, causes: int, rows: _Equal, which: slice) -> Step:
@@ -94,7 +106,7 @@ def _stretches(timeline: Timeline, path: CriticalPath) -> _Equal:
 
 
 def _repeats(code: Ints) -> dict[int, Ints]:
-    """For each length of a round, the number of entries from each place on that equal the entries of one round later."""
+    """Return by length of a round: from each index on, the number of entries equal to those one round later."""
     repeats = {}
     for length in range(2, min(LONGEST, len(code) // 2) + 1):
         same = code[length:] == code[:-length]

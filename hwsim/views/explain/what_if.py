@@ -1,14 +1,14 @@
-"""The next bottleneck: the run prepared and simulated again with one number of its files twice as good, the rest as it is.
+"""What-if changes: the run prepared and simulated again with one number of its files twice as good.
 
-Every line has the `--set` that makes it, and is the run with that `--set`, to the femtosecond. Causes are taken in the
-order of the time that the run waits for them, so the limit is always tried. The busiest capacities follow, to show changes
-that do not help, if the time of some op depends on them: a stated time does not. If the best line gains less than half
-of what halving the limit would, the limit and the next cause are changed at once (`together`).
+Each line has the `--set` that makes the change, and equals the run with that `--set` to the femtosecond. Causes are tried in
+the order of their time on the critical path, so the bottleneck is always tried. The busiest capacities follow, to show changes
+that do not help, if the time of any op depends on them (a stated time does not). If the best change gains less than half of
+what halving the bottleneck would gain, the bottleneck and the next cause are changed together (`together`).
 
 A cause without a number in the files (a time of a model, the servers of a pool) is changed in the op graph, and marked as
-hypothetical. A service forms other batches when its times change, so it has no hypothetical lines.
+hypothetical. A service forms other batches when its times change, so it has no hypothetical changes.
 
-In a graph with several queues a better part may make the whole slower (Graham, 1969): a speed-up below 1 is possible.
+In a graph with several queues, a faster part may slow down the whole (Graham, 1969), so a speedup below 1 is possible.
 """
 
 from __future__ import annotations
@@ -35,23 +35,23 @@ from hwsim.views.explain.measure import Measure, measure
 from hwsim.views.explain.numbers import Parts
 from hwsim.views.explain.stated import Stated
 
-LARGEST: Final = 200_000  # ops of a run that is simulated again by default
-MOST: Final = ((20_000, 8), (50_000, 5), (LARGEST, 3))  # (largest number of ops, number of changes); above, the last
-OF_KERNELS: Final = 4  # most changes of a service: each takes as long as the run
-EACH: Final = 2  # changes against one cause
-MATTERS: Final = 0.02  # share of the run: a smaller cause is tried only if there are few changes
-FEW: Final = 3
-CO_LIMITS: Final = 0.2  # share of a limit from which on changes are tried together
-HALF: Final = 0.5  # part of the gain of half the limit: if the best line gains less, there is another limit
-BUSY: Final = 0.05  # least utilisation of a capacity that is tried although the run does not wait for it
-BUSIEST: Final = 4  # most of these capacities
-JOINED: Final = 2  # runs of changes at once
-NONE: Final = 0.99  # share of the time: a change that leaves more is no help
-GIVEN: Final = {  # causes whose time the workload of a service states
-    "arrivals": "given",
-    "start of a copy": "`start:` of `scale:`, or `least:`, of which some are always there",
+LARGEST: Final = 200_000  # largest number of ops of a run with changes by default
+MOST: Final = ((20_000, 8), (50_000, 5), (LARGEST, 3))  # (largest number of ops, number of changes)
+OF_KERNELS: Final = 4  # largest number of changes of a service, each as slow as the run
+EACH: Final = 2  # largest number of changes per cause
+MATTERS: Final = 0.02  # share of the run; smaller causes are tried only if there are fewer than FEW changes
+FEW: Final = 3  # number of changes
+CO_LIMITS: Final = 0.2  # least share of a bottleneck for combined changes
+HALF: Final = 0.5  # fraction of the gain of halving the bottleneck, below which changes are combined
+BUSY: Final = 0.05  # least utilization of a capacity that is tried although it is not on the critical path
+BUSIEST: Final = 4  # largest number of these capacities
+JOINED: Final = 2  # largest number of runs with combined changes
+NONE: Final = 0.99  # share of the makespan above which a change does not help
+GIVEN: Final = {  # causes stated by the workload of a service
+    "arrivals": "stated by the workload",
+    "start of a copy": "set by `start:` of `scale:`; a larger `least:` avoids it",
 }
-COSTS: Final = 24  # kinds of ops per cause
+COSTS: Final = 24  # largest number of kinds of ops per cause
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +59,13 @@ class WhatIf:
     """The result of one change.
 
     Args:
-        change: in words.
+        change: change in words.
+        makespan_fs: makespan (fs); None if the ops would deadlock, which can depend on their order in pools.
+        speedup: factor on the makespan, or on the measure of a service.
+        limited_by: causes on the critical path of the changed run, longest first.
+        bound: bound of most of that critical path.
         settings: paths and values of `--set`; empty for a hypothetical change.
-        makespan_fs: None if the ops would wait for each other for ever: with pools this can depend on their order.
-        speedup: factor of the makespan, or of the measure of a service.
-        limited_by: causes along the critical path of the changed run, longest first. bound: what bounds most of it.
-        together: several changes at once, as none of them helps alone.
+        together: whether it combines several changes because none helps alone.
         measured: (name in `expect:`, value) of the measures of a service.
     """
 
@@ -84,18 +85,19 @@ class WhatIf:
 
     @property
     def makespan_s(self) -> float | None:
-        """Seconds."""
+        """Makespan (s)."""
         return None if self.makespan_fs is None else self.makespan_fs / FEMTO
 
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """Changes that were tried, the most helpful first.
+    """The changes that were tried, most helpful first.
 
     Args:
-        untried: number of changes that were left out because the run waits less for their causes.
+        rows: changes.
+        untried: number of changes with smaller causes that were not tried.
         left: causes without a change, and changes that were refused.
-        measure: measure of the speed-ups; None for the makespan.
+        measure: measure of the speedups; None for the makespan.
     """
 
     rows: tuple[WhatIf, ...]
@@ -106,7 +108,7 @@ class Tried:
 
 @dataclass(frozen=True, slots=True)
 class _Limit:
-    """A cause (with its family), the time that the run waits for it, and the costs of the ops that wait."""
+    """A cause (or its family), its time on the critical path, and the costs of the ops that wait for it."""
 
     cause: Cause
     time_fs: int
@@ -117,7 +119,9 @@ def what_if(result: Result, path: CriticalPath, *, progress: Callable[[int, int]
     """Try one change after another.
 
     Args:
-        progress: called with the number of changes that were tried and of all changes.
+        result: result.
+        path: critical path.
+        progress: function called with (number of tried changes, number of all changes).
     """
     return _Trial(result, path, progress).run()
 
@@ -140,7 +144,7 @@ class _Trial:
         wanted = list(self._wanted(limits))
         chosen, rest = wanted[: self._most], wanted[self._most :]
         rows: list[WhatIf] = []
-        firsts: dict[Lever, Result] = {}  # changes against the longest cause
+        firsts: dict[Lever, Result] = {}  # changes of the longest cause
         for number, (limit, change) in enumerate(chosen):
             row, run = self._try(change)
             if row is not None:
@@ -155,7 +159,7 @@ class _Trial:
         return Tried(tuple(rows), len(rest), tuple(dict.fromkeys(self._left)), self._measure)
 
     def _wanted(self, limits: Sequence[_Limit]) -> Iterator[tuple[_Limit | None, Lever | Hypothetical]]:
-        """Different changes in the order of the time that the run waits for their causes."""
+        """Yield distinct changes in the order of their causes' time on the critical path."""
         seen: set[object] = set()
         large = [limit for limit in limits if limit.time_fs >= MATTERS * self._makespan]
         treated = {called(self._known[limit.cause.name]) for limit in large if limit.cause.kind == "capacity"}
@@ -178,8 +182,8 @@ class _Trial:
         yield from levers[: EACH + 1 if limit.cause.op else EACH]
         if levers or limit.time_fs < MATTERS * self._makespan or str(limit.cause) == "start":
             return
-        if limit.cause.kind == "time" and limit.cause.label == "start" and not limit.costs:  # before a thread's first event
-            self._left.append(f"{family(str(limit.cause))}: the recording began before this thread did anything")
+        if limit.cause.kind == "time" and limit.cause.label == "start" and not limit.costs:  # before the first event of a thread
+            self._left.append(f"{family(str(limit.cause))}: the recording starts before the first event of this thread")
             return
         if not self._result.of_kernels and (hypothetical := against(limit.cause, self._result.timeline.flat.graph)) is not None:
             yield hypothetical
@@ -188,7 +192,7 @@ class _Trial:
             self._left.append(f"{family(str(limit.cause))}: {why}")
 
     def _of_busy(self, treated: Collection[str]) -> Iterator[Lever]:
-        """Changes that make busy capacities faster, the busiest first."""
+        """Yield changes that make busy capacities faster, busiest first."""
         if self._levers is None:
             return
         stated = self._stated_alone()
@@ -202,7 +206,7 @@ class _Trial:
             yield from list(self._levers.of_capacity(name))[:EACH]
 
     def _stated_alone(self) -> frozenset[str]:
-        """Families of capacities that only ops of a stated time are on: no number of theirs changes it."""
+        """Return families of capacities used only by ops of a stated time, which no number of theirs changes."""
         alone: dict[str, bool] = {}
         for cost in self._result.timeline.flat.graph.costs:
             stated = bool(cost.why) and all(term.kind == "stated" for term in cost.why)
@@ -211,7 +215,7 @@ class _Trial:
         return frozenset(name for name, stated in alone.items() if stated)
 
     def _try(self, change: Lever | Hypothetical) -> tuple[WhatIf | None, Result | None]:
-        from hwsim.engine import Deadlock, simulate  # SimPy: views without what-ifs start without it
+        from hwsim.engine import Deadlock, simulate  # slow import
 
         try:
             if isinstance(change, Lever):
@@ -245,7 +249,7 @@ class _Trial:
         return WhatIf(text, timeline.makespan_fs, speedup, causes, bound, settings, together, measured)
 
     def _together(self, limit: _Limit, rows: Sequence[WhatIf], firsts: Mapping[Lever, Result]) -> WhatIf | None:
-        """The limit and the next cause at once, if no line gains as much as half of the limit would."""
+        """Return the bottleneck and the next cause changed together, if no change gains half of the bottleneck's gain."""
         share = limit.time_fs / self._makespan
         enough = 1 + HALF * (1 / (1 - share / 2) - 1)
         best = max((row.speedup for row in rows), default=1.0)
@@ -253,7 +257,7 @@ class _Trial:
             return None
         lever = min(firsts, key=lambda first: firsts[first].simulated.makespan_fs)
         run: Result | None = firsts[lever]
-        if len(firsts) > 1 and firsts[lever].simulated.makespan_fs > NONE * self._makespan:  # none of them alone
+        if len(firsts) > 1 and firsts[lever].simulated.makespan_fs > NONE * self._makespan:  # none helps alone
             for first in firsts:
                 lever = lever.and_(first)
             run = None
@@ -275,7 +279,7 @@ class _Trial:
         return joined if joined is not None and joined.speedup > best * 1.01 else None
 
     def _following(self, run: Result, lever: Lever) -> Lever | None:
-        """A change against the longest cause that is not changed yet; for a flow over many links, the busiest link."""
+        """Return a change of the longest unchanged cause; for a flow over many links, of the busiest link."""
         done = {path for path, _ in lever.settings}
         for limit in _limits(run.simulated, critical_path(run.simulated)):
             for change in (*self._against(limit), *(self._of_busy(()) if limit.cause.line == "flow" else ())):
@@ -285,7 +289,7 @@ class _Trial:
 
 
 def _limits(timeline: Timeline, path: CriticalPath) -> list[_Limit]:
-    """Causes by family, longest first."""
+    """Return the causes by family, longest first."""
     flat, took = timeline.flat, path.end - path.start
     known = by_name(flat.graph.capacities)
     spent: dict[str, int] = {}

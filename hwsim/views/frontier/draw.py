@@ -1,4 +1,4 @@
-"""Options as points over two quantities, the frontier filled; PNG, SVG or PDF by the file's suffix."""
+"""Options as points over two quantities, with the Pareto frontier filled; PNG, SVG or PDF by the suffix."""
 
 from __future__ import annotations
 
@@ -13,7 +13,12 @@ from hwsim.views.sweep.curves import scaled
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """A quantity and its unit."""
+    """A quantity and its unit.
+
+    Args:
+        title: quantity.
+        unit: unit.
+    """
 
     title: str
     unit: str
@@ -21,7 +26,12 @@ class Axis:
 
 @dataclass(frozen=True, slots=True)
 class Cloud:
-    """Options of one kind: (across, up, on the frontier)."""
+    """Options of one kind.
+
+    Args:
+        name: name of the kind.
+        points: (x, y, whether on the frontier) of each option.
+    """
 
     name: str
     points: tuple[tuple[float, float, bool], ...]
@@ -29,7 +39,15 @@ class Cloud:
 
 @dataclass(frozen=True, slots=True)
 class Scatter:
-    """A figure as data."""
+    """A scatter plot of options.
+
+    Args:
+        title: title.
+        across, up: horizontal and vertical axis.
+        legend: title of the legend.
+        clouds: options by kind.
+        below: line below the title.
+    """
 
     title: str
     across: Axis
@@ -40,10 +58,10 @@ class Scatter:
 
 
 def render(scatter: Scatter, suffix: str = ".png") -> Iterable[bytes]:
-    """The figure as bytes; same points, same bytes with the same matplotlib.
+    """Return the figure as bytes; same points, same bytes with the same matplotlib.
 
     Raises:
-        ValueError: the suffix is none of .png, .svg, .pdf.
+        ValueError: the suffix is not .png, .svg or .pdf.
     """
     with figure_bytes(suffix, height=4.4) as (figure, buffer):
         axes = figure.add_subplot()
@@ -72,7 +90,7 @@ def _dress(axes: Any, scatter: Scatter) -> list[Any]:
     open_axes(axes, corner=True)
     for axis, shown in ((axes.xaxis, scatter.across), (axes.yaxis, scatter.up)):
         low, high = sorted(axis.get_view_interval())
-        by = scaled([high], "" if shown.unit in ("1", "USD") else shown.unit)[0]  # marks are round in the unit that is written
+        by = scaled([high], "" if shown.unit in ("1", "USD") else shown.unit)[0]  # ticks are round in the displayed unit
         marks = MaxNLocator(6, integer=shown.unit in ("", "1")).tick_values(low / by, high / by)
         axis.set_ticks([by * mark for mark in marks if low <= by * mark <= high])
     across = {x for cloud in scatter.clouds for x, _, _ in cloud.points}
@@ -86,7 +104,7 @@ def _dress(axes: Any, scatter: Scatter) -> list[Any]:
 
 
 def _marked(value: float, unit: str) -> str:
-    """A mark on an axis."""
+    """Return the label of a tick."""
     if unit == "USD":
         return f"{value / 1e6:.4g} M USD" if value >= 1e6 else f"{value:,.0f} USD"
     return f"{value:,.0f}" if unit == "1" and value >= 100 else format_quantity(value, unit)

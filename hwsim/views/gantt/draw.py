@@ -1,7 +1,7 @@
-"""The timeline as a figure: a row per queue, a colour per op name; waiting is hatched, and nothing is wider than it is.
+"""The timeline as a figure: a row per queue, a colour per op name, waiting hatched, true widths.
 
-Bars that would be narrower than a pixel are drawn by column: its height is the part of the time that they take. A long run has
-a second panel, a stretch of it in which every op has its own bar.
+Bars narrower than a pixel are drawn by pixel column: the height is the fraction of the time that they take. A long run has a
+second panel with a part of it in which each op has its own bar.
 """
 
 from __future__ import annotations
@@ -36,20 +36,24 @@ if TYPE_CHECKING:
 
     from hwsim.graph.opgraph import Floats
 
-ROWS: Final = 48  # drawn; the rest is counted below the title
-FEW: Final = 12  # rows up to which a long run has a second panel
-COLUMNS: Final = 720  # places of the axis
-PIECES: Final = 400  # of a row that are drawn as bars; more are drawn by column
-SEEN: Final = 0.02  # of a column, from which a part is seen
-FINE: Final = 180  # columns of such a row
-WIDE: Final = 3  # columns from which a bar has an edge
-TALL: Final = 0.74  # of a row
+ROWS: Final = 48  # largest number of rows; the others are counted below the title
+FEW: Final = 12  # largest number of rows with a second panel
+COLUMNS: Final = 720  # pixel columns of the axis
+PIECES: Final = 400  # largest number of segments drawn as bars; more are drawn by pixel column
+SEEN: Final = 0.02  # least visible fraction of a pixel column
+FINE: Final = 180  # pixel columns of a row with many segments
+WIDE: Final = 3  # least width of a bar with an edge (pixel columns)
+TALL: Final = 0.74  # height of a bar (rows)
 STRETCH: Final = 24  # ops of the busiest row in the second panel
-TICK: Final = 4.5  # points of the mark of a bar that is too short to be seen
+TICK: Final = 4.5  # size of the mark of an invisible bar (points)
 
 
 class Window(NamedTuple):
-    """A stretch of a run, in s."""
+    """A part of a run.
+
+    Args:
+        begin, end: start and end (s).
+    """
 
     begin: float
     end: float
@@ -60,10 +64,10 @@ class Window(NamedTuple):
 
 
 def render(result: Result, suffix: str = ".png") -> Iterable[bytes]:
-    """The figure as bytes; same result, same bytes with the same matplotlib.
+    """Return the figure as bytes; same result, same bytes with the same matplotlib.
 
     Raises:
-        ValueError: the suffix is none of .png, .svg, .pdf.
+        ValueError: the suffix is not .png, .svg or .pdf.
     """
     timeline = rows_of(result)
     shown = timeline.rows[:ROWS]
@@ -88,8 +92,8 @@ def render(result: Result, suffix: str = ".png") -> Iterable[bytes]:
 
 
 def finding(result: Result) -> str:
-    """The title: the time, and what bounds most of it."""
-    if own := next(filter(None, (each.title(result) for each in facts_of(result))), ""):
+    """Return the title: the time, and what bounds most of it."""
+    if own := next(filter(None, (facts.title(result) for facts in facts_of(result))), ""):
         return own
     parts = bounds_of(result.timeline, result.devices)
     text = f"{format_quantity(result.makespan_s, 's')}"
@@ -101,7 +105,7 @@ def finding(result: Result) -> str:
 
 
 def closer(rows: Iterable[Row], everything: Window) -> Window | None:
-    """A stretch in the middle of a run with room for the bar of each op; None if the everything run has it."""
+    """Return a part in the middle of a run with space for a bar per op; None if the whole run has it."""
     busiest = max(rows, key=lambda row: len(row.begin), default=None)
     if busiest is None or len(busiest.begin) <= 2 * STRETCH or not any(_is_fine(row, everything) for row in rows):
         return None
@@ -111,14 +115,14 @@ def closer(rows: Iterable[Row], everything: Window) -> Window | None:
 
 
 def _is_fine(row: Row, window: Window) -> bool:
-    """Whether most bars would be narrower than they can be seen, or they are too many."""
+    """Return whether most bars would be too narrow to see, or there are too many."""
     there = (row.high > window.begin) & (row.low < window.end)
     wide = (row.high - row.low)[there]
     return len(wide) > PIECES or (len(wide) > 2 * STRETCH and float(np.median(wide)) < 2 * window.column)
 
 
 def draw(axes: Axes, rows: Sequence[Row], window: Window) -> None:
-    """Draw rows in a window of time."""
+    """Draw rows in a part of the run."""
     scale, unit = time_scale(window.end)
     for place, row in enumerate(rows):
         (_columns if _is_fine(row, window) else _bars)(axes, row, place, window, scale)
@@ -131,7 +135,7 @@ def draw(axes: Axes, rows: Sequence[Row], window: Window) -> None:
 
 
 def _bars(axes: Axes, row: Row, place: int, window: Window, scale: float) -> None:
-    """A bar for each piece, as wide as it is."""
+    """Draw a bar for each segment with its true width."""
     inside = (row.high > window.begin) & (row.low < window.end)
     low, high = np.maximum(row.low[inside], window.begin), np.minimum(row.high[inside], window.end)
     names, waits = row.name_of[inside], row.waits[inside]
@@ -148,12 +152,12 @@ def _bars(axes: Axes, row: Row, place: int, window: Window, scale: float) -> Non
             _marks(axes, (low + high)[short] / 2 / scale, place, name)
 
 
-def _marks(axes: Axes, at: Floats, place: int, name: int) -> None:
-    """Marks above a row where ops are too short to be seen."""
-    if len(at):
-        above = np.full(len(at), place - TALL / 2 - 0.07)
+def _marks(axes: Axes, times: Floats, place: int, name: int) -> None:
+    """Draw marks above a row where ops are too short to see."""
+    if len(times):
+        above = np.full(len(times), place - TALL / 2 - 0.07)
         axes.plot(
-            at,
+            times,
             above,
             marker="v",
             linestyle="none",
@@ -166,7 +170,7 @@ def _marks(axes: Axes, at: Floats, place: int, name: int) -> None:
 
 
 def _columns(axes: Axes, row: Row, place: int, window: Window, scale: float) -> None:
-    """Parts of each column, one above the other: what works, then what waits."""
+    """Draw the fractions of each pixel column, stacked: busy first, then waiting."""
     edges = np.linspace(window.begin, window.end, FINE + 1)
     bottom: Floats = np.zeros(FINE)
     for waiting in (False, True):
@@ -177,7 +181,7 @@ def _columns(axes: Axes, row: Row, place: int, window: Window, scale: float) -> 
             bottom = bottom + part
             beside = np.maximum(
                 np.concatenate([[0.0], part[:-1]]), np.concatenate([part[1:], [0.0]])
-            )  # the edge of a longer op is seen
+            )  # the edge of a longer op is visible
             _marks(axes, ((edges[:-1] + edges[1:]) / 2 / scale)[(part > 0) & (np.maximum(part, beside) < SEEN)], place, name)
             axes.stairs(place + TALL / 2 - TALL * bottom, edges / scale, baseline=base, fill=True, linewidth=0.0,
                         gid=f"{place}:{'waits' if waiting else 'works'}", **_look(name, waiting=waiting))  # fmt: skip
@@ -194,7 +198,7 @@ def _colour(name: int) -> str:
 
 
 def _shares(axes: Axes, rows: Iterable[Row], everything: Window) -> None:
-    """The part of the run in which each row works, at its end."""
+    """Write the busy share of each row at its end."""
     length = everything.end - everything.begin
     if length <= 0:
         return
@@ -209,7 +213,7 @@ def _legend(timeline: Rows, rows: Sequence[Row]) -> list[Any]:
     from matplotlib.patches import Patch
 
     drawn = {name for row in rows for name in row.name_of.tolist()}
-    patches: list[Any] = [Patch(facecolor=_colour(at), label=name) for at, name in enumerate(timeline.names) if at in drawn]
+    patches: list[Any] = [Patch(facecolor=_colour(i), label=name) for i, name in enumerate(timeline.names) if i in drawn]
     if timeline.others > 0:
         patches.append(Patch(facecolor=OTHER, label=f"{timeline.others} other ops"))
     if any(row.waits.any() for row in rows):

@@ -1,4 +1,4 @@
-"""Rows of a timeline: lanes that do the same as one, and of each when it works and when it waits."""
+"""Rows of a timeline: identical lanes joined, with their busy and waiting segments."""
 
 from __future__ import annotations
 
@@ -15,20 +15,21 @@ from hwsim.results.result import Result
 from hwsim.ticks import FEMTO
 from hwsim.views.kit.lanes import Lane, inside, lanes, spent_by
 
-NAMED: Final = 8  # names of ops with a colour of their own
+NAMED: Final = 8  # largest number of op names with their own colour
 _NUMBERED: Final = re.compile(r"[ .]?\d.*$|[ .]\S*\d.*$")
 
 
 @dataclass(frozen=True)
 class Row:
-    """Lanes that do the same at the same times.
+    """Lanes with identical ops at identical times.
 
     Args:
-        name: queue, with its devices.
-        low, high: seconds of its pieces, in order of time; they never overlap.
-        name_of: numbers of their names; waits: whether an op is under way then and waits, or communicates inside.
-        begin: seconds at which its ops begin.
-        kind: of its queue.
+        name: name of the queue with its devices.
+        low, high: starts and ends of the segments (s), in order, without overlap.
+        name_of: number of the op name of each segment.
+        waits: whether the op waits or communicates during the segment.
+        begin: starts of the ops (s).
+        kind: kind of the queue.
     """
 
     name: str
@@ -41,13 +42,19 @@ class Row:
 
     @property
     def working_s(self) -> float:
-        """Seconds in which it works."""
+        """Busy time (s)."""
         return float((self.high - self.low)[~self.waits].sum())
 
 
 @dataclass(frozen=True)
 class Rows:
-    """A timeline as data. names: of ops, by first appearance; number `len(names)` stands for all `others`."""
+    """A timeline as data.
+
+    Args:
+        rows: rows.
+        names: op names in order of appearance; number `len(names)` is any other name.
+        others: number of other names.
+    """
 
     rows: tuple[Row, ...]
     names: tuple[str, ...]
@@ -55,19 +62,19 @@ class Rows:
 
 
 def rows_of(result: Result) -> Rows:
-    """The rows of a run, in order of their first lanes."""
+    """Return the rows of a run, in order of their first lanes."""
     labels = result.timeline.flat.graph.labels
     every = dict.fromkeys(label.name for label in labels if label.device)
     short = {name: name if len(every) <= NAMED else _NUMBERED.sub("", name) or name for name in every}
     spent = spent_by(result, short)
     longest = set(sorted(spent, key=lambda name: (-spent[name], name))[:NAMED])
     names = tuple(name for name in dict.fromkeys(short.values()) if name in longest)
-    number = {name: at for at, name in enumerate(names)}
+    number = {name: index for index, name in enumerate(names)}
     of_label = np.array([number.get(short.get(label.name, ""), len(names)) for label in labels], np.int64)
     alike: dict[tuple[object, ...], list[Lane]] = {}
     for lane in lanes(result):
         alike.setdefault(_doing(result, lane, of_label), []).append(lane)
-    parts: dict[tuple[object, ...], int] = {}  # by queue and family of devices: in how many rows they are
+    parts: dict[tuple[object, ...], int] = {}  # number of rows by queue and device family
     for key in alike:
         parts[key[:2]] = parts.get(key[:2], 0) + 1
     rows = tuple(_row(result, members, of_label, whole=parts[key[:2]] == 1) for key, members in alike.items())
@@ -75,7 +82,7 @@ def rows_of(result: Result) -> Rows:
 
 
 def _doing(result: Result, lane: Lane, of_label: Ints) -> tuple[object, ...]:
-    """Key of lanes that are alike: the kind of queue, and the times at which each op begins, waits and ends."""
+    """Return a key that is equal for identical lanes: kind of queue, and start, waiting and end of each op."""
     queue = lane.name.removeprefix(lane.device).lstrip(".")
     ops, timeline = lane.ops, result.timeline
     columns = (result.ops.begin[ops], timeline.end[ops], result.ops.waiting[ops], inside(result, ops))
@@ -84,9 +91,9 @@ def _doing(result: Result, lane: Lane, of_label: Ints) -> tuple[object, ...]:
 
 
 def _row(result: Result, members: list[Lane], of_label: Ints, *, whole: bool) -> Row:
-    """A row for equal lanes.  whole: they are all lanes of their family."""
+    """Return a row for identical lanes; whole: whether they are all lanes of their family."""
     ops = members[0].ops
-    begin, end = (each[ops].astype(np.float64) / FEMTO for each in (result.ops.begin, result.timeline.end))
+    begin, end = (times[ops].astype(np.float64) / FEMTO for times in (result.ops.begin, result.timeline.end))
     arrived = begin + result.ops.waiting[ops].astype(np.float64) / FEMTO
     left = arrived + (end - arrived) * (1.0 - inside(result, ops))
     edges = np.stack([begin, arrived, left, end], axis=1)

@@ -1,1 +1,1 @@
-"""Intervals of answers: in words, and as an entry of a JSON document."""
+"""Intervals of answers, and sources of their uncertainty."""

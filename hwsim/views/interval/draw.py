@@ -1,4 +1,4 @@
-"""The interval of a run as a figure: how far each error alone moves the answer."""
+"""The interval of a run as a figure: the effect of each error alone."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from hwsim.views.bars.draw import Bar, Bars
 from hwsim.views.interval.say import errors_of, within
 from hwsim.views.kit.figure import about
 
-SHOWN: Final = 8
+SHOWN: Final = 8  # largest number of errors
 
 
 def render(result: Result, suffix: str = ".png") -> Iterable[bytes]:
-    """A bar for each error, the largest first, and at the foot the interval of the run.
+    """Draw a bar for each error, largest first, and the interval of the run at the bottom.
 
     Raises:
-        ValueError: the suffix is none of .png, .svg, .pdf, or the run has services.
+        ValueError: the suffix is not .png, .svg or .pdf, or the run has services.
     """
     if result.server:
-        raise ValueError("a run with services has an interval for each service: see the summary")
+        raise ValueError("a run with services has no single interval: the summary has one per service")
     sure = result.interval
     ends = [(error.name, math.exp(-error.alone), math.exp(error.alone)) for error in errors_of(sure)[:SHOWN]]
     bars = [Bar(name, low * sure.value, high * sure.value, whole=True) for name, low, high in ends]

@@ -13,15 +13,15 @@ from hwsim.results.interval import NORMAL, Interval, Part
 from hwsim.views.kit.document import picked
 from hwsim.views.kit.table import Column, aligned
 
-PARTS: Final = 3  # shown
-LEAST: Final = 0.1  # part of the variance that is worth a word
-WORTH: Final = 0.005  # half width that is worth a word
-SMALL: Final = 0.01  # part of the variance of a row
-ROWS: Final = 8
-_DTYPE: Final = re.compile(r"\bmatmul\.(\w+)")  # of a matmul, in the key of its error
-EXACT: Final = 1e-4  # half widths below are none
-ALL: Final = 0.995
-ONE: Final = 1e-3  # a ratio nearer to 1 is written with more digits
+PARTS: Final = 3  # largest number of sources in the summary
+LEAST: Final = 0.1  # least share of the variance of a source in the summary
+WORTH: Final = 0.005  # least half width that is named
+SMALL: Final = 0.01  # least share of the variance of a row
+ROWS: Final = 8  # largest number of rows
+_DTYPE: Final = re.compile(r"\bmatmul\.(\w+)")  # data type in the key of a matmul error
+EXACT: Final = 1e-4  # half width below which there is no uncertainty
+ALL: Final = 0.995  # share of the time that counts as all of it
+ONE: Final = 1e-3  # distance from 1 below which a factor has more digits
 AS_WHOLE: Final = "run-level error"
 TITLE: Final = "90 % interval"
 INPUTS: Final = "not applicable: every time and rate on the critical path is an input"
@@ -36,7 +36,7 @@ CASES: Final[Mapping[Case, str]] = {
     "stated": "an input",
 }
 
-KINDS: Final[Mapping[str, str]] = {  # first word of a regime -> short name of the error
+KINDS: Final[Mapping[str, str]] = {  # short name of an error by the first word of its regime
     "attention": "attention",
     "cache": "cache bandwidth",
     "conv": "convolution",
@@ -60,7 +60,7 @@ KINDS: Final[Mapping[str, str]] = {  # first word of a regime -> short name of t
     "stream": "memory traffic",
     "weightonly": "matmul with quantized weights",
 }
-REGIMES: Final[Mapping[str, str]] = {  # its second word, where that needs explaining
+REGIMES: Final[Mapping[str, str]] = {  # text by the second word of a regime
     "big": "large",
     "cpu": "CPU",
     "core": "one core",
@@ -79,10 +79,11 @@ UNPROMISED: Final[Mapping[Case, str]] = {
 
 
 def line(interval: Interval, *, kernels: bool = False) -> str:
-    """The interval and its basis: `59.4–72.7 ms (-10/+11 %), cross-validated on other devices`.
+    """Return the interval and its basis, such as `59.4–72.7 ms (-10/+11 %), cross-validated on other devices`.
 
     Args:
-        kernels: it is of the kernels of a service, not of the run.
+        interval: interval.
+        kernels: whether it is of the kernel times of a service instead of the run.
     """
     if interval.half < EXACT:
         return INPUTS if interval.stated > ALL else "not available"
@@ -92,7 +93,7 @@ def line(interval: Interval, *, kernels: bool = False) -> str:
 
 
 def basis(interval: Interval) -> str:
-    """What the interval rests on, in words."""
+    """Return the basis of the interval in words."""
     if interval.case in UNPROMISED:
         text = UNPROMISED[interval.case]
     elif interval.basis == "measured":
@@ -105,29 +106,32 @@ def basis(interval: Interval) -> str:
 
 
 def evidence(interval: Interval) -> str:
-    """The measurements behind an interval that was cross-validated; "" of another."""
+    """Return the number of measurements behind a cross-validated interval; "" for others."""
     if interval.basis != "measured" or interval.case in UNPROMISED:
         return ""
     return f"{interval.rows:,} measurements, {interval.units} held out in turn"
 
 
 def sources(interval: Interval) -> Iterator[str]:
-    """The sources of most of the uncertainty, each with its share of the variance; then what a measurement would gain."""
+    """Yield the main sources of uncertainty, each with its share of the variance and the gain from measuring it."""
     errors = errors_of(interval) if interval.half >= EXACT else []
     shown = [error for error in errors if error.of_time is not None][:PARTS]
-    shown = [each for each in [*shown, *(each for each in errors if each.of_time is None)] if each.share >= LEAST]
-    for each in shown:
-        left = each.left if each.of_time is not None and WORTH < each.left < 0.9 * interval.half else 0.0
-        gain = f"; measured, the interval narrows to ±{rough(left)}" if left else ""
-        yield f"{each.name}: {percent(each.share, '.0f')} of the variance{gain}"
+    shown = [error for error in [*shown, *(error for error in errors if error.of_time is None)] if error.share >= LEAST]
+    for error in shown:
+        left = error.left if error.of_time is not None and WORTH < error.left < 0.9 * interval.half else 0.0
+        gain = f"; measuring it narrows the interval to ±{rough(left)}" if left else ""
+        yield f"{error.name}: {percent(error.share, '.0f')} of the variance{gain}"
 
 
 class Error(NamedTuple):
-    """Errors of an answer that have one name.
+    """Errors of an answer with one name.
 
     Args:
-        of_time: part of the time; None of what a run misses by as a whole.
-        share: part of the variance. alone: half width that it makes. left: half width without it.
+        name: name.
+        of_time: share of the time; None for the run-level error.
+        share: share of the variance.
+        alone: half width with this error only.
+        left: half width without it.
     """
 
     name: str
@@ -138,7 +142,7 @@ class Error(NamedTuple):
 
 
 def errors_of(interval: Interval) -> list[Error]:
-    """Errors of an answer, the largest first; parts of one name are joined."""
+    """Return the errors of an answer, largest first; parts with one name are joined."""
     by_name: dict[tuple[str, str], list[Part]] = {}
     for part in interval.parts:
         by_name.setdefault((named(part), part.key if part.is_number else ""), []).append(part)
@@ -150,7 +154,7 @@ def errors_of(interval: Interval) -> list[Error]:
     if interval.own > 0:
         share = interval.own**2 / interval.variance
         errors.append(Error(AS_WHOLE, None, share, NORMAL[interval.level] * interval.own, _without(interval, share)))
-    return sorted(errors, key=lambda each: (-each.share, each.name))
+    return sorted(errors, key=lambda error: (-error.share, error.name))
 
 
 def _without(interval: Interval, share: float) -> float:
@@ -158,7 +162,7 @@ def _without(interval: Interval, share: float) -> float:
 
 
 def rough(part: float) -> str:
-    """A fraction in per cent with two digits at most.
+    """Return a fraction in per cent with at most two digits.
 
     >>> rough(0.123), rough(0.0456), rough(1.8), rough(2e-8)
     ('12 %', '4.6 %', '180 %', '0 %')
@@ -169,7 +173,7 @@ def rough(part: float) -> str:
 
 
 def sides(low: float, high: float) -> str:
-    """Factors on a number, below 1 and above it, as changes of it.
+    """Return two factors, below and above 1, as relative changes.
 
     >>> sides(0.94, 1.07), sides(0.2, 5.28), sides(1.0, 12.8)
     ('-6/+7 %', '-80/+428 %', '+0.0/+1,180 %')
@@ -178,7 +182,7 @@ def sides(low: float, high: float) -> str:
 
 
 def factor_text(value: float) -> str:
-    """A factor with three digits, and with those that tell it from 1.
+    """Return a factor with three digits, or more if it is close to 1.
 
     >>> factor_text(1.3149), factor_text(0.98421), factor_text(1.0004), factor_text(123.4)
     ('1.31', '0.984', '1.0004', '123')
@@ -188,19 +192,19 @@ def factor_text(value: float) -> str:
 
 
 def range_text(interval: Interval) -> str:
-    """`1.24–1.43 s`."""
+    """Return the range, such as `1.24–1.43 s`."""
     low, high = format_between(interval.low, interval.high, "s")
-    number, _, its_unit = low.rpartition(" ")
-    return f"{number if high.endswith(f' {its_unit}') else low}–{high}"
+    number, _, unit = low.rpartition(" ")
+    return f"{number if high.endswith(f' {unit}') else low}–{high}"
 
 
 def ends(interval: Interval | None) -> str:
-    """` (90 % interval 4–6 ms)`; "" where nothing is uncertain."""
+    """Return ` (90 % interval 4–6 ms)`; "" without uncertainty."""
     return "" if interval is None or interval.half < EXACT else f" ({TITLE} {range_text(interval)})"
 
 
 def within(interval: Interval) -> str:
-    """`-9/+10 %`, of the answer; "" where nothing is uncertain."""
+    """Return the relative range, such as `-9/+10 %`; "" without uncertainty."""
     if interval.half < EXACT:
         return ""
     low, high = (percent(end / interval.value - 1, "+.0f") for end in (interval.low, interval.high))
@@ -208,7 +212,7 @@ def within(interval: Interval) -> str:
 
 
 def named(part: Part) -> str:
-    """The short name of an error, and how well its numbers are known.
+    """Return the short name of an error with its case.
 
     >>> named(Part("gpu stream/gpu", "stream/gpu", "device", 0.4, 0.1, 0.0, 1.6))
     'memory traffic, GPU (class default)'
@@ -217,7 +221,7 @@ def named(part: Part) -> str:
 
 
 def short_name(part: Part) -> str:
-    """The name of an error: of a model by its data type and regime, of a number of a file by its key and source.
+    """Return the name of an error: data type and regime of a model; key and source of a number.
 
     >>> short_name(Part("989.4 TFLOP/s, 132 multiprocessors, matmul.fp16 of 79 %", "product/big", "known", 0.4, 0.1, 0.0, 1.6))
     'fp16 matmul, large'
@@ -234,7 +238,7 @@ def short_name(part: Part) -> str:
 
 
 def table(interval: Interval) -> Iterator[str]:
-    """A row for each error: what it alone makes of the answer, and what would be left if it were measured."""
+    """Yield a row per error: share of the time, interval with this error only, and interval without it."""
     cells = rows(interval)
     if not cells:
         return
@@ -245,22 +249,27 @@ def table(interval: Interval) -> Iterator[str]:
 
 
 def rows(interval: Interval) -> list[tuple[str, str, str, str]]:
-    """Under `HEADINGS`, the errors that matter, the largest first; none where nothing is unsure."""
+    """Return the rows under `HEADINGS` of the significant errors, largest first; empty without uncertainty."""
     if interval.half < EXACT:
         return []
     return [
         (
-            each.name,
-            "-" if each.of_time is None else percent(each.of_time, ".0f"),
-            f"±{rough(each.alone)}",
-            f"±{rough(each.left)}" if each.of_time is not None else "-",
+            error.name,
+            "-" if error.of_time is None else percent(error.of_time, ".0f"),
+            f"±{rough(error.alone)}",
+            f"±{rough(error.left)}" if error.of_time is not None else "-",
         )
-        for each in [each for each in errors_of(interval) if each.share >= SMALL][:ROWS]
+        for error in [error for error in errors_of(interval) if error.share >= SMALL][:ROWS]
     ]
 
 
 def as_dict(interval: Interval, *, kernels: bool = False) -> dict[str, Any]:
-    """The entry of a document; kernels: it is of a service's kernels, whose ends are parts of their time."""
+    """Return the interval as a JSON entry.
+
+    Args:
+        interval: interval.
+        kernels: whether it is of the kernel times of a service; its ends are then factors.
+    """
     times = {"low": math.exp(-interval.below), "high": math.exp(interval.above)}
     return {
         **({"of": "kernels", **times} if kernels else {"low_s": interval.low, "high_s": interval.high}),

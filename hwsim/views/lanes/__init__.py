@@ -1,1 +1,1 @@
-"""Lanes of several runs over one axis of time."""
+"""Lanes of several runs over one time axis."""

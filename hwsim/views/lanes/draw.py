@@ -1,6 +1,6 @@
-"""Lanes over one axis of time, in blocks one above the other; PNG, SVG or PDF by the file's suffix.
+"""Lanes over one time axis in stacked blocks; PNG, SVG or PDF by the suffix.
 
-The height of a bar is the part of its pixel that it covers.
+The height of a bar is the covered fraction of its pixel column.
 """
 
 from __future__ import annotations
@@ -19,13 +19,18 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.patches import Patch
 
-GAP: Final = 0.6  # rows between two blocks
-PIXELS: Final = 900  # places of the axis; the height of a bar is the part of its place that is covered
-TALL: Final = 0.8  # of a row
+GAP: Final = 0.6  # space between two blocks (rows)
+PIXELS: Final = 900  # pixel columns of the axis
+TALL: Final = 0.8  # height of a bar (rows)
 
 
 class Bars(NamedTuple):
-    """Bars of one colour in order of time, from `low` to `high` (seconds)."""
+    """Bars of one colour in order of time.
+
+    Args:
+        colour: number of the colour.
+        low, high: starts and ends (s).
+    """
 
     colour: int
     low: Floats
@@ -33,7 +38,13 @@ class Bars(NamedTuple):
 
 
 class Lane(NamedTuple):
-    """A row: the block that it stands in, its name, and its bars."""
+    """A row of bars.
+
+    Args:
+        block: name of the block.
+        name: name of the row.
+        bars: bars.
+    """
 
     block: str
     name: str
@@ -42,11 +53,15 @@ class Lane(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Lanes:
-    """A figure as data.
+    """A figure of lanes.
 
     Args:
-        title: what it shows, with its number; below: the runs.
-        end: seconds of the axis; legend: names of the colours; waiting: number of the one that is hatched.
+        title: title.
+        end: end of the time axis (s).
+        legend: names of the colours.
+        lanes: rows.
+        below: line below the title, with the names of the runs.
+        waiting: number of the hatched colour; -1 for none.
     """
 
     title: str
@@ -58,10 +73,10 @@ class Lanes:
 
 
 def render(data: Lanes, suffix: str = ".png") -> Iterable[bytes]:
-    """The figure as bytes; same lanes, same bytes with the same matplotlib.
+    """Return the figure as bytes; same lanes, same bytes with the same matplotlib.
 
     Raises:
-        ValueError: the suffix is none of .png, .svg, .pdf.
+        ValueError: the suffix is not .png, .svg or .pdf.
     """
     with figure_bytes(suffix, height=1.2 + 0.42 * max(len(data.lanes), 3)) as (figure, buffer):
         _draw(figure.add_subplot(), data)
@@ -73,23 +88,23 @@ def render(data: Lanes, suffix: str = ".png") -> Iterable[bytes]:
 def _draw(axes: Axes, data: Lanes) -> None:
     scale, unit = time_scale(data.end)
     edges = np.linspace(0.0, data.end or 1.0, PIXELS + 1)
-    places, at, block = list[float](), 0.0, ""
+    places, y, block = list[float](), 0.0, ""
     for lane in data.lanes:
         if lane.block != block:
-            at += GAP if block else 0.0
-            axes.text(0, at - 0.5, lane.block, transform=axes.get_yaxis_transform(), fontweight="bold", va="bottom", color=INK)
-            at += GAP
+            y += GAP if block else 0.0
+            axes.text(0, y - 0.5, lane.block, transform=axes.get_yaxis_transform(), fontweight="bold", va="bottom", color=INK)
+            y += GAP
         block = lane.block
-        places.append(at)
+        places.append(y)
         bottom: Floats = np.zeros(PIXELS)
         for bars in lane.bars:
             top = np.minimum(bottom + covered(bars.low, bars.high, edges), 1.0)
-            axes.stairs(at + TALL * (0.5 - top), edges / scale, baseline=at + TALL * (0.5 - bottom), fill=True, linewidth=0,
+            axes.stairs(y + TALL * (0.5 - top), edges / scale, baseline=y + TALL * (0.5 - bottom), fill=True, linewidth=0,
                         **_look(data, bars.colour))  # fmt: skip
             bottom = top
-        at += 1.0
+        y += 1.0
     axes.set_yticks(places, [lane.name for lane in data.lanes])
-    axes.set_ylim(max(at, 1.0) - 0.4, -0.6)
+    axes.set_ylim(max(y, 1.0) - 0.4, -0.6)
     axes.set_xlim(0, data.end / scale or 1)
     axes.set_xlabel(f"time ({unit})")
     open_axes(axes, "x")

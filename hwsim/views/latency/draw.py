@@ -14,15 +14,15 @@ from hwsim.views.latency.say import TITLES
 
 
 def figure(latencies: Latencies, heading: Heading, suffix: str) -> Iterable[bytes]:
-    """A bar per row over a logarithmic axis of time, a ring where the text has its number.
+    """Draw a bar per row over a logarithmic time axis, with a ring at the number of the text.
 
     Raises:
-        ValueError: the suffix is none of .png, .svg, .pdf.
+        ValueError: the suffix is not .png, .svg or .pdf.
         Unshowable: there is no row to draw.
     """
     rows = latencies.rows
     if not rows:
-        raise Unshowable("no part of the machine says enough for a row")
+        raise Unshowable("no part of the machine has the numbers for a row")
     with figure_bytes(suffix, height=0.8 + 0.34 * len(rows)) as (drawn, buffer):
         axes = drawn.add_subplot()
         places = range(len(rows))

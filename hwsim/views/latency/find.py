@@ -1,10 +1,9 @@
-"""The "latency numbers" of a machine: the time of one of everything on its own parts.
+"""The "latency numbers" of a machine: the time of one operation of each kind on its parts.
 
-**Source**: the rows are the two tables in Dive into Deep Learning, 13.4 (after Jeff Dean, "Building Software Systems at Google
-and Lessons Learned", 2010, and Eliot Eshelman's tables of CPUs and GPUs), and a few more. A row is computed as any op of a
-workload is; `text_s` is the number of the text.
-**Error**: docs/validation/components.md for the library's machine `d2l-latency`, which has the text's parts.
-**Range**: one op alone on an idle machine.
+**Source**: the rows of the two tables in Dive into Deep Learning, 13.4 (after Jeff Dean, "Building Software Systems at Google
+and Lessons Learned", 2010, and Eliot Eshelman's tables of CPUs and GPUs), and a few more. A row is computed like any op of a
+workload; `text_s` is the number in the text. **Error**: docs/validation/components.md for the library's machine `d2l-latency`,
+which has the parts of the text. **Range**: a single op on an idle machine.
 """
 
 from __future__ import annotations
@@ -23,16 +22,21 @@ from hwsim.views.latency.probe import MEGABYTE, PAGE, Lacks, Timed
 
 Table = Literal["common", "gpu"]
 MIB: Final = 1024.0**2
-TEXT: Final = "d2l 13.4"  # in the source of a number that comes from the text's tables
+TEXT: Final = "d2l 13.4"  # source of a number from the tables of the text
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row with a time.
+    """A row with a latency.
 
     Args:
-        text_s: seconds in the text; None if it has no such row.
-        why: lines of the derivation that lowering wrote.
+        key, name: key and name of the row.
+        table: table of the row.
+        seconds: latency (s).
+        text_s: latency in the text (s); None if the text has no such row.
+        part: part of the machine.
+        how: derivation in a few words.
+        why: derivation lines recorded at lowering.
     """
 
     key: str
@@ -46,20 +50,27 @@ class Row:
 
     @property
     def uses_text(self) -> bool:
-        """Whether a number of the derivation comes from the text: then the row is no prediction of the text."""
+        """Whether an input of the derivation is taken from the text, so that the row is not a prediction."""
         return any(
             isinstance(source, Origin) and source.ref.startswith(TEXT) for term in self.why for _, _, source in term.inputs
         )
 
     @property
     def ratio(self) -> float | None:
-        """Simulated seconds over the text's."""
+        """Simulated latency over that of the text; None without one."""
         return None if self.text_s is None else self.seconds / self.text_s
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """A row of a table, and the function that times it."""
+    """A row of a table with the function that measures it.
+
+    Args:
+        key, name: key and name of the row.
+        measure: function from a machine to the latency.
+        text_s: latency in the text (s); None without one.
+        table: table of the row.
+    """
 
     key: str
     name: str
@@ -70,7 +81,12 @@ class Probe:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """A row that the machine has no part for."""
+    """A row that is not available on the machine.
+
+    Args:
+        probe: row.
+        reason: reason.
+    """
 
     probe: Probe
     reason: str
@@ -78,16 +94,21 @@ class Missing:
 
 @dataclass(frozen=True, slots=True)
 class Latencies:
-    """Rows in the order of the text's tables, and those left out."""
+    """The rows of a machine in the order of the text.
+
+    Args:
+        rows: available rows.
+        missing: rows that are not available.
+    """
 
     rows: tuple[Row, ...]
     missing: tuple[Missing, ...]
 
     def row(self, key: str) -> Row | Missing:
-        """The row of that key.
+        """Return the row of a key.
 
         Raises:
-            KeyError: no table has such a row.
+            KeyError: the key is unknown.
         """
         rows: dict[str, Row | Missing] = {row.key: row for row in self.rows}
         return (rows | {row.probe.key: row for row in self.missing})[key]
@@ -106,11 +127,11 @@ def _random(way: Literal["read", "write"], sort: of_storage.Sort) -> Callable[[M
 
 
 PROBES: Final[tuple[Probe, ...]] = (
-    Probe("l1", "L1 cache hit", partial(of_cpu.cache_hit, at=0), 1.5e-9),
+    Probe("l1", "L1 cache hit", partial(of_cpu.cache_hit, index=0), 1.5e-9),
     Probe("fma", "floating-point add, multiply or FMA", of_cpu.multiply_add, 1.5e-9),
-    Probe("l2", "L2 cache hit", partial(of_cpu.cache_hit, at=1), 5e-9),
+    Probe("l2", "L2 cache hit", partial(of_cpu.cache_hit, index=1), 5e-9),
     Probe("mispredict", "branch misprediction", of_cpu.wrong_guess, 6e-9),
-    Probe("l3", "L3 cache hit", partial(of_cpu.cache_hit, at=2), 16e-9),
+    Probe("l3", "L3 cache hit", partial(of_cpu.cache_hit, index=2), 16e-9),
     Probe("l3-shared", "L3 hit, line shared with another core", of_cpu.line_of_another_core, 25e-9),
     Probe("mutex", "mutex lock and unlock", of_cpu.mutex, 25e-9),
     Probe("l3-modified", "L3 hit, line modified in another core", of_cpu.line_of_another_core, 29e-9),
@@ -152,7 +173,7 @@ KEYS: Final = tuple(probe.key for probe in PROBES)
 
 
 def find(machine: Machine, **_: object) -> Latencies:
-    """Both tables for a machine; rows without a part or a number on it are in `missing`."""
+    """Return both tables for a machine; rows without a part or a number are in `missing`."""
     rows: list[Row] = []
     missing: list[Missing] = []
     for probe in PROBES:

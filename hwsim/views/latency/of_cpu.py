@@ -1,8 +1,8 @@
 """Latency numbers of a CPU: caches, cores, other sockets, memory.
 
-Each is one op of one core: a read that waits for the read before, a mispredicted branch, a line that another core has.
-**Range**: nothing else runs. A cache serves all reads, with every page in the TLB; memory is read 8 bytes at a time anywhere in
-a set, so that caches serve a part of the reads and page walks cost their time.
+Each is one op of one core: a dependent read, a mispredicted branch, a cache line of another core. **Range**: nothing else runs.
+For a cache row, one cache serves all reads and every page is in the TLB. For a memory row, reads of 8 bytes are random in the
+working set, so caches serve part of them, and page walks take their time.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from hwsim.machine.placed import Link
 from hwsim.views.latency.probe import LINE, Lacks, Timed, body, changed, first_cpu
 
 KIB: Final = 1024.0
-MUTEX: Final = 50.0  # instructions to lock and unlock, calls included: about 25 each in glibc, one of them atomic
-SNAPPY: Final = 20.0  # instructions a byte: Snappy's README has 250 MB/s and more on one core of 2.7 GHz
+MUTEX: Final = 50.0  # instructions to lock and unlock, including calls: about 25 each in glibc, one of them atomic
+SNAPPY: Final = 20.0  # instructions per byte: Snappy's README states at least 250 MB/s on one core at 2.7 GHz
 
 
-def cache_hit(machine: Machine, at: int) -> Timed:
-    """A read that cache level `at` serves (0: the first)."""
+def cache_hit(machine: Machine, index: int) -> Timed:
+    """Return the time of a read served by a cache; index 0 is the L1 cache."""
     name, cpu = first_cpu(machine)
     levels = cpu.caches.levels if cpu.caches else {}
-    if cpu.caches is None or len(levels) <= at:
-        raise Lacks(f"{name} says nothing of a cache of level {at + 1}")
-    level, cache = list(levels.items())[at]
+    if cpu.caches is None or len(levels) <= index:
+        raise Lacks(f"{name} does not define a level {index + 1} cache")
+    level, cache = list(levels.items())[index]
     only_level = replace(cpu.caches, levels={level: replace(cache, ways=0)}, tlbs={})
     cost = changed(cpu, caches=only_level).access(name, _chain(LINE))
     seconds = body(cpu, name, cost)
     if seconds <= 0:
-        raise Lacks(f"{name} does not say how long its {level} takes")
+        raise Lacks(f"{name} does not define the latency of its {level}")
     if cache.latency is not None:
         source = source_of(cpu.sources, f"caches.levels.{level}.latency")
         term = Term("latency", "load to use", (("load to use", precise(cache.latency, "s"), source),), seconds, kind="latency")
@@ -53,20 +53,20 @@ def cache_hit(machine: Machine, at: int) -> Timed:
 
 
 def multiply_add(machine: Machine) -> Timed:
-    """One scalar arithmetic instruction among many independent ones."""
+    """Return the time per scalar arithmetic instruction among many independent ones."""
     name, cpu = first_cpu(machine)
     scalar = cpu.core.isa.get("scalar") if cpu.core else None
     if scalar is None:
-        raise Lacks(f"{name} does not say what a scalar instruction does")
+        raise Lacks(f"{name} does not define scalar instructions")
     flop = 2.0 if scalar.fma else 1.0
     cost = cpu.compute(name, Work(flop=flop, isa="scalar", cores=1))
     pipes = f"{scalar.pipes} pipe{'s' if scalar.pipes > 1 else ''}"
-    share = f", {cpu.efficiency.vector:.0%} of them reached" if cpu.efficiency.vector < 1 else ""
+    share = f" at {cpu.efficiency.vector:.0%} efficiency" if cpu.efficiency.vector < 1 else ""
     return Timed(body(cpu, name, cost), name, f"throughput of {pipes}{share}", cost.why)
 
 
 def wrong_guess(machine: Machine) -> Timed:
-    """A mispredicted branch."""
+    """Return the time of a mispredicted branch."""
     name, cpu = first_cpu(machine)
     cost = cpu.compute(name, Work(branches=1.0, mispredicted=1.0, cores=1))
     cycles = cpu.core.mispredict if cpu.core else 0.0
@@ -74,17 +74,17 @@ def wrong_guess(machine: Machine) -> Timed:
 
 
 def mutex(machine: Machine) -> Timed:
-    """Locking and unlocking a mutex without contention: two atomic instructions and the code around them."""
+    """Return the time to lock and unlock an uncontended mutex: two atomic instructions and the code around them."""
     name, cpu = first_cpu(machine)
     atomic = cpu.increment(name, 2, 1, shared=False)
     around = cpu.compute(name, Work(instructions=MUTEX, cores=1))
     seconds = body(cpu, name, atomic) + body(cpu, name, around)
     why = (*atomic.why, *(term for term in around.why if term.label == "instructions"))
-    return Timed(seconds, name, f"2 atomic instructions + {MUTEX:g} others, one after the other", why)
+    return Timed(seconds, name, f"2 atomic + {MUTEX:g} other instructions in sequence", why)
 
 
 def line_of_another_core(machine: Machine) -> Timed:
-    """A line that another core of the socket has."""
+    """Return the time to fetch a cache line from another core of the socket."""
     name, cpu = first_cpu(machine)
     if cpu.coherence is None:
         raise Lacks(f"{name} does not define a core-to-core cache-line latency")
@@ -92,11 +92,11 @@ def line_of_another_core(machine: Machine) -> Timed:
         raise Lacks(f"{name} has one core")
     cost = cpu.increment(name, 1, 2, shared=True)
     lines = tuple(term for term in cost.why if term.label != "increments")
-    return Timed(math.fsum(term.seconds for term in lines) / 2, name, "half of two cores that each take it once", lines)
+    return Timed(math.fsum(term.seconds for term in lines) / 2, name, "half a round trip between two cores", lines)
 
 
 def line_of_another_socket(machine: Machine) -> Timed:
-    """A line that a core of another socket has."""
+    """Return the time to fetch a cache line from a core of another socket."""
     name, cpu = first_cpu(machine)
     other_socket = socket_link(machine, name).target
     if cpu.coherence is None or cpu.coherence.sockets is None:
@@ -104,29 +104,29 @@ def line_of_another_socket(machine: Machine) -> Timed:
     core_of_each_socket = cpu.like(cores=2, flop=cpu.flop, memory=cpu.memory, sources=cpu.sources, sockets=2)
     cost = core_of_each_socket.increment(name, 1, 2, shared=True, sockets=2)
     lines = tuple(term for term in cost.why if term.label != "increments")
-    how = f"a core of {name} and one of {other_socket}, each takes it once"
+    how = f"half a round trip between cores of {name} and {other_socket}"
     return Timed(math.fsum(term.seconds for term in lines) / 2, name, how, lines)
 
 
 def socket_hop(machine: Machine) -> Timed:
-    """A line over the link between two sockets, without the memories at its ends."""
+    """Return the time of a cache line over the link between two sockets, without the memories at its ends."""
     name, _ = first_cpu(machine)
     link = socket_link(machine, name)
     if link.latency <= 0:
-        raise Lacks(f"the link {link.name} does not say its latency")
+        raise Lacks(f"the link {link.name} does not define a latency")
     cost = machine.transfer(name, link.target, LINE)
     why = tuple(term for term in cost.why if term.capacity == link.capacity)
     return Timed(math.fsum(term.seconds for term in why), link.name, f"latency + {LINE:g} B", why)
 
 
 def memory_read(machine: Machine, working_set: float, *, remote: bool) -> Timed:
-    """A read of 8 bytes anywhere in a working set, each after the read before."""
+    """Return the time of a dependent random read of 8 bytes in a working set (B)."""
     name, cpu = first_cpu(machine)
     latency = memory_latency(cpu)
     if latency <= 0:
-        raise Lacks(f"{name} does not say the latency of its memory")
+        raise Lacks(f"{name} does not define the latency of its memory")
     if remote and (cpu.numa is None or cpu.numa.remote_latency <= 0):
-        raise Lacks(f"{name} does not say how much longer another socket's memory takes")
+        raise Lacks(f"{name} does not define the latency of remote memory")
     if remote and cpu.numa is not None and cpu.numa.domains < 2:
         socket_link(machine, name)
     cost = cpu.access(name, _chain(working_set, remote=1.0 if remote else 0.0))
@@ -137,7 +137,7 @@ def memory_read(machine: Machine, working_set: float, *, remote: bool) -> Timed:
 
 
 def stream(machine: Machine) -> Timed:
-    """A megabyte of memory read in a row by one core."""
+    """Return the time of a sequential read of 1 MB of memory by one core."""
     name, cpu = first_cpu(machine)
     cost = cpu.access(name, Accesses(count=1e6 / 8, size=8.0, cores=1))
     seconds = body(cpu, name, cost)
@@ -145,22 +145,22 @@ def stream(machine: Machine) -> Timed:
 
 
 def compress(machine: Machine) -> Timed:
-    """A kilobyte through a fast compressor (Snappy): instructions, from the first level of cache."""
+    """Return the time to compress 1 KiB from the L1 cache (Snappy)."""
     name, cpu = first_cpu(machine)
     cost = cpu.compute(name, Work(instructions=SNAPPY * KIB, cores=1))
-    return Timed(body(cpu, name, cost), name, f"{SNAPPY:g} instructions a byte", cost.why)
+    return Timed(body(cpu, name, cost), name, f"{SNAPPY:g} instructions per byte", cost.why)
 
 
 def socket_link(machine: Machine, name: str) -> Link:
-    """The first link from a CPU straight to another.
+    """Return the first direct link from a CPU to another.
 
     Raises:
-        Lacks: there is none.
+        Lacks: the CPU has no such link.
     """
     for link in machine.links_from(name):
         if link.target != name and machine.device(link.target).kind == "cpu" and not link.model.network:
             return link
-    raise Lacks(f"{name} is linked to no other socket")
+    raise Lacks(f"{name} has no link to another socket")
 
 
 def _chain(working_set: float, remote: float = 0.0) -> Accesses:

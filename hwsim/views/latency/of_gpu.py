@@ -1,4 +1,4 @@
-"""Latency numbers of a GPU: its memories, starting a kernel, copies into it."""
+"""Latency numbers of a GPU: its memories, kernel launch, copies."""
 
 from __future__ import annotations
 
@@ -11,45 +11,45 @@ from hwsim.views.latency.probe import MEGABYTE, Lacks, Timed, body, first_cpu, f
 
 
 def shared_memory(machine: Machine) -> Timed:
-    """A read from the memory of a multiprocessor: shared memory and the first level of cache are one array."""
+    """Return the time of a read from shared memory, which is one array with the L1 cache."""
     name, gpu = first_gpu(machine)
     if gpu.l1 is None or gpu.l1.latency <= 0:
-        raise Lacks(f"{name} does not say how long its l1 takes")
-    return _chased(name, gpu, gpu.l1.size / 4, "l1.latency, which serves all of it")
+        raise Lacks(f"{name} does not define the latency of its l1")
+    return _chased(name, gpu, gpu.l1.size / 4, "working set within the L1")
 
 
 def second_level(machine: Machine) -> Timed:
-    """A read that the second level of cache serves."""
+    """Return the time of a read served by the L2 cache."""
     name, gpu = first_gpu(machine)
     if gpu.l2 is None or gpu.l2.latency <= 0:
-        raise Lacks(f"{name} does not say how long its l2 takes")
+        raise Lacks(f"{name} does not define the latency of its l2")
     near = gpu.l2.near or gpu.l2.size
     size = near / 4 if gpu.l1 is None else max(near / 4, min(near * 0.75, gpu.l1.size * 4))
-    return _chased(name, gpu, size, f"{precise(size, 'B')}, from the l2")
+    return _chased(name, gpu, size, f"working set of {precise(size, 'B')} within the L2")
 
 
 def global_memory(machine: Machine) -> Timed:
-    """A read that no cache serves."""
+    """Return the time of a read that no cache serves."""
     name, gpu = first_gpu(machine)
-    timed = _chased(name, gpu, None, "l2.miss" if gpu.l2 is not None and gpu.l2.miss > 0 else "memory.latency")
+    timed = _chased(name, gpu, None, "L2 miss" if gpu.l2 is not None and gpu.l2.miss > 0 else "latency of memory")
     if timed.seconds < 1e-9:
-        raise Lacks(f"{name} does not say the latency of its memory")
+        raise Lacks(f"{name} does not define the latency of its memory")
     return timed
 
 
 def launch(machine: Machine) -> Timed:
-    """An empty kernel that the host starts and waits for."""
+    """Return the time of an empty kernel that the host launches and waits for."""
     name, gpu = first_gpu(machine)
     cost = gpu.compute(name, Work(start="host", dtype=next(iter(gpu.flop))))
     seconds = cost.demand.alone(rates(gpu.capacities(name)))
     if seconds <= 0:
-        raise Lacks(f"{name} does not say how long a kernel takes to start")
+        raise Lacks(f"{name} does not define a kernel launch latency")
     why = tuple(term for term in cost.why if term.kind == "latency")
-    return Timed(seconds, name, "start of a kernel that the host waits for", why)
+    return Timed(seconds, name, "empty kernel that the host waits for", why)
 
 
 def host_copy(machine: Machine) -> Timed:
-    """A megabyte from the memory of the nearest CPU."""
+    """Return the time to copy 1 MB from the memory of the nearest CPU."""
     name, _ = first_gpu(machine)
     first_cpu(machine)
     cpu = machine.host_of(name, linked=True)
@@ -59,7 +59,7 @@ def host_copy(machine: Machine) -> Timed:
 
 
 def peer_copy(machine: Machine) -> Timed:
-    """A megabyte from another GPU over links between GPUs."""
+    """Return the time to copy 1 MB from another GPU over links between GPUs."""
     name, _ = first_gpu(machine)
     for peer in machine.devices_of("gpu", machine.device(name).node):
         if peer == name:

@@ -1,4 +1,4 @@
-"""Latency numbers of networks: messages from one machine's CPU to another's, and there and back."""
+"""Latency numbers of networks: messages between the CPUs of two machines, and round trips."""
 
 from __future__ import annotations
 
@@ -15,16 +15,19 @@ from hwsim.ops.op import Scope
 from hwsim.ops.transfer import Send
 from hwsim.views.latency.probe import LINE, Lacks, Timed, first_cpu
 
-NETWORKS: Final = ("lan", "fabric")  # what the links of a network join
-PEERS: Final = 64  # other machines that are looked at, evenly spread
-NEAR: Final = 100e3  # metres of cable inside a data centre, at most
-FAR: Final = 1000e3  # metres of cable to another part of the world, at least
+NETWORKS: Final = ("lan", "fabric")  # kinds of networks
+PEERS: Final = 64  # largest number of other machines to try, evenly spaced
+NEAR: Final = 100e3  # largest cable length inside a data centre (m)
+FAR: Final = 1000e3  # least cable length to another continent (m)
 
 
 def message(machine: Machine, kinds: tuple[str, ...], size: float) -> Timed:
-    """One message to the nearest machine, the slowest link of the route counted.
+    """Return the time of one message to the nearest machine.
 
-    kinds: kinds of links, or what they join ("fabric").
+    Args:
+        machine: machine.
+        kinds: accepted kinds of links, or kinds of networks ("fabric").
+        size: size of the message (B).
     """
     best: Timed | None = None
     for source, target, route in _ways(machine):
@@ -43,7 +46,7 @@ def message(machine: Machine, kinds: tuple[str, ...], size: float) -> Timed:
 
 
 def round_trip(machine: Machine, *, far: bool) -> Timed:
-    """A small message there and back: to the machine of the data centre that takes longest, or to another part of the world."""
+    """Return the time of a small message and its answer, to the slowest machine of the data centre or to another continent."""
     best: Timed | None = None
     for source, target, route in _ways(machine):
         length = _distance(route)
@@ -60,7 +63,7 @@ def round_trip(machine: Machine, *, far: bool) -> Timed:
 
 
 def _ways(machine: Machine) -> Iterator[tuple[str, str, tuple[Link, ...]]]:
-    """From the first CPU to CPUs that a network leads to: (from, to, route)."""
+    """Yield (source, target, route) from the first CPU to CPUs over a network."""
     source, _ = first_cpu(machine)
     if not any(link.model.joins in NETWORKS for link in machine.links):
         return
@@ -86,7 +89,7 @@ def _distance(route: tuple[Link, ...]) -> float:
 
 
 def _why_none(machine: Machine, what: str) -> str:
-    cards = machine.devices_of("nic")
-    if cards and not any(link.model.joins in NETWORKS for link in machine.links):
-        return f"no network is linked to {cards[0]}: write a machine of two of these, and a link between their cards"
+    nics = machine.devices_of("nic")
+    if nics and not any(link.model.joins in NETWORKS for link in machine.links):
+        return f"no network is linked to {nics[0]}: define a machine with two nodes and a link between their NICs"
     return f"no two CPUs are connected by {what}"

@@ -1,4 +1,4 @@
-"""Latency numbers of disks: 4 KB anywhere, a megabyte of a long read in a row."""
+"""Latency numbers of disks: random access of 4 KB, and 1 MB of a long sequential read."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from hwsim.views.latency.probe import LINE, MEGABYTE, PAGE, Lacks, Timed
 
 Sort = Literal["hard disk", "NVMe SSD", "SATA SSD", "persistent memory", "other storage"]
 
-LONG: Final = 1000  # megabytes of a read; the time of one of them, almost without seeks and first access
-SATA: Final = 600e6  # bytes per second that SATA carries at most
-SECTOR: Final = 512.0  # bytes: what takes less at a time is no block device
+LONG: Final = 1000  # size of a long read (MB), so that the first access hardly counts
+SATA: Final = 600e6  # largest bandwidth of SATA (B/s)
+SECTOR: Final = 512.0  # smallest access of a block device (B)
 
 
 def long_read(machine: Machine, sort: Sort) -> Timed:
-    """A megabyte of a read of a gigabyte in a row."""
+    """Return the time per 1 MB of a sequential read of 1 GB."""
     name = find(machine, sort)
     cost = machine.read(name, LONG * MEGABYTE, to=machine.host_of(name, linked=True))
     seconds = cost.demand.alone(machine.rates()) / LONG
-    return Timed(seconds, name, f"1/{LONG} of a read of 1 GB, {precise(float(f'{MEGABYTE / seconds:.3g}'), 'B/s')}", cost.why)
+    return Timed(seconds, name, f"1/{LONG} of a 1 GB read, {precise(float(f'{MEGABYTE / seconds:.3g}'), 'B/s')}", cost.why)
 
 
 def find(machine: Machine, sort: Sort) -> str:
-    """The first disk of a sort.
+    """Return the first disk of a kind.
 
     Raises:
-        Lacks: there is none.
+        Lacks: the machine has none.
     """
     for name in machine.devices_of("disk"):
         model = machine.device(name).model
@@ -42,7 +42,7 @@ def find(machine: Machine, sort: Sort) -> str:
 
 
 def sort_of(model: Storage) -> Sort:
-    """Common name of a storage device, by its interface and its smallest access."""
+    """Return the common name of a storage device, by its interface and smallest access."""
     match model:
         case Hdd():
             return "hard disk"
@@ -57,9 +57,9 @@ def sort_of(model: Storage) -> Sort:
 
 
 def random_access(machine: Machine, sort: Sort, way: Literal["read", "write"]) -> Timed:
-    """4 KB (64 bytes of persistent memory) anywhere, nothing else under way."""
+    """Return the time of a random access of 4 KB (64 B for persistent memory) at queue depth 1."""
     name = find(machine, sort)
     size = LINE if sort == "persistent memory" else PAGE
     host = machine.host_of(name, linked=True)
     cost = machine.serve(name, way, Asked(size=size, access="random"), host)
-    return Timed(cost.demand.alone(machine.rates()), name, f"one {way} of {size:g} B, nothing else under way", cost.why)
+    return Timed(cost.demand.alone(machine.rates()), name, f"one {way} of {size:g} B at queue depth 1", cost.why)

@@ -1,4 +1,4 @@
-"""Result of one probe of a machine: a time with its derivation, or the reason why there is none."""
+"""The result of a probe of a machine: a time with its derivation, or the reason why it is not available."""
 
 from __future__ import annotations
 
@@ -11,16 +11,23 @@ from hwsim.devices import Cpu, Gpu
 from hwsim.machine import Machine
 from hwsim.records import dataclass
 
-LINE: Final = 64.0  # bytes of a cache line, and of a small message
-PAGE: Final = 4096.0  # bytes: 4 KB, as disks and networks are asked for
-MEGABYTE: Final = 1e6
+LINE: Final = 64.0  # cache line, and small message (B)
+PAGE: Final = 4096.0  # usual size of a disk or network access (B)
+MEGABYTE: Final = 1e6  # B
 
 Model = TypeVar("Model", Cpu, Gpu)
 
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """Seconds that a part takes, explained in a few words (`how`) and by the lines that lowering wrote (`why`)."""
+    """The time of a probe.
+
+    Args:
+        seconds: time (s).
+        part: part of the machine.
+        how: derivation in a few words.
+        why: derivation lines recorded at lowering.
+    """
 
     seconds: float
     part: str
@@ -29,16 +36,16 @@ class Timed:
 
 
 class Lacks(Exception):
-    """The machine has no such part, or the part lacks a number."""
+    """Raised if the machine lacks a part, or a part lacks a number."""
 
 
 def first_cpu(machine: Machine) -> tuple[str, Cpu]:
-    """The first CPU, and its model; raises Lacks."""
+    """Return the first CPU and its model; raise Lacks without one."""
     return _first(machine, "cpu", Cpu)
 
 
 def first_gpu(machine: Machine) -> tuple[str, Gpu]:
-    """The first GPU, and its model; raises Lacks."""
+    """Return the first GPU and its model; raise Lacks without one."""
     return _first(machine, "gpu", Gpu)
 
 
@@ -53,17 +60,17 @@ def _first(machine: Machine, kind: str, model: type[Model]) -> tuple[str, Model]
 
 
 def rates(capacities: tuple[Capacity, ...]) -> Mapping[str, float]:
-    """Amount per second by name of capacity."""
+    """Return the rate per second of each capacity."""
     return {capacity.name: capacity.rate for capacity in capacities}
 
 
 def body(model: Cpu | Gpu, name: str, cost: Cost) -> float:
-    """Seconds of an op alone, without its latency."""
+    """Return the time of an unloaded op without its latency (s)."""
     return cost.demand.body(rates(model.capacities(name)))
 
 
 def changed(model: Model, **keys: object) -> Model:
-    """The same part with other values for these keys; the sources of its numbers stay."""
+    """Return the part with other values for these keys and the same sources."""
     other = replace(model, **keys)  # type: ignore[arg-type]
-    object.__setattr__(other, "sources", model.sources)  # no key of a file, hence no argument
+    object.__setattr__(other, "sources", model.sources)  # not a key of the file, so not an argument
     return other

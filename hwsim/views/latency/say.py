@@ -19,16 +19,19 @@ TITLES: Final[Mapping[Table, str]] = {"common": "CPU, memory, disks, networks", 
 
 
 def text(latencies: Latencies, heading: Heading, *, every: bool = False, key: str = "") -> str:
-    """Both tables, or the derivation of row `key`.
+    """Return both tables, or the derivation of a row.
 
     Args:
-        every: name the rows that the machine has no part for, with the reason.
+        latencies: rows.
+        heading: heading.
+        every: whether to list unavailable rows with the reason.
+        key: row to derive; "" for the tables.
 
     Raises:
-        Unshowable: there is no row `key`.
+        Unshowable: the row does not exist.
     """
     if key and key not in KEYS:
-        raise Unshowable(f"there is no row '{key}'", did_you_mean(key, KEYS) or f"there are: {', '.join(KEYS)}", "--explain")
+        raise Unshowable(f"unknown row '{key}'", did_you_mean(key, KEYS) or f"known: {', '.join(KEYS)}", "--explain")
     if key:
         return "\n".join(_derivation(latencies.row(key))) + "\n"
     rows, missing = latencies.rows, latencies.missing
@@ -51,7 +54,7 @@ def text(latencies: Latencies, heading: Heading, *, every: bool = False, key: st
 
 
 def document(latencies: Latencies) -> dict[str, Any]:
-    """The tables as dicts and lists; times in seconds, null where the text has no such row."""
+    """Return the tables as dicts and lists; times in seconds, null if the text has no such row."""
     rows = []
     for row in latencies.rows:
         why = [
@@ -72,7 +75,7 @@ def _cells(row: Row) -> tuple[str, ...]:
 
 
 def _derivation(row: Row | Missing) -> list[str]:
-    """Every line that lowering wrote for a row, with the numbers put in and their sources."""
+    """Return the derivation lines of a row, with numbers substituted and their sources."""
     if isinstance(row, Missing):
         return [f"{row.probe.name} ({row.probe.key})", f"  not available: {row.reason}"]
     lines = [f"{row.name} ({row.key})", f"  {seconds(row.seconds)} on {row.part}: {row.how}"]
@@ -81,7 +84,7 @@ def _derivation(row: Row | Missing) -> list[str]:
     for term in row.why:
         if term.seconds <= 0:
             continue
-        if len(term.inputs) == 1:  # one number, by its name
+        if len(term.inputs) == 1:  # a single input has no formula
             name, value, source = term.inputs[0]
             lines += _wrapped(f"    {term.label}: {name} = {value}   ({source!s})")
             continue

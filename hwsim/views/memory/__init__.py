@@ -1,1 +1,1 @@
-"""The memory of each device over time as a figure."""
+"""Memory use of each device over time as a figure."""

@@ -1,4 +1,4 @@
-"""The memory of each device over time as a figure: a step line, and the size of the device."""
+"""Memory use of each device over time as a figure: a step line, and the memory size."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
     from hwsim.results.result import Result
 
-ROWS: Final = 16  # devices drawn
-NAMES: Final = 4  # values named next to the peak
+ROWS: Final = 16  # largest number of devices
+NAMES: Final = 4  # largest number of values named at the peak
 SIZES: Final = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B"))
 
 
 def render(result: Result, suffix: str = ".png") -> Iterable[bytes]:
-    """A panel for each device (see `panels`)."""
+    """Return the figure with a panel per device (see `panels`)."""
 
     def draw(axes: Axes, device: DeviceMemory) -> None:
         _draw(axes, device, result)
@@ -31,7 +31,7 @@ def render(result: Result, suffix: str = ".png") -> Iterable[bytes]:
 
 
 def _finding(devices: Sequence[DeviceMemory]) -> str:
-    """The device that is fullest at its peak."""
+    """Return the peak of the device with the fullest memory."""
     if not devices:
         return "memory"
     fullest = max(devices, key=lambda device: device.peak / device.size if device.size else 0.0)
@@ -40,7 +40,7 @@ def _finding(devices: Sequence[DeviceMemory]) -> str:
 
 
 def _draw(axes: Axes, device: DeviceMemory, result: Result) -> None:
-    near = device.size is not None and device.peak >= device.size / 20  # else the line would lie on the axis
+    near = device.size is not None and device.peak >= device.size / 20  # a smaller peak would be on the axis
     top = max(device.peak, device.size or 0) if near else device.peak
     unit, name = next((pair for pair in SIZES if top >= pair[0]), SIZES[-1])
     step(axes, result, device.time, device.taken, unit, 1.2)

@@ -1,1 +1,1 @@
-"""A page for those who decide: the answer in a sentence, and below it what it rests on, in one file that needs nothing else."""
+"""A self-contained HTML page for decision makers: the answer in one sentence, then its evidence."""

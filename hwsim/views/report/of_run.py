@@ -1,4 +1,4 @@
-"""The page of one run: how long it takes, what limits it, what it rests on, and its timeline."""
+"""The page of one run: time, bottleneck, uncertainty, assumptions and timeline."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ from hwsim.views.report.sections import Bar, Bars, Cell, Column, Lane, Lines, Pa
 from hwsim.views.summary.capacities import capacities
 from hwsim.views.summary.say import facts
 
-LANES: Final = 64  # rows of the timeline
-SPANS: Final = 50_000  # in all of them
-CAUSES: Final = 12
-ASSUMED: Final = 40  # numbers with their source
-_KEY: Final = re.compile(r"(?:([\w.*-]+): )?")  # before the source of a number that is not of another line
+LANES: Final = 64  # largest number of rows of the timeline
+SPANS: Final = 50_000  # largest number of spans of all rows
+CAUSES: Final = 12  # largest number of bounds
+ASSUMED: Final = 40  # largest number of assumptions
+_KEY: Final = re.compile(r"(?:([\w.*-]+): )?")  # key before a source
 ABOVE: Final = frozenset({interval.TITLE, "bottleneck", "throughput"})  # labels of facts at the head of the page
 
 
 def render(result: Result) -> Iterable[bytes]:
-    """The page as chunks of an HTML file; same result, same bytes."""
+    """Return the page as chunks of an HTML file; same result, same bytes."""
     return written(page(result))
 
 
 def page(result: Result) -> Page:
-    """The page as data."""
+    """Return the page as data."""
     done = None if result.only_requests else activities(result)
     lines = list(facts(result, done))
     first, *rest = lines
@@ -148,7 +148,7 @@ def _lane(result: Result, row: Row, number: dict[str, int]) -> Lane:
 
 
 def _assumed(result: Result) -> Table | None:
-    """Numbers of parts behind what took most of the time, with their sources."""
+    """Return the numbers of parts on which most of the time depends, with their sources."""
     flat = result.timeline.flat
     ops = np.flatnonzero(flat.cost >= 0)
     spent = np.bincount(flat.cost[ops], weights(result.timeline)[ops], len(flat.graph.costs))

@@ -1,4 +1,4 @@
-"""A page as one HTML file: style and script are in it, it loads nothing, and its policy forbids it to."""
+"""A page as one HTML file with inline style and script; it loads nothing, and its content security policy forbids loading."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from hwsim.views.report.sections import Bars, Lines, Page, Picture, Spans, Table
 if TYPE_CHECKING:
     from jinja2 import Template
 
-DIGITS: Final = 9  # of a time in the timeline: to a millionth of a pixel
-MARKS: Final = 5  # steps of a scale, at most
+DIGITS: Final = 9  # digits of a time, precise to a millionth of a pixel
+MARKS: Final = 5  # largest number of steps of a scale
 
 
 def written(page: Page) -> Iterable[bytes]:
-    """The file; the same page gives the same bytes."""
+    """Yield the file; same page, same bytes."""
     style, script = _file("page.css"), _file("page.js")
     text = _template().render(
         page=page,
@@ -55,7 +55,7 @@ def _prepared(section: Table | Lines | Bars | Waterfall | Picture | Spans) -> An
 
 
 def _placed(bars: Bars) -> dict[str, Any]:
-    """Places and widths in per cent of the scale, which ends where the outermost bars end, or begins at 0 if it has numbers."""
+    """Return positions and widths in per cent of the scale, which spans all bars, from 0 if it has numbers."""
     ends = [end for bar in bars.bars for end in (bar.low, bar.high)] + ([] if bars.centre is None else [bars.centre])
     low, high = min(ends, default=0.0), max(ends, default=0.0)
     marks = [] if bars.shown is None or high <= 0 else round_numbers(high)
@@ -69,18 +69,18 @@ def _placed(bars: Bars) -> dict[str, Any]:
 
 
 def round_numbers(high: float) -> list[float]:
-    """Numbers for a scale from 0 to a number above 0: steps of 1, 2 or 5, two to five of them.
+    """Return round numbers for a scale from 0 to a positive number: two to five steps of 1, 2 or 5.
 
     >>> round_numbers(7.52), round_numbers(26_400.0), round_numbers(0.21)
     ([0.0, 2.0, 4.0, 6.0, 8.0], [0.0, 10000.0, 20000.0, 30000.0], [0.0, 0.05, 0.1, 0.15, 0.2, 0.25])
     """
     tens = 10.0 ** math.floor(math.log10(high))
-    step = next(each for each in (0.5 * tens, tens, 2.0 * tens, 5.0 * tens) if high / each <= MARKS)
+    step = next(size for size in (0.5 * tens, tens, 2.0 * tens, 5.0 * tens) if high / size <= MARKS)
     return [float(f"{number * step:.6g}") for number in range(math.ceil(high / step * (1 - 1e-12)) + 1)]
 
 
 def _as_json(spans: Spans) -> str:
-    """Numbers of a timeline; `<` is written so that no name can end the element that holds it."""
+    """Return the numbers of a timeline; `<` is escaped so that no name can close the element."""
     body = {
         "end": spans.end,
         "names": list(spans.names),

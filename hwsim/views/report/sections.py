@@ -1,6 +1,6 @@
-"""Sections of a page, as data: the rooms that have something to say fill them in, and `page` writes them.
+"""Sections of a page as data, filled in by the packages with content and written by `page`.
 
-Every text is plain text: the page escapes it.
+Each text is plain text; the page escapes it.
 """
 
 from __future__ import annotations
@@ -12,14 +12,24 @@ from hwsim.records import dataclass
 
 
 class Cell(NamedTuple):
-    """A cell of a table: what it shows, and the number or text that it is sorted by (None: by what it shows)."""
+    """A cell of a table.
+
+    Args:
+        text: text.
+        key: sort key; None to sort by the text.
+    """
 
     text: str
     key: float | str | None = None
 
 
 class Column(NamedTuple):
-    """A column of a table; right: whether its cells stand to the right, as numbers do."""
+    """A column of a table.
+
+    Args:
+        heading: heading.
+        right: whether the cells are right-aligned, as for numbers.
+    """
 
     heading: str
     right: bool = False
@@ -30,8 +40,11 @@ class Table:
     """A table that a click on a heading sorts.
 
     Args:
-        marked: numbers of the rows that stand out.
-        note: a sentence below it.
+        title: title.
+        columns: columns.
+        rows: cells by row.
+        marked: numbers of highlighted rows.
+        note: sentence below the table.
     """
 
     title: str
@@ -43,14 +56,25 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """Sentences, one below the other."""
+    """A list of sentences.
+
+    Args:
+        title: title.
+        lines: sentences.
+    """
 
     title: str
     lines: Sequence[str]
 
 
 class Bar(NamedTuple):
-    """A bar from one number to another, in the same unit as the other bars; text: what stands next to it."""
+    """A bar between two numbers, in the unit of the other bars.
+
+    Args:
+        label: label.
+        low, high: ends.
+        text: text beside the bar.
+    """
 
     label: str
     low: float
@@ -60,11 +84,14 @@ class Bar(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Bars:
-    """Bars above one another on one scale.
+    """Stacked bars on one scale.
 
     Args:
-        centre: a number that is marked in all of them, such as the answer of a tornado; None for none.
-        shown: writes a number of the scale, which then begins at 0 and has numbers below it; None for neither.
+        title: title.
+        bars: bars.
+        centre: number marked in all bars, such as the answer of a tornado; None for none.
+        note: sentence below the bars.
+        shown: function that writes a number of the scale, which then starts at 0; None for a scale without numbers.
     """
 
     title: str
@@ -76,11 +103,13 @@ class Bars:
 
 @dataclass(frozen=True, slots=True)
 class Waterfall:
-    """The way from one number to another: `start`, what each of the changes adds or takes, `end`.
+    """The change from one number to another, step by step.
 
     Args:
+        title: title.
         start, end: (label, number, text).
-        changes: (label, what is added, text).
+        changes: (label, change, text) of each step.
+        note: sentence below the bars.
     """
 
     title: str
@@ -90,20 +119,26 @@ class Waterfall:
     note: str = ""
 
     def bars(self) -> Bars:
-        """The same as bars: each change begins where the one before it ended."""
-        label, at, text = self.start
-        made = [Bar(label, min(0.0, at), max(0.0, at), text)]
+        """Return the waterfall as bars: each change starts where the previous one ended."""
+        label, value, text = self.start
+        made = [Bar(label, min(0.0, value), max(0.0, value), text)]
         for label, change, text in self.changes:
-            made.append(Bar(label, min(at, at + change), max(at, at + change), text))
-            at += change
-        label, at, text = self.end
-        made.append(Bar(label, min(0.0, at), max(0.0, at), text))
+            made.append(Bar(label, min(value, value + change), max(value, value + change), text))
+            value += change
+        label, value, text = self.end
+        made.append(Bar(label, min(0.0, value), max(0.0, value), text))
         return Bars(self.title, made, note=self.note)
 
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A figure; svg: a whole SVG file."""
+    """A figure.
+
+    Args:
+        title: title.
+        svg: SVG file.
+        alternative: alternative text.
+    """
 
     title: str
     svg: bytes
@@ -111,7 +146,12 @@ class Picture:
 
 
 class Lane(NamedTuple):
-    """Spans that never overlap, in order of time; a span is (start in s, duration in s, number of its name)."""
+    """A row of spans without overlap, in order of time.
+
+    Args:
+        name: name.
+        spans: (start in s, duration in s, number of the name) of each span.
+    """
 
     name: str
     spans: Sequence[tuple[float, float, int]]
@@ -119,11 +159,14 @@ class Lane(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Spans:
-    """A timeline to zoom and to drag.
+    """A timeline with zoom.
 
     Args:
-        names: what the spans are called, each once; those with the most time first, for they get the colours.
-        end: seconds.
+        title: title.
+        lanes: rows.
+        names: distinct names of the spans, those with the most time first, because the first names have colours.
+        end: end of the timeline (s).
+        note: sentence below the timeline.
     """
 
     title: str
@@ -141,10 +184,11 @@ class Page:
     """A page.
 
     Args:
-        title: the window's, and the heading.
-        answer: one sentence, with its interval.
-        more: sentences below it.
-        warnings: what a reader must know before he uses the answer.
+        title: heading and title of the window.
+        answer: one sentence with the interval of the answer.
+        more: further sentences.
+        warnings: warnings about the answer.
+        sections: sections.
     """
 
     title: str

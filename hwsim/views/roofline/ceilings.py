@@ -1,9 +1,9 @@
-"""The ceilings of a roofline: bandwidth of the levels of memory and FLOP/s of the units of one device.
+"""The ceilings of a roofline: bandwidth of the memory levels and FLOP/s of the compute units of a device.
 
     peak        product of the part's numbers
-    sustained   rate of a long stream of reads, or of a large product of matrices, in the device's own model
+    sustained   rate of a long read stream, or of a large matmul, in the device's own model
 
-**Source**: Williams, Waterman, Patterson, "Roofline", CACM 52(4), 2009; a ceiling per level of cache as in Ilic, Pratas, Sousa,
+**Source**: Williams, Waterman, Patterson, "Roofline", CACM 52(4), 2009; a ceiling per cache level as in Ilic, Pratas, Sousa,
 "Cache-aware Roofline Model", IEEE CAL 13(1), 2014.
 """
 
@@ -22,13 +22,20 @@ from hwsim.records import dataclass
 from hwsim.units import BYTES
 from hwsim.views.latency.probe import LINE, changed, rates
 
-STREAM: Final = 1e12  # bytes of a stream whose start takes no share of its time
-SIDE: Final = 16384  # of the square matrices whose product a GPU sustains
+STREAM: Final = 1e12  # size of a read stream (B), so large that its latency is negligible
+SIDE: Final = 16384  # side of the square matrices of a large matmul
 
 
 @dataclass(frozen=True, slots=True)
 class Ceiling:
-    """An upper limit, B/s or FLOP/s; `key` is its name in a report ("fp16", "fp16 vector", "L2")."""
+    """An upper limit of performance.
+
+    Args:
+        key: name in a report, such as "fp16", "fp16 vector" or "L2".
+        sort: kind of limit.
+        peak, sustained: rates (B/s or FLOP/s).
+        source: source of the peak.
+    """
 
     key: str
     sort: Literal["memory", "compute"]
@@ -38,7 +45,7 @@ class Ceiling:
 
 
 def memory_ceilings(machine: Machine, name: str, *, links: bool = False) -> tuple[Ceiling, ...]:
-    """Levels of cache with a bandwidth, memory, and with `links` the route from the host; fastest first."""
+    """Return the cache levels with a bandwidth, the memory, and with `links` the route from the host; fastest first."""
     model = machine.device(name).model
     ceilings: list[Ceiling] = []
     single = model.model if isinstance(model, Sockets) else model
@@ -56,7 +63,7 @@ def memory_ceilings(machine: Machine, name: str, *, links: bool = False) -> tupl
 
 
 def compute_ceilings(machine: Machine, name: str) -> tuple[Ceiling, ...]:
-    """Number formats, and the classes of instructions or kinds of units that compute in them; fastest first."""
+    """Return the number formats by instruction class or kind of unit; fastest first."""
     match model := machine.device(name).model:
         case Gpu():
             ceilings = list(_units(model, name))
@@ -64,7 +71,7 @@ def compute_ceilings(machine: Machine, name: str) -> tuple[Ceiling, ...]:
             ceilings = list(_instructions(model))
         case Sockets():
             alone, count = _instructions(model.model), len(model.names)
-            ceilings = [replace(each, peak=count * each.peak, sustained=count * each.sustained) for each in alone]
+            ceilings = [replace(single, peak=count * single.peak, sustained=count * single.sustained) for single in alone]
         case _:
             ceilings = []
     return tuple(sorted(ceilings, key=lambda ceiling: (-ceiling.peak, ceiling.key)))
@@ -101,7 +108,7 @@ def _gpu_caches(gpu: Gpu, name: str) -> Iterator[Ceiling]:
 
 
 def _link(machine: Machine, name: str) -> Iterator[Ceiling]:
-    """The narrowest link on the route from the nearest CPU."""
+    """Yield the narrowest link on the route from the nearest CPU."""
     cpu = machine.host_of(name, linked=True)
     route = machine.route(cpu, name) if cpu else ()
     if route:
@@ -135,14 +142,14 @@ def _instructions(cpu: Cpu) -> Iterator[Ceiling]:
         classes = _classes(cpu, dtype)
         if dtype in cpu.flop or dtype in cpu.per_cycle:
             _, stated, key = cpu.peak(dtype)
-            if not any(math.isclose(stated, rate, rel_tol=1e-9) for rate in classes.values()):  # the widest class says as much
+            if not any(math.isclose(stated, rate, rel_tol=1e-9) for rate in classes.values()):  # else equal to a class
                 yield Ceiling(dtype, "compute", stated, stated * best, str(source_of(cpu.sources, key)))
         for isa, rate in classes.items():
             yield Ceiling(f"{dtype} {isa}", "compute", rate, rate * best, str(source_of(cpu.sources, "clock")))
 
 
 def _classes(cpu: Cpu, dtype: str) -> dict[str, float]:
-    """Peak of each class of instructions that computes in this format."""
+    """Return the peak of each instruction class that computes in a format."""
     classes = {}
     for isa in cpu.core.isa if cpu.core else ():
         try:

@@ -31,14 +31,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.text import Annotation, Text
 
-DRAWN: Final = 12  # points with a marker and a line in the legend of their own
+DRAWN: Final = 12  # largest number of points with their own marker and legend entry
 
 
 def figure(rooflines: Sequence[Roofline], heading: Heading, suffix: str) -> Iterable[bytes]:
-    """A panel per device: FLOP per second over FLOP per byte, both logarithmic.
+    """Draw FLOP/s over FLOP/B, both logarithmic, with a panel per device.
 
     Raises:
-        ValueError: the suffix is none of .png, .svg, .pdf.
+        ValueError: the suffix is not .png, .svg or .pdf.
     """
     points = max(len(roofline.points) for roofline in rooflines)
     with figure_bytes(suffix, height=4.6 * len(rooflines) + 0.24 * min(points, DRAWN)) as (drawn, buffer):
@@ -52,7 +52,7 @@ def figure(rooflines: Sequence[Roofline], heading: Heading, suffix: str) -> Iter
         titled(
             drawn, _finding(rooflines[0]), about(heading.workload, heading.machine, heading.settings, "thin dashes: sustained")
         )
-        drawn.draw_without_rendering()  # sizes are known only now: turn the labels along their lines, push others apart
+        drawn.draw_without_rendering()  # computes the sizes that the labels need
         for axes, (slopes, names) in zip(panels, placed, strict=True):
             _turn(axes, slopes)
             push_apart(axes, names)
@@ -60,7 +60,7 @@ def figure(rooflines: Sequence[Roofline], heading: Heading, suffix: str) -> Iter
 
 
 def _finding(roofline: Roofline) -> str:
-    """The share of its roof that the op with most time reaches; of a device alone its ridge."""
+    """Return the fraction of the roofline that the longest op attains; without a workload, the ridge point."""
     if roofline.points:
         point = _by_time(roofline)[0]
         share = format_share(point.attained / roofline.roof(point))
@@ -71,17 +71,17 @@ def _finding(roofline: Roofline) -> str:
 
 
 def _by_time(roofline: Roofline) -> list[Point]:
-    """The ops, those that take most of the run first."""
+    """Return the ops, those with the most time first."""
     return sorted(roofline.points, key=lambda point: -point.count * point.seconds)
 
 
 def _panel(axes: Axes, roofline: Roofline) -> tuple[list[Text], list[Annotation]]:
-    """Draw a roofline; return the labels along the slopes, and the names of the ceilings, highest first."""
+    """Draw a roofline; return the labels of the slopes, and the names of the ceilings, highest first."""
     compute = _distinct(roofline.compute)
     intensities = [level.intensity for level in roofline.points if not math.isinf(level.intensity)]
     top = max(level.peak for level, _ in compute)
     fastest = max(level.peak for level in roofline.memory)
-    least = min(level.peak for level, _ in compute) / fastest / 4  # room for the names along the slopes
+    least = min(level.peak for level, _ in compute) / fastest / 4  # space for the labels of the slopes
     low = 10.0 ** math.floor(math.log10(min([0.1, least, *(value * 0.8 for value in intensities)])))
     slowest = min(level.peak for level in roofline.memory)
     high = 10.0 ** math.ceil(math.log10(max([top / slowest * 2, *(value * 2 for value in intensities)])))
@@ -113,16 +113,16 @@ def _panel(axes: Axes, roofline: Roofline) -> tuple[list[Text], list[Annotation]
 
 
 def _slope(axes: Axes, level: Ceiling, number: int, low: float, top: float) -> Text:
-    """Draw one level of memory; return its name, along the left end of the line."""
+    """Draw one level of memory; return its label."""
     colour, style = COLOURS[number % 8], DASHES[number % len(DASHES)]
     axes.plot([low, top / level.peak], [low * level.peak, top], color=colour, linewidth=1.8, linestyle=style)
     if level.sustained < 0.97 * level.peak:
         ends = [low * level.sustained, top * level.sustained / level.peak]
         axes.plot([low, top / level.peak], ends, color=colour, linewidth=0.8, linestyle=(0, (4, 3)))
-    at = low * 1.3
+    x = low * 1.3
     return axes.text(
-        at,
-        at * level.peak,
+        x,
+        x * level.peak,
         f"{level.key}  {precise(float(f'{level.peak:.3g}'), 'B/s')}",
         rotation_mode="anchor",
         fontsize=11,
@@ -135,10 +135,10 @@ def _slope(axes: Axes, level: Ceiling, number: int, low: float, top: float) -> T
 
 
 def _distinct(ceilings: Sequence[Ceiling]) -> list[tuple[Ceiling, str]]:
-    """Ceilings of equal height as one line: (the first, all names)."""
+    """Return (ceiling, all names) of each height; ceilings of equal height share a line."""
     lines: list[tuple[Ceiling, str]] = []
     for ceiling in ceilings:
-        same = next((at for at, (drawn, _) in enumerate(lines) if abs(drawn.peak / ceiling.peak - 1) < 0.02), None)
+        same = next((index for index, (drawn, _) in enumerate(lines) if abs(drawn.peak / ceiling.peak - 1) < 0.02), None)
         if same is None:
             lines.append((ceiling, ceiling.key))
         else:
@@ -147,7 +147,7 @@ def _distinct(ceilings: Sequence[Ceiling]) -> list[tuple[Ceiling, str]]:
 
 
 def _turn(axes: Axes, labels: Sequence[Text]) -> None:
-    """Turn labels to the slope of a line of constant bandwidth."""
+    """Rotate labels to the slope of a line of constant bandwidth."""
     (x0, y0), (x1, y1) = axes.transData.transform([(1.0, 1.0), (10.0, 10.0)])
     for label in labels:
         label.set_rotation(math.degrees(math.atan2(y1 - y0, x1 - x0)))

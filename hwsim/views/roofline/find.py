@@ -1,10 +1,9 @@
-"""Rooflines of a machine's computing devices, and the ops of a workload below them.
+"""Rooflines of a machine's compute devices, and the ops of a workload below them.
 
-    roof(I) = min(peak, I x bandwidth of memory)         I: FLOP per byte that crosses to memory
-    attained = FLOP / (latency + body) of the op alone
+    roof(I) = min(peak, I x memory bandwidth)         I: arithmetic intensity, FLOP per byte of memory traffic
+    attained = FLOP / (latency + body) of the unloaded op
 
-**Range**: one op at a time, alone on its device. An op whose data stays in caches has no intensity of memory: its roof is the
-peak.
+**Range**: one op at a time on its device. An op whose data stays in caches has no memory traffic: its roof is the peak.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from hwsim.units import UnitError, parse
 from hwsim.views.kit.view import Unshowable
 from hwsim.views.roofline.ceilings import Ceiling, compute_ceilings, memory_ceilings
 
-STARTS: Final = "start"  # bound of an op that takes longer to start than to run
+STARTS: Final = "start"  # bound of an op with a launch latency above its execution time
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +30,13 @@ class Point:
     """Equal ops.
 
     Args:
-        bytes: bytes of one op that cross to memory.
-        seconds: time of one op alone.
-        peak: FLOP/s of the units that it computes on.
-        bound: the longest line of its derivation, in words.
+        name, kind: name and kind of the ops.
+        count: number of ops.
+        flop: FLOP of one op.
+        bytes: memory traffic of one op (B).
+        seconds: unloaded time of one op (s).
+        peak: peak of the units that it uses (FLOP/s).
+        bound: longest line of its derivation, in words.
     """
 
     name: str
@@ -48,22 +50,26 @@ class Point:
 
     @property
     def intensity(self) -> float:
-        """FLOP per byte; infinite where nothing crosses to memory."""
+        """Arithmetic intensity (FLOP/B); infinite without memory traffic."""
         return self.flop / self.bytes if self.bytes > 0 else math.inf
 
     @property
     def attained(self) -> float:
-        """FLOP per second."""
+        """Attained performance (FLOP/s)."""
         return self.flop / self.seconds
 
 
 @dataclass(frozen=True, slots=True)
 class Roofline:
-    """The ceilings of a device and the ops below them.
+    """The ceilings of a device, and the ops below them.
 
     Args:
+        device: name of the device.
         alike: number of equal devices.
-        idle: ops without arithmetic: (name, times).
+        memory: ceilings of caches, memory and links.
+        compute: ceilings of the compute units.
+        points: ops.
+        idle: (name, count) of ops without arithmetic.
     """
 
     device: str
@@ -75,31 +81,32 @@ class Roofline:
 
     @property
     def bandwidth(self) -> float:
-        """Peak bandwidth of memory, B/s."""
-        return next(each.peak for each in self.memory if each.key == "memory")
+        """Peak memory bandwidth (B/s)."""
+        return next(ceiling.peak for ceiling in self.memory if ceiling.key == "memory")
 
     def roof(self, point: Point) -> float:
-        """The most FLOP/s that the op can reach."""
+        """Return the largest performance that the op can attain (FLOP/s)."""
         return min(point.peak, point.intensity * self.bandwidth)
 
     def ridge(self, ceiling: Ceiling) -> float:
-        """FLOP per byte from which that ceiling, and no longer memory, is the limit."""
+        """Return the ridge point of a ceiling (FLOP/B)."""
         return ceiling.peak / self.bandwidth
 
 
 def find(
     machine: Machine, graph: OpGraph | None = None, *, device: str = "", dtype: str | None = None, links: bool = False
 ) -> tuple[Roofline, ...]:
-    """A roofline for each different computing device; with a workload, for each that its ops compute on.
+    """Return a roofline for each kind of compute device; with a workload, for each kind that its ops use.
 
     Args:
-        graph: the lowered workload.
-        device: only this one.
-        dtype: only the ceilings of one number format.
-        links: also the way from the host to the device.
+        machine: machine.
+        graph: lowered workload; None for ceilings only.
+        device: name of a device; "" for one of each kind.
+        dtype: number format; None for all.
+        links: whether to add the link from the host.
 
     Raises:
-        Unshowable: the machine has no such device, nothing computes, or nothing computes in that format.
+        Unshowable: the device does not exist, nothing computes, or nothing computes in that format.
     """
     rooflines = []
     for name, members in _computing(machine, device):
@@ -112,14 +119,14 @@ def find(
             alike = sum(member in machine.devices for member in members) if is_gpu and not device else 1  # integers
             rooflines.append(Roofline(name, alike, memory_ceilings(machine, name, links=links), compute, points, idle))
     if not rooflines and dtype:
-        raise Unshowable(f"no device computes in {dtype}", "leave out --dtype for all formats")
+        raise Unshowable(f"no device computes in {dtype}", "omit --dtype to show all formats")
     if not rooflines and graph is not None:
         return find(machine, None, device=device, dtype=dtype, links=links)
     return tuple(rooflines)
 
 
 def _computing(machine: Machine, device: str) -> list[tuple[str, frozenset[str]]]:
-    """(a device, its names in a workload: its own, its sockets, equal devices)."""
+    """Return (device, names in a workload: its own, its sockets, and equal devices)."""
     names = [*machine.groups, *machine.devices]
     able = [name for name in names if isinstance(machine.device(name).model, Cpu | Sockets | Gpu)]
     if not able:
@@ -133,7 +140,7 @@ def _computing(machine: Machine, device: str) -> list[tuple[str, frozenset[str]]
             kind = machine.device(name).kind if name in machine.devices else "machine"
             raise Unshowable(f"'{name}' is a {kind}, which does not compute", f"one of {', '.join(able[:12])}")
         return [(name, frozenset({name, *_sockets(machine, name)}))]
-    groups: dict[str, set[str]] = {}  # by the first of them
+    groups: dict[str, set[str]] = {}  # members by first member
     grouped = {socket for name in machine.groups for socket in _sockets(machine, name)}
     for name in able:
         if name in grouped:
@@ -158,10 +165,13 @@ def _sockets(machine: Machine, name: str) -> tuple[str, ...]:
 def _points(
     machine: Machine, graph: OpGraph, members: frozenset[str], most: float
 ) -> tuple[tuple[Point, ...], tuple[tuple[str, int], ...]]:
-    """Equal ops as one point, in order, and the ops without arithmetic.
+    """Return (points of equal ops in order, ops without arithmetic).
 
     Args:
-        most: peak of all units, FLOP/s. A few busy cores may have a higher clock than all; their sum stays below it.
+        machine: machine.
+        graph: lowered workload.
+        members: names of the device.
+        most: peak of all units (FLOP/s), which caps the sum of a few busy cores at a higher clock.
     """
     rates, kinds = machine.rates(), {capacity.name: capacity.kind for capacity in graph.capacities}
     counts: dict[tuple[object, ...], int] = {}
@@ -183,7 +193,7 @@ def _points(
 
 
 def _ops(graph: OpGraph, members: frozenset[str]) -> Iterator[tuple[str, str, Cost, float, int]]:
-    """(name, kind, cost, size, times) of the ops on these devices, equal ops of a block together."""
+    """Yield (name, kind, cost, size, count) of the ops on these devices; equal ops of a block are joined."""
     for block in graph.blocks:
         alike: dict[tuple[int, int, float], int] = {}
         for label, cost, size in zip(block.label.tolist(), block.cost.tolist(), block.size.tolist(), strict=True):
@@ -194,7 +204,7 @@ def _ops(graph: OpGraph, members: frozenset[str]) -> Iterator[tuple[str, str, Co
 
 
 def _units(cost: Cost) -> tuple[float, str]:
-    """(peak of the units that the op computes on, their name), from its derivation."""
+    """Return (peak of the units that the op uses, their name), from its derivation."""
     for term in cost.why:
         for name, value, source in term.inputs:
             if name == "peak":

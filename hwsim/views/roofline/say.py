@@ -13,11 +13,11 @@ from hwsim.views.kit.view import Heading
 from hwsim.views.roofline.ceilings import Ceiling
 from hwsim.views.roofline.find import Point, Roofline
 
-MOST_IDLE: Final = 6  # ops without arithmetic that the text names; the JSON has them all
+MOST_IDLE: Final = 6  # largest number of named ops without arithmetic
 
 
 def text(rooflines: Sequence[Roofline], heading: Heading, **_: object) -> str:
-    """The ceilings of each device, and with a workload a line for each op below them."""
+    """Return the ceilings of each device, and with a workload a line per op."""
     lines = [f"roofline{f' of {heading.workload}' if heading.workload else 's'}, on {heading.machine}"]
     for roofline in rooflines:
         lines += ["", f"{roofline.device}" + (f" (and {roofline.alike - 1} identical)" if roofline.alike > 1 else "")]
@@ -39,7 +39,7 @@ def text(rooflines: Sequence[Roofline], heading: Heading, **_: object) -> str:
 
 
 def document(rooflines: Sequence[Roofline]) -> dict[str, Any]:
-    """Rates in B/s and FLOP/s; an intensity is null where nothing crosses to memory."""
+    """Return the rooflines as dicts and lists: B/s and FLOP/s; an intensity is null without memory traffic."""
     return {
         "devices": [
             {

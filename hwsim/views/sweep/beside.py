@@ -1,4 +1,4 @@
-"""Names of the lines and bars of a study, and tints of what limits the run."""
+"""Names of the lines and bars of a study, and background tints by bottleneck."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 HATCHES: Final = ("", "//", "\\\\", "..")
-BANDS: Final = 4  # stretches with a limit of their own, at most
+BANDS: Final = 4  # number of ranges with different bottlenecks from which there are no tints
 
 
 def name_lines(figure: Figure, axes: Axes, curves: Curves, scale: float) -> None:
-    """Write the names of lines at their ends, and above them what distinguishes them."""
+    """Write the names at the ends of the lines, and the quantity that distinguishes them above."""
     order = curves.order
     ends: list[tuple[float, str, str]] = []
     for number, line in enumerate(curves.lines[:LEGEND] if len(curves.lines) > 1 else ()):
@@ -27,7 +27,7 @@ def name_lines(figure: Figure, axes: Axes, curves: Curves, scale: float) -> None
             ends.append((last / scale, line.label, colour(number)))
     if curves.perfect:
         ends.append((curves.perfect[order[-1]] / scale, "linear scaling", SOFT))
-    figure.draw_without_rendering()  # sizes are known only now
+    figure.draw_without_rendering()  # computes the sizes
     push_apart(axes, line_names(axes, ends, 8))
     more = f"\n{len(curves.lines) - LEGEND} others" if len(curves.lines) > LEGEND else ""
     if len(curves.lines) > 1:
@@ -45,12 +45,12 @@ def name_lines(figure: Figure, axes: Axes, curves: Curves, scale: float) -> None
 
 
 def bands(axes: Axes, curves: Curves) -> list[Any]:
-    """Tint the values by what limits the run there; return the tints with their names."""
+    """Tint the background by the bottleneck at each value; return the legend of the tints."""
     from matplotlib.patches import Patch
 
     order = curves.order
     limits = [curves.limits[place] for place in order] if curves.limits else []
-    changes = [at for at, (low, high) in enumerate(pairwise(limits), 1) if low != high]
+    changes = [index for index, (low, high) in enumerate(pairwise(limits), 1) if low != high]
     if not changes or len(changes) >= BANDS or "" in limits:
         return []
     x = [curves.numbers[place] / curves.across_by[0] for place in order]
@@ -63,8 +63,8 @@ def bands(axes: Axes, curves: Curves) -> list[Any]:
     tint: dict[str, dict[str, Any]] = {
         name: {"facecolor": COLOURS[number], "alpha": 0.16, "linewidth": 0} for number, name in enumerate(names)
     }
-    for number, (start, end, at) in enumerate(zip([low, *middle], [*middle, high], [0, *changes], strict=True)):
-        axes.axvspan(start, end, zorder=0, **tint[limits[at]])
+    for number, (start, end, index) in enumerate(zip([low, *middle], [*middle, high], [0, *changes], strict=True)):
+        axes.axvspan(start, end, zorder=0, **tint[limits[index]])
         if number:
             axes.axvline(start, color=SOFT, linewidth=1, linestyle="--", zorder=1)
     axes.set_xlim(low, high)
@@ -72,14 +72,14 @@ def bands(axes: Axes, curves: Curves) -> list[Any]:
 
 
 def bar_legend(curves: Curves) -> list[Any]:
-    """Handles of bars of several kinds."""
+    """Return the legend of bars of several kinds."""
     from matplotlib.patches import Patch
 
     if len(curves.lines) < 2:
         return []
     shown = enumerate(curves.lines[:LEGEND])
     handles = [
-        Patch(facecolor=colour(at), edgecolor=PAPER, hatch=HATCHES[at % len(HATCHES)], label=line.label) for at, line in shown
+        Patch(facecolor=colour(i), edgecolor=PAPER, hatch=HATCHES[i % len(HATCHES)], label=line.label) for i, line in shown
     ]
     if len(curves.lines) > LEGEND:
         handles.append(Patch(facecolor=OTHER, label=f"{len(curves.lines) - LEGEND} others"))
@@ -87,5 +87,5 @@ def bar_legend(curves: Curves) -> list[Any]:
 
 
 def colour(number: int) -> str:
-    """The colour of a line or bar; those beyond the legend are grey."""
+    """Return the colour of a line or bar; grey beyond the legend."""
     return COLOURS[number] if number < LEGEND else OTHER

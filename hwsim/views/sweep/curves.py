@@ -1,4 +1,4 @@
-"""The figure of a study as data, and how its axes are scaled."""
+"""The figure of a study as data, and the scales of its axes."""
 
 from __future__ import annotations
 
@@ -11,14 +11,19 @@ from hwsim.records import dataclass
 from hwsim.units import parse
 from hwsim.views.kit.table import BINARY
 
-WIDE: Final = 100.0  # largest / smallest above which an axis is logarithmic
-BITS: Final = "b/s"  # of network links, whose rates are read in bits
-FAR: Final = 1000.0  # and from which its marks have units of their own
+WIDE: Final = 100.0  # largest / smallest value above which an axis is logarithmic
+BITS: Final = "b/s"  # unit of network links
+FAR: Final = 1000.0  # largest / smallest value from which each tick has its own unit
 
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """The measure at each value across; None if there is none."""
+    """A line of a study.
+
+    Args:
+        label: label.
+        values: measure at each value; None if missing.
+    """
 
     label: str
     values: tuple[float | None, ...]
@@ -26,18 +31,22 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class Curves:
-    """A figure as data.
+    """The figure of a study.
 
     Args:
-        title: what it shows, with its number; below: the runs.
-        across: quantity of the values, in `unit` (SI; empty for plain numbers).
-        numbers: the values; empty if they are names.
-        names: the values as texts.
+        title: title.
+        across: quantity of the values.
+        unit: SI unit of the values; "" for plain numbers.
+        numbers: values; empty if they are names.
+        names: values as texts.
         legend: quantities that distinguish the lines.
-        measure: quantity that is compared, in `measure_unit` (SI; empty for plain numbers).
-        binary: the values are in KiB, MiB, ...
-        limits: what limits the run at each value, of a single line.
-        perfect: the measure at each value if twice as many were twice as fast.
+        lines: lines.
+        measure: compared quantity.
+        measure_unit: SI unit of the measure; "" for plain numbers.
+        binary: whether the values are in KiB, MiB, ...
+        below: line below the title, with the names of the runs.
+        limits: bottleneck at each value of a single line.
+        perfect: measure at each value with linear scaling.
     """
 
     title: str
@@ -56,27 +65,27 @@ class Curves:
 
     @property
     def order(self) -> list[int]:
-        """Places of the values, the smallest first."""
+        """Indices of the values in ascending order."""
         return sorted(range(len(self.numbers)), key=lambda place: self.numbers[place])
 
     @property
     def has_own_units(self) -> bool:
-        """Whether the values span too much for one unit."""
+        """Whether the values span too large a range for one unit."""
         return self.unit != "" and min(self.numbers) > 0 and max(self.numbers) / min(self.numbers) >= FAR
 
     @property
     def across_by(self) -> tuple[float, str]:
-        """Divisor of the values on their axis, and its unit."""
+        """(divisor, unit) of the values on their axis."""
         return (1.0, "") if self.has_own_units else scaled(self.numbers, self.unit, binary=self.binary)
 
     @property
     def every(self) -> list[float]:
-        """All values that the lines have."""
+        """All values of the lines."""
         return [value for line in self.lines for value in line.values if value is not None] + list(self.perfect)
 
 
 def logarithmic(values: Iterable[float]) -> bool:
-    """Whether values read better on a logarithmic axis: they span more than a factor of 100, or grow by the same factor.
+    """Return whether an axis should be logarithmic: more than a factor of 100, or constant ratios.
 
     >>> logarithmic([1, 2, 4, 8]), logarithmic([1, 2, 3, 4]), logarithmic([1, 1000]), logarithmic([0, 1000])
     (True, False, True, False)
@@ -89,7 +98,7 @@ def logarithmic(values: Iterable[float]) -> bool:
 
 
 def scaled(values: Sequence[float], unit: str, *, binary: bool = False) -> tuple[float, str]:
-    """A divisor and its unit: the unit in which the largest value is written.
+    """Return (divisor, unit) of an axis, from its largest value.
 
     >>> scaled([1e9, 16e9], "B/s"), scaled([0.015], "s"), scaled([3.0], "")
     ((1000000000.0, 'GB/s'), (0.001, 'ms'), (1.0, ''))
@@ -105,5 +114,5 @@ def scaled(values: Sequence[float], unit: str, *, binary: bool = False) -> tuple
         return 8.0 * parse(f"1 {shown}").value, shown
     symbol = format_quantity(max(values), unit).partition(" ")[2]
     if unit == "s" and min(values) < parse(f"1 {symbol}").value and parse(f"1 {symbol}").value > 1.0:
-        return 1.0, "s"  # parts of a minute are hard to read
+        return 1.0, "s"  # fractions of a minute are hard to read
     return parse(f"1 {symbol}").value, symbol

@@ -1,4 +1,4 @@
-"""The numbers of a study as a figure: lines over numbers, bars over names; PNG, SVG or PDF by the file's suffix."""
+"""A study as a figure: lines over numbers, bars over names; PNG, SVG or PDF by the suffix."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
 
-HIGH: Final = 50.0  # largest / smallest above which the lower values would lie on the axis
-LETTERS: Final = 108  # what fits below the axis, three between two marks
-TICKS: Final = 12  # most values that are all marked on the axis
+HIGH: Final = 50.0  # largest / smallest value above which the axis is logarithmic
+LETTERS: Final = 108  # width of the axis (characters), three between two labels
+TICKS: Final = 12  # largest number of labelled values
 
 
 def render(curves: Curves, suffix: str = ".png") -> Iterable[bytes]:
-    """The figure as bytes; same curves, same bytes with the same matplotlib.
+    """Return the figure as bytes; same curves, same bytes with the same matplotlib.
 
     Raises:
-        ValueError: the suffix is none of .png, .svg, .pdf.
+        ValueError: the suffix is not .png, .svg or .pdf.
     """
     with figure_bytes(suffix, height=4.3) as (figure, buffer):
         axes = figure.add_subplot()
@@ -71,7 +71,7 @@ def _lines(axes: Axes, curves: Curves) -> tuple[float, str]:
     axes.set_xlabel(f"{curves.across} ({symbol})" if symbol else curves.across)
     if len(curves.lines) == 1 and len(x) <= TICKS:
         values = [curves.lines[0].values[place] for place in order]
-        for number, (at, value) in enumerate(zip(x, values, strict=True)):
+        for number, (position, value) in enumerate(zip(x, values, strict=True)):
             if value is not None:
                 falls = number + 1 < len(values) and value > 1.05 * (values[number + 1] or value)
                 text = (
@@ -81,7 +81,7 @@ def _lines(axes: Axes, curves: Curves) -> tuple[float, str]:
                 )
                 axes.annotate(
                     text,
-                    (at, value / time[0]),
+                    (position, value / time[0]),
                     (9 if falls else 0, 5 if falls else 9),
                     textcoords="offset points",
                     ha="left" if falls else "center",
@@ -95,14 +95,14 @@ def _bars(axes: Axes, curves: Curves) -> tuple[float, str]:
     time = scaled(curves.every, curves.measure_unit)
     width = 0.8 / max(len(curves.lines), 1)
     for number, line in enumerate(curves.lines):
-        places = [place for place, each in enumerate(line.values) if each is not None]
+        places = [place for place, value in enumerate(line.values) if value is not None]
         heights = [value / time[0] for value in line.values if value is not None]
         left = (number - (len(curves.lines) - 1) / 2) * width
         axes.bar([place + left for place in places], heights, width, color=colour(number), edgecolor=PAPER, linewidth=0.8,
                  hatch=HATCHES[number % len(HATCHES)], zorder=3)  # fmt: skip
         if len(curves.lines) == 1:
-            for at, height in zip(places, heights, strict=True):
-                axes.annotate(_short(height), (at, height), (0, 3), textcoords="offset points", ha="center", fontweight="bold")
+            for place, height in zip(places, heights, strict=True):
+                axes.annotate(_short(height), (place, height), (0, 3), textcoords="offset points", ha="center", fontweight="bold")
     crowded = sum(map(len, curves.names)) > 80  # integers
     axes.set_xticks(range(len(curves.names)), [name if len(name) <= 30 else name[:27] + "..." for name in curves.names])
     axes.tick_params("x", rotation=30 if crowded else 0)
@@ -111,7 +111,7 @@ def _bars(axes: Axes, curves: Curves) -> tuple[float, str]:
 
 
 def _short(value: float) -> str:
-    """A number at its point.
+    """Return the label of a point.
 
     >>> _short(16912.0), _short(0.1234)
     ('16,912', '0.123')
@@ -137,17 +137,17 @@ def _shade(curves: Curves, number: int) -> str:
 
 
 def _even(x: Sequence[float]) -> bool:
-    """Whether no two of these sorted values are so close that their marks would touch."""
+    """Return whether the labels of these sorted values do not overlap."""
     return all(high - low > (x[-1] - x[0]) / (2 * TICKS) for low, high in pairwise(x))
 
 
 def _with_units(axis: Axis, unit: str, scale: float, *, binary: bool = False) -> None:
-    """Every mark with its unit: they span too much for one."""
+    """Label each tick with its own unit."""
     axis.set_major_formatter(lambda value, _: _marked(value * scale, unit, binary, 1))
 
 
 def _marked(value: float, unit: str, binary: bool, digits: int = 3) -> str:
-    """A mark on an axis; a size in KiB, MiB, ... where the values were given so."""
+    """Return the label of a tick; a size in KiB, MiB, ... if the values are."""
     if unit == BITS:
         return format_quantity(value, "B/s", digits).replace("B", "b")
     return size_text(value) if binary and unit == "B" else format_quantity(value, unit, digits)

@@ -1,12 +1,12 @@
-"""Bisection bandwidth: the flow from one half of some devices to the other, for the worst way to halve them.
+"""Bisection bandwidth: the flow between two halves of some devices, for the worst halving.
 
-    bisection = min over halves (A, B), |A| = floor(n / 2), of the most that can flow from A to B, each way
+    bisection = min over halves (A, B), |A| = floor(n / 2), of the max flow from A to B, per direction
 
-Exact where at most 1000 ways to halve differ (always up to 12 devices, and for any number that hang alike on the same
-switches). Beyond, the less of two ways, an upper bound: in order of names, and every other one.
+The result is exact if at most 1000 halvings differ: always up to 12 devices, and for any number of devices with identical links
+to the same switches. Otherwise it is an upper bound: the minimum of two halvings, in order of names and alternating.
 
-Source: Dally and Towles, "Principles and Practices of Interconnection Networks", 2004, section 3.3.1; that it is hard to
-find: Garey, Johnson, Stockmeyer, Theoretical Computer Science 1, 1976.
+Source: Dally and Towles, "Principles and Practices of Interconnection Networks", 2004, section 3.3.1; NP-hardness: Garey,
+Johnson, Stockmeyer, Theoretical Computer Science 1, 1976.
 """
 
 from __future__ import annotations
@@ -26,10 +26,13 @@ MOST_CUTS: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """Links of one kind (or devices with a rate of their own) that limit a bisection: number and total bandwidth, B/s.
+    """Links of one kind, or devices with their own rate, that limit a bisection.
 
     Args:
-        wires: peak of the same links, with headers; the bandwidth for devices.
+        kind: kind of the links or devices.
+        count: number of links or devices.
+        bandwidth: total bandwidth (B/s).
+        wires: total peak of the links, including headers (B/s); the bandwidth for devices.
     """
 
     kind: str
@@ -40,13 +43,15 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class Bisection:
-    """Bisection bandwidth in each direction, B/s.
+    """The bisection bandwidth of some devices.
 
     Args:
-        halves: the two halves that reach it.
-        exact: no other halves have less.
-        cuts: number of ways to halve that were tried.
-        over: the only kind of link that counts; "" for all kinds.
+        bandwidth: bandwidth per direction (B/s).
+        halves: worst halving.
+        exact: whether no other halving has less.
+        cuts: number of halvings that were tried.
+        over: kind of link to which the flow is restricted; "" for all kinds.
+        limits: full links and devices.
     """
 
     bandwidth: float
@@ -58,12 +63,12 @@ class Bisection:
 
     @property
     def wires(self) -> float:
-        """Peak of the links that limit it, without headers, B/s."""
+        """Peak of the limiting links, including headers (B/s)."""
         return math.fsum(limit.wires for limit in self.limits)
 
 
 def bisection(machine: Machine, members: Sequence[str], over: str = "") -> Bisection | None:
-    """Bisection of at least two devices over all links, or over links of one kind; None if these do not connect them."""
+    """Return the bisection of at least two devices, over all links or one kind of link; None if they are not connected."""
     links = _carrying(machine, [link for link in machine.links if over in ("", link.kind)], frozenset(members))
     network = Network(machine, links)
     if len(members) < 2 or not all(network.holds(name) for name in members):
@@ -87,7 +92,7 @@ def bisection(machine: Machine, members: Sequence[str], over: str = "") -> Bisec
 
 
 def _carrying(machine: Machine, links: Sequence[Link], members: frozenset[str]) -> list[Link]:
-    """Links that traffic between members can take: no dead ends."""
+    """Return the links that traffic between members can take, without dead ends."""
     kept = [
         link for link in links if all(name in members or machine.devices[name].forwards for name in (link.source, link.target))
     ]
@@ -99,7 +104,7 @@ def _carrying(machine: Machine, links: Sequence[Link], members: frozenset[str]) 
 
 
 def _alike(links: Sequence[Link], members: Sequence[str]) -> list[list[str]]:
-    """Members that can change places: they have the same links to the same devices."""
+    """Return classes of members with identical links to the same devices."""
     leaving: dict[str, list[tuple[str, float]]] = {name: [] for name in members}
     for link in links:
         if link.source in leaving:
@@ -111,8 +116,8 @@ def _alike(links: Sequence[Link], members: Sequence[str]) -> list[list[str]]:
 
 
 def _ways(classes: Sequence[Sequence[str]], members: int) -> int:
-    """Number of different ways to take half of the members; both halves of an even number are one way."""
-    ways = [1, *(0 for _ in range(members // 2))]  # by the number of members taken
+    """Return the number of distinct halvings; the two halves of an even number count once."""
+    ways = [1, *(0 for _ in range(members // 2))]  # by number of members in the half
     for members_alike in classes:
         ways = [sum(ways[max(0, taken - len(members_alike)) : taken + 1]) for taken in range(len(ways))]  # integers
     return math.ceil(ways[-1] / 2) if members % 2 == 0 else ways[-1]
@@ -129,7 +134,7 @@ def _every(classes: Sequence[Sequence[str]], members: Sequence[str]) -> Iterator
 
 
 def _reached(links: Sequence[Link], start: str) -> set[str]:
-    """Devices that links lead to from one of them."""
+    """Return the devices that a device reaches over these links."""
     near = neighbours(links)
     reached, front = {start}, {start}
     while front:
@@ -139,7 +144,7 @@ def _reached(links: Sequence[Link], start: str) -> set[str]:
 
 
 def _limits(machine: Machine, cut: Sequence[Link | str]) -> tuple[Cut, ...]:
-    """The full links by kind, and the devices whose own rate is the limit."""
+    """Return the full links by kind, and the devices whose own rate is the limit."""
     limits: dict[str, Cut] = {}
     for end in cut:
         if isinstance(end, Link):
@@ -155,5 +160,5 @@ def _limits(machine: Machine, cut: Sequence[Link | str]) -> tuple[Cut, ...]:
 
 
 def parallel_links(link: Link) -> int:
-    """Number of equal links that make one connection."""
+    """Return the number of parallel links of a connection."""
     return link.count * int(getattr(link.model, "links", 1))

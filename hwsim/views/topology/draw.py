@@ -1,4 +1,4 @@
-"""A machine as a figure: parts in rows by what they are, links as lines, the wider the more they carry."""
+"""A machine as a figure: devices in rows by kind, links as lines whose width grows with their bandwidth."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _LEGEND: Final = 10
 
 
 def figure(topology: Topology, heading: Heading, suffix: str) -> Iterable[bytes]:
-    """The figure as bytes; same machine, same bytes with the same matplotlib.
+    """Return the figure as bytes; same machine, same bytes with the same matplotlib.
 
     Raises:
-        ValueError: the suffix is none of .png, .svg, .pdf.
+        ValueError: the suffix is not .png, .svg or .pdf.
     """
     drawing = arrange(topology.machine)
     left, right, bottom, top = _extent(drawing)
@@ -50,13 +50,13 @@ def figure(topology: Topology, heading: Heading, suffix: str) -> Iterable[bytes]
 
 
 def _finding(topology: Topology) -> str:
-    """Numbers of its devices, and the bandwidth between its halves."""
+    """Return the number of devices and the bisection bandwidth."""
     devices: dict[str, int] = {}
     for device in topology.machine.devices.values():
         devices[device.kind] = devices.get(device.kind, 0) + 1
     shown = ", ".join(
-        f"{many} {kind.upper()}{'s' if many > 1 else ''}"
-        for kind, many in sorted(devices.items())
+        f"{count} {kind.upper()}{'s' if count > 1 else ''}"
+        for kind, count in sorted(devices.items())
         if kind in ("cpu", "gpu", "nic")
     )
     narrowest = next(iter(topology.bisections), None)
@@ -74,7 +74,7 @@ def _extent(drawing: Drawing) -> tuple[float, float, float, float]:
 
 
 def _lowest(drawing: Drawing) -> float:
-    """Lowest point of the arcs."""
+    """Return the lowest point of the arcs."""
     depths = [
         min(drawing.boxes[line.a].y, drawing.boxes[line.b].y) - arc_depth(drawing.boxes[line.a], drawing.boxes[line.b])
         for line in drawing.lines
@@ -84,7 +84,7 @@ def _lowest(drawing: Drawing) -> float:
 
 
 def _legend(drawing: Drawing) -> list[tuple[str, Line]]:
-    """One line of each kind and width, the widest first."""
+    """Return a line of each kind and bandwidth, widest first."""
     alike: dict[tuple[str, float], Line] = {}
     for line in drawing.lines:
         alike.setdefault((line.label, round(line.bandwidth)), line)
@@ -93,7 +93,7 @@ def _legend(drawing: Drawing) -> list[tuple[str, Line]]:
 
 
 def _thick(drawing: Drawing, line: Line) -> float:
-    widest = max(each.bandwidth for each in drawing.lines)
+    widest = max(other.bandwidth for other in drawing.lines)
     crowd = min(1.0, 40 / len(drawing.lines)) if drawing.round else 1.0
     return max(0.3, (0.8 + 4.2 * math.sqrt(line.bandwidth / widest)) * crowd)
 
@@ -103,7 +103,7 @@ def _colour(line: Line) -> str:
 
 
 def _fill(kind: str) -> tuple[float, float, float]:
-    """A pale tint of the colour of a kind of device, on the paper of the figure."""
+    """Return a pale tint of the colour of a kind of device."""
     from matplotlib.colors import to_rgb
 
     tint, paper = to_rgb(_FILLS.get(kind, PAPER)), to_rgb(PAPER)
@@ -151,7 +151,7 @@ def _draw_line(axes: Axes, drawing: Drawing, line: Line) -> None:
 
 
 def _upright(a: Box, b: Box) -> tuple[float, float]:
-    """Ends of a line between two boxes of different rows, straight down if one is above the other."""
+    """Return the ends of a line between two boxes of different rows, vertical if they overlap."""
     low = max(a.x - a.width / 2, b.x - b.width / 2) + 0.1
     high = min(a.x + a.width / 2, b.x + b.width / 2) - 0.1
     if low <= high:

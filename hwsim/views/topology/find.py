@@ -1,7 +1,7 @@
-"""Devices and links of a machine by family, and the distances between some devices.
+"""Devices and links of a machine by family, and distances between devices.
 
-The devices are the GPUs, else the NICs, else the CPUs. Between them: bisection bandwidth, diameter, and the links of
-every pair of up to 16.
+The devices are the GPUs, else the NICs, else the CPUs. Between them: bisection bandwidth, diameter, and the route of each pair
+for up to 16 devices.
 """
 
 from __future__ import annotations
@@ -16,13 +16,20 @@ from hwsim.views.kit.view import Unshowable
 from hwsim.views.topology.bisection import Bisection, bisection, parallel_links
 from hwsim.views.topology.reach import Reach, reach
 
-MOST_PAIRS: Final = 16  # devices whose pairs are listed one by one
-MOST_DEVICES: Final = 20_000
+MOST_PAIRS: Final = 16  # largest number of devices with a list of pairs
+MOST_DEVICES: Final = 20_000  # largest number of devices
 
 
 @dataclass(frozen=True, slots=True)
 class LinksTo:
-    """Equal links from a device to a family of devices; bandwidth of each in each direction, B/s."""
+    """Equal links from a device to a device family.
+
+    Args:
+        count: number of links.
+        label: label.
+        bandwidth: bandwidth of each link per direction (B/s).
+        to: device family.
+    """
 
     count: int
     label: str
@@ -32,7 +39,13 @@ class LinksTo:
 
 @dataclass(frozen=True, slots=True)
 class Alike:
-    """Devices of one family and kind with the same links."""
+    """Devices of one family and kind with identical links.
+
+    Args:
+        family, kind: family and kind.
+        names: names.
+        links: links.
+    """
 
     family: str
     kind: str
@@ -45,9 +58,12 @@ class Pair:
     """The route between two devices.
 
     Args:
-        how: as `nvidia-smi topo -m` has it: NV2 (over two NVLinks, also through their switches), PIX (one PCIe switch), PXB
-            (several), PHB (one CPU), SYS (over the link between CPUs), a kind of link, NET (through NICs).
-        bandwidth: B/s of the narrowest link; the sum over parallel routes where the routing uses several.
+        a, b: devices.
+        how: as in `nvidia-smi topo -m`: NV2 (two NVLinks, directly or through switches), PIX (one PCIe switch), PXB
+            (several), PHB
+            (one CPU), SYS (the link between CPUs), a kind of link, NET (through NICs).
+        hops: number of links.
+        bandwidth: bandwidth of the narrowest link, or of all parallel routes that the routing uses (B/s).
     """
 
     a: str
@@ -59,11 +75,15 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """Findings.
+    """The topology of a machine.
 
     Args:
-        of: the devices that distances are between.
-        bisections: over all links, then over the widest kind alone if it connects the devices and is not the only kind.
+        machine: machine.
+        alike: all devices by family and links.
+        of: devices between which distances are given.
+        bisections: over all links; also over the widest kind of link if it connects the devices and is not the only kind.
+        reach: distances; None for fewer than two devices.
+        pairs: route of each pair.
     """
 
     machine: Machine
@@ -75,15 +95,18 @@ class Topology:
 
 
 def find(machine: Machine, *, of: str = "") -> Topology:
-    """The topology of a machine, with distances between the devices `of` a pattern.
+    """Return the topology of a machine, with distances between the devices of a pattern.
+
+    Args:
+        machine: machine.
+        of: pattern; "" for the GPUs, else the NICs, else the CPUs.
 
     Raises:
-        Unshowable: no device matches `of`, or the machine has too many devices to compare them pair by pair.
+        Unshowable: no device matches the pattern, or the machine has too many devices.
     """
     if len(machine.devices) > MOST_DEVICES:
-        message = f"{len(machine.devices):,} devices are too many for a topology, which compares every pair"
-        hint = "fewer nodes of the same kind are connected in the same way: --set let.nodes=16"
-        raise Unshowable(f"{message}; the most is {MOST_DEVICES:,}", hint)
+        message = f"topology with {len(machine.devices):,} devices: expected at most {MOST_DEVICES:,}"
+        raise Unshowable(message, "fewer nodes of the same kind have the same connections: --set let.nodes=16")
     try:
         members = machine.select(of) if of else _default_members(machine)
     except UnknownName as error:
@@ -100,7 +123,7 @@ def find(machine: Machine, *, of: str = "") -> Topology:
 
 
 def starred(machine: Machine, name: str) -> str:
-    """The family of a device, after the families of the machines around it.
+    """Return the family of a device, prefixed with the families of the machines around it.
 
     >>> from hwsim import api
     >>> starred(api.load_machine("p3.16xlarge"), "gpu3")
@@ -110,7 +133,7 @@ def starred(machine: Machine, name: str) -> str:
 
 
 def starred_node(machine: Machine, name: str) -> str:
-    """The family of a machine inside the machine, after the families of those around it."""
+    """Return the family of a nested machine, prefixed with the families of the machines around it."""
     return _starred(machine, machine.nodes[name])
 
 
@@ -120,7 +143,7 @@ def _starred(machine: Machine, placed: PlacedDevice | PlacedNode) -> str:
 
 
 def alike(machine: Machine) -> list[Alike]:
-    """All devices, grouped by family and links."""
+    """Return all devices, grouped by family and links."""
     leaving: dict[str, list[Link]] = {}
     for link in machine.links:
         leaving.setdefault(link.source, []).append(link)
@@ -172,7 +195,7 @@ def _pairs(machine: Machine, members: Sequence[str]) -> list[Pair]:
 
 
 def _width(machine: Machine, a: str, b: str, route: Sequence[Link]) -> float:
-    """B/s over all routes that the routing uses at once: the most loaded link is the limit."""
+    """Return the bandwidth over all routes that the routing uses (B/s), limited by the most loaded link."""
     drawn = dict(machine.transfer(a, b, 1e9).demand.amounts)
     links = [link for link in machine.links if link.capacity in drawn]
     parts = [drawn[link.capacity] / link.bandwidth for link in links]
@@ -181,7 +204,7 @@ def _width(machine: Machine, a: str, b: str, route: Sequence[Link]) -> float:
 
 
 def _how(machine: Machine, route: Sequence[Link]) -> str:
-    """The word for a route (see `Pair.how`); MIX if its links are of several kinds."""
+    """Return the kind of a route (see `Pair.how`); MIX for links of several kinds."""
     passed = [machine.devices[link.target].kind for link in route[:-1]]
     kinds = {link.kind for link in route}
     if kinds == {"nvlink"}:

@@ -1,10 +1,10 @@
-"""The largest flow from some devices of a machine to others, over all routes at once, and the links that limit it.
+"""The max flow between devices of a machine over all routes, and the links that limit it.
 
-A link carries its bandwidth in each direction, a switch with a backplane passes that rate at most, a NIC its own rate out and in.
-Bytes per second are whole numbers, so that the result does not depend on the order.
+A link has its bandwidth per direction, a switch its backplane rate, a NIC its own rate in and out. Rates are integers (B/s), so
+the result does not depend on the order.
 
-Source: Dinic, Soviet Mathematics Doklady 11, 1970; the minimum cut: Ford and Fulkerson, Canadian Journal of Mathematics 8, 1956.
-Range: memories, DMA engines and the packets of small messages are no limit; traffic takes any route, not only the routed one.
+Source: Dinic, Soviet Mathematics Doklady 11, 1970; minimum cut: Ford and Fulkerson, Canadian Journal of Mathematics 8, 1956.
+Range: memories, DMA engines and message rates are not limits; traffic takes any route, not only the routed one.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ _UNBOUNDED = 1 << 80
 
 
 class Network:
-    """Devices as nodes of a flow network, links as its arcs."""
+    """A flow network with devices as nodes and links as arcs."""
 
     def __init__(self, machine: Machine, links: Iterable[Link]) -> None:
         self._links = list(links)
         self._number: dict[str, int] = {}
-        self._head: list[list[int]] = []  # arcs that leave a node; arc ^ 1 is the reverse arc
+        self._head: list[list[int]] = []  # outgoing arcs of a node; arc ^ 1 is the reverse arc
         self._to: list[int] = []
         self._room: list[int] = []
-        self._of: dict[int, Link | str] = {}  # arc -> the link, or the device whose own rate it is
+        self._of: dict[int, Link | str] = {}  # link or device of an arc
         inner: dict[str, tuple[int, int]] = {}
         carried: dict[tuple[str, bool], float] = {}
         for link in self._links:
@@ -40,7 +40,7 @@ class Network:
                 out = self._node()
                 self._arc(node, out, round(backplane.rate), name)
                 inner[name] = node, out
-            elif isinstance(model, Nic) and model.bandwidth < carried.get((name, True), 0.0):  # else its links are the limit
+            elif isinstance(model, Nic) and model.bandwidth < carried.get((name, True), 0.0):  # otherwise its links are the limit
                 into, out = self._node(), self._node()
                 self._arc(into, node, round(model.bandwidth), name)
                 self._arc(node, out, round(model.bandwidth), name)
@@ -56,11 +56,11 @@ class Network:
         self._plain = list(self._room)
 
     def holds(self, name: str) -> bool:
-        """Whether a device is a node."""
+        """Return whether a device is a node."""
         return name in self._number
 
     def flow(self, sources: Sequence[str], sinks: Sequence[str], most: int | None = None) -> int:
-        """Bytes per second from sources to sinks; the search may end at `most`."""
+        """Return the max flow from sources to sinks (B/s); the search may stop at `most`."""
         self._room = list(self._plain)
         del self._to[len(self._room) :]
         for arcs in self._head:
@@ -76,7 +76,7 @@ class Network:
         return total
 
     def cut(self) -> list[Link | str]:
-        """After `flow`: the links (or devices) that are full between what the sources still reach and the rest."""
+        """Return the full links and devices between the nodes that the sources reach and the rest, after `flow`."""
         level = self._levels(whole=True) or []
         return [
             limit
@@ -97,7 +97,7 @@ class Network:
             self._room.append(free)
 
     def _levels(self, *, whole: bool = False) -> list[int] | None:
-        """Distance of every node from the source over arcs with room, -1 if it is not reached."""
+        """Return the distance of each node from the source over arcs with free capacity; -1 if not reached."""
         level = [-1] * len(self._head)
         level[self._source] = 0
         front = [self._source]
@@ -115,7 +115,7 @@ class Network:
         return level if whole else None
 
     def _blocking(self, level: Sequence[int]) -> int:
-        """Bytes per second that still fit through paths from level to level, one after another."""
+        """Return the additional flow over shortest paths (B/s)."""
         total = 0
         tried = [0] * len(self._head)
         path: list[int] = []
@@ -127,7 +127,7 @@ class Network:
                 for arc in path:
                     self._room[arc] -= pushed
                     self._room[arc ^ 1] += pushed
-                full = next(at for at, arc in enumerate(path) if self._room[arc] == 0)
+                full = next(index for index, arc in enumerate(path) if self._room[arc] == 0)
                 node = self._to[path[full] ^ 1]
                 del path[full:]
                 continue

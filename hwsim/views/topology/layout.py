@@ -1,13 +1,13 @@
-"""Places of the parts of a machine in a drawing, and the lines between them.
+"""Positions of the parts of a machine in a drawing, and the lines between them.
 
-    network switches, the highest level on top
+    network switches, highest level on top
     NICs and disks
     CPUs
     switches below them, level by level
     GPUs
     switches between GPUs
 
-Equal machines inside the machine are drawn once, with their number; so are devices in one place with the same links.
+Equal nested machines are drawn once with their number; so are devices in one place with identical links.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from hwsim.views.topology.rows import (
 )
 from hwsim.views.topology.say import ranges
 
-MOST_IN_ROW: Final = 16
-_LABELLED: Final = 48  # boxes on a circle that have room for names
+MOST_IN_ROW: Final = 16  # largest number of boxes in a row
+_LABELLED: Final = 48  # largest number of boxes with names on a circle
 _LINKED: Final = ", linked to each other"
 
 
 def arrange(machine: Machine) -> Drawing:
-    """The drawing of a machine; same machine, same drawing."""
+    """Return the drawing of a machine; same machine, same drawing."""
     stand_in, numbers = _stand_ins(machine)
     boxes, box_of = _boxes(machine, stand_in, numbers)
     lines = _lines(machine, boxes, box_of, stand_in)
@@ -65,10 +65,10 @@ def arrange(machine: Machine) -> Drawing:
         left = right + 0.9
     for rank in sorted((rank for rank in rows if rank[0] == -2), reverse=True):
         place_row([box for box in boxes.values() if box.rank == rank], near, boxes, rows_below=rank)
-    for at, rank in enumerate(sorted(rows)):
+    for index, rank in enumerate(sorted(rows)):
         for box in boxes.values():
             if box.rank == rank:
-                box.y = -at * ROW
+                box.y = -index * ROW
     narrow_what_is_passed(drawing)
     for scope, low, right, inside in framed:
         if scope:
@@ -85,15 +85,15 @@ def arrange(machine: Machine) -> Drawing:
 
 def _on_circle(drawing: Drawing) -> None:
     radius = max(1.6, 0.16 * len(drawing.boxes)) if len(drawing.boxes) <= _LABELLED else 3.6
-    for at, box in enumerate(drawing.boxes.values()):
-        angle = math.pi / 2 - 2 * math.pi * at / len(drawing.boxes)
+    for index, box in enumerate(drawing.boxes.values()):
+        angle = math.pi / 2 - 2 * math.pi * index / len(drawing.boxes)
         box.x, box.y = radius * math.cos(angle), radius * math.sin(angle)
         box.width = max(0.5, 0.16 + 0.075 * len(box.label)) if len(drawing.boxes) <= _LABELLED else 0.1
         box.label = box.label if len(drawing.boxes) <= _LABELLED else ""
 
 
 def _stand_ins(machine: Machine) -> tuple[dict[str, str], dict[str, int]]:
-    """For every machine inside the machine the first equal one, and the number of equal machines by that one."""
+    """Return (representative of each nested machine, number of equal machines by representative)."""
     inside: dict[str, list[str]] = {}
     for name, device in machine.devices.items():
         if device.node:
@@ -108,7 +108,7 @@ def _stand_ins(machine: Machine) -> tuple[dict[str, str], dict[str, int]]:
 
 
 def _boxes(machine: Machine, stand_in: Mapping[str, str], numbers: Mapping[str, int]) -> tuple[dict[str, Box], dict[str, str]]:
-    """The boxes by key, and the key of the box of every device."""
+    """Return (boxes by key, key of the box of each device)."""
     ranks = _ranks(machine)
     drawn = [name for name, device in machine.devices.items() if not device.node or stand_in[device.node] == device.node]
     several = any(number > 1 for number in numbers.values())
@@ -171,14 +171,13 @@ def _ranks(machine: Machine) -> dict[str, Rank]:
 
 
 def _depths(near: Mapping[str, Sequence[str]], start: Sequence[str], through: set[str]) -> dict[str, int]:
-    """Steps from the nearest of the start devices to each device of `through`, over these alone."""
+    """Return the number of steps from the nearest start device to each device of `through`, over these devices only."""
     depths: dict[str, int] = {}
     front, depth = list(start), 0
     while front:
         depth += 1
-        front = list(
-            dict.fromkeys(each for name in front for each in near.get(name, ()) if each in through and each not in depths)
-        )
+        reached = (target for name in front for target in near.get(name, ()))
+        front = list(dict.fromkeys(target for target in reached if target in through and target not in depths))
         depths |= dict.fromkeys(front, depth)
     return depths
 
@@ -190,11 +189,11 @@ def _lines(machine: Machine, boxes: Mapping[str, Box], box_of: Mapping[str, str]
         if all(node and stand_in[node] != node for node in nodes):
             continue
         a, b = sorted((box_of[link.source], box_of[link.target]), key=natural)
-        if a == b and nodes[0] == nodes[1]:  # between parts that are drawn as one
+        if a == b and nodes[0] == nodes[1]:  # between parts drawn as one
             boxes[a].label = boxes[a].label.removesuffix(_LINKED) + _LINKED
             continue
-        many = parallel_links(link)
-        label = f"{many} × {link.model.label()}" if many > 1 else link.model.label()
+        count = parallel_links(link)
+        label = f"{count} × {link.model.label()}" if count > 1 else link.model.label()
         lines.setdefault((a, b, label, link.bandwidth), Line(a, b, link.kind, label, link.bandwidth))
     return list(lines.values())
 

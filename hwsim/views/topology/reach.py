@@ -1,6 +1,6 @@
-"""Distances between some devices, for all pairs at once.
+"""Distances between all pairs of some devices.
 
-A set of devices is the bits of one integer, so that a step from all devices to their neighbours is one `or` per link.
+A set of devices is an integer with one bit per device, so a step from all devices to their neighbours is one `or` per link.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ class Reach:
     """Distances over all pairs.
 
     Args:
-        diameter: most hops (links) between two devices.
-        farthest: the first pair with that distance.
-        mean: hops between two devices on average.
-        apart: number of pairs without a route.
+        diameter: largest distance (hops).
+        farthest: first pair with that distance.
+        mean: average distance (hops).
+        apart: number of ordered pairs without a route.
     """
 
     diameter: int
@@ -29,7 +29,7 @@ class Reach:
 
 
 def reach(machine: Machine, members: Sequence[str]) -> Reach | None:
-    """Distances over all pairs; None if no two are connected."""
+    """Return the distances over all pairs; None if no pair is connected."""
     ends = {link.source for link in machine.links}
     forwards = {name for name in ends if machine.devices[name].forwards}
     full = _levels(machine.links, members, forwards)
@@ -49,9 +49,9 @@ def reach(machine: Machine, members: Sequence[str]) -> Reach | None:
 
 
 def _levels(links: Collection[Link], members: Sequence[str], forwards: set[str]) -> list[list[int]]:
-    """For each member, by number of hops, the members at that distance, as bits."""
+    """Return by member and number of hops the members at that distance, as bits."""
     near = neighbours(links)
-    seen = {name: 1 << at for at, name in enumerate(members)}
+    seen = {name: 1 << index for index, name in enumerate(members)}
     front = dict(seen)
     levels = [[0] for _ in members]
     while front:
@@ -60,8 +60,8 @@ def _levels(links: Collection[Link], members: Sequence[str], forwards: set[str])
             for target in near.get(name, ()):
                 come[target] = come.get(target, 0) | mask
         front = {}
-        for at, name in enumerate(members):
-            levels[at].append(come.get(name, 0) & ~seen[name])
+        for index, name in enumerate(members):
+            levels[index].append(come.get(name, 0) & ~seen[name])
         for name, mask in come.items():
             new = mask & ~seen.get(name, 0)
             if new:
@@ -72,7 +72,7 @@ def _levels(links: Collection[Link], members: Sequence[str], forwards: set[str])
 
 
 def neighbours(links: Iterable[Link]) -> dict[str, set[str]]:
-    """The devices that links lead to from each."""
+    """Return the devices that the links of each device lead to."""
     near: dict[str, set[str]] = {}
     for link in links:
         near.setdefault(link.source, set()).add(link.target)

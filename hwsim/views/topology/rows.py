@@ -1,4 +1,4 @@
-"""Boxes and lines of a drawing, and their places: a row for each kind of device, each device below its links upwards."""
+"""Boxes and lines of a drawing and their positions: a row per kind of device, each device below its uplinks."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Final
 from hwsim.formats import natural
 from hwsim.records import dataclass
 
-GAP: Final = 1.0  # from the middle of one part to the next
-ROW: Final = 1.25
-HEIGHT: Final = 0.42  # of a box
+GAP: Final = 1.0  # distance between the centres of two boxes (inches)
+ROW: Final = 1.25  # distance between rows (inches)
+HEIGHT: Final = 0.42  # height of a box (inches)
 
 # rows from top to bottom: (-2, -level) networks, (-1, 0) NICs and disks, (0, 0) CPUs, (0, n) switches, ...
 Rank = tuple[int, int]
@@ -21,7 +21,18 @@ Rank = tuple[int, int]
 
 @dataclass(slots=True)
 class Box:
-    """One or several devices. Middle x, row y and width in inches."""
+    """One or several devices.
+
+    Args:
+        key: key.
+        label: label.
+        kind: kind of the devices.
+        rank: row.
+        scope: machine around them.
+        devices: names of the devices.
+        x, y: centre (inches).
+        width: width (inches).
+    """
 
     key: str
     label: str
@@ -36,7 +47,14 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A connection between two boxes (of one box: between machines drawn as one); its bandwidth in each direction, B/s."""
+    """A connection between two boxes; with a single box, between machines drawn as one.
+
+    Args:
+        a, b: keys of the boxes.
+        kind: kind of link.
+        label: label.
+        bandwidth: bandwidth per direction (B/s).
+    """
 
     a: str
     b: str
@@ -47,7 +65,12 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A machine inside the machine: its label and edges."""
+    """A nested machine.
+
+    Args:
+        label: label.
+        left, right, bottom, top: edges (inches).
+    """
 
     label: str
     left: float
@@ -58,7 +81,14 @@ class Frame:
 
 @dataclass(slots=True)
 class Drawing:
-    """Boxes by key, lines and frames; `round` if the boxes stand on a circle."""
+    """A drawing of a machine.
+
+    Args:
+        boxes: boxes by key.
+        lines: lines.
+        frames: frames.
+        round: whether the boxes are on a circle.
+    """
 
     boxes: dict[str, Box]
     lines: list[Line]
@@ -67,21 +97,18 @@ class Drawing:
 
 
 def place(inside: Sequence[Box], near: Mapping[str, Sequence[str]], boxes: Mapping[str, Box]) -> None:
-    """Place one machine: first the fullest row of CPUs or GPUs, then the rows next to it, outwards."""
+    """Place a machine: first the fullest row of CPUs or GPUs, then the rows next to it, outwards."""
     ranks = sorted({box.rank for box in inside})
     rows = {rank: sorted((box for box in inside if box.rank == rank), key=lambda box: natural(box.key)) for rank in ranks}
     base = max(ranks, key=lambda rank: (rank[0] >= 1, len(rows[rank])))
     placed: set[str] = set()
-    for at, box in enumerate(rows[base]):
+    for index, box in enumerate(rows[base]):
         box.width = _width(box)
-        box.x = at * max(GAP, max(_width(each) for each in rows[base]) + 0.16)
+        box.x = index * max(GAP, max(map(_width, rows[base])) + 0.16)
         placed.add(box.key)
-    at = ranks.index(base)
-    for rank in [
-        *reversed([rank for rank in ranks[:at] if rank[0] >= 0]),
-        *ranks[at + 1 :],
-        *[r for r in ranks[:at] if r[0] < 0],
-    ]:
+    middle = ranks.index(base)
+    above = ranks[:middle]
+    for rank in [*reversed([rank for rank in above if rank[0] >= 0]), *ranks[middle + 1 :], *[r for r in above if r[0] < 0]]:
         place_row(rows[rank], near, boxes, placed=placed)
         placed |= {box.key for box in rows[rank]}
 
@@ -94,7 +121,7 @@ def place_row(
     placed: set[str] | None = None,
     rows_below: Rank | None = None,
 ) -> None:
-    """Place each box in the middle of its neighbours, as far as there is room; a switch is as wide as its neighbours."""
+    """Centre each box on its neighbours as far as space allows; a switch spans its neighbours."""
     wanted: list[tuple[float, Box]] = []
     every = [box.x for box in boxes.values() if (placed is None or box.key in placed) and box not in row]
     centre = (min(every) + max(every)) / 2 if every else 0.0
@@ -109,27 +136,26 @@ def place_row(
         if box.kind == "switch" and others:
             box.width = max(box.width, max(others) - min(others) + 0.5)
         wanted.append((middle, box))
-    if (
-        rows_below is not None and len(row) > 1 and max(at for at, _ in wanted) - min(at for at, _ in wanted) < len(row) * GAP
-    ):  # spines of one network
+    middles = [middle for middle, _ in wanted]
+    if rows_below is not None and len(row) > 1 and max(middles) - min(middles) < len(row) * GAP:  # spines of one network
         step = min((max(every) - min(every)) / len(row), 4 * GAP)
         ordered = sorted(row, key=lambda box: natural(box.key))
-        wanted = [(centre + (at - (len(row) - 1) / 2) * step, box) for at, box in enumerate(ordered)]
-    wanted.sort(key=lambda each: (each[0], natural(each[1].key)))
+        wanted = [(centre + (index - (len(row) - 1) / 2) * step, box) for index, box in enumerate(ordered)]
+    wanted.sort(key=lambda pair: (pair[0], natural(pair[1].key)))
     overlap = any(b.width / 2 + a.width / 2 + 0.1 > right - left for (left, a), (right, b) in pairwise(wanted))
     if overlap and all(box.kind == "switch" for box in row):
         for box in row:
-            box.width = _width(box)  # bars that would overlap become boxes
+            box.width = _width(box)  # overlapping bars become boxes
     _spread(wanted)
 
 
 def _spread(wanted: Sequence[tuple[float, Box]]) -> None:
-    """Place boxes in order, as near to the wanted places as their widths allow: pooled neighbours share their deviation."""
+    """Place boxes in order, as close as possible to the wanted positions; adjacent boxes in conflict share the deviation."""
     pools: list[tuple[float, int]] = []  # (mean of wanted - offset, members)
     offset, offsets = 0.0, []
-    for at, (middle, box) in enumerate(wanted):
-        if at:
-            offset += (wanted[at - 1][1].width + box.width) / 2 + 0.16
+    for index, (middle, box) in enumerate(wanted):
+        if index:
+            offset += (wanted[index - 1][1].width + box.width) / 2 + 0.16
         offsets.append(offset)
         pools.append((middle - offset, 1))
         while len(pools) > 1 and pools[-2][0] > pools[-1][0]:
@@ -141,7 +167,7 @@ def _spread(wanted: Sequence[tuple[float, Box]]) -> None:
 
 
 def narrow_what_is_passed(drawing: Drawing) -> None:
-    """Make a box of a bar at which a line to another row would seem to end."""
+    """Shrink a switch bar to a box if a line between other rows would seem to end at it."""
     for line in drawing.lines:
         a, b = sorted((drawing.boxes[line.a], drawing.boxes[line.b]), key=lambda box: box.y)
         narrow = min(a, b, key=lambda box: box.width)
@@ -155,9 +181,9 @@ def _width(box: Box) -> float:
 
 
 def line_shape(drawing: Drawing, line: Line) -> str:
-    """Shape of a line between boxes of one row: "straight" if nothing is between them, else "arc"; "" between rows.
+    """Return the shape of a line: "straight" or "arc" within a row, "" between rows.
 
-    "stub" is a line between machines that are drawn as one.
+    It is "straight" if no box is between the ends, and "stub" between machines drawn as one.
     """
     a, b = drawing.boxes[line.a], drawing.boxes[line.b]
     if line.a == line.b:
@@ -171,20 +197,20 @@ def line_shape(drawing: Drawing, line: Line) -> str:
 
 
 def arc_depth(a: Box, b: Box) -> float:
-    """Depth of an arc below its row."""
+    """Return the depth of an arc below its row (inches)."""
     return 0.3 + 0.28 * math.pow(abs(a.x - b.x), 0.85) + HEIGHT / 2
 
 
 def feet(drawing: Drawing, line: Line) -> tuple[float, float]:
-    """Ends of an arc along its boxes: short arcs are outside, so that no two arcs of a box cross."""
+    """Return the ends of an arc on its boxes; shorter arcs are outside, so that no two arcs of a box cross."""
     places = []
     first, last = sorted((drawing.boxes[line.a], drawing.boxes[line.b]), key=lambda box: box.x)
     for box, far in ((first, last), (last, first)):
         reached = {
             end.x
-            for each in drawing.lines
-            if box.key in (each.a, each.b) and line_shape(drawing, each) == "arc"
-            for end in [drawing.boxes[each.b if each.a == box.key else each.a]]
+            for arc in drawing.lines
+            if box.key in (arc.a, arc.b) and line_shape(drawing, arc) == "arc"
+            for end in [drawing.boxes[arc.b if arc.a == box.key else arc.a]]
         }
         left = sorted((x for x in reached if x < box.x), reverse=True)
         order = [*left, *sorted((x for x in reached if x > box.x), reverse=True)]

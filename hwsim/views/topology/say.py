@@ -1,4 +1,4 @@
-"""The topology of a machine as text and as JSON (`hwsim: topology/1`)."""
+"""The topology of a machine as text and JSON (`hwsim: topology/1`)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hwsim.views.kit.view import Heading
 from hwsim.views.topology.bisection import Bisection
 from hwsim.views.topology.find import Alike, Topology
 
-_LISTED: Final = 8  # ranges of names that are written out
+_LISTED: Final = 8  # largest number of ranges
 _MEANINGS: Final = {
     "NV": "NVn  n NVLinks, also through their switches",
     "PIX": "PIX  one PCIe switch",
@@ -26,12 +26,12 @@ _MEANINGS: Final = {
 
 
 def text(topology: Topology, heading: Heading, **_: object) -> str:
-    """Parts, links, bisection bandwidth, distances and, for few devices, the route of each pair."""
+    """Return devices, links, bisection bandwidth, distances, and the route of each pair for few devices."""
     machine = topology.machine
     lines = [f"{heading.machine}: {len(machine.devices)} devices, {len(machine.links) // 2} connections", ""]
     lines += _parts(topology.alike)
     if not topology.of:
-        return "\n".join([*lines, "", "no two GPUs, network cards or CPUs to go between: name others with --of"]) + "\n"
+        return "\n".join([*lines, "", "fewer than two GPUs, NICs or CPUs: select other devices with --of"]) + "\n"
     lines += ["", f"between {len(topology.of)} devices: {ranges(topology.of)}", *table(_distances(topology), "<11 <", gap=" ")]
     if topology.pairs:
         lines += ["", *_matrix(topology)]
@@ -39,7 +39,7 @@ def text(topology: Topology, heading: Heading, **_: object) -> str:
 
 
 def document(topology: Topology) -> dict[str, Any]:
-    """All numbers in SI units."""
+    """Return the topology as dicts and lists in SI units."""
     numbers: dict[str, Any] = {
         "devices": [
             {
@@ -66,7 +66,7 @@ def document(topology: Topology) -> dict[str, Any]:
 
 
 def ranges(names: Sequence[str]) -> str:
-    """Names with their numbers as ranges.
+    """Return names with ranges of their numbers.
 
     >>> ranges(["gpu0", "gpu1", "gpu2", "gpu5", "cpu"]), ranges(["node0.gpu0", "node0.gpu1", "node1.gpu0", "node1.gpu1"])
     ('gpu0..2, gpu5, cpu', 'node0..1.gpu0..1')
@@ -76,7 +76,7 @@ def ranges(names: Sequence[str]) -> str:
 
 
 def _joined(names: Sequence[str]) -> list[str]:
-    """Ranges of the last numbers, then of the numbers of the machines around them."""
+    """Return ranges of the last numbers, then of the numbers of the machines around them."""
     inside: dict[str, list[str]] = {}
     for name in names:
         node, last = within(name)
@@ -92,7 +92,7 @@ def _joined(names: Sequence[str]) -> list[str]:
 
 
 def _runs(names: Sequence[str]) -> list[str]:
-    """gpu0, gpu1, gpu2 as gpu0..2."""
+    """Return ranges of consecutive numbers: gpu0, gpu1, gpu2 become gpu0..2."""
     runs: list[tuple[str, int | None, int | None]] = []
     for name in names:
         stem = name.rstrip("0123456789")
@@ -119,39 +119,39 @@ def _parts(groups: Sequence[Alike]) -> Iterator[str]:
 
 
 def _distances(topology: Topology) -> Iterator[tuple[str, str]]:
-    """(title, text) of each line; the title is empty where it is the one above."""
+    """Yield (label, text) of each line; "" continues the previous label."""
     if not topology.bisections:
-        yield "bisection", "none: links do not connect them all"
+        yield "bisection", "none: the links do not connect all of them"
     for number, bisection in enumerate(topology.bisections):
-        alone = f" over {links.KINDS[bisection.over].called} alone" if bisection.over else ""
+        alone = f" over {links.KINDS[bisection.over].called} only" if bisection.over else ""
         bandwidth = format_quantity(bisection.bandwidth, "B/s")
         yield "" if number else "bisection", f"{bandwidth} each way{alone}: {_limits(bisection)}"
-        how = f"at most that: the least of {bisection.cuts} ways"
+        how = f"upper bound, minimum of {bisection.cuts} halvings"
         if bisection.exact:
-            how = f"the least of all {bisection.cuts} ways to halve them" if bisection.cuts > 1 else "any way to halve them"
+            how = f"minimum of all {bisection.cuts} halvings" if bisection.cuts > 1 else "any halving"
         half, rest = map(ranges, bisection.halves)
         yield "", f"{how}: {half} {'against' if ',' in half + rest else 'and'} {rest}"
     if topology.reach is None:
         return
     reach = topology.reach
     hops = "1 hop" if reach.diameter == 1 else f"{reach.diameter} hops"
-    yield "diameter", f"{hops}, such as {' to '.join(reach.farthest)}; {reach.mean:.3g} on the average"
+    yield "diameter", f"{hops} ({' to '.join(reach.farthest)}), average {reach.mean:.3g}"
     if reach.apart:
-        yield "apart", f"{reach.apart // 2} pairs have no route"
+        yield "no route", f"between {reach.apart // 2} pairs"
 
 
 def _limits(bisection: Bisection) -> str:
-    """The full links of the worst cut; their peak where that is more than they carry."""
+    """Return the full links of the worst halving, with their peak if it is higher."""
     parts = [
-        f"{cut.count} {links.KINDS[cut.kind].called}" if cut.kind in links.KINDS else f"{cut.kind} (its own rate), {cut.count}"
+        f"{cut.count} {links.KINDS[cut.kind].called}" if cut.kind in links.KINDS else f"{cut.count} {cut.kind}"
         for cut in bisection.limits
     ]
     faster = bisection.wires > 1.001 * bisection.bandwidth
-    return " and ".join(parts) + (f", {format_quantity(bisection.wires, 'B/s')} on the wires" if faster else "")
+    return " and ".join(parts) + (f", {format_quantity(bisection.wires, 'B/s')} with headers" if faster else "")
 
 
 def _matrix(topology: Topology) -> Iterator[str]:
-    """Kind of route, hops and bandwidth in GB/s of every pair, as `nvidia-smi topo -m` prints them."""
+    """Yield the kind of route, hops and bandwidth (GB/s) of each pair in the format of `nvidia-smi topo -m`."""
     how = {(pair.a, pair.b): f"{pair.how}/{pair.hops}" for pair in topology.pairs}
     widths = {(pair.a, pair.b): f"{pair.bandwidth / 1e9:.3g}" for pair in topology.pairs}
     yield from _square("link/hops", topology.of, how)
@@ -167,7 +167,7 @@ def _matrix(topology: Topology) -> Iterator[str]:
 
 
 def _square(title: str, of: Sequence[str], cells: dict[tuple[str, str], str]) -> list[str]:
-    """A row and a column for each device; all columns as wide as the widest."""
+    """Return a table with a row and a column per device; all columns have equal width."""
     short = [within(name)[1] for name in of]
     if len(set(short)) < len(short):
         short = list(of)

@@ -1,8 +1,8 @@
-"""Calls of CUDA's runtime behind a run: who launches each op of a GPU, and what streams and threads wait for.
+"""CUDA runtime calls behind a run: launches of GPU ops, and waits of streams and threads.
 
-An op of a GPU is launched at the end of the op of a host thread that it waits for; one that waits for none, when the op
-before it on its stream is. What it waits for on other streams is an event, recorded behind that op's launch and waited for
-before its own. A thread that waits for a GPU synchronises with an event, too. Waits that follow from others are left out.
+A GPU op is launched at the end of the host op that it waits for; without one, together with the previous op on its stream. A
+dependency on another stream becomes an event, recorded after the launch of the awaited op, and a wait before the op's own
+launch. A thread that waits for a GPU synchronizes with an event as well. Waits that follow from other waits are omitted.
 """
 
 from __future__ import annotations
@@ -13,18 +13,23 @@ from typing import Final, NamedTuple
 from hwsim.records import dataclass
 from hwsim.views.trace.slices import Slices
 
-LAUNCH: Final = 4 * 10**9  # fs; of a launch, where the ops that issue them are long enough
+LAUNCH: Final = 4 * 10**9  # duration of a launch (fs), shorter if the issuing ops are short
 RECORD: Final = "cudaEventRecord"
 WAIT: Final = "cudaStreamWaitEvent"
 SYNCHRONISE: Final = "cudaEventSynchronize"
 LAST: Final = "cudaDeviceSynchronize"
-_Clock = dict[int, int]  # track -> place on it of the last slice that has surely ended
+_Clock = dict[int, int]  # by track: position of the last slice that has certainly ended
 
 
 class Call(NamedTuple):
-    """A call on a host thread, fs; number: its correlation.
+    """A call on a host thread.
 
-    slice: what it launches or waits for; by: the op around it; -1 for none.
+    Args:
+        name: name of the call.
+        start, end: start and end (fs).
+        number: correlation.
+        slice: slice that it launches or waits for.
+        by: host op around it; -1 for none.
     """
 
     name: str
@@ -36,7 +41,15 @@ class Call(NamedTuple):
 
 
 class Sync(NamedTuple):
-    """A wait of a stream (or of a thread: track -1) for slice `on`, recorded by call `record`; number: of the call."""
+    """A wait of a stream or thread for a slice.
+
+    Args:
+        track: track of the stream; -1 for a thread.
+        start, end: start and end (fs).
+        number: correlation of the call.
+        on: awaited slice.
+        record: correlation of the call that recorded its event.
+    """
 
     track: int
     start: int
@@ -48,13 +61,15 @@ class Sync(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Calls:
-    """Calls of each thread in order of time.
+    """The calls of each thread in order of time.
 
     Args:
-        of: by track; the thread of a rank whose program costs no host time is -1 - its number.
-        launched: number of the call that launched each slice, 0 for slices of the host. by: the op that issued it, -1.
-        at: when it is launched.
-        unsaid: waits between host threads, for which there is no call.
+        of: calls by track; the thread of rank r whose program takes no host time is -1 - r.
+        launched: correlation of the call that launched each slice; 0 for host slices.
+        by: host op that issued each slice; -1 for none.
+        at: launch time of each slice (fs).
+        syncs: waits.
+        unsaid: number of waits between host threads, which have no call.
     """
 
     of: dict[int, tuple[Call, ...]]
@@ -66,9 +81,9 @@ class Calls:
 
 
 def ranks_of(slices: Slices) -> tuple[int, ...]:
-    """The rank of each track: GPUs and threads that wait for one another outside of collectives are one process.
+    """Return the rank of each track: GPUs and threads that wait for each other outside of collectives are one process.
 
-    Ranks count in the order of their first GPUs; threads that work for no GPU belong to the first.
+    Ranks are numbered in the order of their first GPUs; threads without a GPU belong to rank 0.
     """
     parent = list(range(len(slices.tracks)))
 
@@ -93,7 +108,7 @@ def ranks_of(slices: Slices) -> tuple[int, ...]:
 
 
 def calls_of(slices: Slices, ranks: tuple[int, ...]) -> Calls:
-    """The calls of a run."""
+    """Return the calls of a run."""
     return _Calling(slices, ranks).calls()
 
 
@@ -105,9 +120,9 @@ class _Calling:
             for place, number in enumerate(numbers):
                 self.place[number] = place
         self.clocks: list[_Clock] = [{}] * len(slices.all)
-        self.issuer = [-1] * len(slices.all)  # slice of the host, -1: nothing that takes time
-        self.events: dict[int, tuple[int, ...]] = {}  # slice of a GPU -> slices of other streams
-        self.blocks: dict[int, tuple[int, ...]] = {}  # slice of a thread -> slices of GPUs
+        self.issuer = [-1] * len(slices.all)  # host slice; -1 for none with a duration
+        self.events: dict[int, tuple[int, ...]] = {}  # slices of other streams by GPU slice
+        self.blocks: dict[int, tuple[int, ...]] = {}  # GPU slices by thread slice
         self.recorded: set[int] = set()
         self.unsaid = 0
 
@@ -116,18 +131,18 @@ class _Calling:
         if not any(track.on_gpu for track in self.slices.tracks):
             nothing = (0,) * len(slices)
             return Calls({}, nothing, (-1,) * len(slices), nothing, (), 0)
-        for number in sorted(range(len(slices)), key=lambda at: (slices[at].start, slices[at].end, slices[at].op)):
+        for number in sorted(range(len(slices)), key=lambda place: (slices[place].start, slices[place].end, slices[place].op)):
             self._know(number)
         return _Placing(self).calls()
 
     def _know(self, number: int) -> None:
-        """Find the waits of a slice that must be said, and all that has ended once it has."""
+        """Find the waits of a slice that need a call, and the slices known to have ended before it."""
         slices, waits = self.slices.all, self.slices.waits[number]
         track = slices[number].track
         on_gpu, at_place = self.slices.tracks[track].on_gpu, self.place[number]
         previous = self.slices.order[track][at_place - 1] if at_place else -1
         clock = self.clocks[previous] if at_place else {}
-        if on_gpu and at_place:  # no op of a stream is launched before the op in front of it
+        if on_gpu and at_place:  # ops of a stream are launched in order
             self.issuer[number] = self.issuer[previous]
         if not waits:
             self.clocks[number] = clock
@@ -163,7 +178,7 @@ class _Calling:
 
 
 class _Placing:
-    """Times of the calls."""
+    """Assigns times to the calls."""
 
     def __init__(self, calling: _Calling) -> None:
         self.calling, self.slices = calling, calling.slices
@@ -177,7 +192,7 @@ class _Placing:
     def calls(self) -> Calls:
         slices, tracks = self.slices.all, self.slices.tracks
         issued: dict[int, list[int]] = {}
-        free: dict[int, list[int]] = {}  # by rank: launched by nothing that takes time
+        free: dict[int, list[int]] = {}  # by rank: slices without an issuer
         for number in self._in_program_order():
             issuer = self.calling.issuer[number]
             if issuer >= 0:
@@ -199,7 +214,7 @@ class _Placing:
         return Calls(of, tuple(self.launched), tuple(self.calling.issuer), tuple(self.at), syncs, self.calling.unsaid)
 
     def _in_program_order(self) -> Iterable[int]:
-        """Slices of GPUs by number of their ops; in a stream in its order."""
+        """Return the GPU slices by op number, each stream in its own order."""
         slices = self.slices.all
         keys = {}
         for track, order in zip(self.slices.tracks, self.slices.order, strict=True):
@@ -210,7 +225,7 @@ class _Placing:
         return sorted(keys, key=keys.__getitem__)
 
     def _steps(self, number: int) -> list[tuple[str, int, int]]:
-        """Calls behind an op of a GPU: name, the slice that it is about, the slice that waits."""
+        """Return the calls behind a GPU op: (name, slice that it concerns, slice that waits)."""
         steps = [(WAIT, before, number) for before in self.calling.events.get(number, ())]
         steps.append(("", number, -1))
         if number in self.calling.recorded:
@@ -230,14 +245,14 @@ class _Placing:
             if part.end == part.start or not launch:
                 self._place(part.track, issuer, steps, range(part.end, part.end + len(steps) + 1), 0)
                 continue
-            first = next(at for at, step in enumerate(steps) if not step[0])
-            begin, stop = part.end - launch, part.end - launch // 16  # behind them is room for what the next op waits for
+            first = next(index for index, step in enumerate(steps) if not step[0])
+            begin, stop = part.end - launch, part.end - launch // 16  # leaves space for the waits of the next op
             times = [begin - launch + launch * index // max(first, 1) for index in range(first)]
-            times += [begin + (stop - begin) * at // (len(steps) - first) for at in range(len(steps) - first + 1)]
+            times += [begin + (stop - begin) * index // (len(steps) - first) for index in range(len(steps) - first + 1)]
             self._place(part.track, issuer, steps, times, 1)
 
     def _place(self, thread: int, by: int, steps: list[tuple[str, int, int]], times: Iterable[int], lasting: int) -> None:
-        """Calls one after another; whole: 1 if each lasts until the next, 0 if they take no time."""
+        """Add consecutive calls; lasting: 1 if each lasts until the next, 0 if they take no time."""
         points = list(times)
         calls = self.of.setdefault(thread, [])
         for (name, about, waits), start, stop in zip(steps, points, points[1:], strict=False):
@@ -256,7 +271,7 @@ class _Placing:
                 self.waiting.append(Sync(stream.track, since, stream.start, self.number, about, 0))
 
     def _block(self, number: int, previous: int) -> None:
-        """Write the waits of a thread before an op: as long as they take, or for a moment if they are over."""
+        """Add the waits of a thread before an op, with their duration, or for an instant if they are over."""
         befores = self.calling.blocks.get(number)
         if befores is None:
             return

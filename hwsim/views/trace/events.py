@@ -13,16 +13,16 @@ from hwsim.views.trace.run import Run
 from hwsim.views.trace.slices import Slice
 
 FEMTO_PER_MICRO: Final = 10**9
-FIRST_STREAM: Final = 7  # the number that CUDA's default stream has in traces
-FIRST_THREAD: Final = 1  # what has process 0 or thread 0 is a GPU to Holistic Trace Analysis
-HOSTS: Final = 1000  # first number of a process that is no GPU
-CLOSING: Final = 10**9  # fs; of the last mark of a step, behind which nothing runs
-_CATEGORIES: Final = {**dict.fromkeys(COPIES, "gpu_memcpy"), "set": "gpu_memset"}  # of ops of GPUs; others are kernels
+FIRST_STREAM: Final = 7  # number of CUDA's default stream in traces
+FIRST_THREAD: Final = 1  # Holistic Trace Analysis takes process 0 or thread 0 for a GPU
+HOSTS: Final = 1000  # first process number of other devices
+CLOSING: Final = 10**9  # duration of the last step mark, which is empty (fs)
+_CATEGORIES: Final = {**dict.fromkeys(COPIES, "gpu_memcpy"), "set": "gpu_memset"}  # by kind of GPU op; others: kernels
 _CBID: Final = {RECORD: 135, WAIT: 147, SYNCHRONISE: 137, LAST: 165, "cudaLaunchKernel": 211, "cudaMemcpyAsync": 41}
 
 
 def micro(femtoseconds: int) -> str:
-    """Microseconds, every digit of them.
+    """Return microseconds with all digits.
 
     >>> micro(15_000_000_000_000), micro(1), micro(1_500_000_000)
     ('15000', '0.000000001', '1.5')
@@ -32,9 +32,9 @@ def micro(femtoseconds: int) -> str:
 
 
 class Events:
-    """The events of one rank of a run, or of all of them.
+    """The events of one rank of a run, or of all ranks.
 
-    GPUs are processes from 0 on, their streams threads from 7 on, as in CUDA's own traces; other devices follow.
+    GPUs are processes from 0 on, and their streams threads from 7 on, as in CUDA traces; other devices follow.
     """
 
     def __init__(self, run: Run, rank: int | None) -> None:
@@ -43,7 +43,7 @@ class Events:
         self.shown = [number for number, of in enumerate(run.ranks) if rank is None or of == rank]
         self.ranks = sorted({run.ranks[number] for number in self.shown} or {0})
         self.pids: dict[str, int] = {}
-        self.places: dict[int, tuple[int, int]] = {}  # track, or -1 - rank: its process and thread
+        self.places: dict[int, tuple[int, int]] = {}  # process and thread by track, or by -1 - rank
         used: dict[int, int] = {}
         for on_gpu in (True, False):
             for number in self.shown:
@@ -82,7 +82,7 @@ class Events:
         yield from self._syncs()
 
     def properties(self) -> list[dict[str, Any]]:
-        """Entries of the head for the GPUs."""
+        """Return the device properties of the GPUs for the head of the file."""
         machine = self.run.result.built
         entries = []
         for device, pid in self.pids.items():
@@ -115,7 +115,7 @@ class Events:
         yield _meta("process_sort_index", pid, 0, {"sort_index": (pid + HOSTS) % (2 * HOSTS)})  # hosts first
 
     def _main(self, rank: int) -> int:
-        """The thread of a rank that launches most."""
+        """Return the thread of a rank with the most launches."""
         mine = [number for number in self.places if (self.run.ranks[number] if number >= 0 else -1 - number) == rank]
         threads = [number for number in mine if number < 0 or not self.run.slices.tracks[number].on_gpu]
         return max(threads or mine, key=lambda number: (len(self.run.calls.of.get(number, ())), -self.places[number][1]))
@@ -123,7 +123,7 @@ class Events:
     # ---------------------------------------------------------------- slices
 
     def _steps(self, thread: int) -> Iterator[str]:
-        """Marks of the turns of a loop, or steps of a training, and a last one: tools leave the last out."""
+        """Yield marks of loop iterations or training steps, and a last mark, because tools ignore the last one."""
         slices, starts = self.run.slices.all, self._starts(thread)
         place = '"pid": {}, "tid": {}'.format(*self.places[thread])
         for number, (start, end) in enumerate(zip([*starts, self.end], [*starts[1:], self.end, self.end + CLOSING], strict=True)):
@@ -133,7 +133,7 @@ class Events:
             )
 
     def _turning(self, thread: int) -> tuple[int, ...]:
-        """Slices of a thread in order of time; slices of its GPUs if the program costs no host time."""
+        """Return the slices of a thread in order of time; the slices of its GPUs if the program takes no host time."""
         if thread >= 0:
             return self.run.slices.order[thread]
         slices, mine = self.run.slices, (track for track in self.shown if self.run.ranks[track] == -1 - thread)
@@ -141,7 +141,7 @@ class Events:
         return tuple(sorted(every, key=lambda number: (slices.all[number].start, slices.all[number].op)))
 
     def _starts(self, thread: int) -> list[int]:
-        """When the turns of a loop, or the steps of a training, start."""
+        """Return the starts of loop iterations or training steps (fs)."""
         slices, iterations = self.run.slices.all, self.flat.iteration
         starts: list[int] = []
         last = -1
@@ -227,7 +227,7 @@ class Events:
             )
 
     def _last(self, thread: int) -> Iterator[str]:
-        """The program ends when its GPUs are done."""
+        """Yield the final synchronization of a program with its GPUs."""
         order = self.run.slices.order[thread] if thread >= 0 else ()
         start = self.run.slices.all[order[-1]].end if order else len(self.run.calls.of.get(thread, ())) + self._starts(thread)[-1]
         rank = self.run.ranks[thread] if thread >= 0 else -1 - thread
@@ -243,7 +243,7 @@ class Events:
             yield from self._sync("Context Sync", Sync(-1, start, max(ends), number, -1, -1), 0, -1, -1)
 
     def _syncs(self) -> Iterator[str]:
-        """Waits of streams and threads, on the streams."""
+        """Yield the waits of streams and threads, on the streams."""
         for sync in self.run.calls.syncs:
             source = self.run.slices.all[sync.on].track
             if source not in self.places or (sync.track >= 0 and sync.track not in self.places):
@@ -263,7 +263,7 @@ class Events:
         )
 
     def _queued(self, track: int) -> Iterator[str]:
-        """A counter of what is launched on a stream and not done."""
+        """Yield a counter of ops launched on a stream and not yet ended."""
         if not self.run.slices.tracks[track].on_gpu:
             return
         pid, tid = self.places[track]

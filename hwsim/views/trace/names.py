@@ -1,4 +1,4 @@
-"""Names of slices as PyTorch's Kineto writes them, by which other tools tell kernels, copies and collectives apart."""
+"""Names of slices as in PyTorch's Kineto, by which other tools recognize kernels, copies and collectives."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _KERNELS: Final = {
     "allreduce": "AllReduce", "allgather": "AllGather", "reducescatter": "ReduceScatter", "alltoall": "SendRecv",
     "broadcast": "Broadcast", "reduce": "Reduce", "gather": "SendRecv", "scatter": "SendRecv", "send": "SendRecv",
 }  # fmt: skip
-_CALLED: Final = {  # as the op is called -> as PyTorch calls it
+_CALLED: Final = {  # name in PyTorch by name of the op
     "allreduce": "allreduce", "allgather": "_allgather_base", "reducescatter": "_reduce_scatter_base", "alltoall": "all_to_all",
     "broadcast": "broadcast", "reduce": "reduce", "gather": "gather", "scatter": "scatter", "barrier": "barrier", "send": "send",
 }  # fmt: skip
@@ -26,7 +26,7 @@ _KINDS: Final = {"cpu": "H", "gpu": "D"}
 
 
 def operation_of(label: Label, cost: Cost | None) -> str:
-    """The collective of an op, in small letters without signs; "" for another op, or if nothing says which it is."""
+    """Return the collective of an op, in lower case without separators; "" for other ops, or if it is unknown."""
     if label.kind not in COLLECTIVES:
         return ""
     if label.kind == REPLAYED and cost is None:
@@ -37,7 +37,7 @@ def operation_of(label: Label, cost: Cost | None) -> str:
 
 
 def name_on_gpu(label: Label, cost: Cost | None, run: Run) -> str:
-    """The name of a slice on a stream: a kernel's, or of a copy or a collective what NCCL and CUDA call it."""
+    """Return the name of a slice on a stream: of a kernel, or of a copy or collective as in CUDA and NCCL."""
     if (label.kind == REPLAYED and cost is None) or (label.kind in COPIES and label.name.startswith("Mem")):
         return label.name  # as it was recorded
     if label.kind in COPIES:
@@ -50,9 +50,9 @@ def name_on_gpu(label: Label, cost: Cost | None, run: Run) -> str:
 
 
 def _way(cost: Cost | None, run: Run) -> str:
-    """From where to where a copy goes, by the links that it takes: `HtoD (Pinned -> Device)`."""
+    """Return source and target of a copy, by its links, such as `HtoD (Pinned -> Device)`."""
     drawn = (run.capacities[name] for name, _ in (cost.demand.amounts if cost is not None else ()))
-    ends = [each.ends for each in drawn if each.kind == "way"]
+    ends = [link.ends for link in drawn if link.kind == "way"]
     sources, targets = {source for source, _ in ends}, {target for _, target in ends}
     way = "".join(
         next((_KINDS[run.kinds[device]] for device in sorted(side) if run.kinds.get(device) in _KINDS), "")
@@ -64,10 +64,13 @@ def _way(cost: Cost | None, run: Run) -> str:
 
 
 def arguments_of_collective(label: Label, cost: Cost | None, group: tuple[int, ...], members: int) -> dict[str, Any]:
-    """Arguments as PyTorch writes them of a collective: its name, its group, and elements, which are bytes here.
+    """Return the arguments of a collective as in PyTorch: name, group, and number of elements, which are bytes.
 
     Args:
-        group: ranks that take part; () if they are not known. members: how many they are.
+        label: label.
+        cost: cost; None without one.
+        group: participating ranks; () if unknown.
+        members: number of participating ranks.
     """
     operation = operation_of(label, cost)
     if not operation:
@@ -86,7 +89,7 @@ def arguments_of_collective(label: Label, cost: Cost | None, group: tuple[int, .
 
 
 def moved_of(cost: Cost | None, size: float, run: Run) -> int:
-    """Bytes that a copy moves; 0 if nothing says."""
+    """Return the bytes that a copy moves; 0 if unknown."""
     if cost is None:
         return 0
     carried = (amount for name, amount, unit in cost.moved if unit == "B" and run.capacities[name].kind in ("way", "both"))

@@ -1,4 +1,4 @@
-"""A run as traces tell it: its slices, the rank of each track, and the calls behind it."""
+"""A run as a trace: slices, ranks of the tracks, and calls."""
 
 from __future__ import annotations
 
@@ -14,7 +14,14 @@ from hwsim.views.trace.slices import Slices, kinds_of, slices_of
 
 @dataclass(frozen=True)
 class Run:
-    """A run with its slices and calls. ranks: of each track."""
+    """A run with its slices and calls.
+
+    Args:
+        result: result.
+        slices: slices.
+        ranks: rank of each track.
+        calls: calls.
+    """
 
     result: Result
     slices: Slices
@@ -37,18 +44,18 @@ class Run:
         return by_name(self.result.timeline.flat.graph.capacities)
 
     def cost_of(self, op: int) -> Cost | None:
-        """The cost of an op, if it has one."""
+        """Return the cost of an op; None without one."""
         cost = int(self.result.timeline.flat.cost[op])
         return self.result.timeline.flat.graph.costs[cost] if cost >= 0 else None
 
     @cached_property
     def rank_of(self) -> dict[str, int]:
-        """The rank of each GPU."""
+        """Rank of each GPU."""
         return {track.device: rank for track, rank in zip(self.slices.tracks, self.ranks, strict=True) if track.on_gpu}
 
 
 def run_of(result: Result) -> Run:
-    """Find the slices and calls of a result."""
+    """Return the slices and calls of a result."""
     slices = slices_of(result)
     ranks = ranks_of(slices)
     return Run(result, slices, ranks, calls_of(slices, ranks))

@@ -1,7 +1,7 @@
-"""The slices of a trace: every op on its track, a collective on the tracks of all its GPUs, and what each slice waits for.
+"""The slices of a trace: each op on its track, a collective on the tracks of all its GPUs, and the dependencies between slices.
 
-A join is no slice: its successors wait for the ops that it joins. On a track slices follow one another, so that only the last of
-several is waited for.
+A join is not a slice: its successors depend on the ops that it joins. Slices of a track are sequential, so a slice depends only
+on the last of several predecessors on a track.
 """
 
 from __future__ import annotations
@@ -22,17 +22,23 @@ from hwsim.results.ops import ARRIVE
 from hwsim.results.result import Result
 from hwsim.views.kit.lanes import Lane, lanes
 
-REPLAYED: Final = "collective"  # kind of a collective's kernel in a recording that is run again
-_OF_GPUS: Final = frozenset({"kernel", "set", REPLAYED})  # kinds of ops of such a run that only GPUs execute
-_REPLAYS: Final = frozenset({"kernel", "set", "call", "python", "op"})  # kinds of ops that only such runs have
-UNSEEN: Final = "before its first call"  # of a thread of such a run: kind `start`
-_BETWEEN: Final = frozenset({ARRIVE, "gap", "delay", "start"})  # names and kinds of what is between the ops of such a run
+REPLAYED: Final = "collective"  # kind of a collective in a replayed recording
+_OF_GPUS: Final = frozenset({"kernel", "set", REPLAYED})  # kinds of replayed ops that only GPUs execute
+_REPLAYS: Final = frozenset({"kernel", "set", "call", "python", "op"})  # kinds of ops that only replayed recordings have
+UNSEEN: Final = "before its first call"  # name of an op of kind `start` in a replayed thread
+_BETWEEN: Final = frozenset({ARRIVE, "gap", "delay", "start"})  # names and kinds of time between replayed ops
 Waits = dict[int, int]
-"""Track -> the last slice on it that must have ended."""
+"""Last slice that must have ended, by track."""
 
 
 class Track(NamedTuple):
-    """A queue of a device, or ops of it that have none; on_gpu: it is a stream."""
+    """A queue of a device, or its ops without a queue.
+
+    Args:
+        device: device.
+        name: name.
+        on_gpu: whether it is a GPU stream.
+    """
 
     device: str
     name: str
@@ -40,7 +46,14 @@ class Track(NamedTuple):
 
 
 class Slice(NamedTuple):
-    """An op on a track, fs; waiting: of a collective, until the others had come."""
+    """An op on a track.
+
+    Args:
+        op: number of the op.
+        track: number of the track.
+        start, end: start and end (fs).
+        waiting: for a collective, time until the other ranks arrived (fs).
+    """
 
     op: int
     track: int
@@ -54,9 +67,12 @@ class Slices:
     """All slices of a run.
 
     Args:
+        tracks: tracks.
+        all: slices.
         order: slices of each track in order of time.
-        waits: per slice, the slices of other tracks that it waits for.
-        members: GPUs of each collective, by slice; works: by op that shows one the op that is its work.
+        waits: for each slice, the slices of other tracks that it depends on.
+        members: GPUs of each collective, by slice.
+        works: by op of a collective, the op with its common work.
     """
 
     tracks: tuple[Track, ...]
@@ -68,7 +84,7 @@ class Slices:
 
 
 def kinds_of(result: Result) -> Mapping[str, str]:
-    """Kind of each device; of devices of a recording, which the machine does not have, by what runs on them."""
+    """Return the kind of each device; for devices of a recording that the machine lacks, by the ops that run on them."""
     kinds = dict(result.devices)
     for label in result.timeline.flat.graph.labels:
         if label.device and label.device not in result.devices:
@@ -77,7 +93,7 @@ def kinds_of(result: Result) -> Mapping[str, str]:
 
 
 def between(labels: Sequence[Label]) -> NDArray[np.bool_]:
-    """Labels of a recording that is run again that are no event of it, but time between two."""
+    """Return a mask of labels of a replayed recording that are time between its events."""
     replays = _is_replay(labels)
     return np.array([replays and label.kind in _BETWEEN and label.name in (label.kind, UNSEEN) for label in labels], np.bool_)
 
@@ -87,7 +103,7 @@ def _is_replay(labels: Sequence[Label]) -> bool:
 
 
 def _rows(result: Result) -> tuple[Lane, ...]:
-    """The lanes with the ops that are shown."""
+    """Return the lanes with the displayed ops."""
     flat = result.timeline.flat
     hidden = between(flat.graph.labels)
     rows = lanes(result)
@@ -98,7 +114,7 @@ def _rows(result: Result) -> tuple[Lane, ...]:
 
 
 def _times(result: Result, before: _Before) -> tuple[Ints, Ints]:
-    """When each op begins, and how long it waits for others; a replayed collective begins as its rank arrives."""
+    """Return (start of each op, time that it waits for others); a replayed collective starts when its rank arrives."""
     flat, start = result.timeline.flat, result.timeline.start
     begin, waiting = result.ops.begin.copy(), result.ops.waiting.copy()
     labels = flat.graph.labels
@@ -110,11 +126,11 @@ def _times(result: Result, before: _Before) -> tuple[Ints, Ints]:
 
 
 def slices_of(result: Result) -> Slices:
-    """The slices of a run."""
+    """Return the slices of a run."""
     flat, kinds = result.timeline.flat, kinds_of(result)
     tracks: dict[Track, int] = {}
     made: list[Slice] = []
-    of_op: dict[int, dict[str, int]] = {}  # op -> device -> slice
+    of_op: dict[int, dict[str, int]] = {}  # slice by op and device
     rows = _rows(result)
     before = _Before(flat, made, of_op)
     (begin, waiting), end = _times(result, before), result.timeline.end
@@ -124,14 +140,14 @@ def slices_of(result: Result) -> Slices:
         for op, *times in zip(*(column.tolist() for column in columns), strict=True):
             of_op[op] = {lane.device: len(made)}
             made.append(Slice(op, track, *times))
-    if not any(track.on_gpu for track in tracks):  # there are no launches, and no call says who waits for whom
+    if not any(track.on_gpu for track in tracks):  # without a GPU there are no launches and no waits
         order = np.split(np.arange(len(made)), np.cumsum([len(lane.ops) for lane in rows])[:-1]) if rows else []
         return Slices(tuple(tracks), tuple(made), tuple(tuple(part.tolist()) for part in order), ({},) * len(made), {}, {})
     members, works, copies = _met(result, kinds, made, before)
     names = list(tracks)
     teams = _teams(result, kinds, [part.op for part in made if names[part.track].on_gpu and part.op not in members])
     copies += [(op, device) for op, team in teams.items() for device in team if device not in of_op[op]]
-    for number, (op, device) in enumerate(copies, len(made)):  # the parts of other GPUs in an op of several
+    for number, (op, device) in enumerate(copies, len(made)):  # the parts of the other GPUs of an op
         mine = made[next(iter(of_op[op].values()))]
         called = names[mine.track].name.replace(names[mine.track].device, device, 1)
         track = tracks.setdefault(Track(device, called, True), len(tracks))
@@ -141,9 +157,9 @@ def slices_of(result: Result) -> Slices:
     works_for = before.issued(names)
     waits = tuple(before.of(part, works_for.get(part.track, names[part.track].device)) for part in made)
     orders: list[list[int]] = [[] for _ in tracks]
-    for number in sorted(range(len(made)), key=lambda at: (made[at].start, made[at].end, made[at].op)):
+    for number in sorted(range(len(made)), key=lambda index: (made[index].start, made[index].end, made[index].op)):
         orders[made[number].track].append(number)
-    for numbers in orders:  # a part starts when its GPU has come
+    for numbers in orders:  # a part starts when its GPU arrives
         free = 0
         for number in numbers:
             part = made[number]
@@ -161,7 +177,7 @@ def slices_of(result: Result) -> Slices:
 
 
 class _Before:
-    """The ops that each op waits for, joins resolved."""
+    """The predecessors of each op, with joins resolved."""
 
     def __init__(self, flat: FlatGraph, made: list[Slice], of_op: Mapping[int, Mapping[str, int]]) -> None:
         self.found, self.of_op, self.flat = made, of_op, flat
@@ -170,15 +186,15 @@ class _Before:
         self.before = source[order]
         self.bounds = np.concatenate([[0], np.cumsum(np.bincount(target, minlength=len(flat)))])
         self.arrives = np.array([label.kind == ARRIVE for label in flat.graph.labels], np.bool_)[flat.label]
-        self.joined: dict[int, tuple[int, ...]] = {}  # ops shown that an op not shown stands for
+        self.joined: dict[int, tuple[int, ...]] = {}  # displayed ops behind an op that is not displayed
 
     def ops(self, op: int) -> list[int]:
-        """Direct predecessors."""
+        """Return the direct predecessors."""
         made: list[int] = self.before[self.bounds[op] : self.bounds[op + 1]].tolist()
         return made
 
     def shown(self, op: int) -> tuple[int, ...]:
-        """The op itself if it is shown, else those that it joins."""
+        """Return the op itself if displayed, else the displayed ops that it joins."""
         if op in self.of_op:
             return (op,)
         if op in self.joined:
@@ -206,18 +222,18 @@ class _Before:
             last[part.track] = op
 
     def front(self, op: int) -> int:
-        """The op that starts what is shown as this one: of a collective the arrival of its rank."""
+        """Return the op at which the slice of an op starts: for a collective, the arrival of its rank."""
         queue = self.flat.queue[op]
         return next((part for part in self.ops(op) if self.arrives[part] and self.flat.queue[part] == queue), op)
 
     def met(self, op: int) -> tuple[str, ...]:
-        """GPUs of a replayed collective: those whose arrivals its ranks join, or its own where no other rank is known."""
+        """Return the GPUs of a replayed collective: those of the joined arrivals, or its own if no other rank is known."""
         labels, label = self.flat.graph.labels, self.flat.label
         came = [part for join in self.ops(op) if labels[label[join]].kind == "join" for part in self.ops(join)]
         return tuple(dict.fromkeys(labels[label[part]].device for part in came)) or (labels[label[op]].device,)
 
     def issued(self, tracks: Sequence[Track]) -> dict[int, str]:
-        """The GPU that a host thread works for, by track, if it is one."""
+        """Return the GPU that each host thread issues to, by track, if there is exactly one."""
         devices: dict[int, set[str]] = {}
         for part in self.found:
             if tracks[part.track].on_gpu and len(self.of_op[part.op]) == 1:
@@ -229,14 +245,14 @@ class _Before:
         return {track: next(iter(made)) for track, made in devices.items() if len(made) == 1}
 
     def of(self, part: Slice, device: str) -> Waits:
-        """The slices that one of a device waits for; in a collective only slices of its own GPU."""
+        """Return the slices that a slice of a device depends on; in a collective only slices of its own GPU."""
         waits: Waits = {}
         parts = self.of_op[part.op]
         for op in self.ops(self.front(part.op)):
             for member in self.shown(op):
                 places = self.of_op[member]
                 if len(parts) > 1 and device not in places and next(iter(places)) in parts:
-                    continue  # another GPU's
+                    continue  # part of another GPU
                 number = places.get(device, next(iter(places.values())))
                 before = self.found[number]
                 if before.track != part.track and (
@@ -249,7 +265,7 @@ class _Before:
 def _met(
     result: Result, kinds: Mapping[str, str], made: list[Slice], before: _Before
 ) -> tuple[dict[int, tuple[str, ...]], dict[int, int], list[tuple[int, str]]]:
-    """GPUs that take part in each collective, and its work, by op; and (op, GPU) of parts that no op of their own shows."""
+    """Return (GPUs of each collective by op, common work by op, (op, GPU) of parts without their own op)."""
     graph = result.timeline.flat.graph
     exchanges = [label.kind in COLLECTIVES for label in graph.labels]
     replays = _is_replay(graph.labels)
@@ -257,7 +273,7 @@ def _met(
     by_cost: dict[int, tuple[str, ...]] = {}
     members: dict[int, tuple[str, ...]] = {}
     flat = result.timeline.flat
-    shown: dict[int, list[int]] = {}  # ops that show a collective, by the op that is its work
+    shown: dict[int, list[int]] = {}  # ops of a collective by the op with its common work
     for part in made:
         if not exchanges[flat.label[part.op]]:
             continue
@@ -265,7 +281,7 @@ def _met(
             members[part.op] = before.met(part.op)
             continue
         work = part.op
-        if before.front(part.op) != part.op:  # between the arrival of a rank and its leaving
+        if before.front(part.op) != part.op:  # between the arrival and departure of a rank
             work = next((op for op in before.ops(part.op) if flat.cost[op] >= 0), work)
         cost = int(flat.cost[work])
         if cost >= 0:
@@ -280,21 +296,21 @@ def _met(
 
 
 def _teams(result: Result, kinds: Mapping[str, str], ops: Sequence[int]) -> dict[int, tuple[str, ...]]:
-    """The GPUs that compute one op together, as those of tensor parallelism do: its own device stands for all."""
+    """Return the GPUs that compute an op together, as in tensor parallelism; the op is on one of them."""
     flat = result.timeline.flat
     known = by_name(flat.graph.capacities)
     teams: dict[int, tuple[str, ...]] = {}
     for op in ops:
         demand = flat.graph.costs[int(flat.cost[op])].demand if flat.cost[op] >= 0 else None
-        of = [known[name] for name, _ in demand.amounts] if demand is not None else []
-        gpus = tuple(dict.fromkeys(each.device for each in of if each.kind == "compute" and kinds.get(each.device) == "gpu"))
+        used = [known[name] for name, _ in demand.amounts] if demand is not None else []
+        gpus = tuple(dict.fromkeys(part.device for part in used if part.kind == "compute" and kinds.get(part.device) == "gpu"))
         if len(gpus) > 1 and flat.graph.labels[flat.label[op]].device in gpus:
             teams[op] = gpus
     return teams
 
 
 def _group(result: Result, op: int, members: tuple[str, ...], device: str, places: Mapping[str, int]) -> tuple[str, ...]:
-    """Those of a collective's GPUs that exchange with this one: an op may be the same collective of several groups."""
+    """Return the GPUs of a collective that exchange with this one; an op may be the same collective in several groups."""
     flat = result.timeline.flat
     exchange = flat.graph.costs[int(flat.cost[op])].exchange if flat.cost[op] >= 0 else None
     mine = tuple(member for member in members if places.get(member) == places.get(device))

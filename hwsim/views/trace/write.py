@@ -1,8 +1,8 @@
-"""The timeline as a trace-event file, which Perfetto, chrome://tracing and Holistic Trace Analysis open.
+"""The timeline as a trace-event file for Perfetto, chrome://tracing and Holistic Trace Analysis.
 
-Format: the Trace Event Format of Chromium, with the categories, names and arguments that PyTorch's Kineto writes: `cpu_op` and
-`cuda_runtime` on threads, `kernel`, `gpu_memcpy` and `cuda_sync` on streams, joined by `args.correlation`; `user_annotation`
-ProfilerStep#n. Times are microseconds in decimals, exact to the femtosecond; a process is a device, a thread a queue.
+Format: Chromium's Trace Event Format, with categories, names and arguments as in PyTorch's Kineto: `cpu_op` and `cuda_runtime`
+on threads, `kernel`, `gpu_memcpy` and `cuda_sync` on streams, joined by `args.correlation`; `user_annotation` ProfilerStep#n.
+Times are decimal microseconds, exact to the femtosecond; a process is a device, a thread a queue.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ CHUNK: Final = 4096  # events per chunk
 
 
 def render(result: Result, suffix: str = "") -> Iterable[bytes]:
-    """The file in chunks; packed if the suffix ends in "gz", with no time stamp so that same results give same bytes."""
+    """Return the file in chunks, compressed if the suffix ends in "gz"; same result, same bytes."""
     return write_ranks(run_of(result), None, suffix)
 
 
 def write_ranks(run: Run, rank: int | None, suffix: str = "", about: Mapping[str, Any] | None = None) -> Iterable[bytes]:
-    """The file of one rank, or of all together; about: further entries of its head."""
+    """Return the file of one rank, or of all ranks; about: further entries of its head."""
     chunks = _chunks(run, rank, about or {})
     return _packed(chunks) if suffix.endswith("gz") else chunks
 
