@@ -23,9 +23,9 @@ def test_energy_and_cost_of_a_request_are_of_the_same_service() -> None:
     assert service.settled_per_s > 1.2 * service.requests_per_s  # the end of the run is a good part of it
     assert bill.energy is not None
     assert bill.cost is not None
-    by_time = {f"1 M tokens {part}, by time" for part in ("read", "written")}
-    assert {each.name for each in bill.each} == {"request", "1 M tokens of answers", *by_time}
-    answers = next(each for each in bill.each if each.name == "1 M tokens of answers")
+    by_time = {f"1 M {part} tokens, by time" for part in ("prompt", "output")}
+    assert {each.name for each in bill.each} == {"request", "1 M output tokens", *by_time}
+    answers = next(each for each in bill.each if each.name == "1 M output tokens")
     parts = [each.count * each.cost.value for each in bill.each if each.name in by_time and each.cost is not None]
     # what is read and what is written share it all
     assert sum(parts) == pytest.approx(answers.count * present(answers.cost).value)

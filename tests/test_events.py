@@ -99,11 +99,11 @@ def test_what_is_longer_than_the_pieces_of_a_jitter_takes_its_mean_longer_too(me
 @pytest.mark.parametrize(
     ("event", "said"),
     [
-        ({"at": "1 s", "speed": "50 %"}, "either to a `part` or to a `link`"),
-        ({"at": "1 s", "part": "gpu0"}, "either a `speed` or a `jitter`, or is `down`"),
+        ({"at": "1 s", "speed": "50 %"}, "exactly one of `part`, `link` and `service`"),
+        ({"at": "1 s", "part": "gpu0"}, "exactly one of `speed`, `down` and `jitter`"),
         ({"at": "1 s", "part": "gpu9", "speed": "50 %"}, "gpu9"),
-        ({"at": "1 s", "part": "gpu0", "jitter": "5 %"}, "for how long and how often"),
-        ({"at": "1 s", "part": "gpu0", "speed": "50 %", "every": "1 s"}, "`every` goes with `jitter`"),
+        ({"at": "1 s", "part": "gpu0", "jitter": "5 %"}, "`jitter` requires `for` and `every`"),
+        ({"at": "1 s", "part": "gpu0", "speed": "50 %", "every": "1 s"}, "`every` is valid only with `jitter`"),
         ({"at": "1 s", "link": "slot", "speed": "50 %"}, "there is no link 'slot'"),
         ({"at": "1 s", "link": "slots", "of": "cpu", "down": "1 s"}, "no link 'slots' ends at cpu"),
     ],
@@ -224,7 +224,7 @@ def test_a_part_that_is_simulated_request_by_request_knows_no_events() -> None:
     parts = {**PARTS, "hdd": {"kind": "hdd", "use": "barracuda-7200", "fidelity": "requests"}}
     read = {"read": {"from": "hdd", "bytes": "4 KiB", "times": 20, "access": "random"}}
     workload = {"hwsim": "workload/1", "program": [read], "events": [{"at": "0 s", "part": "hdd", "down": "1 s"}]}
-    with pytest.raises(SpecError, match="an event happens to hdd, whose requests are served one by one"):
+    with pytest.raises(SpecError, match="an event changes hdd, but a request-level simulation"):
         hwsim.simulate({**ALL, "parts": parts}, workload)
 
 
@@ -232,7 +232,7 @@ def test_an_event_where_nothing_works_is_told() -> None:
     events = [{"at": "1 h", "part": "gpu0", "down": "1 s"}, {"at": "0 s", "link": "slots", "of": "gpu3", "speed": "50 %"}]
     run = hwsim.simulate(FOUR, {"hwsim": "workload/1", "program": [COPY], "events": events})
     assert [warning.code for warning in run.warnings] == ["no-effect", "no-effect"]
-    assert "the event of link slots of gpu3 has no effect: nothing in the run works there" in run.warnings[0].text
+    assert "the event on link slots of gpu3 has no effect: no op of the run uses it" in run.warnings[0].text
     assert run.warnings[1].text == "an event at 60.0 min has no effect: the run ends at 1.00 s"
     for at, warned in (("999 ms", 0), ("1 s", 1)):
         end = [{"at": at, "link": "slots", "down": "1 ms"}]
@@ -249,7 +249,7 @@ def test_what_slows_an_exchange_is_felt_by_layer_and_refused_by_stage() -> None:
         return hwsim.simulate("d2l-4gpu-pcie", workload).timeline.makespan
 
     assert took("layer", slow) > 1.1 * took("layer", [])
-    with pytest.raises(SpecError, match="an event slows slots:psw->gpu0, and an op of this training holds") as refused:
+    with pytest.raises(SpecError, match="an event slows slots:psw->gpu0, but an op of this training contains") as refused:
         took("stage", slow)
     assert "detail: layer" in str(refused.value)
 

@@ -322,7 +322,7 @@ def test_a_part_is_played_when_asked_or_when_it_says_so() -> None:
     [
         ("mem", {"count": 2e6}, "exceed the limit of 1,000,000"),
         ("mem", {"count": 1000, "bytes": "1 GB", "pattern": "sequential"}, "exceed the limit"),
-        ("cpu", {}, "does not say what its memory is made of"),
+        ("cpu", {}, "cpu has no DRAM timings"),
         ("disk", {}, "there is no part 'disk'"),
     ],
 )
@@ -334,7 +334,7 @@ def test_what_cannot_be_played_is_said_with_what_to_do(requests: str, keys: dict
 
 def test_an_op_without_requests_cannot_be_played() -> None:
     quiet = {"hwsim": "workload/1", "program": [{"copy": {"from": "mem", "to": "mem", "bytes": "1 MB"}}]}
-    with pytest.raises(SpecError, match="no op asks mem for single requests"):
+    with pytest.raises(SpecError, match="no op issues single requests to mem"):
         api.simulate(MACHINE, quiet, requests="mem")
 
 

@@ -156,7 +156,7 @@ def test_reads_behind_writes_wait_longer() -> None:
 
 
 def test_a_drive_known_by_its_data_sheet_alone_is_refused() -> None:
-    with pytest.raises(CannotPlay, match="scratch is an ssd without `flash:`") as error:
+    with pytest.raises(CannotPlay, match="scratch has no `flash`") as error:
         ssd_play(Ssd(read=3e9, latency=80e-6), "scratch")
     assert "mqsim-default" in (error.value.hint or "")
 

@@ -1,6 +1,6 @@
-"""Devices simulated request by request: the oracle of their closed forms, and the thing to watch.
+"""Request-level simulations of devices, which check their closed forms and show single requests.
 
-A request-level simulation has the four members that `requests` describes. A new one is a file here and a line in `SIMULATIONS`;
+A request-level simulation implements `requests.RequestSimulation`. A new one needs a module here and a line in `SIMULATIONS`;
 `requests.Stream` issues the requests of an op.
 """
 
@@ -13,7 +13,7 @@ from hwsim.devices import Sockets
 from hwsim.families.requests.requests import CannotPlay, Play
 from hwsim.spec.kinds import Kinds
 
-# kind of device: function of (model, full name) that makes its simulation; raises CannotPlay if the model does not say enough
+# by kind of device: function of (model, full name) that makes its simulation, or raises CannotPlay if keys are missing
 SIMULATIONS: Final = Kinds[Callable[[Any, str], Play]](
     {
         "cpu": f"{__name__}.caches:cpu_play",
@@ -26,16 +26,16 @@ SIMULATIONS: Final = Kinds[Callable[[Any, str], Play]](
 
 
 def play_of(kind: str, model: Any, name: str) -> Play:
-    """A device ready to be simulated request by request.
+    """Return the request-level simulation of a device.
 
     Raises:
-        CannotPlay: its kind has no simulation, or its file does not say what it is made of.
+        CannotPlay: The kind of device has no simulation, or keys that it needs are missing.
     """
     if kind not in SIMULATIONS:
         raise CannotPlay(
-            f"{name} is a {kind}, which is not simulated request by request", f"these are: {', '.join(sorted(SIMULATIONS))}"
+            f"{name} is a {kind}, which has no request-level simulation", f"one of these: {', '.join(sorted(SIMULATIONS))}"
         )
     if isinstance(model, Sockets):
         sockets = ", ".join(model.names)
-        raise CannotPlay(f"{name} is several sockets ({sockets}), and one twin is one socket", "name one of them, in the op too")
+        raise CannotPlay(f"{name} is several sockets ({sockets}): expected one socket", "name one socket, in the op too")
     return SIMULATIONS[kind](model, name)

@@ -1,19 +1,19 @@
-"""The caches of a CPU, access by access: least recently used sets, lines that move between cores, prefetching.
+"""The caches of a CPU, access by access: set-associative LRU caches, coherence between cores, and prefetching.
 
-An access takes the latency of the first level, from its core outwards, that has its line; else the latency of the memory, whose
-lines come at its bandwidth. The line is then in every level on its way (a victim level has the lines that the one before it
-gave up). A line that one core has written belongs to it: another core's access waits until it has come over, one core after
-another, which is the cost of false sharing. A store takes the line from all others (MESI, modified and shared). A core
-issues in order. Once `depth` lines that its first level did not have are under way, it waits for the oldest of them; with a
-depth of 1 each access waits for the one before. A prefetcher fetches up to 20 lines ahead, into the second level, once
-two steps in a page were equal.
+An access has the latency of the first level with its line, from L1 outwards; if there is none, the latency of memory, which
+delivers lines at its bandwidth. The line is then stored in every level that missed. A victim level instead stores the lines
+evicted from the level before it. A modified line is owned by one core. An access by another core waits for its transfer;
+transfers of a line are serialized, which is the cost of false sharing. A store invalidates the line in all other caches (MESI
+without the exclusive state). A core issues in order. With `depth` L1 misses outstanding, it waits for the oldest one; with a
+depth of 1, accesses are dependent. A prefetcher fetches up to 20 lines ahead into L2, once two successive strides in a page are
+equal.
 
 **Source.** Mattson et al., "Evaluation techniques for storage hierarchies", IBM Systems Journal 9(2), 1970 (stacks).
 Sorin, Hill and Wood, "A Primer on Memory Consistency and Cache Coherence", 2011; Intel 64 and IA-32 Architectures
 Optimization Reference Manual, "Data prefetching" (streams in pages of 4 KiB).
 **Error.** Hits equal the hits by stack distances exactly (tests/test_request_level_caches.py).
-**Range.** True least recently used sets of physical addresses in a row; no inclusion, no store buffers (a store takes as
-long as a load), no bandwidth between the levels. Made for working sets up to some 100,000 lines.
+**Range.** True LRU, contiguous physical addresses; no inclusion, no store buffers (a store takes as long as a load), no bandwidth
+limit between levels. Suitable for working sets up to about 100,000 lines.
 """
 
 from __future__ import annotations
@@ -39,27 +39,28 @@ from hwsim.units import BytesPerSecond, Seconds
 
 Prefetch = Literal["none", "stream"]
 
-PAGE: Final = 4096  # bytes that no prefetcher looks beyond
-AHEAD: Final = 20  # lines by which a stream is ahead
-STREAMS: Final = 32  # pages a core's prefetcher follows at once
-_PURGE: Final = 1 << 14  # lines noted as on their way before those that have arrived are forgotten
+PAGE: Final = 4096  # bytes: a prefetcher does not cross page boundaries
+AHEAD: Final = 20  # lines: prefetch distance
+STREAMS: Final = 32  # maximum pages tracked by a core's prefetcher
+_PURGE: Final = 1 << 14  # entries of `_arrives` above which entries in the past are deleted
 
 
 def cpu_play(cpu: Cpu, name: str = "the cpu") -> Play:
-    """The simulation of a CPU: its caches, or its memory if it has no `caches:`."""
+    """Return the simulation of a CPU: its caches, or its memory if it has no `caches:`."""
     return caches_play(cpu, name) if cpu.caches else dram_play(cpu.memory.dram, cpu.memory.size, name)
 
 
 def caches_play(cpu: Cpu, name: str = "the cpu") -> Play:
-    """The simulation of a CPU's caches; of accesses in a row each core has a stretch of its own.
+    """Return the simulation of a CPU's caches.
 
-    An op with a working set, which it reads again and again, finds the caches as its last pass left them.
+    Each core has its own contiguous part of sequential or strided accesses. An op that reads a working set repeatedly finds the
+    caches in the state after its last pass.
 
     Raises:
-        CannotPlay: it has none.
+        CannotPlay: The CPU has no caches.
     """
     if cpu.caches is None:
-        raise CannotPlay(f"{name} has no `caches:`", "such as {levels: {L1: {size: 32 KiB, cycles: 4}}}")
+        raise CannotPlay(f"{name} has no `caches`", "caches: {levels: {L1: {size: 32 KiB, cycles: 4}}}")
     clock = cpu.clock_of("scalar", 1) or 1e9
     loads = cpu.core.loads if cpu.core else 2.0
     simulation = CacheSimulation(
@@ -84,28 +85,28 @@ def caches_play(cpu: Cpu, name: str = "the cpu") -> Play:
 
 
 class _Actor:
-    """The accesses of one op on one core, in order."""
+    """The accesses of an op on one core, in order."""
 
     __slots__ = ("core", "flying", "gate", "next", "rows", "served", "window")
 
     def __init__(self, served: Served, core: int, rows: list[int], window: float) -> None:
         self.served, self.core, self.rows, self.window = served, core, rows, window
-        self.flying: deque[Seconds] = deque()  # when those under way end
+        self.flying: deque[Seconds] = deque()  # completion times of outstanding accesses
         self.next, self.gate = 0, 0.0
 
 
 class CacheSimulation:
-    """Implements `RequestSimulation`; `depth` of what is offered is shared evenly by the cores that ask.
+    """The request-level simulation of caches; implements `RequestSimulation`. The cores of an op share its `depth` evenly.
 
     Args:
-        caches: levels from the core outwards; a level without `ways` is one set.
-        cores: how many.
-        clock: cycles per second.
-        memory: seconds of an access that no level serves.
-        bandwidth: bytes/s of the memory.
-        coherence: what a line takes from core to core; the time of the last level if left out.
-        prefetch: what is fetched ahead: nothing, or streams.
-        gap: seconds from one access to the next of a core at least.
+        caches: levels from the core outwards; a level without `ways` is fully associative.
+        cores: number of cores.
+        clock: clock frequency (Hz).
+        memory: latency of a miss in all levels (s).
+        bandwidth: memory bandwidth (bytes/s).
+        coherence: time of a line transfer between cores; default: the latency of the last level.
+        prefetch: prefetcher: none, or streams.
+        gap: minimum time between two accesses of a core (s).
     """
 
     def __init__(
@@ -125,9 +126,9 @@ class CacheSimulation:
         levels = tuple(caches.levels.values())
         self._times = [level.time(clock) for level in levels]
         self._victim = [level.victim for level in levels]
-        self._of = [[core // level.shared_by for core in range(cores)] for level in levels]  # core -> which of a level
+        self._of = [[core // level.shared_by for core in range(cores)] for level in levels]  # level, core -> index of its cache
         self._ways: list[int] = []
-        self._sets: list[list[list[dict[int, None]]]] = []  # level, which, set: lines, the least recently used first
+        self._sets: list[list[list[dict[int, None]]]] = []  # by level, cache and set: lines, least recently used first
         for level in levels:
             lines = max(1, int(level.size // caches.line))
             ways = min(level.ways or lines, lines)
@@ -138,14 +139,14 @@ class CacheSimulation:
         self._allocate = caches.write_allocate
         self._line_time = caches.line / bandwidth
         self._memory_free = 0.0
-        self._pages: list[dict[int, tuple[int, int]]] = [{} for _ in range(cores)]  # of a core: page -> (last line, step)
+        self._pages: list[dict[int, tuple[int, int]]] = [{} for _ in range(cores)]  # by core: page -> (last line, stride)
         self._tlbs = [
             (int(tlb.page), tlb.entries, tlb.miss, [dict[int, None]() for _ in range(cores)]) for tlb in caches.tlbs.values()
         ]
-        self._writer: dict[int, int] = {}  # line -> the core that has written it last, and has it alone
-        self._holders: dict[int, int] = {}  # line -> bits of the cores that may have it
+        self._writer: dict[int, int] = {}  # line -> core that owns the modified line
+        self._holders: dict[int, int] = {}  # line -> bit mask of cores that may have it
         self._dirty: set[int] = set()
-        self._arrives: dict[int, Seconds] = {}  # line on its way -> when it is there
+        self._arrives: dict[int, Seconds] = {}  # line in flight -> arrival time
         self._heap: list[tuple[float, int, _Actor]] = []
         self._order = count().__next__
         self._hits = [0] * len(levels)
@@ -156,7 +157,7 @@ class CacheSimulation:
 
     @property
     def counters(self) -> dict[str, float]:
-        """Accesses, lines they touched, hits by level, lines read from memory and written back, moved between cores, ..."""
+        """Counts of accesses, lines, hits by level, memory reads, write-backs, line transfers, prefetches and TLB misses."""
         hits = {f"{name}_hits": hit for name, hit in zip(self._names, self._hits, strict=True)}
         return {
             **{name: float(number) for name, number in self._counted.items()},
@@ -168,16 +169,21 @@ class CacheSimulation:
 
     def offer(self, served: Served) -> None:
         rows: dict[int, list[int]] = {}
-        for at, core in enumerate(served.core):
-            rows.setdefault(core % self._cores, []).append(at)
-        for core, mine in rows.items():
+        for row, core in enumerate(served.core):
+            rows.setdefault(core % self._cores, []).append(row)
+        for core, core_rows in rows.items():
             window = math.inf if served.depth is None else max(1, served.depth // len(rows))
-            heappush(self._heap, (served.at[mine[0]], self._order(), _Actor(served, core, mine, window)))
+            heappush(self._heap, (served.at[core_rows[0]], self._order(), _Actor(served, core, core_rows, window)))
 
     def warm(self, span: int, cores: int = 1, *, alike: bool = True) -> None:
-        """As if the first `span` bytes had just been read in order: all of them by every core (`alike`), or a stretch by each.
+        """Set the state after a sequential read of the first `span` bytes.
 
-        After lines that were read once a level keeps the last that fit, a victim level the ones before them.
+        A level then has the last lines that fit; a victim level has the lines before them.
+
+        Args:
+            span: bytes.
+            cores: number of cores that read.
+            alike: every core has read all bytes; otherwise each has read its own part.
         """
         lines, done = -(-span // self._line), set[tuple[int, int]]()
         for core in range(min(cores, self._cores)):
@@ -215,7 +221,7 @@ class CacheSimulation:
         quick = 1.001 * self._times[0]
         while heap and heap[0][0] <= until:
             time, _, actor = heappop(heap)
-            another = heap[0][0] if heap else math.inf  # as long as no other core is sooner, this core goes on
+            another = heap[0][0] if heap else math.inf  # continue with this core until another one is due
             served, rows, core, window, flying, at = actor.served, actor.rows, actor.core, actor.window, actor.flying, actor.next
             issued, start, finish = served.issued, served.start, served.finish
             address, size, write = served.address, served.size, served.write
@@ -245,15 +251,15 @@ class CacheSimulation:
             served.left -= at - begun
             counts["accesses"] += at - begun
 
-    def _transfer(self, one: int, other: int, coherence: Coherence | None) -> Seconds:
-        """Seconds of a line from core to core."""
+    def _transfer(self, core: int, other: int, coherence: Coherence | None) -> Seconds:
+        """Return the time to transfer a line between two cores (s)."""
         if coherence is None:
             return self._times[-1]
-        near = coherence.cluster_cores is None or one // coherence.cluster_cores == other // coherence.cluster_cores
+        near = coherence.cluster_cores is None or core // coherence.cluster_cores == other // coherence.cluster_cores
         return coherence.cluster if near or coherence.across is None else coherence.across
 
     def _machinery(self) -> Callable[[float, int, int, int, bool], float]:
-        """The steps of one access: functions over local names, made once, because its time is spent here."""
+        """Return the function of one access; closures over local names make it fast."""
         sets, of, times, ways, victim = self._sets, self._of, self._times, self._ways, self._victim
         hits, events = self._hits, self._counted
         writer, holders, dirty, arrives, line_size = self._writer, self._holders, self._dirty, self._arrives, self._line
@@ -269,7 +275,7 @@ class CacheSimulation:
             return begin + self._memory
 
         def put(level: int, core: int, line: int) -> None:
-            """Into a level, where the least recently used line of the set may have to give way."""
+            """Store a line in a level; evict the least recently used line of the set if it is full."""
             lines = sets[level][of[level][core]][line % counts[level]]
             lines.pop(line, None)
             lines[line] = None
@@ -282,7 +288,7 @@ class CacheSimulation:
                     leave(gone)
 
         def leave(line: int) -> None:
-            """It leaves the last level."""
+            """Evict a line from the last level."""
             writer.pop(line, None)
             if line in dirty:
                 dirty.discard(line)
@@ -290,7 +296,7 @@ class CacheSimulation:
                 events["write_backs"] += 1
 
         def take(core: int, line: int) -> bool:
-            """Take a line from all other cores; whether any may have had it."""
+            """Invalidate a line in all other caches; return whether another core may have had it."""
             others = holders.get(line, 0) & ~(1 << core)
             holders[line] = 1 << core
             if not others:
@@ -303,7 +309,7 @@ class CacheSimulation:
             return True
 
         def fetch(time: float, core: int, line: int, write: bool) -> float:
-            """A line that the first level does not have, or a store to one that others may have: when it is there."""
+            """Return the time at which a line is available after an L1 miss, or after a store to a shared line."""
             owner = writer.get(line, core)
             if owner != core:
                 ends = max(time, arrives.get(line, 0.0)) + self._between[owner][core]
@@ -334,7 +340,7 @@ class CacheSimulation:
             return ends
 
         def bring(level: int, core: int, line: int) -> None:
-            """Into every level nearer the core than the one that had it; a victim level gives it away."""
+            """Store a line in the levels nearer to the core than `level`; a victim level gives it up."""
             if 0 < level < depth:
                 lines = sets[level][of[level][core]][line % counts[level]]
                 del lines[line]
@@ -349,7 +355,7 @@ class CacheSimulation:
                 lines[line] = None
 
         def look_ahead(time: float, core: int, line: int) -> None:
-            """Fetch the lines that are likely to be asked for next."""
+            """Prefetch the next lines of a stream."""
             page = line * line_size // PAGE
             pages = self._pages[core]
             last, before = pages.pop(page, (line, 0))
@@ -378,7 +384,7 @@ class CacheSimulation:
                         put(level, core, wanted)
 
         def translated(core: int, address: int) -> float:
-            """Seconds to find out where a page is."""
+            """Return the time of address translation (s)."""
             more = 0.0
             for page, entries, miss, tlbs in self._tlbs:
                 number, pages = address // page, tlbs[core]

@@ -1,4 +1,4 @@
-"""Runs with parts that are simulated request by request."""
+"""Runs in which some devices are simulated request by request."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from hwsim.spec import SpecError
 
 
 def play(lowered: Lowered, manner: Manner, graph: OpGraph, simulate: Callable[..., Timeline]) -> Played:
-    """The timeline, with statistics and latency curves of the parts that are simulated request by request.
+    """Return the timeline, with statistics and latency curves of the devices simulated request by request.
 
     Raises:
-        SpecError: a part cannot be, or is requested for no single requests.
+        SpecError: A device has no request-level simulation, or no op issues requests to it.
     """
     machine = lowered.machine
     try:
@@ -31,12 +31,12 @@ def play(lowered: Lowered, manner: Manner, graph: OpGraph, simulate: Callable[..
         plays = {name: simulation() for name, simulation in simulations.items()}
         requested = {cost.requests.device: cost.requests for cost in reversed(lowered.graph.costs) if cost.requests}
         if idle := [name for name in named if name not in requested]:
-            raise CannotPlay(f"no op asks {idle[0]} for single requests", "the ops `access`, `copy`, `read` and `write` do")
+            raise CannotPlay(f"no op issues single requests to {idle[0]}", "use the op `access`, `copy`, `read` or `write`")
         changing = capacities_of(lowered.changes)
         for name in sorted(parts.keys() & requested.keys()):
             if not changing.isdisjoint(capacity.name for capacity in parts[name].model.capacities(name)):
-                message = f"an event happens to {name}, whose requests are served one by one at its full speed"
-                raise CannotPlay(message, "leave it at `fidelity: formula`, or leave the event out")
+                message = f"an event changes {name}, but a request-level simulation has a constant speed"
+                raise CannotPlay(message, "fidelity: formula, or no event")
         players = Players(graph, plays)
         timeline = simulate(players.graph, server=players.server)
         loaded = sorted(parts.keys() & requested.keys()) if manner.latency else ()

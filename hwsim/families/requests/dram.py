@@ -1,11 +1,11 @@
-"""DRAM, request by request: banks with an open row each, and a controller that takes row hits first, then the oldest.
+"""DRAM, request by request: banks with open rows, and a first-ready, first-come-first-served controller (FR-FCFS).
 
-Requests are cut into accesses, which go to the channels (`dram_channel`) by their address; a request has
-finished when the last of its accesses has brought its data.
+Requests are split into accesses, which are mapped to channels (`dram_channel`) by their address. A request is complete when the
+data of its last access has arrived.
 
 **Source.** Rixner et al., "Memory access scheduling", ISCA 2000 (FR-FCFS); the timings as in `hwsim.devices.dram`.
 **Error.** 0.7 to 1.5 % mean against Ramulator 2 on five standards (docs/validation/components.md).
-**Range.** As `hwsim.families.requests.dram_channel`; more than some 54,000 accesses per second of CPU take patience.
+**Range.** As in `hwsim.families.requests.dram_channel`. It simulates about 54,000 accesses per second of CPU time.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ from hwsim.families.requests.requests import MOST_REQUESTS, CannotPlay, Play, Se
 from hwsim.graph.opgraph import Ints
 
 _NEVER: Final = math.inf
-_SPAN: Final = 2.0**33  # bytes of a channel whose size is not known
+_SPAN: Final = 2.0**33  # bytes: default size of a channel
 
 
 class DramSimulation:
-    """All channels of a DRAM.
+    """The request-level simulation of a DRAM with all its channels.
 
-    Consecutive accesses go to consecutive channels, then pseudo-channels, then bank groups, then columns of the row.
+    Address mapping, from the lowest bits: channel, pseudo-channel, bank group, column, bank, row.
     """
 
     def __init__(self, dram: Dram) -> None:
         self._dram = dram
         self._channels = [Channel(dram) for _ in range(dram.channels)]
         self._due = [_NEVER] * dram.channels
-        self._events: list[tuple[float, int, _Issuer, int]] = []  # when, order, whose requests may be issued, how many ended
+        self._events: list[tuple[float, int, _Issuer, int]] = []  # (time, order, op to issue from, completed requests)
         self._order = 0
         self._age = 0
 
     @property
     def counters(self) -> dict[str, float]:
-        """Accesses and what became of them, over all channels."""
+        """Number of accesses, row hits, activations, refreshes and bus turnarounds, over all channels."""
         names = ("accesses", "row_hits", "activations", "refreshes", "turnarounds")
         return {name: float(sum(getattr(channel, name) for channel in self._channels)) for name in names}  # integers
 
@@ -86,7 +86,7 @@ class DramSimulation:
         self._order += 1
 
     def _issue(self, time: float, issuer: _Issuer, ended: int) -> None:
-        """Issue the requests that may be issued now, and come back for the rest."""
+        """Issue the requests that may be issued now, and schedule the next issue."""
         issuer.flying -= ended
         if not ended:
             issuer.armed = False
@@ -107,7 +107,7 @@ class DramSimulation:
 
 
 class _Issuer(Stream):
-    """The requests of one op, cut into accesses. armed: whether the simulation comes back when the next one is there."""
+    """The requests of an op, split into accesses. `armed`: an event for the next request is scheduled."""
 
     __slots__ = ("armed", "bank", "channel", "first", "left", "request", "row", "tail", "write")
 
@@ -119,7 +119,7 @@ class _Issuer(Stream):
         counts = (address + np.maximum(length, 1) - 1) // size - lines + 1
         total = int(counts.sum())
         if total > 16 * MOST_REQUESTS:
-            hint = "ask for fewer bytes, or leave it to the closed form (`fidelity: formula`), which takes any number"
+            hint = "fewer bytes, or `fidelity: formula`, which has no limit"
             raise CannotPlay(f"{total:,} accesses of {size} bytes exceed the limit for request-level simulation", hint)
         first = np.concatenate([[0], np.cumsum(counts)])
         line = np.repeat(lines - first[:-1], counts) + np.arange(total)
@@ -131,7 +131,7 @@ class _Issuer(Stream):
         self.tail = dram.latency("hit")
 
     def answer(self, access: int, column: float) -> None:
-        """Note that the column command of an access went out."""
+        """Record the column command of an access."""
         served, i, end = self.served, self.request[access], column + self.tail
         if self.left[i] == self.first[i + 1] - self.first[i]:
             served.start[i] = column
@@ -144,7 +144,7 @@ class _Issuer(Stream):
 
 
 def places(dram: Dram, line: Ints) -> tuple[Ints, Ints, Ints]:
-    """Channel, bank in it and row of accesses by number (address over access size)."""
+    """Return channel, bank in the channel and row of accesses; `line`: address / access size."""
     line, channel = np.divmod(line, dram.channels)
     line, lane = np.divmod(line, dram.pseudo_channels)
     line, group = np.divmod(line, dram.bank_groups)
@@ -154,7 +154,7 @@ def places(dram: Dram, line: Ints) -> tuple[Ints, Ints, Ints]:
 
 
 def address(dram: Dram, channel: int, bank: int, row: int, column: int = 0) -> int:
-    """The first byte of an access: `places` the other way round.
+    """Return the address of an access (bytes), the inverse of `places`.
 
     >>> from hwsim.devices.dram import D2L
     >>> places(D2L, np.array([address(D2L, 0, 3, 7) // 64]))
@@ -170,9 +170,15 @@ def address(dram: Dram, channel: int, bank: int, row: int, column: int = 0) -> i
 def addresses(
     dram: Dram, count: int, *, banks: int | None = None, row_hit: float = 0.0, seed: int = 0, regular: bool = False
 ) -> list[int]:
-    """Addresses of `count` accesses to `banks` banks of every channel; a part `row_hit` repeats its bank's last row.
+    """Return addresses of accesses with a given bank parallelism and row-hit rate.
 
-    banks: None for all. regular: the banks take turns; else each goes to any of them.
+    Args:
+        dram: the DRAM.
+        count: number of accesses.
+        banks: number of banks of each channel in use; None: all.
+        row_hit: probability that an access repeats the last row of its bank.
+        seed: seed of rows and banks.
+        regular: use the banks in turn; otherwise at random.
     """
     draw = np.random.default_rng(seed)
     every = dram.banks * dram.pseudo_channels
@@ -189,27 +195,27 @@ def addresses(
 
 
 def gpu_play(gpu: Gpu, name: str) -> Play:
-    """The simulation of a GPU's memory."""
+    """Return the simulation of a GPU's memory."""
     return dram_play(gpu.memory.dram, gpu.memory.size, name)
 
 
 def memory_play(memory: Memory, name: str) -> Play:
-    """The simulation of a memory that is a part of its own."""
+    """Return the simulation of a memory device."""
     return dram_play(memory.dram, memory.size, name)
 
 
 def dram_play(dram: Dram | None, size: float | None, name: str = "the memory") -> Play:
-    """The simulation of a DRAM.
+    """Return the simulation of a DRAM.
 
     Raises:
-        CannotPlay: the device does not say what its memory is made of.
+        CannotPlay: The device has no DRAM timings.
     """
     if dram is None:
-        raise CannotPlay(f"{name} does not say what its memory is made of", "add `use: ddr4-3200` (to its `memory`)")
+        raise CannotPlay(f"{name} has no DRAM timings", "add `use: ddr4-3200` to its `memory`")
     timing = dram
 
     def requests(wanted: Requests, span: float, time: float) -> Served:
-        if wanted.pattern == "sequential" and 0 < wanted.size < timing.access:  # neighbours come in one access
+        if wanted.pattern == "sequential" and 0 < wanted.size < timing.access:  # neighbours share an access
             wanted = replace(wanted, count=math.ceil(wanted.count * wanted.size / timing.access), size=timing.access)
         served = requests_of(wanted, span, time)
         if wanted.pattern in ("random", "dependent") and (wanted.banks is not None or wanted.row_hit > 0):

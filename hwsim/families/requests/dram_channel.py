@@ -1,15 +1,15 @@
-"""One channel of a DRAM, command by command: what `hwsim.families.requests.dram` puts together.
+"""One channel of a DRAM, command by command; `hwsim.families.requests.dram` combines channels.
 
-A channel's controller sees `queue` accesses at once (the rest wait in line). Every bank with one in sight wants its
-next command: the read of its oldest row hit, else the activation of its oldest access' row. A command goes out
-at the first instant its bank (tRC, tRAS, tRTP, tRP, tRCD), its bank group (tCCD_L, tRRD_L), and its pseudo-channel
-(tCCD_S, tRRD_S, four activations per tFAW, the data bus) allow; of those that can, the oldest access'.
-Every tREFI all rows are closed and the banks are away for tRFC. Writes are collected, and written `write_batch` at
-a time, which costs one turnaround of the data bus.
+The controller schedules the `queue` oldest accesses of a channel; the others wait. Every bank with an access proposes its next
+command: the read of its oldest row hit, otherwise the activation of the row of its oldest access. A command is issued at the
+first instant that satisfies the timings of its bank (tRC, tRAS, tRTP, tRP, tRCD), bank group (tCCD_L, tRRD_L) and pseudo-channel
+(tCCD_S, tRRD_S, four activations per tFAW, data bus). If several commands are ready, that of the oldest access is first. Every
+tREFI all rows are closed, and the banks are unavailable for tRFC. Writes are buffered and drained in batches of `write_batch`,
+which costs one turnaround of the data bus.
 
 **Source.** Rixner et al., "Memory access scheduling", ISCA 2000 (FR-FCFS); the timings as in `hwsim.devices.dram`.
 **Error.** 0.7 to 1.5 % mean against Ramulator 2 on five standards (docs/validation/components.md).
-**Range.** Open rows, refresh of all banks at once; no rank switches, no write recovery, no power-down.
+**Range.** Open-page policy, all-bank refresh; no rank switches, no write recovery, no power-down.
 """
 
 from __future__ import annotations
@@ -28,7 +28,14 @@ _Best = tuple[float, int, int, int]  # time, age, command, bank
 
 
 class Access(NamedTuple):
-    """One access on its way; the one with the least `age` goes first, and `who` is the caller's name for it."""
+    """An access to a channel.
+
+    Args:
+        age: order of arrival; the lowest has priority.
+        bank, row: its place.
+        write: a write; otherwise a read.
+        who: identifier for the caller.
+    """
 
     age: int
     bank: int
@@ -38,7 +45,7 @@ class Access(NamedTuple):
 
 
 class Channel:
-    """One channel: its banks, and the controller's queues for reading and writing."""
+    """A channel: its banks, and the read and write queues of the controller."""
 
     def __init__(self, dram: Dram) -> None:
         lanes, banks = dram.pseudo_channels, dram.banks * dram.pseudo_channels
@@ -47,23 +54,23 @@ class Channel:
         self._ccd_s, self._ccd_l = max(dram.tCCD_S, dram.tBL), max(dram.tCCD_L, dram.tBL)
         self._group = [bank % (lanes * dram.bank_groups) for bank in range(banks)]  # numbered over the lanes
         self._groups_of = [range(lane, lanes * dram.bank_groups, lanes) for lane in range(lanes)]
-        self._line: deque[Access] = deque()  # arrived, not yet in sight
-        self._room = [dram.queue, dram.queue]  # free places for reads, for writes
-        self._writing = 0  # 1 while writing
-        self._batch = dram.write_batch * lanes  # every pseudo-channel has its share of them
-        self._written = 0  # since it changed to writing
+        self._line: deque[Access] = deque()  # arrived, not in a queue yet
+        self._room = [dram.queue, dram.queue]  # free queue entries for (reads, writes)
+        self._writing = 0  # 1 while writes are drained
+        self._batch = dram.write_batch * lanes  # writes of a batch, over all pseudo-channels
+        self._written = 0  # writes since the turnaround
         # per bank
         self._open = [-1] * banks
-        self._fresh = [False] * banks  # its row was just opened: the next access is no hit
+        self._fresh = [False] * banks  # the row was just opened, so its first access is not a hit
         self._act_ok, self._col_ok, self._pre_ok = ([_LONG_AGO] * banks for _ in range(3))
-        self._stamp = [0] * banks  # of its latest plan; older ones in the heaps are void
+        self._stamp = [0] * banks  # version of the latest plan; older heap entries are void
         self._pending: list[list[dict[int, deque[tuple[float, Access]]]]] = [[{} for _ in range(banks)] for _ in range(2)]
         # per lane, per group
         self._acts = [deque([_LONG_AGO] * 4, 4) for _ in range(lanes)]
         self._col = [_LONG_AGO] * lanes
         self._group_act, self._group_col = ([_LONG_AGO] * (lanes * dram.bank_groups) for _ in range(2))
         self._row_bus = _LONG_AGO
-        # what could go next: not yet (by when it may), or now (by age); activations per lane, columns per group
+        # candidate commands: later (by ready time) or now (by age); activations per lane, columns per group
         self._act_later: list[list[tuple[float, int, int, int]]] = [[] for _ in range(lanes)]
         self._act_now: list[list[tuple[int, int, int]]] = [[] for _ in range(lanes)]
         self._col_later: list[list[tuple[float, int, int, int]]] = [[] for _ in self._group_col]
@@ -73,15 +80,15 @@ class Channel:
         self.accesses = self.row_hits = self.activations = self.refreshes = self.turnarounds = 0
 
     def due(self) -> float:
-        """Seconds at which its next command goes out; infinite without one."""
+        """Return the time of the next command (s); infinity without one."""
         return min([best[0] for best in self._best if best is not None], default=_NEVER)
 
     def arrive(self, access: Access) -> None:
-        """Put an access in line; `admit` lets it in."""
+        """Add an access, which `admit` moves into a queue."""
         self._line.append(access)
 
     def admit(self, time: float) -> None:
-        """Move accesses from the line into the queues, as many as have room."""
+        """Move accesses into the queues as long as these have free entries."""
         line, room, stale = self._line, self._room, set()
         if time > self._refresh and not any(self._best):
             self._catch_up(time)
@@ -107,7 +114,7 @@ class Channel:
                 self._best[lane] = self._choose(lane)
 
     def step(self) -> tuple[float, Any] | None:
-        """Send the next command; (seconds, `who` of the access) if it reads or writes, else None."""
+        """Issue the next command; return (time, `who`) for a read or write, otherwise None."""
         best = min(best for best in self._best if best is not None)
         time, _, command, bank = best
         if time > self._refresh:
@@ -166,7 +173,7 @@ class Channel:
         return time, who
 
     def _plan(self, bank: int) -> None:
-        """The bank's next command, into the heap of those that may not go out yet."""
+        """Schedule the next command of a bank."""
         stamp = self._stamp[bank] = self._stamp[bank] + 1
         rows = self._pending[self._writing][bank]
         if not rows:
@@ -185,7 +192,7 @@ class Channel:
         heappush(self._act_later[bank % self._lanes], (max(arrived, ready), access.age, stamp, bank))
 
     def _choose(self, lane: int) -> _Best | None:
-        """The command of a pseudo-channel that can go out first; of several at once the oldest request's."""
+        """Return the next command of a pseudo-channel: the first to be ready, or the oldest of those ready at once."""
         dram, stamps = self._dram, self._stamp
         acts = self._acts[lane]
         free = max(acts[0] + dram.tFAW, acts[3] + dram.tRRD_S, self._row_bus)
@@ -205,7 +212,7 @@ class Channel:
         return best
 
     def _should_turn(self) -> bool:
-        """Whether to change from reading to writing or back."""
+        """Whether to switch between reads and writes."""
         read, write = (self._dram.queue - room for room in self._room)
         if self._writing:
             return read > 0 and (not write or self._written >= self._batch)
@@ -225,7 +232,7 @@ class Channel:
         self._best = [self._choose(lane) for lane in range(self._lanes)]
 
     def _close_all(self) -> None:
-        """A refresh: all rows closed, all banks away."""
+        """Refresh all banks, which closes all rows."""
         dram = self._dram
         back = self._refresh + dram.tRTP + dram.tRP + dram.tRFC
         self._open = [-1] * len(self._open)
@@ -235,7 +242,7 @@ class Channel:
         self._plan_all()
 
     def _catch_up(self, now: float) -> None:
-        """The refreshes of a time in which there was nothing to do."""
+        """Apply the refreshes of an idle period."""
         missed = int((now - self._refresh) / self._dram.tREFI)
         self._refresh += missed * self._dram.tREFI
         self.refreshes += missed
@@ -245,7 +252,7 @@ class Channel:
 def _first(
     later: list[tuple[float, int, int, int]], ready: list[tuple[int, int, int]], free: float, stamps: list[int]
 ) -> tuple[float, int, int] | None:
-    """(time, age, bank) of the command to send once the bus is free: the oldest of those ready by then, else the first to be."""
+    """Return (time, age, bank) of the next command once the bus is free: the oldest ready one, or the first to become ready."""
     while later and later[0][0] <= free:
         _, age, stamp, bank = heappop(later)
         if stamp == stamps[bank]:

@@ -1,12 +1,12 @@
 """The pages of one flash plane: a page map, an open block, and greedy garbage collection.
 
-A page of flash is programmed once and erased only with its whole block, so that a page written again goes
-somewhere else and leaves a dead page behind. When fewer than `reserve` blocks are empty, the block with the
-fewest live pages is chosen; they move to a block kept for moved pages, and it is erased.
+A flash page can be programmed once and is erased only with its entire block. So an overwritten page is written elsewhere, and its
+old copy becomes invalid. When fewer than `reserve` blocks are empty, the block with the fewest valid pages is collected: its
+valid pages move to a separate open block, and it is erased.
 
     write amplification = (pages written + pages moved) / pages written
 
-No time passes here: `hwsim.families.requests.ssd` says how long the moves and erases take.
+The map has no times; `hwsim.families.requests.ssd` computes the times of moves and erases.
 
 **Source.** Rosenblum and Ousterhout, "The design and implementation of a log-structured file system", ACM TOCS
 10(1), 1992 (greedy cleaning); Desnoyers, "Analytic models of SSD write performance", ACM TOS 10(2), 2014.
@@ -24,11 +24,11 @@ from typing import Final
 
 from hwsim.units import Ratio
 
-_NOT_A_VICTIM: Final = 1 << 40  # added to the live pages of a block that is open or empty, so that it is never the fewest
+_NOT_A_VICTIM: Final = 1 << 40  # added to the valid pages of open and empty blocks, so that they are never collected
 
 
 class PlaneMap:
-    """Logical pages 0 to `logical` - 1 of one plane, over `blocks` blocks of `pages` pages.
+    """The page map of a plane: logical pages 0 to `logical` - 1 on `blocks` blocks of `pages` pages.
 
     >>> plane = PlaneMap(logical=4, blocks=6, pages=2, reserve=2)
     >>> [plane.write(page) for page in (0, 1, 2, 3)]  # (place in the block, pages moved, blocks erased)
@@ -37,7 +37,7 @@ class PlaneMap:
     ([(0, 0, 0), (1, 0, 0), (0, 1, 1), (1, 0, 0)], 1)
 
     Raises:
-        ValueError: the logical pages and the blocks that are kept free do not fit.
+        ValueError: The logical pages and the reserved blocks do not fit.
     """
 
     __slots__ = (
@@ -46,12 +46,12 @@ class PlaneMap:
     )
 
     def __init__(self, *, logical: int, blocks: int, pages: int, reserve: int) -> None:
-        self.pages, self.reserve = pages, max(2, reserve)  # with two, a block to move pages to is never missing
+        self.pages, self.reserve = pages, max(2, reserve)  # with two, a block for moved pages is always available
         if logical > (blocks - self.reserve - 2) * pages:
-            kept = f"of which {self.reserve + 2} are kept free"
-            raise ValueError(f"{logical} pages do not fit in {blocks} blocks of {pages}, {kept}")
-        self.where = [-1] * logical  # logical page -> place
-        self._owner = [-1] * (blocks * pages)  # place -> logical page, -1 where it is dead or empty
+            kept = f"with {self.reserve + 2} reserved blocks"
+            raise ValueError(f"{logical} pages do not fit in {blocks} blocks of {pages} pages {kept}")
+        self.where = [-1] * logical  # logical page -> physical page
+        self._owner = [-1] * (blocks * pages)  # physical page -> logical page, -1 if invalid or empty
         self._live = [_NOT_A_VICTIM] * blocks
         self.free = list(range(blocks - 1, -1, -1))
         self._open, self._next = self.free.pop(), 0
@@ -59,11 +59,11 @@ class PlaneMap:
         self.moved = self.erased = 0
 
     def offset(self, page: int) -> int:
-        """Place in its block of a page that was written."""
+        """Return the index in its block of a written page."""
         return self.where[page] % self.pages
 
     def write(self, page: int) -> tuple[int, int, int]:
-        """Write a page anew: its place in the block, how many pages had to move first, how many blocks were erased."""
+        """Write a page; return (index in its block, pages moved before, blocks erased before)."""
         moved = erased = 0
         pages, live = self.pages, self._live
         if self._next == pages:
@@ -85,7 +85,7 @@ class PlaneMap:
         return offset, moved, erased
 
     def copy(self) -> PlaneMap:
-        """Another plane in the same state, which counts from here."""
+        """Return a copy in the same state with counters at 0."""
         plane = copy(self)
         for name in ("where", "free", "_owner", "_live"):
             setattr(plane, name, getattr(self, name).copy())
@@ -93,7 +93,7 @@ class PlaneMap:
         return plane
 
     def _collect(self) -> int:
-        """Empty the block with the fewest live pages: how many moved."""
+        """Collect the block with the fewest valid pages; return the number of moved pages."""
         live, owner, where, pages = self._live, self._owner, self.where, self.pages
         victim = live.index(min(live))
         live[victim] = _NOT_A_VICTIM
@@ -110,7 +110,7 @@ class PlaneMap:
             owner[place], owner[to], where[page] = -1, page, to
             live[self._spare] += 1
             moved += 1
-        self.free.insert(0, victim)  # the one that has been empty longest is used first
+        self.free.insert(0, victim)  # blocks are reused in the order of erasure
         self.moved += moved
         self.erased += 1
         return moved
@@ -119,9 +119,9 @@ class PlaneMap:
 def used(
     blocks: int, pages: int, over_provisioning: Ratio, reserve: Ratio, *, overwritten: float = 2.0, seed: int = 1
 ) -> Callable[[], PlaneMap]:
-    """Makes planes of a drive written from end to end, then `overwritten` times over at random: its steady state.
+    """Return a function that makes planes in steady state: written sequentially, then `overwritten` times at random.
 
-    Every plane has the state of one and the same at a different time, or else all would collect garbage at once.
+    All planes are states of one plane at different times, so that they do not collect garbage simultaneously.
     """
     draw, logical = random.Random(seed).random, int(blocks * pages * (1.0 - over_provisioning))
     plane = PlaneMap(logical=logical, blocks=blocks, pages=pages, reserve=math.ceil(reserve * blocks))

@@ -1,21 +1,22 @@
-"""A hard disk, request by request: where the arm is, how far the platter has turned, and who is served next.
+"""A hard disk, request by request: position of the arm, rotation of the platter, and scheduling of requests.
 
-The arm takes seek(distance) to the cylinder; the platter, which never stops, brings the sector round; its bytes pass at the
-rate of their zone. A drive that knows several requests (`queue` of them at most) may choose among them:
+    time of a request = seek(distance) + rotational latency + bytes / rate of the zone
 
-    fcfs    the one that came first
-    clook   the nearest ahead of the arm on its way in; from the innermost back to the outermost
-    sptf    the one whose first sector is under the head soonest, seek and rotation together (NCQ)
+A drive with several queued requests (at most `queue`) schedules them by a policy:
 
-Addresses run from the outermost track in, each track as long as its radius allows, and a sector stands one track's worth
-of angle behind the one before it, so that reading on costs neither seek nor turn. A read that goes on where the last
-one ended finds the drive reading ahead. With a write cache a write is done when it is in there, and is one more request
-to choose from.
+    fcfs    first come, first served
+    clook   the next cylinder inwards; from the innermost request back to the outermost (C-LOOK)
+    sptf    the shortest positioning time, seek and rotation (NCQ)
+
+Addresses run from the outermost track inwards, and the length of a track is proportional to its radius. The angle of a sector
+continues that of the sector before it, so sequential access needs neither seek nor rotational latency. A read that continues the
+last one is served by read-ahead. With a write cache, a write completes when it is in the cache, and is later scheduled like other
+requests.
 
 **Source.** Ruemmler and Wilkes, "An introduction to disk drive modeling", IEEE Computer 27(3), 1994; Worthington, Ganger
 and Patt, "Scheduling algorithms for modern disk drives", SIGMETRICS 1994.
 **Error.** calibrate/published/twins_storage.py.
-**Range.** No skew (the rate is the sustained one), no remapped sectors, no bands of shingled tracks; reads are not cached.
+**Range.** No track skew (the rate is the sustained rate), no remapped sectors, no shingled tracks; reads are not cached.
 """
 
 from __future__ import annotations
@@ -34,20 +35,20 @@ from hwsim.graph.opgraph import Ints
 
 Policy = Literal["fcfs", "clook", "sptf"]
 
-_ISSUE: Final = 0  # a stream may issue requests
-_FINISH: Final = 1  # one of its requests has been answered
-_IDLE: Final = 2  # the arm has served a request: chooses after all that happens at that instant is known
+_ISSUE: Final = 0  # event: a stream may issue requests
+_FINISH: Final = 1  # event: a request of a stream has completed
+_IDLE: Final = 2  # event: the arm is idle; it chooses after all other events at that instant
 
 
-# A request at the drive: its stream (None: a write that the cache has answered), which, address, bytes, write, cylinder, angle.
+# A queued request: (stream; None for a cached write, index, address, bytes, is a write, cylinder, angle).
 _Waiting = tuple[Stream | None, int, int, int, bool, float, float]
 
 
 def hdd_play(hdd: Hdd, name: str = "the hdd") -> Play:
-    """The simulation of a drive: in order of arrival where its `gain` is 0, else the request that is reached soonest.
+    """Return the simulation of a drive, with the policy `fcfs` if its `gain` is 0, otherwise `sptf`.
 
     Raises:
-        CannotPlay: it has no size, so that no address has a place.
+        CannotPlay: The drive has no size, so addresses have no place.
     """
     if hdd.holds is None:
         raise CannotPlay(f"{name} has no size", "add `size: 4 TB`")
@@ -55,15 +56,15 @@ def hdd_play(hdd: Hdd, name: str = "the hdd") -> Play:
 
 
 class HddSimulation:
-    """Implements `RequestSimulation`."""
+    """The request-level simulation of a hard disk; implements `RequestSimulation`."""
 
     def __init__(self, hdd: Hdd, *, policy: Policy = "sptf") -> None:
         self._hdd, self._policy = hdd, policy
         self._size, self._turn, self._seek = hdd.holds or math.inf, hdd.turn, hdd.seek.curve()
         self._outer, self._inner = hdd.rate(0.0), hdd.rate(1.0)
         self._waiting: list[_Waiting] = []
-        self._blocked: deque[tuple[Stream, int]] = deque()  # writes that the cache has no room for
-        self._dirty = 0.0  # bytes in it
+        self._blocked: deque[tuple[Stream, int]] = deque()  # writes that wait for space in the cache
+        self._dirty = 0.0  # bytes in the cache
         self._cylinder, self._next_address, self._ended, self._busy = 0.0, -1, 0.0, False
         self._heap: list[tuple[float, int, int, Stream | None]] = []
         self._order = count().__next__
@@ -95,9 +96,9 @@ class HddSimulation:
                 self._serve(time)
 
     def place(self, address: float) -> tuple[float, float]:
-        """Cylinder (from the outermost) and angle (in turns) of a byte.
+        """Return (cylinder from the outermost, angle in turns) of an address.
 
-        The rate at a part x of the bytes is sqrt(outer^2 - x (outer^2 - inner^2)); its integral counts the turns.
+        The rate at a share x of the bytes is sqrt(outer^2 - x (outer^2 - inner^2)); the angle follows from its integral.
         """
         part = min(1.0, address / self._size) if self._size < math.inf else 0.0
         rate, outer, inner = self._hdd.rate(part), self._outer, self._inner
@@ -108,7 +109,7 @@ class HddSimulation:
         return cylinder * self._hdd.seek.cylinders, turns / self._turn % 1.0
 
     def _issue(self, time: float, stream: Stream) -> None:
-        """Hand over the requests that are there and may be under way."""
+        """Issue the requests of a stream that have arrived, up to its depth."""
         served = stream.served
         for request in stream.issue(time):
             if not (served.write[request] and self._hdd.write_cache):
@@ -121,7 +122,7 @@ class HddSimulation:
             heappush(self._heap, (later, _ISSUE, self._order(), stream))
 
     def _cache(self, time: float, stream: Stream, request: int) -> None:
-        """A write is done when it is in the cache, and goes to the platter like any other."""
+        """Complete a write in the cache, and queue it for the platter."""
         hdd, served = self._hdd, stream.served
         served.start[request] = time
         self._answer(time + hdd.overhead + served.size[request] / (hdd.interface or self._outer), stream, request)
@@ -138,7 +139,7 @@ class HddSimulation:
             heappush(self._heap, (finish, _FINISH, self._order(), stream))
 
     def _serve(self, time: float) -> None:
-        """Choose a request and serve it to the end."""
+        """Choose a request and serve it."""
         hdd, counters = self._hdd, self.counters
         owner, request, address, size, write, cylinder, angle = self._waiting.pop(self._choose(time))
         rate = hdd.rate(min(1.0, address / self._size))
@@ -162,25 +163,25 @@ class HddSimulation:
             self._answer(end, owner, request)
 
     def _reach(self, time: float, cylinder: float, angle: float, write: bool) -> tuple[float, float]:
-        """Seconds of seek, and then of rotation, until the head is over a sector."""
+        """Return (seek time, rotational latency) to a sector (s)."""
         distance = abs(cylinder - self._cylinder)
         seek = (self._seek(distance) if distance >= 1.0 else 0.0) + (self._hdd.settle if write else 0.0)
         return seek, (angle - (time + self._hdd.overhead + seek) / self._turn) % 1.0 * self._turn
 
     def _choose(self, time: float) -> int:
-        """Which of the requests it knows is next: its place among those that wait."""
+        """Return the index of the queued request that is served next."""
         seen = self._waiting[: self._hdd.queue]
         if len(seen) == 1 or self._policy == "fcfs":
             return 0
-        for at, waiting in enumerate(seen):  # reading on costs nothing
+        for index, waiting in enumerate(seen):  # sequential access has no positioning time
             if waiting[2] == self._next_address:
-                return at
+                return index
         if self._policy == "clook":
             cylinder = self._cylinder
-            return min(range(len(seen)), key=lambda at: (seen[at][5] < cylinder, seen[at][5]))
+            return min(range(len(seen)), key=lambda index: (seen[index][5] < cylinder, seen[index][5]))
         best, soonest = 0, math.inf
-        for at, waiting in enumerate(seen):
+        for index, waiting in enumerate(seen):
             seek, rotation = self._reach(time, waiting[5], waiting[6], waiting[4])
             if seek + rotation < soonest:
-                best, soonest = at, seek + rotation
+                best, soonest = index, seek + rotation
         return best

@@ -1,4 +1,4 @@
-"""Latency of a simulated device against its load, from idle to nearly full; the rate that a stream of requests reaches."""
+"""Latency of a simulated device over its load, and the throughput of a stream of requests."""
 
 from __future__ import annotations
 
@@ -13,13 +13,17 @@ from hwsim.results.requests import LatencyCurve, LoadPoint
 from hwsim.units import PerSecond
 
 LOADS: Final = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95)
-REQUESTS: Final = 4000  # of each point
+REQUESTS: Final = 4000  # requests of each point
 
 
 def latency_curve(name: str, make: Callable[[], Play], wanted: Requests, *, seed: int = 1) -> LatencyCurve:
-    """Latencies of requests like an op's that arrive at random instants (Poisson), at parts of the highest rate of the device.
+    """Return latencies of requests with Poisson arrivals, at shares of the device's maximum rate.
 
-    make: a fresh simulation for each point.
+    Args:
+        name: name of the device.
+        make: function that makes a new simulation for each point.
+        wanted: requests of an op, whose size and pattern are used.
+        seed: seed of arrivals.
     """
     alike = replace(wanted, count=REQUESTS, depth=None, pattern="random" if wanted.pattern == "dependent" else wanted.pattern)
     play = make()
@@ -48,10 +52,9 @@ def latency_curve(name: str, make: Callable[[], Play], wanted: Requests, *, seed
 
 
 def steady_rate(served: Served) -> PerSecond:
-    """Requests per second, from the first tenth of the answers to the issue of the last request.
+    """Return the throughput (requests/s) between the first tenth of completions and the issue of the last request.
 
-    With a depth, that many requests are under way all the time: the start, when all come at once, and the end, when fewer
-    and fewer are left, are not counted.
+    This excludes the start, when all requests of the queue depth arrive at once, and the end, when the queue drains.
     """
     answers = sorted(served.finish)
     first = len(answers) // 10

@@ -1,8 +1,8 @@
-"""Ops whose requests are simulated one by one: devices and the engine on one clock.
+"""Ops with request-level simulation: devices and the engine on one clock.
 
-An op on a part that is simulated request by request keeps its demands on everything else (links, other memories) and
-gives up its device's closed form. When it starts, its requests go into the device's simulation, where the requests of earlier ops
-may still be. When the last of them has finished, so has this part of the op.
+An op on such a device keeps its demands on other resources (links, other memories), and loses those of the device's closed form.
+When the op starts, its requests are offered to the simulation of the device, which may still serve requests of earlier ops. When
+its last request completes, this part of the op is complete.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from hwsim.ticks import FEMTO
 
 
 class Players:
-    """The simulations of some devices, the graph on which they serve, and their statistics.
+    """The request-level simulations of a run: devices, the graph without their closed forms, and statistics.
 
     Raises:
-        CannotPlay: more requests than are played one by one.
+        CannotPlay: The number of requests exceeds the limit.
     """
 
     def __init__(self, graph: OpGraph, simulations: Mapping[str, Play]) -> None:
@@ -41,14 +41,14 @@ class Players:
         self._refuse_many()
 
     def server(self, driver: Host) -> Server:
-        """For `hwsim.engine.simulate`: one SimPy process for each device."""
+        """Start one SimPy process per device; return the function that `hwsim.engine.simulate` calls for each op."""
         for name, play in self._simulations.items():
             self._active[name] = _Player(driver, play.simulation)
 
         def begins(op: int, cost: Cost, size: float) -> None:
             requests = cost.requests
             if requests is None:
-                raise ValueError(f"op {op} is played without requests")
+                raise ValueError(f"op {op} has no requests to simulate")
             requests = replace(requests, count=max(1.0, requests.count * size), seed=requests.seed + op)
             time = driver.env.now / FEMTO
             play = self._simulations[requests.device]
@@ -57,7 +57,7 @@ class Players:
         return begins
 
     def statistics(self, timeline: Timeline) -> tuple[RequestStatistics, ...]:
-        """Statistics of each device that served any requests."""
+        """Return the statistics of each device that served requests."""
         rows = []
         flat = timeline.flat
         for name, player in sorted(self._active.items()):
@@ -73,10 +73,10 @@ class Players:
         return tuple(rows)
 
     def _refuse_many(self) -> None:
-        """Refuse runs that would take for ever.
+        """Check the number of requests.
 
         Raises:
-            CannotPlay: more requests in all than `MOST_REQUESTS`.
+            CannotPlay: A device has more requests than `MOST_REQUESTS`.
         """
         for name in self._simulations:
             total = 0.0
@@ -86,7 +86,7 @@ class Players:
                     if requests is not None and requests.device == name:
                         total += max(1.0, requests.count * size) * block.times
             if total > MOST_REQUESTS:
-                hint = f"ask for fewer, or leave {name} at `fidelity: formula`: the closed form takes any number"
+                hint = f"fewer requests, or `fidelity: formula` for {name}, which has no limit"
                 raise CannotPlay(
                     f"{total:,.0f} requests to {name} exceed the limit of {MOST_REQUESTS:,} for request-level simulation", hint
                 )
@@ -97,7 +97,7 @@ def _plays(cost: Cost, simulations: Mapping[str, Play]) -> bool:
 
 
 def _beside(cost: Cost, device_of: Mapping[str, str]) -> Cost:
-    """A cost without the time of its device, which the simulation finds."""
+    """Return a cost without the demands on its device."""
     device = cost.requests.device if cost.requests else ""
     latency = math.fsum(term.seconds for term in cost.why if term.kind == "latency" and term.holder != device)
     demand = cost.demand
@@ -111,9 +111,9 @@ def _beside(cost: Cost, device_of: Mapping[str, str]) -> Cost:
 
 
 class _Player:
-    """One simulation as a SimPy process.
+    """A request-level simulation as a SimPy process.
 
-    It runs ahead of the clock up to the next event of any other process, which is the first that could offer it more.
+    It advances ahead of the clock up to the next event of any other process, which may offer more requests.
     """
 
     def __init__(self, driver: Host, simulation: RequestSimulation) -> None:
@@ -122,12 +122,12 @@ class _Player:
         self._driver = driver
         self._env: simpy.Environment = driver.env
         self._running: dict[int, Served] = {}
-        self._ends: dict[int, int] = {}  # of those whose requests are all decided: when the last finishes (fs)
+        self._ends: dict[int, int] = {}  # completion time (fs) of each op whose requests are all scheduled
         self._asleep = False
         self._process = self._env.process(self._play())
 
     def begin(self, op: int, served: Served) -> None:
-        """The requests of an op that starts now."""
+        """Offer the requests of an op that starts now."""
         self.ops[op] = self._running[op] = served
         self.simulation.offer(served)
         if self._asleep:
@@ -145,7 +145,7 @@ class _Player:
             self._asleep = False
 
     def _ahead(self) -> int | None:
-        """Finish ops that are over and advance as far as no other process can interfere; fs to wait then (None: for a new op)."""
+        """Complete ops and advance to the next event of another process; return the time to wait (fs), None: for a new op."""
         time, simulation = int(self._env.now), self.simulation
         while True:
             self._decide()
@@ -154,12 +154,12 @@ class _Player:
                 self._driver.finish(op)
             if not self._running and not self._ends:
                 return None
-            # an op that ends, or another process's event, may bring more requests: not beyond that
+            # the end of an op, or an event of another process, may add requests: do not advance beyond it
             until = min(self._env.peek() - 1, *self._ends.values(), math.inf)
             due = simulation.due() if self._running else math.inf
             soonest = min(due * FEMTO, *self._ends.values(), math.inf)
             if soonest == math.inf:
-                raise ValueError("a simulation has requests left and nothing to do")
+                raise ValueError("a request-level simulation has open requests but no event")
             if due * FEMTO > max(until, time):
                 return math.ceil(soonest) - time
             simulation.advance(due)

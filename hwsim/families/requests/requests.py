@@ -1,16 +1,16 @@
-"""Request by request: the requests that a simulation is given, the times it gives back, and the methods of all simulations.
+"""Request-level simulation: columns of requests, their issue with a queue depth, and the interface of all simulations.
 
-A simulation is one device that serves single requests. It keeps its state (open rows, the arm, the page map, lines
-in a cache) from one op to the next, and several ops can be in it at once: their requests share its queue.
+A simulation is a device that serves single requests. It keeps its state (open rows, position of the arm, page map, cached lines)
+between ops. Several ops can be in flight; their requests share the queue of the device. The interface:
 
-    offer(served)     the requests of one more op, none of them earlier than the time advanced to.
-    due()             when the simulation does something next; infinity when it is idle
-    advance(until)    do all that happens up to and including `until`
-    units(address)    what serves each address (its bank, its chip), and what these are called
-    counters          numbers of its own to report: {"row_hits": 10, ...}
+    offer(served)     add the requests of an op, none earlier than the time already advanced to
+    due()             time of the next event; infinity if idle
+    advance(until)    process all events up to and including `until`
+    units(address)    (unit that serves each address, such as its bank or chip; name of the units)
+    counters          counters to report: {"row_hits": 10, ...}
 
-It decides what happens at time t from what was offered up to t alone, so it may be advanced in any steps with the
-same outcome. Times are seconds since the start of the run; it uses no clock, and no random generator but its own seeded one.
+Events at time t depend only on requests offered up to t, so the result does not depend on the steps of `advance`. Times are
+seconds from the start of the run. A simulation is deterministic: it has no clock, and its random numbers are seeded.
 """
 
 from __future__ import annotations
@@ -28,21 +28,27 @@ from hwsim.records import dataclass
 from hwsim.results.requests import TIMED, RequestStatistics, Spread, Times
 from hwsim.spec.mistakes import Hinted
 
-MOST_REQUESTS: Final = 1_000_000
+MOST_REQUESTS: Final = 1_000_000  # maximum requests of a device
 
 
 class CannotPlay(Hinted):
-    """A device or an op without a request-level simulation; `hint` says what to do."""
+    """Raised if a device or an op has no request-level simulation; `hint` tells the remedy."""
 
 
 @dataclass(slots=True, eq=False)
 class Served:
-    """The requests of one op, in the order they are issued, and what became of them: columns of equal length.
+    """The requests of an op in order of issue, and their times, as columns of equal length.
 
-    at: when each is there to be issued (seconds; ascending).  depth: of them, at most this many are issued and not finished
-    (None: any number).
-    issued, start, finish: filled by the simulation, NaN before. Latency is finish - issued. finish may lie in the future.
-    left: how many have no finish yet; the simulation counts it down.
+    Args:
+        at: arrival times (s), ascending.
+        address: first byte.
+        size: bytes.
+        write: whether each is a write.
+        core: core that issues it.
+        depth: maximum number of outstanding requests; None: unlimited.
+        issued, start, finish: times set by the simulation (s), NaN before; latency is finish - issued. `finish` may be in the
+            future.
+        left: number of requests without a finish time.
     """
 
     at: list[float]
@@ -66,12 +72,12 @@ class Served:
 
     @property
     def end(self) -> float:
-        """When the last of them finishes, once nothing is left."""
+        """Completion time of the last request (s), valid once `left` is 0."""
         return max(self.finish, default=0.0)
 
 
 class Stream:
-    """The requests of one op on their way into a device: the next one, and how many are issued and not finished."""
+    """The issue of an op's requests: the index of the next request, and the number of outstanding ones (`flying`)."""
 
     __slots__ = ("flying", "next", "served")
 
@@ -81,13 +87,13 @@ class Stream:
 
     @property
     def upcoming(self) -> float | None:
-        """When the next request is there; None if none is left, or if it waits for a finish first."""
+        """Arrival time of the next request (s); None if there is none, or if it must wait for a completion."""
         served = self.served
         free = self.next < len(served) and (served.depth is None or self.flying < served.depth)
         return served.at[self.next] if free else None
 
     def issue(self, time: float) -> Iterator[int]:
-        """Issue the requests that are there by now, one after another."""
+        """Issue the requests that have arrived, up to the depth; yield their indices."""
         while (due := self.upcoming) is not None and due <= time:
             request = self.next
             self.next += 1
@@ -96,14 +102,14 @@ class Stream:
             yield request
 
     def finish(self, request: int, time: float) -> bool:
-        """Note when a request will have finished; whether the device must come back then to issue another."""
+        """Set the completion time of a request; return whether another request may be issued then."""
         self.served.finish[request] = time
         self.served.left -= 1
         return self.served.depth is not None and self.next < len(self.served)
 
 
 class RequestSimulation(Protocol):
-    """One device, request by request; see the module."""
+    """A device that is simulated request by request; see the module."""
 
     @property
     def counters(self) -> dict[str, float]: ...
@@ -115,11 +121,13 @@ class RequestSimulation(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Play:
-    """A device ready to be simulated request by request.
+    """A device with its request-level simulation.
 
-    span: bytes it holds, for ops that do not say which part of it they go to.
-    requests: the single requests behind what an op asks for, given the span and when it starts.
-    loaded_latency: the closed form of one request's latency at a load, where there is one.
+    Args:
+        simulation: the simulation.
+        span: capacity (bytes), the address range of ops that specify none.
+        requests: function of (requests of an op, span, start time) that returns single requests.
+        loaded_latency: closed form of the latency at a load (s); None without one.
     """
 
     simulation: RequestSimulation
@@ -137,7 +145,7 @@ def columns(
     core: Sequence[int] | int = 0,
     depth: int | None = None,
 ) -> Served:
-    """Requests of one size to these addresses; a scalar stands for a whole column.
+    """Return requests of one size to these addresses; a scalar is repeated for all.
 
     >>> len(columns([0, 64, 128], 64, depth=2))
     3
@@ -154,16 +162,19 @@ def columns(
 
 
 def requests_of(wanted: Requests, span: float, time: float = 0.0) -> Served:
-    """The single requests behind what an op asks for.
+    """Return the single requests of an op.
 
-    span: bytes the device holds, where the op does not say which part of it it goes to.
+    Args:
+        wanted: number, size and pattern of the op's requests.
+        span: address range (bytes) if the op specifies none.
+        time: arrival time (s).
 
     Raises:
-        CannotPlay: more than `MOST_REQUESTS`.
+        CannotPlay: The op has more than `MOST_REQUESTS` requests.
     """
     count = math.ceil(wanted.count)
     if count > MOST_REQUESTS:
-        hint = "ask for fewer, or leave the part at `fidelity: formula`, whose closed form takes any number"
+        hint = "fewer requests, or `fidelity: formula`, which has no limit"
         raise CannotPlay(
             f"{count:,} requests to {wanted.device} exceed the limit of {MOST_REQUESTS:,} for request-level simulation", hint
         )
@@ -189,13 +200,13 @@ def requests_of(wanted: Requests, span: float, time: float = 0.0) -> Served:
 
 
 def poisson(rate: float, count: int, seed: int = 0) -> list[float]:
-    """Arrival times of `count` requests, `rate` a second at random."""
+    """Return `count` arrival times (s) of a Poisson process with `rate` requests/s."""
     times: list[float] = np.cumsum(np.random.default_rng(seed).exponential(1 / rate, count)).tolist()
     return times
 
 
 def serve(simulation: RequestSimulation, *offers: Served) -> Served:
-    """Simulate all of these to the end; the last of them."""
+    """Simulate all offers to the end; return the last one."""
     for offer in offers:
         simulation.offer(offer)
     simulation.advance(math.inf)
@@ -209,9 +220,9 @@ def statistics(
     closed_form_s: float | None = None,
     units: Callable[[Ints], tuple[Ints, str]] | None = None,
 ) -> RequestStatistics:
-    """Statistics of the requests that ended.  units: see `RequestSimulation`."""
-    issued, finish = (np.array([value for each in served for value in getattr(each, column)]) for column in ("issued", "finish"))
-    size = float(sum(sum(each.size) for each in served))  # integers
+    """Return the statistics of completed requests; `units` as in `RequestSimulation`."""
+    issued, finish = (np.array([value for rows in served for value in getattr(rows, column)]) for column in ("issued", "finish"))
+    size = float(sum(sum(rows.size) for rows in served))  # integers
     latency = Spread.of(finish - issued)
     span = float(finish.max() - issued.min()) if len(finish) else 0.0
     return RequestStatistics(
@@ -232,9 +243,9 @@ def statistics(
 
 
 def _times(served: Sequence[Served], units: Callable[[Ints], tuple[Ints, str]]) -> Times:
-    """Times of the first requests, all ops together, in the order in which they were issued."""
+    """Return the times of the first requests of all ops, in order of issue."""
     columns = [
-        np.array([value for each in served for value in getattr(each, name)[:TIMED]])
+        np.array([value for op_requests in served for value in getattr(op_requests, name)[:TIMED]])
         for name in ("issued", "start", "finish", "address")
     ]
     first = np.argsort(columns[0], kind="stable")[:TIMED]

@@ -1,19 +1,20 @@
-"""A solid-state disk, request by request: flash chips that serve first come first, and the channels they share.
+"""A solid-state disk, request by request: flash chips with first-come-first-served queues, and the channels that they share.
 
-A page is read by a command over the channel, `read` seconds inside the chip, and its bytes back over the channel; it is
-written by its bytes over the channel and `program` seconds inside. A chip does one command at a time, for pages at the
-same place in a block of several planes of one die. A channel carries one thing at a time: data that waits to leave a
-chip goes first, then commands in the order they were made. Consecutive pages go to consecutive channels, then chips,
-then dies, then planes. The answer leaves over the link to the host, and new commands are fetched behind it.
+    page read  = command on the channel + `read` in the chip + data on the channel
+    page write = command and data on the channel + `program` in the chip
 
-Garbage collection (`flash_map`) reads, programs and erases inside the chip, which serves nothing meanwhile:
-that is where slow writes, and slow reads behind them, come from.
+A chip executes one command at a time. A multi-plane command covers pages at the same index in a block on several planes of a
+die. A channel transfers one item at a time: read data first, then commands in order. Consecutive pages are mapped to consecutive
+channels, then chips, dies and planes. Completed data is sent over the link to the host, and new commands are fetched after it.
+
+Garbage collection (`flash_map`) reads, programs and erases in a chip, which is then blocked. This causes slow writes, and slow
+reads queued behind them.
 
 **Source.** Agrawal et al., "Design tradeoffs for SSD performance", USENIX ATC 2008; Tavakkol et al., "MQSim: a framework
-for enabling realistic studies of modern multi-queue SSD devices", FAST 2018 (order of pages, what a channel does first).
+for enabling realistic studies of modern multi-queue SSD devices", FAST 2018 (mapping of pages, priorities of a channel).
 **Error.** calibrate/published/twins_storage.py, against curves of MQSim.
-**Range.** No cache of data or of the page map, no suspended programs; a page stays in its plane. The drive has fewer
-blocks than the real one (`BLOCKS` a plane), all else being equal, so that its steady state is reached in seconds.
+**Range.** No data or mapping cache, no program suspension; pages do not move between planes. The simulated drive has fewer blocks
+than the real one (`BLOCKS` per plane) with all ratios equal, so that it reaches its steady state in seconds.
 """
 
 from __future__ import annotations
@@ -32,29 +33,29 @@ from hwsim.families.requests.requests import CannotPlay, Play, Served, Stream, r
 from hwsim.graph.opgraph import Ints
 from hwsim.units import BytesPerSecond, Seconds
 
-BLOCKS: Final = 128  # of a plane, where the flash does not say
+BLOCKS: Final = 128  # default blocks of a plane
 
-_ISSUE: Final = 0  # a stream may issue requests
-_FINISH: Final = 1  # one of its requests has been answered
-_BEGIN: Final = 2  # a command (and what it writes) is in the drive
-_FREE: Final = 3  # a channel that something waits for is free
-_DONE: Final = 4  # the chip has read, programmed or erased
-_OUT: Final = 5  # a page has crossed the channel to the controller
+_ISSUE: Final = 0  # event: a stream may issue requests
+_FINISH: Final = 1  # event: a request of a stream has completed
+_BEGIN: Final = 2  # event: a command, and its write data, has arrived at the drive
+_FREE: Final = 3  # event: a contended channel is free
+_DONE: Final = 4  # event: a chip has read, programmed or erased
+_OUT: Final = 5  # event: a page has been transferred to the controller
 
 _READ: Final = 0
 _WRITE: Final = 1
 
 
 class Placed(Protocol):
-    """Places of the pages of a plane: the part of a page map that reading needs."""
+    """The part of a page map that reads need."""
 
     def offset(self, page: int) -> int:
-        """Place in its block."""
+        """Return the index of a page in its block."""
         ...
 
 
 class _Stream(Stream):
-    """Requests in pages. pages: of each request, the pages that are not done."""
+    """Requests split into pages; `pages`: open pages of each request."""
 
     __slots__ = ("pages",)
 
@@ -63,21 +64,21 @@ class _Stream(Stream):
         self.pages = [0] * len(served)
 
 
-# A page: whose, which request, job, bytes, die, plane, place in its block, seconds of garbage collection before it.
+# A page: (stream, request, job, bytes, die, plane, index in its block, garbage collection before it in s).
 _Page = tuple[_Stream, int, int, int, int, int, int, float]
 _NOBODY: Final = _Stream(Served(at=[], address=[], size=[], write=[], core=[]))
 
 
 def ssd_play(ssd: Ssd, name: str = "the ssd") -> Play:
-    """The simulation of an SSD whose `flash` is known; random writes meet a drive that was written all over, if it says so.
+    """Return the simulation of an SSD with `flash:`; with `state: steady`, the drive starts fully written.
 
     Raises:
-        CannotPlay: it is described by its data sheet alone.
+        CannotPlay: The SSD has no `flash:`, only values of its data sheet.
     """
     flash = ssd.flash
     if flash is None:
-        hint = "the library's part mqsim-default has it ({use: mqsim-default}); or say what it is made of, or leave it out"
-        raise CannotPlay(f"{name} is an ssd without `flash:`, known by its data sheet alone: its requests cannot be played", hint)
+        hint = "add `flash`, or use a part that has it: {use: mqsim-default}"
+        raise CannotPlay(f"{name} has no `flash`, which a request-level simulation needs", hint)
     blocks, spare = flash.blocks or BLOCKS, ssd.over_provisioning
     worn = ssd.state == "steady" and spare is not None
     planes = used(blocks, flash.pages_per_block, spare or 0.0, ssd.reserve) if worn else None
@@ -87,15 +88,15 @@ def ssd_play(ssd: Ssd, name: str = "the ssd") -> Play:
 
 
 class SsdSimulation:
-    """Implements `RequestSimulation`.
+    """The request-level simulation of an SSD; implements `RequestSimulation`.
 
     Args:
-        flash: geometry and times.
-        link: bytes/s between host and drive, in each direction.
-        overhead: seconds of the controller for each request.
-        planes: makes the page map of a plane (see `used`); None for a drive written once from end to end, and given
-            empty blocks for ever.
-        placed: makes what says where the pages of a plane are, for a drive that is only read, if not in order.
+        flash: geometry and timings.
+        link: bandwidth between host and drive, in each direction (bytes/s).
+        overhead: controller time of each request (s).
+        planes: function that makes the page map of a plane (see `used`); None: a sequentially written drive that never
+            collects garbage.
+        placed: function that makes the page order of a plane, for a drive that is only read; None: sequential order.
     """
 
     def __init__(
@@ -109,24 +110,24 @@ class SsdSimulation:
     ) -> None:
         self._flash, self._link, self._overhead = flash, link, overhead
         self._new_map, self._maps = planes, dict[int, PlaneMap]()
-        # Of a plane: seconds of collection to be done, and of them with each write to the block that was made free.
+        # By plane: (pending collection time, share of it before each write to the freed block) in s.
         self._owed: dict[int, list[float]] = {}
         self._new_place, self._places = placed, dict[int, Placed]()
-        # What every request needs, out of reach of properties: the simulation spends its time here.
+        # Copies of properties for speed.
         self._page, self._chips, self._channels = int(flash.page), flash.all_chips, flash.channels
         self._planes, self._dies, self._places_in_block = flash.planes, flash.dies, flash.pages_per_block
         self._ordered = planes is None and placed is None
         chips, channels = self._chips, self._channels
         self._queue: list[deque[_Page]] = [deque() for _ in range(chips)]
-        self._running: list[list[_Page]] = [[] for _ in range(chips)]  # what a chip is at
-        self._inside = [0] * chips  # pages of it that have not left the chip
+        self._running: list[list[_Page]] = [[] for _ in range(chips)]  # pages of the running command of each chip
+        self._inside = [0] * chips  # pages of it still in the chip
         self._began = [0.0] * chips
-        self._asking: list[deque[int]] = [deque() for _ in range(channels)]  # idle chips with something to do
-        self._leaving: list[deque[tuple[int, float]]] = [deque() for _ in range(channels)]  # (chip, bytes) to send
-        self._free = [0.0] * channels  # until when a channel is taken
-        self._woken = [False] * channels  # whether something happens then already
-        self._inward = self._outward = 0.0  # until when the link from and to the host is taken
-        self._heap: list[tuple[float, int, int, int, _Stream]] = []  # when, order, what, chip or request, whose
+        self._asking: list[deque[int]] = [deque() for _ in range(channels)]  # idle chips with queued pages
+        self._leaving: list[deque[tuple[int, float]]] = [deque() for _ in range(channels)]  # (chip, bytes) of data to transfer
+        self._free = [0.0] * channels  # time until which a channel is busy
+        self._woken = [False] * channels  # an event at that time is scheduled
+        self._inward = self._outward = 0.0  # time until which the link from and to the host is busy
+        self._heap: list[tuple[float, int, int, int, _Stream]] = []  # (time, order, event, chip or request, stream)
         self._order = count().__next__
         self._chip_time, self._channel_time = [0.0] * chips, [0.0] * channels
         self._written = self._read = 0
@@ -134,8 +135,8 @@ class SsdSimulation:
 
     @property
     def counters(self) -> dict[str, float]:
-        """Pages read, written and moved, blocks erased, write amplification, and seconds that chips and channels worked."""
-        moved, erased = (sum(getattr(plane, what) for plane in self._maps.values()) for what in ("moved", "erased"))  # integers
+        """Counts of pages read, written and moved, erased blocks, write amplification, busy times of chips and channels (s)."""
+        moved, erased = (sum(getattr(plane, name) for plane in self._maps.values()) for name in ("moved", "erased"))  # integers
         numbers: dict[str, float] = {
             "pages_read": self._read,
             "chip_s": math.fsum(self._chip_time),
@@ -159,7 +160,7 @@ class SsdSimulation:
         self._run(until)
 
     def _machinery(self) -> Callable[[float], None]:
-        """The steps of `advance`: functions over local names, made once, because its time is spent here."""
+        """Return the function of `advance`; closures over local names make it fast."""
         heap, order, queues, running, inside = self._heap, self._order, self._queue, self._running, self._inside
         channels, planes, link, overhead = self._channels, self._planes, self._link, self._overhead
         asking, leaving, free, woken = self._asking, self._leaving, self._free, self._woken
@@ -168,7 +169,7 @@ class SsdSimulation:
         read, program = self._flash.read, self._flash.program
 
         def grant(time: float, channel: int) -> None:
-            """Give the channel, once it is free, to data that leaves a chip, else to the next command."""
+            """Assign the channel, once it is free, to read data, or to the next command."""
             going, wanting = leaving[channel], asking[channel]
             if not (going or wanting):
                 return
@@ -206,7 +207,7 @@ class SsdSimulation:
                 time, _, event, who, stream = heappop(heap)
                 if event in (_DONE, _OUT):
                     channel, batch = who % channels, running[who]
-                    if event == _OUT:  # with the last page of a request its answer enters the link
+                    if event == _OUT:  # after the last page of a request, its data enters the link
                         page = batch[-inside[who]]
                         inside[who] -= 1
                         stream, request = page[0], page[1]
@@ -244,7 +245,7 @@ class SsdSimulation:
         return run
 
     def _issue(self, time: float, stream: _Stream, grant: Callable[[float, int], None]) -> None:
-        """Issue the requests that are there and may be under way."""
+        """Issue the requests of a stream that have arrived, up to its depth."""
         served = stream.served
         for request in stream.issue(time):
             begin = self._outward
@@ -258,7 +259,7 @@ class SsdSimulation:
             heappush(self._heap, (later, self._order(), _ISSUE, 0, stream))
 
     def _begin(self, time: float, request: int, stream: _Stream, grant: Callable[[float, int], None]) -> None:
-        """Queue its pages at their chips."""
+        """Queue the pages of a request at their chips."""
         served, page_size, chips, channels = stream.served, self._page, self._chips, self._channels
         served.start[request] = time
         job = _WRITE if served.write[request] else _READ
@@ -287,7 +288,7 @@ class SsdSimulation:
             number += 1
 
     def _locate(self, plane: int, row: int, job: int) -> tuple[int, float]:
-        """Place in its block of a page of a plane; of one written, also the seconds of collection to be done first."""
+        """Return (index in its block of a page, garbage collection before its write in s)."""
         if self._new_place is not None:
             if plane not in self._places:
                 self._places[plane] = self._new_place()
@@ -314,15 +315,15 @@ class SsdSimulation:
 
 
 def _take_along(queue: deque[_Page], batch: list[_Page], planes: int) -> None:
-    """Move to `batch` what can be done together with its first: same job, die and place, of another plane each."""
+    """Move to `batch` the pages of a multi-plane command: same job, die and index in the block, on different planes."""
     _, _, job, _, die, plane, offset, _ = batch[0]
     taken, places = {plane}, []
-    for at, page in enumerate(queue):
+    for index, page in enumerate(queue):
         if page[6] == offset and page[4] == die and page[2] == job and page[5] not in taken:
             taken.add(page[5])
-            places.append(at)
+            places.append(index)
             if len(taken) == planes:
                 break
     batch += [queue[place] for place in places]
-    for at in reversed(places):
-        del queue[at]
+    for index in reversed(places):
+        del queue[index]

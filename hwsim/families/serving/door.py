@@ -1,4 +1,4 @@
-"""`infer:` as a door."""
+"""The entry point of `infer:` workloads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hwsim.workload.file import Workload
 
 
 class Infer(Door):
-    """`infer:`."""
+    """The interface of `infer:` workloads to the rest of hwsim."""
 
     quantities: Mapping[str, Dimension] = {  # see `hwsim.families.serving.results.statistics`
         **{f"{what}_{part}": TIME for what in ("ttft", "tpot", "latency") for part in STATISTICS},
@@ -29,7 +29,7 @@ class Infer(Door):
     unfolded = "is a training or a service, which folds its own ranks"
 
     def schema(self, out: dict[str, Any], definitions: dict[str, Any]) -> None:
-        """Keys whose model may be a name or a mapping."""
+        """Add the keys of `infer:` to the JSON schema; their `model` may be a name or a mapping."""
         from hwsim.families.serving.workload.schema import InferKeys
         from hwsim.workload.schema import embedded, put_schema
 
@@ -38,18 +38,18 @@ class Infer(Door):
         put_schema(out["properties"]["infer"], infer)
 
     def check(self, workload: Workload, mistakes: Mistakes) -> None:
-        """Note the mistakes of its keys and its model."""
+        """Add the mistakes in keys and models."""
         from hwsim.families.serving.workload.placing import check_service
 
         for tree in workload.trees("infer"):
             check_service(tree, mistakes)
 
     def wanted(self, workload: Workload) -> dict[str, Dimension]:
-        """Quantities of each served model."""
+        """Return the quantities of each served model."""
         return of_each(workload.written_as("infer"), self.quantities)
 
     def plan(self, workload: Workload, machine: Machine, mistakes: Mistakes, beside: Beside) -> Models | None:  # noqa: ARG002
-        """The services of a workload and of its jobs."""
+        """Return the services of a workload and of its jobs; None without any."""
         from hwsim.families.serving.workload.placing import plan_service
         from hwsim.workload.load.arrivals import FIXED, UNSTEADY
 

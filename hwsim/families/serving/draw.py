@@ -1,4 +1,4 @@
-"""The requests of services over time as a figure."""
+"""The figure of a service: latency of requests, queue, KV cache and latency breakdown over time."""
 
 from __future__ import annotations
 
@@ -30,13 +30,15 @@ HATCHES: Final = ("", "//", "..")
 
 
 def render(result: Result, suffix: str = ".png") -> Iterable[bytes]:
-    """The figure: for each service its requests by their arrival, queue and cache over time, and the time of the slow by parts.
+    """Yield the bytes of the figure.
+
+    For each service it shows TTFT over arrival time and its distribution, queue and KV cache over time, and latency breakdowns.
 
     Raises:
-        ValueError: the suffix is none of .png, .svg, .pdf, or the run has no service.
+        ValueError: The suffix is not .png, .svg or .pdf, or the run has no service.
     """
     if not result.serving:
-        raise ValueError("no service in this run: it has no `infer`")
+        raise ValueError("the run has no service: expected a workload with `infer`")
     count = len(result.serving)
     rows = 3 + max(len(service.scalings) for service in result.serving)
     with figure_bytes(suffix, height=(10.2 + 2.4 * (rows - 3)) * count) as (figure, buffer):
@@ -51,11 +53,11 @@ def render(result: Result, suffix: str = ".png") -> Iterable[bytes]:
                 left.set_title(service.name or result.workload)
             _course(figure.add_subplot(grid[rows * number + 1]), service)
             _spread(figure.add_subplot(grid[rows * number + 2]), service)
-            for at, scaling in enumerate(service.scalings):
-                copies = figure.add_subplot(grid[rows * number + 3 + at])
+            for index, scaling in enumerate(service.scalings):
+                copies = figure.add_subplot(grid[rows * number + 3 + index])
                 steps(copies, scaling, (COLOURS[0], COLOURS[5]))
                 if len(service.scalings) > 1:
-                    copies.set_ylabel("copies for answers" if at else "copies for prompts")
+                    copies.set_ylabel("decode replicas" if index else "prefill replicas")
                 legend_above(copies, list(copies.lines))
         more = f"{result.serving[0].requests:,} requests"
         titled(figure, _finding(result.serving[0]), about(result.workload, result.machine, result.settings, more))
@@ -63,39 +65,39 @@ def render(result: Result, suffix: str = ".png") -> Iterable[bytes]:
 
 
 def _finding(service: ServiceStatistics) -> str:
-    """The time within which 95 of 100 requests are answered."""
-    whole = f"the whole answer within {format_quantity(service.latency.p95, 's')}"
+    """Return the title: the 95th percentile of TTFT and latency."""
+    latency = f"end-to-end latency {format_quantity(service.latency.p95, 's')}"
     if service.first_token is None:
-        return f"95 % see {whole}"
-    return f"95 % see the first token within {format_quantity(service.first_token.p95, 's')}, {whole}"
+        return f"p95 {latency}"
+    return f"p95 TTFT {format_quantity(service.first_token.p95, 's')}, p95 {latency}"
 
 
 def _first(service: ServiceStatistics) -> tuple[str, list[float], float | None]:
-    """The first thing that a request waits for: its name, the seconds of every request, and the bound that is asked for."""
+    """Return (name, seconds of every request, limit in the file) of TTFT, or of the latency of a model without output."""
     if service.first_token is None:
-        return "whole answer", [row.end_s - row.arrival_s for row in service.rows], service.goal.latency
-    return "first token", [row.first_token_s - row.arrival_s for row in service.rows], service.goal.ttft
+        return "end-to-end latency", [row.end_s - row.arrival_s for row in service.rows], service.goal.latency
+    return "TTFT", [row.first_token_s - row.arrival_s for row in service.rows], service.goal.ttft
 
 
 def _requests(axes: Any, service: ServiceStatistics) -> None:
-    """Each request by its arrival, pale; half and 95 of 100 of those around it as lines; the service level."""
+    """Plot every request by arrival (pale), the moving median and 95th percentile (lines), and the limit."""
     name, seconds, limit = _first(service)
     order = np.argsort([row.arrival_s for row in service.rows], kind="stable")
-    at = np.array([row.arrival_s for row in service.rows])[order]
+    arrivals = np.array([row.arrival_s for row in service.rows])[order]
     scale, unit = time_scale(float(np.median(seconds)))
     times = np.array(seconds)[order] / scale
-    axes.plot(at, times, "o", color=COLOURS[0], alpha=0.3, markersize=4, markeredgewidth=0)
+    axes.plot(arrivals, times, "o", color=COLOURS[0], alpha=0.3, markersize=4, markeredgewidth=0)
     ends = []
-    for percent, colour, dash, text in ((50, COLOURS[0], "-", "half"), (95, COLOURS[5], "--", "95 %")):
+    for percent, colour, dash, text in ((50, COLOURS[0], "-", "p50"), (95, COLOURS[5], "--", "p95")):
         reach = max(1, len(times) // 24)
-        run = [float(np.percentile(times[max(0, here - reach) : here + reach + 1], percent)) for here in range(len(times))]
-        axes.plot(at, run, linestyle=dash, color=colour)
-        ends.append((run[-1], text, colour))
+        moving = [float(np.percentile(times[max(0, index - reach) : index + reach + 1], percent)) for index in range(len(times))]
+        axes.plot(arrivals, moving, linestyle=dash, color=colour)
+        ends.append((moving[-1], text, colour))
     top = float(np.percentile(times, 99)) * 1.25
     if limit is not None:
         axes.axhline(limit / scale, color=INK, linestyle=":", linewidth=1.4)
         axes.annotate(
-            f"asked for: {format_quantity(limit, 's')}",
+            f"limit {format_quantity(limit, 's')}",
             (0.0, limit / scale),
             (4, 3),
             xycoords=("axes fraction", "data"),
@@ -105,7 +107,7 @@ def _requests(axes: Any, service: ServiceStatistics) -> None:
         top = max(top, limit / scale * 1.15)
     axes.set_ylim(0, top)
     above = int((times > top).sum())
-    axes.set_ylabel(f"until the {name} ({unit})")
+    axes.set_ylabel(f"{name} ({unit})")
     axes.set_xlabel("arrival (s)" + (f"; {above} point{'s' if above > 1 else ''} above" if above else ""))
     open_axes(axes, "y")
     figure = axes.get_figure()
@@ -114,7 +116,7 @@ def _requests(axes: Any, service: ServiceStatistics) -> None:
 
 
 def _distribution(axes: Any, service: ServiceStatistics) -> None:
-    """The part of the requests that have waited no longer than that."""
+    """Plot the cumulative distribution of TTFT, or of the latency."""
     name, seconds, _ = _first(service)
     ordered = np.sort(seconds)
     scale, unit = time_scale(float(np.median(ordered)))
@@ -131,16 +133,16 @@ def _distribution(axes: Any, service: ServiceStatistics) -> None:
         )
     axes.set_xlim(0, float(np.percentile(ordered, 99)) / scale * 1.9)
     axes.set_ylim(0, 104)
-    axes.set_xlabel(f"until the {name} ({unit})")
-    axes.set_ylabel("answered by then (%)")
+    axes.set_xlabel(f"{name} ({unit})")
+    axes.set_ylabel("share of requests (%)")
     open_axes(axes, "y")
 
 
 def _course(axes: Any, service: ServiceStatistics) -> None:
-    """Requests that wait and are worked on, and the cache, over time."""
+    """Plot queued and running requests, and the KV cache, over time."""
     times = [state.at_s for state in service.course]
-    axes.step(times, [state.waiting for state in service.course], where="post", color=COLOURS[5], label="waiting", linestyle="--")
-    axes.step(times, [state.running for state in service.course], where="post", color=COLOURS[2], label="worked on")
+    axes.step(times, [state.waiting for state in service.course], where="post", color=COLOURS[5], label="queued", linestyle="--")
+    axes.step(times, [state.running for state in service.course], where="post", color=COLOURS[2], label="running")
     axes.set_ylabel("requests")
     axes.set_ylim(bottom=0)
     axes.set_xlabel("time (s)")
@@ -156,7 +158,7 @@ def _course(axes: Any, service: ServiceStatistics) -> None:
 
 
 def _spread(axes: Any, service: ServiceStatistics) -> None:
-    """The time around each percentile of the first token, or of the answer, by where it goes."""
+    """Plot the latency breakdown around each percentile."""
     measure = "ttft" if service.first_token is not None else "latency"
     shown = [where for where in service.where if where.measure == measure]
     names = [name for name in WORDS if any(name in dict(where.parts) for where in shown)]
@@ -168,5 +170,5 @@ def _spread(axes: Any, service: ServiceStatistics) -> None:
         axes.barh([f"p{where.percentile}" for where in shown], widths, left=left, color=colour, label=WORDS[name], height=0.7,
                   edgecolor=PAPER, hatch=HATCHES[number // 4 % len(HATCHES)])  # fmt: skip
         left = [start + width for start, width in zip(left, widths, strict=True)]
-    axes.set_xlabel(f"{NAMES[measure]} ({unit}), by where it goes")
+    axes.set_xlabel(f"breakdown of {NAMES[measure]} ({unit})")
     legend_above(axes, axes.get_legend_handles_labels()[0])

@@ -1,4 +1,4 @@
-"""What views, studies, plans, costs and the explorer say of served models."""
+"""The facts about served models that views, studies, plans, costs and the explorer show."""
 
 from __future__ import annotations
 
@@ -19,40 +19,40 @@ if TYPE_CHECKING:
 
 MILLION: Final = 1e6
 SHOWN: Final = ("ttft_p95", "tpot_p95", "tokens_per_s")
-FIXED: Final = 0.5  # part of the run: if it waits longer for arrivals, they decide when it ends
+FIXED: Final = 0.5  # share of the run spent waiting for arrivals above which they determine its end
 
 
 def found(result: Result) -> Sequence[ServiceStatistics]:
-    """The served models of a run."""
-    every: Sequence[ServiceStatistics] = result.told["infer"].found
+    """Return the statistics of the served models of a run."""
+    services: Sequence[ServiceStatistics] = result.told["infer"].found
     moved = [(number, [run.told["infer"].found for run in runs]) for number, runs in result.moved]
     return [
-        replace(service, moved=[(number, [end[at] for end in ends]) for number, ends in moved])
-        for at, service in enumerate(every)
+        replace(service, moved=[(number, [end[index] for end in ends]) for number, ends in moved])
+        for index, service in enumerate(services)
     ]
 
 
 class OfModels(Facts):
-    """`infer:`."""
+    """The facts of `infer:` workloads."""
 
     undrawn = "the workload has no `infer`: no service answers requests"
     billed = True
 
     def headline(self, result: Result) -> Iterator[Fact]:
-        """Throughput and load, of a run that serves one model."""
+        """Yield throughput and load, if the run is one service."""
         from hwsim.families.serving import summary
 
         if _alone(result):
             yield from summary.headline(found(result)[0])
 
     def bottleneck(self, result: Result) -> tuple[str, bool]:
-        """What the replicas do most of the time and whether that is work of GPUs, where arrivals set the time of the run."""
+        """Return the main use of the replicas' time and whether it is GPU work, if the run is one service."""
         from hwsim.families.serving import summary
 
         return summary.bottleneck(found(result)[0]) if _alone(result) else ("", False)
 
     def rows(self, result: Result) -> Iterator[Fact]:
-        """The rows of each model, and the range in which it lies."""
+        """Yield the rows of each model, and of its interval."""
         from hwsim.families.serving import summary
 
         for service in found(result):
@@ -61,14 +61,14 @@ class OfModels(Facts):
             yield from summary.between(fast, slow)
 
     def table(self, result: Result) -> Iterator[str]:
-        """Latencies of each model."""
+        """Yield the table of latencies of each model."""
         from hwsim.families.serving import summary
 
         for service in found(result):
             yield from summary.table(service)
 
     def entries(self, result: Result, *, rows: bool) -> dict[str, Any]:
-        """Each model, and the same at both ends of the interval."""
+        """Return the JSON entries of each model, also at both ends of the interval."""
         from hwsim.families.serving import summary
 
         body = {"serving": [summary.as_dict(service, rows=rows) for service in found(result)]}
@@ -76,26 +76,28 @@ class OfModels(Facts):
         return body | ({"serving_at_ends": ends} if "infer" in result.told_ends else {})
 
     def explained(self, result: Result, place: Place) -> Iterator[str]:
-        """Where the time of requests goes."""
+        """Yield the latency breakdown of each model."""
         from hwsim.families.serving.parts import sentences, table
         from hwsim.views.kit.lines import wrapped
 
         for service in found(result) if place == "requests" else ():
-            yield from ("", f"where the time of requests{f' of {service.name}' if service.name else ''} goes")
+            yield from ("", f"latency breakdown{f' of {service.name}' if service.name else ''}")
             for sentence in sentences(service):
                 yield from wrapped(sentence, 2)
             yield ""
             yield from table(service)
 
     def measure(self, result: Result, like: Measure | None, arrivals: float) -> Measure | None:
-        """The time to the first token of the first model, or its tokens per second if all requests come at once.
+        """Return the measure of the first model: its p95 TTFT, or its tokens/s if all requests arrive at once.
 
-        None if something else decides when the run ends. like: of the model that it is of; arrivals: part of the run that waits
-        for requests to come.
+        Args:
+            result: the run.
+            like: measure of another run to repeat; None: choose one.
+            arrivals: share of the run spent waiting for arrivals. Below `FIXED`, a run with other jobs has no measure (None).
         """
         from hwsim.views.explain.measure import Measure
 
-        services, others = {each.name: each for each in found(result)}, len(result.jobs) > len(found(result))
+        services, others = {model.name: model for model in found(result)}, len(result.jobs) > len(found(result))
         if not services or (others and like is None and arrivals < FIXED):
             return None
         service = services[like.service] if like is not None else next(iter(services.values()))
@@ -103,13 +105,13 @@ class OfModels(Facts):
         at_once = service.offered_per_s <= 0 or service.overloaded
         first = "ttft_p95" if "ttft_p95" in values else "latency_p95"
         name = like.name if like is not None else "tokens_per_s" if at_once else first
-        shown = tuple((each, values[each]) for each in dict.fromkeys((*SHOWN, name)) if each in values)
+        shown = tuple((key, values[key]) for key in dict.fromkeys((*SHOWN, name)) if key in values)
         return Measure(service.name, name, values[name], shown, service.wait.p95, concurrent=others)
 
     def measures(self, result: Result) -> Iterator[tuple[str, float]]:
-        """Times of tokens, requests a second, and those that keep the goal."""
+        """Yield p95 TTFT, p95 TPOT, throughput and goodput of the first model."""
         for service in found(result)[:1]:
-            if service.first_token is not None and not service.overloaded:  # else it grows with the run
+            if service.first_token is not None and not service.overloaded:  # TTFT of an overloaded service grows with the run
                 yield "ttft_p95_s", service.first_token.p95
             if service.each_token is not None:
                 yield "tpot_p95_s", service.each_token.p95
@@ -122,7 +124,7 @@ class OfModels(Facts):
         return any(service.overloaded for service in found(result)[:1])
 
     def work(self, result: Result) -> Iterator[tuple[str, float, float]]:
-        """Requests, as they come where arrivals set their rate, and tokens written."""
+        """Yield (unit, amount, rate) of requests and output tokens."""
         from hwsim.results.work import COME
 
         served = found(result)
@@ -131,67 +133,66 @@ class OfModels(Facts):
         yield "tokens", fsum(run.output_tokens for run in served), fsum(run.tokens_per_s for run in served)
 
     def states(self, result: Result) -> Iterator[State]:
-        """Of each model."""
+        """Return the steady state of each model."""
         from hwsim.families.serving.state import state_of
 
         return map(state_of, found(result))
 
     def numbers(self, result: Result) -> dict[str, float]:
-        """Of the first model."""
+        """Return the numbers of the first model."""
         return _numbers(found(result))
 
     def at_ends(self, result: Result) -> list[dict[str, float]]:
-        """Of the first model, with kernels as fast, and as slow."""
+        """Return the numbers of the first model at both ends of the interval of kernel times."""
         return [_numbers(end) for end in _ends(result)] if "infer" in result.told_ends else []
 
     def sure(self, result: Result) -> bool:
-        """Whether a measured service tells how sure any is."""
+        """Whether any service has an interval from measured services."""
         from hwsim.families.serving.results.errors import sure_of
 
-        return any(sure_of(each) for each in found(result))
+        return any(sure_of(service) for service in found(result))
 
     def settling(self, result: Result) -> bool:
-        """Whether the first model fills, or starts copies."""
+        """Whether the first model is still filling or starting replicas."""
         return any(service.unsettled for service in found(result)[:1])
 
     def part_on(self, result: Result, *, at_most: bool) -> float:
-        """The part in which copies were on that its one service starts and stops by the load."""
+        """Return the share of the machine's GPU-hours in which autoscaled replicas were on; 1 without autoscaling."""
         if result.built is None or len(found(result)) != 1 or result.jobs or result.makespan_s <= 0:
             return 1.0
-        parts, every = found(result)[0].scalings, len(result.built.devices_of("gpu"))
-        if not parts or not every:
+        parts, gpu_count = found(result)[0].scalings, len(result.built.devices_of("gpu"))
+        if not parts or not gpu_count:
             return 1.0
         gpus = most_gpus(parts) if at_most else fsum(part.gpus * part.paid_s for part in parts) / result.makespan_s
-        return min(gpus / every, 1.0)
+        return min(gpus / gpu_count, 1.0)
 
     def unused(self, result: Result) -> Iterator[str]:
-        """GPUs of other machines, or of copies that were off."""
+        """Yield a note on GPUs without replicas, or of replicas that were off."""
         if result.built is None or len(found(result)) != 1 or result.jobs:
             return
-        every, (service,) = len(result.built.devices_of("gpu")), found(result)
+        gpu_count, (service,) = len(result.built.devices_of("gpu")), found(result)
         if (part := self.part_on(result, at_most=False)) < 1.0:
-            paid = f"{format_share(part)} of the machine's GPU-hours are paid for"
-            off = f"what was off is others' (without `scale:` all {every} GPUs are paid for)"
-            yield f"{paid}, those of copies that were on; {off}"
-        elif service.gpus < every:
-            yield f"all {every} GPUs are paid for, the service has {service.gpus}"
+            paid = f"the cost includes {format_share(part)} of the machine's GPU-hours, those of replicas that were on"
+            yield f"{paid}; without `scale:` it would include all {gpu_count} GPUs"
+        elif service.gpus < gpu_count:
+            yield f"the cost includes all {gpu_count} GPUs, but the service uses {service.gpus}"
 
     def counts(self, result: Result) -> Iterator[tuple[str, float, float, float]]:
-        """Requests and tokens of the first model."""
+        """Yield (unit, amount, factor to the paid time, share of the cost) of requests and tokens of the first model."""
         for service in found(result)[:1]:
-            going = service.settled_per_s * result.makespan_s  # of a service that goes on, in the time that is paid for
+            going = service.settled_per_s * result.makespan_s  # requests in steady state during the paid time
             more = going / service.requests if going > 0 and service.requests else 1.0
             yield "request", float(service.requests), more, 1.0
             if service.output_tokens:
-                yield "1 M tokens of answers", service.output_tokens / MILLION, more, 1.0
+                yield "1 M output tokens", service.output_tokens / MILLION, more, 1.0
                 spent = dict(service.spent_s)
                 both = spent["prompts"] + spent["answers"]
-                kinds = (("read", service.prompt_tokens, "prompts"), ("written", service.output_tokens, "answers"))
+                kinds = (("prompt", service.prompt_tokens, "prompts"), ("output", service.output_tokens, "answers"))
                 for name, tokens, kind in kinds:
-                    yield f"1 M tokens {name}, by time", tokens / MILLION, more, spent[kind] / both if both > 0 else 0.0
+                    yield f"1 M {name} tokens, by time", tokens / MILLION, more, spent[kind] / both if both > 0 else 0.0
 
     def page(self, result: Result, what: Shown) -> dict[str, Any] | None:
-        """Its measure, in place of the time of the run."""
+        """Return the measure, which replaces the time of the run."""
         from hwsim.views.explain.measure import TIMES, measure
 
         served = measure(result) if what == "wanted" else None
@@ -202,12 +203,12 @@ class OfModels(Facts):
 
 
 def _ends(result: Result) -> Sequence[Sequence[ServiceStatistics]]:
-    """The models with kernels as fast, and as slow, as the interval's ends."""
+    """Return the models at both ends of the interval of kernel times."""
     return [end.found for end in result.told_ends["infer"]] if "infer" in result.told_ends else [(), ()]
 
 
 def _numbers(services: Sequence[ServiceStatistics]) -> dict[str, float]:
-    """Values of the first model; its rates are as of a service that goes on."""
+    """Return the values of the first model, with rates of the steady state."""
     return {
         name: value
         for service in services[:1]
@@ -220,7 +221,7 @@ def _numbers(services: Sequence[ServiceStatistics]) -> dict[str, float]:
 
 
 def _alone(result: Result) -> bool:
-    """Whether the run is one served model."""
+    """Whether the run is one service and nothing else."""
     return len(found(result)) == 1 and not result.jobs
 
 

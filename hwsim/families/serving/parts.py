@@ -1,4 +1,4 @@
-"""The latency of requests by where it goes: prefill, decode, queueing for KV cache and batch slots, communication."""
+"""Latency breakdowns: prefill, decode, waits for KV cache and batch slots, communication."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ NAMES: Final = {"ttft": "TTFT", "tpot": "TPOT", "latency": "end to end"}
 SHORT: Final = {"ttft": "TTFT", "tpot": "TPOT", "latency": "E2E"}
 MIDDLE: Final = 50
 SLOW: Final = 99
-LEAST: Final = 0.02  # of the time; parts below are added up
+LEAST: Final = 0.02  # share of the time; smaller parts are summed as `other`
 
 
 def limited_by(where: Where) -> str:
-    """Causes of most of the time, with their shares: `KV cache 51 %, prefill 38 %`."""
+    """Return the largest causes with their shares: `KV cache 51 %, prefill 38 %`."""
     causes: dict[str, float] = {}
     for name, seconds in where.parts:
         causes[LIMITS[name]] = causes.get(LIMITS[name], 0.0) + seconds
@@ -32,7 +32,7 @@ def limited_by(where: Where) -> str:
 
 
 def sentence(where: Where) -> str:
-    """The percentile, the requests around it, and where their time goes; small parts are added up as `other`."""
+    """Return a sentence with a percentile, the requests around it and their latency breakdown."""
     shown = [(name, seconds) for name, seconds in where.parts if seconds >= LEAST * where.mean_s]
     rest = where.mean_s - math.fsum(seconds for _, seconds in shown)
     texts = [f"{format_quantity(seconds, 's')} {WORDS[name]}" for name, seconds in shown]
@@ -44,14 +44,14 @@ def sentence(where: Where) -> str:
 
 
 def sentences(service: ServiceStatistics) -> Iterator[str]:
-    """A sentence for the slowest of each measure."""
+    """Yield a sentence for the slowest requests of each measure."""
     for where in service.where:
         if where.percentile == SLOW:
             yield f"{NAMES[where.measure]} {sentence(where)}"
 
 
 def table(service: ServiceStatistics) -> Iterator[str]:
-    """Lines of a table: a row for each part, a column for each measure in the middle and at its slow end."""
+    """Yield the lines of a table with a row for each part and columns for p50 and p99 of each measure."""
     shown = [where for where in service.where if where.percentile in (MIDDLE, SLOW)]
     parts = [dict(where.parts) for where in shown]
     names = [name for name in WORDS if any(name in part for part in parts)]

@@ -1,4 +1,4 @@
-"""Served models on a machine, in a run, and what came of them."""
+"""Served models of a machine, of a run and of its result."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from hwsim.spec import Warning
 if TYPE_CHECKING:
     from hwsim.families.serving.actors.service import Service
 
-FILLS: Final = "as while a service fills: too few requests to tell whether it keeps up; more would give longer latencies"
-STARTS: Final = "as while replicas start: too few arrive after that to tell whether the service keeps up"
+FILLS: Final = "so latencies may be too low, or the service overloaded: simulate more `requests`"
+STARTS: Final = "soon after replica starts, so the service may be overloaded: simulate more `requests`"
 
 
 @dataclass(frozen=True)
 class Models(Planned):
-    """Served models on a machine."""
+    """The served models of a workload on a machine."""
 
     plans: tuple[ServicePlan, ...]
     issues = True
@@ -37,36 +37,38 @@ class Models(Planned):
 
     @property
     def suspicions(self) -> Iterator[Warning]:
-        """Warnings of each plan."""
+        """Warnings about each plan."""
         return chain.from_iterable(plan.warnings for plan in self.plans)
 
     def begin(self, machine: Machine, slower: float) -> Serving:
-        """The services of one run."""
+        """Return the services of one run; `slower`: factor on kernel times."""
         from hwsim.families.serving.actors.service import Service
 
         return Serving(tuple(Service(plan, machine, slower) for plan in self.plans))
 
     def holds(self, told: Told | None) -> Iterator[Any]:
-        """Weights and caches, as long as their copies are on."""
+        """Yield the memory of weights and KV caches while their replicas are on."""
         spans = {} if told is None else told.spans
         return (value for plan in self.plans for value in plan.holds(*spans.get(plan.name, ())))
 
 
 @dataclass(frozen=True)
 class Serving(Open):
-    """Served models in a run."""
+    """The served models of a run."""
 
     services: tuple[Service, ...]
 
     def enter(self, graph: OpGraph, *, clocked: bool) -> tuple[OpGraph, Sequence[Actor]]:
-        """The graph with the ops of models that are alone on their devices, and actors of the others.
+        """Return (graph with the ops of services that are alone on their devices, actors of the other services).
 
-        clocked: all are actors, as something happens while they run.
+        Args:
+            graph: ops of the rest of the workload.
+            clocked: make all services actors, because events occur during the run.
         """
         actors: list[Actor] = []
         for service in self.services:
-            drawn = {name for each in self.services if each is not service for name in each.demands()}
-            if clocked or not service.is_alone(graph.costs, drawn):
+            used_names = {name for other in self.services if other is not service for name in other.demands()}
+            if clocked or not service.is_alone(graph.costs, used_names):
                 actors.append(service.actor)
             elif len(self.services) == 1 and not graph.total:
                 made = service.graph(graph)
@@ -76,13 +78,13 @@ class Serving(Open):
         return graph, actors
 
     def told(self) -> Served:
-        """Statistics of each.
+        """Return the statistics of each service.
 
         Raises:
-            SpecError: all requests come within the warm-up.
+            SpecError: All requests of a service arrive within its warm-up.
         """
         found = tuple(service.statistics() for service in self.services)
-        refuse_empty(each.name for each in found if not each.requests)
+        refuse_empty(statistics.name for statistics in found if not statistics.requests)
         return Served(found)
 
 
@@ -95,7 +97,7 @@ def _submitting(made: OpGraph) -> Actor:
 
 @dataclass(frozen=True)
 class Served(Told):
-    """The served models of a run."""
+    """The results of the served models of a run."""
 
     found: tuple[ServiceStatistics, ...]
     of_kernels = True
@@ -103,34 +105,34 @@ class Served(Told):
 
     @property
     def timed(self) -> Collection[str]:
-        """All of them."""
-        return {each.name for each in self.found}
+        """Names of all services."""
+        return {service.name for service in self.found}
 
     @property
     def spans(self) -> Mapping[str, Sequence[Any]]:
-        """When the copies were on that the load starts and stops."""
-        return {each.name: [part.spans_fs for part in reversed(each.scalings)] for each in self.found}
+        """Times at which autoscaled replicas were on, by service."""
+        return {service.name: [part.spans_fs for part in reversed(service.scalings)] for service in self.found}
 
     def expected(self) -> Mapping[str, float]:
-        """Quantities of each model."""
+        """Return the quantities of each model."""
         return expected_of(self.found)
 
     def warnings(self) -> Iterator[Warning]:
-        """Models that do not keep up, or whose run is too short to tell."""
+        """Yield warnings about overload, and about runs too short to detect it."""
         for service in self.found:
-            of = f"{service.name}: " if service.name else ""
+            prefix = f"{service.name}: " if service.name else ""
             yield from service.parts
             if service.overloaded:
-                came, answered = format_count(service.offered_per_s, 4), format_count(service.answered_per_s, 4)
-                yield overloaded(f"{of}{came} requests/s arrive, {answered}/s are completed", service.grows_per_s)
+                arrivals, completions = format_count(service.offered_per_s, 4), format_count(service.answered_per_s, 4)
+                yield overloaded(f"{prefix}{arrivals} requests/s arrive, {completions}/s are completed", service.grows_per_s)
             elif service.unsettled:
                 why = FILLS if service.scaling is None else STARTS
-                yield Warning("still-filling", f"{of}the queue was still growing when arrivals stopped, {why}")
+                yield Warning("still-filling", f"{prefix}the queue was still growing when arrivals stopped, {why}")
 
     def breaches(self) -> Iterator[str]:
-        """Requests there in the mean that are not their rate times their time (Little), and numbers that are none."""
+        """Yield violations of Little's law, and values that are not numbers."""
         for served in self.found:
             area, stayed = served.in_system_mean * served.span_s, served.latency.mean * served.requests
             if not math.isclose(area, stayed, rel_tol=ROUNDING):
-                yield f"{served.name}: requests are there for {area} s together, and stay {stayed} s"
+                yield f"{served.name}: Little's law: in-system average x span is {area} s, the sum of latencies is {stayed} s"
         yield from numbers(self.found, "serving")

@@ -13,7 +13,7 @@ from hwsim.studies.states import State
 
 
 def state_of(service: ServiceStatistics) -> State:
-    """How far its times are known, whether it keeps up, and where its time goes."""
+    """Return the steady state: latencies with sampling error, overload, and latency breakdowns."""
     start = f"{service.name}." if service.name else ""
     knowns = {}
     for each in service.sampling:

@@ -1,4 +1,4 @@
-"""Served models: lines and the table of latencies of the summary, and entries of the JSON document."""
+"""Served models in the summary and in the JSON document: lines, the table of latencies, entries."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from hwsim.views.kit.document import picked
 from hwsim.views.kit.lines import LABEL, titled, wrapped
 from hwsim.views.kit.table import Column, aligned
 
-PLAIN: Final = (  # entries of the document with the names of the statistics
+PLAIN: Final = (  # entries with the names of the statistics
     "name", "copies", "gpus_per_copy", "requests", "prompt_tokens", "output_tokens", "span_s", "lasted_s", "requests_per_s",
     "offered_per_s",
     "overloaded", "tokens_per_s", "tokens_per_s_gpu", "iterations",
@@ -40,13 +40,13 @@ SPREADS: Final = {"ttft": "first_token", "tpot": "each_token", "gap": "gap", "la
 
 
 def headline(service: ServiceStatistics) -> Iterator[Fact]:
-    """Throughput and load, of a run that serves one model."""
+    """Yield throughput and load."""
     yield Fact("throughput", throughput(service))
     yield Fact("load", load(service))
 
 
 def throughput(service: ServiceStatistics) -> str:
-    """Output tokens and requests per second."""
+    """Return output tokens and requests per second."""
     requests = f"{counted(service.requests_per_s)} requests/s"
     if not service.output_tokens:
         return requests
@@ -55,7 +55,7 @@ def throughput(service: ServiceStatistics) -> str:
 
 
 def load(service: ServiceStatistics) -> str:
-    """Requests that arrive, and those that count."""
+    """Return arrival rate, number of requests and warm-up."""
     rate = f"{counted(service.offered_per_s)} requests/s arrive; " if service.offered_per_s else ""
     warm = ""
     if service.warm_up:
@@ -65,7 +65,7 @@ def load(service: ServiceStatistics) -> str:
 
 
 def bottleneck(service: ServiceStatistics) -> tuple[str, bool]:
-    """What the replicas do most of the time, and whether that is work of their GPUs."""
+    """Return the main use of the replicas' time, and whether it is GPU work."""
     spent = _spent(service)
     if not spent:
         return "", False
@@ -76,7 +76,7 @@ def bottleneck(service: ServiceStatistics) -> tuple[str, bool]:
 
 
 def lines(service: ServiceStatistics, *, alone: bool = True) -> Iterator[Fact]:
-    """The lines of the summary; alone: the headline of the run tells throughput and load."""
+    """Yield the lines of the summary; `alone`: throughput and load are in the headline of the run."""
     of = f"{service.name}: " if service.name else ""
     if not alone:
         yield from (fact._replace(text=of + fact.text) for fact in headline(service))
@@ -117,7 +117,7 @@ def _lines(service: ServiceStatistics) -> Iterator[Fact]:
 
 
 def _replicas(service: ServiceStatistics) -> str:
-    """Replicas and their GPUs: `4 x 2 GPUs`; of a disaggregated service those of prefill and of decode."""
+    """Return replicas and their GPUs: `4 x 2 GPUs`; separately for prefill and decode."""
     counts = [scaling.count(each) for each in service.scalings]
     if service.prompt_copies > 0:
         counts = counts or [f"{service.prompt_copies}", f"{service.copies - service.prompt_copies}"]
@@ -130,12 +130,12 @@ def _gpus(count: int) -> str:
 
 
 def table(service: ServiceStatistics) -> Iterator[str]:
-    """Latencies by percentile, each with its interval, and where the slowest spend their time."""
+    """Yield latencies by percentile with their interval, and the breakdown of the slowest requests."""
     rows = [(label, spread, key) for label, key, spread in (
         ("TTFT", "ttft", service.first_token), ("TPOT", "tpot", service.each_token), ("ITL", "", service.gap),
         ("end to end", "latency", service.latency), ("queueing", "", service.wait),
     ) if spread is not None]  # fmt: skip
-    sure = sure_of(service)
+    intervals = sure_of(service)
     yield ""
     if service.overloaded:
         yield "  overloaded: latencies grow with the length of the run and have no percentiles"
@@ -143,31 +143,31 @@ def table(service: ServiceStatistics) -> Iterator[str]:
         short = {(row.measure, row.percentile) for row in service.sampling if row.short or row.half is None}
         columns = [Column(service.name or "latency", [label for label, _, _ in rows], right=False)]
         for name, percentile in (("mean", 0), *((f"p{number}", number) for number in PERCENTILES)):
-            cells = [f"{_time(getattr(each, name))}{'*' if (key, percentile) in short else ''}" for _, each, key in rows]
+            cells = [f"{_time(getattr(spread, name))}{'*' if (key, percentile) in short else ''}" for _, spread, key in rows]
             columns.append(Column(name, cells))
-        columns.append(Column("90 % interval", [_range(sure[key]) if key in sure else "-" for _, _, key in rows]))
+        columns.append(Column("90 % interval", [_range(intervals[key]) if key in intervals else "-" for _, _, key in rows]))
         yield from aligned(columns)
         if short:
             few = "request is" if service.requests == 1 else "requests are"
             yield f"  * {service.requests:,} {few} too few for this number (sampling error)"
-        if sure:
-            yield from wrapped(f"90 % interval: {_evidence(sure)}", 2)
+        if intervals:
+            yield from wrapped(f"90 % interval: {_evidence(intervals)}", 2)
     if texts := list(_slowest(service)):
         yield ""
         yield from texts
 
 
 def _evidence(sure: Mapping[str, Interval]) -> str:
-    """What the intervals of latencies rest on."""
-    behind = max(sure.values(), key=lambda each: each.rows)
-    if behind.case == "outside":
+    """Return the basis of the intervals of latencies."""
+    widest_basis = max(sure.values(), key=lambda interval: interval.rows)
+    if widest_basis.case == "outside":
         return "extrapolated beyond all measurements (no guarantee)"
-    unit = "models" if behind.case == "source" else "GPUs"
-    return f"cross-validated, {behind.rows:,} measurements, {behind.units} {unit} held out in turn"
+    unit = "models" if widest_basis.case == "source" else "GPUs"
+    return f"cross-validated, {widest_basis.rows:,} measurements, {widest_basis.units} {unit} held out in turn"
 
 
 def _sampling(service: ServiceStatistics) -> Iterator[str]:
-    """How far percentiles would move with other requests, in 95 of 100 runs."""
+    """Yield the 95 % confidence intervals of percentiles over other random requests."""
     for measure, name in NAMES.items():
         rows = [row for row in service.sampling if row.measure == measure and row.percentile]
         kept = [f"p{row.percentile} ±{percent(row.half, '.2g')}" for row in rows if not row.short and row.half is not None]
@@ -176,7 +176,7 @@ def _sampling(service: ServiceStatistics) -> Iterator[str]:
 
 
 def _slowest(service: ServiceStatistics) -> Iterator[str]:
-    """Where the time of the slowest requests goes."""
+    """Yield the latency breakdown of the slowest requests."""
     slow = [where for where in service.where if where.percentile == SLOW and where.measure != "latency"]
     slow = slow or [where for where in service.where if where.percentile == SLOW]
     for where in slow:
@@ -184,7 +184,7 @@ def _slowest(service: ServiceStatistics) -> Iterator[str]:
 
 
 def _spent(service: ServiceStatistics) -> list[tuple[str, float]]:
-    """(activity, share of the time of all replicas), the longest first, idle time last."""
+    """Return (activity, share of the time of all replicas), longest first, idle time last."""
     total, scaled = service.copies * service.lasted_s, service.scalings
     total = math.fsum(each.paid_s for each in scaled) if scaled else total
     if total <= 0:
@@ -200,7 +200,7 @@ def _spent(service: ServiceStatistics) -> list[tuple[str, float]]:
 
 
 def between(fast: ServiceStatistics, slow: ServiceStatistics) -> Iterator[Fact]:
-    """Latencies with kernels as fast, and as slow, as the ends of the interval."""
+    """Yield latencies at both ends of the interval of kernel times."""
     of = f"{fast.name}: " if fast.name else ""
     for name, key in (("TTFT", "first_token"), ("TPOT", "each_token"), ("end to end", "latency")):
         ends = getattr(fast, key), getattr(slow, key)
@@ -212,7 +212,7 @@ def between(fast: ServiceStatistics, slow: ServiceStatistics) -> Iterator[Fact]:
 
 
 def _adapters(use: AdapterUse, requests: int) -> str:
-    """Adapters that were loaded, and requests that waited for a slot."""
+    """Return loaded adapters, and requests that waited for a slot."""
     absent = f"{format_share(use.loads / max(1, use.taken))} of requests load theirs, {_time(use.load_s)} each"
     text = f"{use.adapters:,}, {use.places:,} slots per replica; {absent}"
     if not use.waited:
@@ -235,9 +235,10 @@ def _time(seconds: float) -> str:
 
 
 def as_dict(service: ServiceStatistics, *, rows: bool) -> dict[str, Any]:
-    """The entry of the document; keys end in their unit.
+    """Return the entry of the JSON document; keys end in their unit.
 
     Args:
+        service: statistics of the service.
         rows: add a row for each request.
     """
     spreads = {key: getattr(service, name) for key, name in SPREADS.items()}
@@ -272,7 +273,7 @@ def as_dict(service: ServiceStatistics, *, rows: bool) -> dict[str, Any]:
 
 
 def _row(row: RequestRow, service: ServiceStatistics) -> dict[str, Any]:
-    """A request; its parts are integers and add up to its latency. Waits for copies and adapters only where there are any."""
+    """Return the entry of a request; its parts are integers (fs) and add up to its latency."""
     left_out = {PARTS[STARTING]} if service.scaling is None else set()
     left_out |= {PARTS[ADAPTER]} if service.adapters is None else set()
     parts = zip(PARTS, row.parts_fs, strict=True)
