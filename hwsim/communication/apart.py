@@ -49,27 +49,27 @@ class _Links:
 
 def flows_of(machine: Machine, cost: Cost) -> tuple[Flow, ...]:
     """Return the flows of a phase; only the phase itself if all its links have similar amounts."""
-    kind_of = cache(partial(_kind, machine))
-    links = _alike(machine, cost, kind_of)
+    kind_of = cache(partial(_link_kind, machine))
+    links = _group_links(machine, cost, kind_of)
     if len(links) < 2:
         return (Flow("", cost),)
     wires = () if cost.wide is None else cost.wide.kinds
     body = max([cost.demand.body(machine.rates()), *(wire.amount / wire.capacity.rate for wire in wires)])
-    first = _drawn(cost, kind_of, [kind for link in links[1:] for kind in link.kinds], without=True)
+    first = _select(cost, kind_of, [kind for link in links[1:] for kind in link.kinds], without=True)
     flows = [Flow("", replace(first, demand=replace(first.demand, share=links[0].share)))]
     for link in links[1:]:
-        part = _drawn(cost, kind_of, link.kinds)
+        part = _select(cost, kind_of, link.kinds)
         demand = Demand(cost.demand.latency, part.demand.amounts, body, share=link.share)
-        flows.append(Flow(" and ".join(filter(None, link.kinds)), Cost(demand, part.moved, _why(cost, body), wide=part.wide)))
+        flows.append(Flow(" and ".join(filter(None, link.kinds)), Cost(demand, part.moved, _terms(cost, body), wide=part.wide)))
     return tuple(flows)
 
 
-def _kind(machine: Machine, name: str) -> str | None:
+def _link_kind(machine: Machine, name: str) -> str | None:
     """Return the kind of link of a capacity, "" for a NIC; None if the capacity carries no bytes."""
     return machine.link_kind(name) if machine.capacities[name].unit == "B" else None
 
 
-def _alike(machine: Machine, cost: Cost, kind_of: KindOf) -> list[_Links]:
+def _group_links(machine: Machine, cost: Cost, kind_of: KindOf) -> list[_Links]:
     """Return the kinds of links that a cost draws from, grouped by similar amounts, slowest first."""
     amounts = [(machine.capacities[name], amount) for name, amount in cost.demand.amounts]
     if cost.wide is not None:
@@ -89,7 +89,7 @@ def _alike(machine: Machine, cost: Cost, kind_of: KindOf) -> list[_Links]:
     return links
 
 
-def _drawn(cost: Cost, kind_of: KindOf, kinds: Sequence[str], *, without: bool = False) -> Cost:
+def _select(cost: Cost, kind_of: KindOf, kinds: Sequence[str], *, without: bool = False) -> Cost:
     """Return the cost with only the amounts on these kinds of links, or with all except these."""
 
     def belongs(name: str) -> bool:
@@ -99,11 +99,11 @@ def _drawn(cost: Cost, kind_of: KindOf, kinds: Sequence[str], *, without: bool =
         cost,
         demand=replace(cost.demand, amounts=tuple([draw for draw in cost.demand.amounts if belongs(draw[0])])),
         moved=tuple([row for row in cost.moved if belongs(row[0])]),
-        wide=cost.wide and _of_wide(cost.wide, belongs),
+        wide=cost.wide and _select_wide(cost.wide, belongs),
     )
 
 
-def _of_wide(wide: Wide, belongs: Callable[[str], bool]) -> Wide | None:
+def _select_wide(wide: Wide, belongs: Callable[[str], bool]) -> Wide | None:
     kept = np.array([belongs(wire.capacity.name) for wire in wide.kinds], np.bool_)
     if not kept.any():
         return None
@@ -113,7 +113,7 @@ def _of_wide(wide: Wide, belongs: Callable[[str], bool]) -> Wide | None:
     return replace(wide, numbers=wide.numbers[places], kind=indices[wide.kind[places]], kinds=kinds)
 
 
-def _why(cost: Cost, body: float) -> tuple[Term, ...]:
+def _terms(cost: Cost, body: float) -> tuple[Term, ...]:
     """Return the derivation of a flow that is no faster than its phase."""
     bodies = [term for term in cost.why if term.kind != "latency"]
     longest = max(bodies, key=lambda term: term.seconds, default=None)

@@ -66,7 +66,7 @@ def choose(task: Task, library: Nccl | None = None) -> Chosen:
     if len(task.devices) < 2:
         return Chosen(task.flows(Direct()), Choice("nothing to do", 0.0, "", 0.0))
     if library is None:
-        return _tuned(task, ranks.group)
+        return _tuned_choice(task, ranks.group)
     best, second = first_two(estimates(task, library, ranks.group))
     flows = as_measured(task, built(best.method, ranks.group), library, best, max(ranks.group.sizes))
     return Chosen(flows, chosen_among(library, best, second, len(task.devices), task.size))
@@ -92,7 +92,7 @@ def estimates(task: Task, library: Nccl, group: Group, ring: Algorithm = RINGS) 
     )
     if len(group.sizes) > 1 or not expected:
         return tuple(ordered)
-    return (_no_drop(task, library, group, carried, expected, ordered[0]), *ordered[1:])
+    return (_limit_time(task, library, group, carried, expected, ordered[0]), *ordered[1:])
 
 
 _Expected = Mapping[tuple[str, str], Candidate]
@@ -111,7 +111,7 @@ def _seconds(candidate: Candidate | None, size: float) -> float:
     return math.inf if candidate is None else candidate.seconds(size)
 
 
-def _no_drop(task: Task, library: Nccl, group: Group, carried: Bus, expected: _Expected, best: Estimate) -> Estimate:
+def _limit_time(task: Task, library: Nccl, group: Group, carried: Bus, expected: _Expected, best: Estimate) -> Estimate:
     """Return the estimate, limited by the time of a longer message right after the tables switch to the next protocol.
 
     The tables switch too late in some cases (to Simple on Blackwell, to LL128 over PCIe). Measured times jump there, too, but a
@@ -162,7 +162,7 @@ def _bus(machine: Machine, devices: Sequence[str], operation: Operation, ring: A
         rate, link = _rate(machine, names, Direct(), "send")
         return Bus(rate, rate, link, link)
     inside, link = math.inf, "nvlink"
-    for node in _unlike(machine, [names[start : start + count] for start, count in zip(ranks.group.starts, sizes, strict=True)]):
+    for node in _kinds(machine, [names[start : start + count] for start, count in zip(ranks.group.starts, sizes, strict=True)]):
         inside, link = min((inside, link), _rate(machine, node, ring, "all-gather"))
     if len(sizes) == 1:
         return Bus(inside, link=link)
@@ -171,7 +171,7 @@ def _bus(machine: Machine, devices: Sequence[str], operation: Operation, ring: A
     return Bus(inside, across, link, wire)
 
 
-def _unlike(machine: Machine, nodes: Sequence[Sequence[str]]) -> list[Sequence[str]]:
+def _kinds(machine: Machine, nodes: Sequence[Sequence[str]]) -> list[Sequence[str]]:
     """Return the nodes with several ranks that differ in their devices or in the routes between them."""
     several = [names for names in nodes if len(names) > 1]
     if len(several) < _NODES:
@@ -185,17 +185,17 @@ def _unlike(machine: Machine, nodes: Sequence[Sequence[str]]) -> list[Sequence[s
 
 def _rate(machine: Machine, names: Sequence[str], algorithm: Algorithm, operation: Operation) -> tuple[float, str]:
     """Return (bandwidth per rank in B/s, kind of link that limits it)."""
-    seconds, kind = Task(machine, operation, names, _LONG).longest_of_first(algorithm, _binding)
+    seconds, kind = Task(machine, operation, names, _LONG).longest_of_first(algorithm, _link_word)
     moved = _LONG if operation == "send" else (len(names) - 1) / len(names) * _LONG
-    return moved / seconds, _through(machine, names) if kind == "bus" else kind
+    return moved / seconds, _pcie_path(machine, names) if kind == "bus" else kind
 
 
-def _binding(kind: str) -> str:
+def _link_word(kind: str) -> str:
     """Return the name of a kind of link: "nvlink", "bus" or "network"."""
     return "bus" if kind in ("pcie", "upi", "xgmi") else kind if kind == "nvlink" else "network"
 
 
-def _through(machine: Machine, names: Sequence[str]) -> str:
+def _pcie_path(machine: Machine, names: Sequence[str]) -> str:
     """Return the PCIe path between neighbours: switches only ("pcie"), one CPU ("host"), or two ("sockets")."""
     max_hosts = 0
     for a, b in zip(names, (*names[1:], names[0]), strict=True):
@@ -217,7 +217,7 @@ def chosen_among(library: Nccl, best: Estimate, second: Estimate | None, ranks: 
     return Choice(_name(best), best.seconds, _name(second), second.seconds, channels)
 
 
-def _tuned(task: Task, group: Group) -> Chosen:
+def _tuned_choice(task: Task, group: Group) -> Chosen:
     """Return the choice of NCCL's own tables, timed on the links of the machine."""
     if task.operation not in OPERATIONS:
         flows = task.flows(Direct())

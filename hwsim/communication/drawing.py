@@ -121,7 +121,7 @@ class Drawing:
                 self._batches[-1].add(stage)
         self._ready: dict[int, Step] = {}
         nodes = [machine.node_of(name) for name in placed.parties]
-        self._node, self._joined = _numbered(nodes), _numbered([placed.joined.get(node, node) for node in nodes])
+        self._node, self._joined = _number_names(nodes), _number_names([placed.joined.get(node, node) for node in nodes])
         self._by_kernels = moved_by_kernels(machine, placed)
         self._place: Ints = np.empty(0, np.int32)  # index by capacity number
         self._look_of_name: dict[str, int] = {"": -1}  # "": a second read, whose capacity has a separate row
@@ -135,7 +135,7 @@ class Drawing:
         """Return the rows of a step."""
         if id(stage) not in self._ready:
             batch = next(batch for batch in self._batches if any(stage is known for known in batch.stages))
-            self._ready = self._looked_at(batch)
+            self._ready = self._evaluate(batch)
         return self._ready[id(stage)]
 
     def parts(self, stage: Round) -> Iterator[Step]:
@@ -147,7 +147,7 @@ class Drawing:
         for low in range(0, len(pairs), _AT_ONCE):
             part, batch = replace(stage, pairs=pairs[low : low + _AT_ONCE]), _Batch()
             batch.add(part)
-            yield self._looked_at(batch)[id(part)]
+            yield self._evaluate(batch)[id(part)]
 
     def name(self, place: int) -> str:
         """Return the name of a capacity."""
@@ -156,7 +156,7 @@ class Drawing:
             name = self._names[place] = self._machine.capacity_name(int(self.numbers[place]))
         return name
 
-    def _looked_at(self, batch: _Batch) -> dict[int, Step]:
+    def _evaluate(self, batch: _Batch) -> dict[int, Step]:
         ends = [columns(pairs) for pairs in batch.pairs]
         bounds = np.cumsum([0, *map(len, ends)]).tolist()  # count
         sources, targets = (np.concatenate([getattr(pairs, name) for pairs in ends]) for name in ("sources", "targets"))
@@ -201,7 +201,7 @@ class Drawing:
         return every, np.array(memory, np.int64), Kinds(draws, wires, readers, np.array(starts, np.int64))  # count
 
     def _places(self, number: Ints, look: Ints) -> Ints:
-        """The place of the capacity of each row; one that has none yet is given the next."""
+        """Return the capacity index of each row, and assign the next index to new capacities."""
         if not len(self._place):
             self._place = np.full(self._machine.capacity_numbers, -1, np.int32)
         places: Ints = self._place[number]
@@ -228,7 +228,7 @@ class Drawing:
         return number
 
 
-def _numbered(names: Sequence[str]) -> Ints:
+def _number_names(names: Sequence[str]) -> Ints:
     """Return equal numbers for equal names."""
     numbers: dict[str, int] = {}
     return np.array([numbers.setdefault(name, len(numbers)) for name in names], np.int64)  # count

@@ -39,11 +39,11 @@ def execute(plan: Plan, start: Sequence[Mapping[int, int]]) -> Buffers:
                 if chunk not in buffers[send.source]:
                     raise WrongPlan(f"step {number}: rank {send.source} does not have chunk {chunk}")
                 moved.append((send.target, chunk, buffers[send.source][chunk], send.reduce))
-        _arrive(plan, number, buffers, moved)
+        _apply(plan, number, buffers, moved)
     return buffers
 
 
-def _arrive(plan: Plan, number: int, buffers: Buffers, moved: Sequence[tuple[int, int, int, bool]]) -> None:
+def _apply(plan: Plan, number: int, buffers: Buffers, moved: Sequence[tuple[int, int, int, bool]]) -> None:
     """Apply the chunks of one step: first those that overwrite, then those that are added."""
     kept: set[tuple[int, int]] = set()
     for target, chunk, value, reduce in moved:
@@ -101,10 +101,10 @@ def prove(plan: Plan) -> None:
     for rank, wanted in enumerate(expected(plan)):
         for chunk, value in wanted.items():
             if ended[rank].get(chunk) != value:
-                raise WrongPlan(f"rank {rank} ends with {_in_words(plan, ended[rank].get(chunk))} in chunk {chunk}")
+                raise WrongPlan(f"rank {rank} ends with {_describe(plan, ended[rank].get(chunk))} in chunk {chunk}")
 
 
-def _in_words(plan: Plan, value: int | None) -> str:
+def _describe(plan: Plan, value: int | None) -> str:
     """Return a wrong value as text."""
     if value is None:
         return "nothing"

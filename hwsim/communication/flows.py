@@ -58,10 +58,10 @@ class Flows:
 
     def alone(self, rates: Mapping[str, float]) -> float:
         """Return the seconds without contention."""
-        return math.fsum(_alone(phase.cost, rates) for phase in self.phases)
+        return math.fsum(_solo_seconds(phase.cost, rates) for phase in self.phases)
 
 
-def _alone(cost: Cost, rates: Mapping[str, float]) -> float:
+def _solo_seconds(cost: Cost, rates: Mapping[str, float]) -> float:
     wires = cost.wide.kinds if cost.wide is not None else ()
     body = max([cost.demand.body(rates), *(wire.amount / wire.capacity.rate for wire in wires)])
     return cost.demand.latency + body
@@ -87,7 +87,7 @@ class Plans(Few[tuple[Algorithm, Operation, tuple[str, ...]], Planned]):
     """Cached plans of collectives among few devices, for any message size."""
 
 
-def _planned(task: Task, algorithm: Algorithm) -> Planned:
+def _plan_task(task: Task, algorithm: Algorithm) -> Planned:
     check(algorithm, task.operation)
     placed = place(task.machine, algorithm, task.devices)
     algorithm, group = placed.algorithm, placed.group
@@ -95,7 +95,7 @@ def _planned(task: Task, algorithm: Algorithm) -> Planned:
         rounds, pieces = algorithm.weighted(task.operation, group, task.weights), 1
     else:
         rounds, pieces = algorithm.rounds(task.operation, group), algorithm.in_flight(group)
-    return Planned(placed, _merged(rounds, pieces), pieces, Drawing(task.machine, placed, rounds))
+    return Planned(placed, _merge_rounds(rounds, pieces), pieces, Drawing(task.machine, placed, rounds))
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +139,7 @@ class Task:
             CannotCollect: the algorithm does not support the operation, or not among these devices.
             NoRoute, UnknownName: the machine does not link the devices.
         """
-        planned, ledger = self._planned(algorithm, overheads, columns=self.columns)
+        planned, ledger = self._plan_task(algorithm, overheads, columns=self.columns)
         phases = [
             Phase(_name(rounds), _cost(ledger, rounds, planned.pieces, first=number == 0))
             for number, rounds in enumerate(planned.merged)
@@ -148,13 +148,13 @@ class Task:
 
     def seconds(self, algorithm: Algorithm, overheads: Overheads = PLAIN) -> float:
         """Return the seconds by an algorithm without contention; as `Flows.alone`, without the costs."""
-        planned, ledger = self._planned(algorithm, overheads, columns=self.columns)
+        planned, ledger = self._plan_task(algorithm, overheads, columns=self.columns)
         flows = [_flow(ledger, rounds, planned.pieces, first=number == 0).total for number, rounds in enumerate(planned.merged)]
         return math.fsum(total.latency + ledger.seconds(total) for total in flows)
 
     def together(self, algorithm: Algorithm, overheads: Overheads = PLAIN) -> Together:
         """Return the sum of the phases by an algorithm."""
-        planned, ledger = self._planned(algorithm, overheads)
+        planned, ledger = self._plan_task(algorithm, overheads)
         all_phases, taken, evenly = Sums(), list[float](), list[float]()
         even = replace(self, weights=()).busy(algorithm, overheads) if self.weights else None
         for rounds in planned.merged:
@@ -171,7 +171,7 @@ class Task:
 
     def busy(self, algorithm: Algorithm, overheads: Overheads) -> Iterator[float]:
         """Return the seconds that the links are busy, by phase."""
-        planned, ledger = self._planned(algorithm, overheads)
+        planned, ledger = self._plan_task(algorithm, overheads)
         return (ledger.busy(_total(ledger, rounds)) for rounds in planned.merged)
 
     def longest_of_first(self, algorithm: Algorithm, word: Callable[[str], str]) -> tuple[float, str]:
@@ -179,16 +179,16 @@ class Task:
 
         This is fast even among many devices, because hardly any capacity is named.
         """
-        planned, ledger = self._planned(algorithm, PLAIN)
+        planned, ledger = self._plan_task(algorithm, PLAIN)
         return ledger.longest(_total(ledger, planned.merged[0]), word)
 
-    def _planned(self, algorithm: Algorithm, overheads: Overheads, *, columns: bool = False) -> tuple[Planned, Ledger]:
+    def _plan_task(self, algorithm: Algorithm, overheads: Overheads, *, columns: bool = False) -> tuple[Planned, Ledger]:
         """Return the plan, cached among few devices for any size, and the sums of its steps."""
         key = algorithm, self.operation, tuple(self.devices)
         if self.weights or len(self.devices) > _SEVERAL:
-            planned = _planned(self, algorithm)
+            planned = _plan_task(self, algorithm)
         else:
-            planned = self.machine.kept(Plans).known(key, _planned, self, algorithm)
+            planned = self.machine.kept(Plans).known(key, _plan_task, self, algorithm)
         exchange = Exchange(self.machine, planned.placed, self.size, overheads)
         return planned, Ledger(exchange, planned.drawing, columns=columns)
 
@@ -203,7 +203,7 @@ def check(algorithm: Algorithm, operation: Operation) -> None:
         raise CannotCollect(f"{algorithm.kind} does not support {operation}", f"supported: {', '.join(algorithm.operations)}")
 
 
-def _merged(rounds: Sequence[Round], pieces: int) -> list[list[Round]]:
+def _merge_rounds(rounds: Sequence[Round], pieces: int) -> list[list[Round]]:
     """Return the rounds grouped by demand: rounds of a pipeline, or successive rounds over the same pairs."""
     if pieces > 1:
         return [list(rounds)] if rounds else []

@@ -81,7 +81,7 @@ class Sums:
 
     def add(self, other: Sums, times: float) -> None:
         count = len(other.amounts)
-        self.amounts, self.moved = _lengthened(self.amounts, count), _lengthened(self.moved, count)
+        self.amounts, self.moved = _pad(self.amounts, count), _pad(self.moved, count)
         self.amounts[:count] += times * other.amounts
         self.moved[:count] += times * other.moved
 
@@ -118,11 +118,11 @@ class Ledger:
         """Return the amounts of a step, and the longest wait of its pairs."""
         sums, waits = Sums(), (0.0, 0.0)
         for step in [self._drawing.step(stage)] if self._wide else self._drawing.parts(stage):
-            prices, count = self._priced(step.kinds), len(self._drawing.numbers)
+            prices, count = self._price(step.kinds), len(self._drawing.numbers)
             if not len(step.code):
                 continue
             if self.exchange.size > 0:
-                add = _counted if self._wide else self._most if self._once else _in_order
+                add = _counted_sums if self._wide else self._switch_sums if self._once else _ordered_sums
                 sums.amounts = add(sums.amounts, step.place, prices.amounts, step.which, count)
                 sums.moved = add(sums.moved, step.place, prices.moved, step.which, count)
             sums.floor = max(sums.floor, float(prices.floors[step.code >> 1].max()))
@@ -171,7 +171,7 @@ class Ledger:
     def cost(self, total: Sums, share: float, why: tuple[Term, ...]) -> Cost:
         """Return the cost of a phase with named amounts and the compute that its kernels hold; zero amounts are omitted."""
         if self._wide:
-            return Cost(Demand(latency=total.latency, floor=total.floor, share=share), why=why, wide=self._in_columns(total))
+            return Cost(Demand(latency=total.latency, floor=total.floor, share=share), why=why, wide=self._wide_amounts(total))
         places = np.flatnonzero(total.amounts > 0)
         names = map(self._drawing.name, places.tolist())
         rows = sorted(zip(names, total.amounts[places].tolist(), total.moved[places].tolist(), strict=True))
@@ -187,7 +187,7 @@ class Ledger:
         )
         return Cost(demand, moved=tuple([(name, moved, "B") for name, _, moved in rows if moved > 0]), why=why)
 
-    def _priced(self, kinds: Kinds) -> _Prices:
+    def _price(self, kinds: Kinds) -> _Prices:
         if self._prices is not None and self._prices.kinds is kinds:
             return self._prices
         size, overheads = self.exchange.size, self.exchange.overheads
@@ -210,9 +210,9 @@ class Ledger:
         seconds: Floats = total.amounts / self._drawing.rates[: len(total.amounts)]
         return seconds
 
-    def _most(self, sums: Floats, places: Ints, values: Floats, which: Ints, count: int) -> Floats:
+    def _switch_sums(self, sums: Floats, places: Ints, values: Floats, which: Ints, count: int) -> Floats:
         """Return the sums by index, with the maximum for links: a switch adds incoming bytes and copies outgoing ones."""
-        sums, is_wire = _lengthened(sums, count), self._drawing.is_wire[places]
+        sums, is_wire = _pad(sums, count), self._drawing.is_wire[places]
         np.maximum.at(sums, places[is_wire], values[which[is_wire]])
         np.add.at(sums, places[~is_wire], values[which[~is_wire]])
         return sums
@@ -225,14 +225,14 @@ class Ledger:
         used = used[np.argsort(self._drawing.numbers[used])]
         code = self._drawing.look[used].astype(np.int64)
         for column in (total.amounts, total.moved):
-            different, value = _few(column[used])
+            different, value = _distinct(column[used])
             code = code * max(1, len(different)) + value
         _, first, kind = np.unique(code, return_index=True, return_inverse=True)
         separated = used, used[first], kind.ravel().astype(np.int32)
         self._latest = total, separated
         return separated
 
-    def _in_columns(self, total: Sums) -> Wide | None:
+    def _wide_amounts(self, total: Sums) -> Wide | None:
         """Return the amounts as columns of a cost; None if nothing is drawn."""
         used, firsts, kind = self._kinds(total)
         if not len(used):
@@ -245,7 +245,7 @@ class Ledger:
         return Wide(self._drawing.numbers[used], kind, tuple(kinds), machine.capacity_numbers, machine.capacity_name)
 
 
-def _lengthened(column: Floats, count: int) -> Floats:
+def _pad(column: Floats, count: int) -> Floats:
     """Return a column, padded with zeros to `count` rows."""
     if len(column) >= count:
         return column
@@ -254,24 +254,24 @@ def _lengthened(column: Floats, count: int) -> Floats:
     return longer
 
 
-def _in_order(sums: Floats, places: Ints, values: Floats, which: Ints, count: int) -> Floats:
+def _ordered_sums(sums: Floats, places: Ints, values: Floats, which: Ints, count: int) -> Floats:
     """Return the sums by index with more rows, added in order; `which`: index of each row's value."""
     if not len(sums):
         return np.asarray(np.bincount(places, weights=values[which], minlength=count), np.float64)
-    sums = _lengthened(sums, count)
+    sums = _pad(sums, count)
     np.add.at(sums, places, values[which])
     return sums
 
 
-def _few(values: Floats) -> tuple[Floats, Ints]:
+def _distinct(values: Floats) -> tuple[Floats, Ints]:
     """Return the distinct values, ascending, and the index of each value; fast for few distinct values."""
     different = np.unique(values)
     return different, np.searchsorted(different, values)
 
 
-def _counted(_: Floats, places: Ints, values: Floats, which: Ints, count: int) -> Floats:
+def _counted_sums(_: Floats, places: Ints, values: Floats, which: Ints, count: int) -> Floats:
     """Return the sums by index: equal values are counted, and the smallest summed first."""
-    different, indices = _few(values)
+    different, indices = _distinct(values)
     value = indices[which]
     last = np.zeros(count, np.int64)
     last[places] = value

@@ -112,7 +112,7 @@ def as_measured(task: Task, algorithm: Algorithm, library: Nccl, best: Estimate,
         most: maximum ranks per node.
     """
     channels = library.channels_of(best.method, best.protocol, len(task.devices), task.size)
-    overheads = Overheads(compute=_held(task.machine, task.devices, channels))
+    overheads = Overheads(compute=_held_compute(task.machine, task.devices, channels))
     together = task.together(algorithm, overheads)
     flow = max(library.issue, best.seconds) - best.latency
     if task.weights:
@@ -175,7 +175,7 @@ def as_curve(task: Task, algorithm: Algorithm, mpi: Mpi) -> Flows:
     flow = mpi.seconds(operation, ranks, task.size / ranks if operation in _EACH else task.size) - start
     source = "mpi: " + source_of(mpi.sources, f"curves.{operation}.start")
     together = task.together(algorithm)
-    start, flow, like = _on_wires(task, mpi, together.busy, start, flow)
+    start, flow, like = _scale_network(task, mpi, together.busy, start, flow)
     doubt = Doubt(f"mpi/{size_regime(task.size)}", "known" if like else "device", "mpi", 0.0)
     terms = (
         Term("latency", "start", (("start", precise(start, "s"), source),), start, kind="latency",
@@ -185,7 +185,7 @@ def as_curve(task: Task, algorithm: Algorithm, mpi: Mpi) -> Flows:
     return as_one(task.machine, together, "as measured", start, flow, terms)
 
 
-def _on_wires(task: Task, mpi: Mpi, busy: float, start: float, flow: float) -> tuple[float, float, bool]:
+def _scale_network(task: Task, mpi: Mpi, busy: float, start: float, flow: float) -> tuple[float, float, bool]:
     """Return (start, flow, whether the networks are similar), with this machine's network instead of the measured one."""
     nodes = {task.machine.device(name).node: name for name in reversed(task.devices)}
     if mpi.wire <= 0 or len(nodes) < 2:
@@ -227,7 +227,7 @@ def as_one(machine: Machine, together: Together, name: str, latency: float, flow
     return replace(together.flows, phases=(Phase(name, total),))
 
 
-def _held(machine: Machine, names: Sequence[str], channels: int) -> float:
+def _held_compute(machine: Machine, names: Sequence[str], channels: int) -> float:
     """Return the share of a GPU's compute that channels hold: each uses one multiprocessor."""
     models = [sample.model for sample in machine.samples(names)]
     counts = [model.sms for model in models if isinstance(model, Gpu) and model.sms]
@@ -249,7 +249,7 @@ def overheads_as(task: Task, algorithm: Algorithm, group: Group, library: Nccl, 
         step=speeds.step if near is None else near,
         hop=hop,
         efficiency=min(1.0, speeds.rate * library.efficiency(carried, several)),
-        compute=_held(task.machine, task.devices, library.channels_of("ring", protocol, len(task.devices), task.size)),
+        compute=_held_compute(task.machine, task.devices, library.channels_of("ring", protocol, len(task.devices), task.size)),
     ).told(_sources(library.sources, "send" if sent else "start", protocol, carried.wire if several else carried.link))
 
 
@@ -272,8 +272,8 @@ def overheads_like(machine: Machine, flows: Flows, best: Estimate, library: Nccl
 def _steps(machine: Machine, names: Sequence[str], group: Group, step: float, hop: float) -> tuple[float | None, float | None]:
     """Return the measured seconds of a step within a node and between nodes, without link latency; None: no such step."""
     near = next((start for start, count in zip(group.starts, group.sizes, strict=True) if count > 1), None)
-    inside = None if near is None else _beyond(machine, names[near], names[near + 1], step)
-    return inside, _beyond(machine, names[0], names[group.starts[1]], hop) if len(group.sizes) > 1 else None
+    inside = None if near is None else _without_latency(machine, names[near], names[near + 1], step)
+    return inside, _without_latency(machine, names[0], names[group.starts[1]], hop) if len(group.sizes) > 1 else None
 
 
 def overheads_of_messages(machine: Machine, names: Sequence[str], size: float, mpi: Mpi) -> Overheads:
@@ -286,12 +286,12 @@ def overheads_of_messages(machine: Machine, names: Sequence[str], size: float, m
     links = max(machine.transfer(names[0], names[1], message).demand.body(machine.rates()), 1e-15)
     flow = max(curve.seconds(message) - start, 1e-15)
     return Overheads(
-        step=_beyond(machine, names[0], names[1], start),
+        step=_without_latency(machine, names[0], names[1], start),
         efficiency=min(1.0, links / flow),
     ).told({key: source_of(mpi.sources, "curves.send.start") for key in ("step", "efficiency")})
 
 
-def _beyond(machine: Machine, a: str, b: str, seconds: float) -> float:
+def _without_latency(machine: Machine, a: str, b: str, seconds: float) -> float:
     """Return the seconds of a measured step minus the latency of the links."""
     return max(0.0, seconds - machine.transfer(a, b, 0.0, Handling(by="sm")).demand.latency)
 

@@ -53,15 +53,15 @@ def own_of(name: str) -> Own:
 
 def stated(machine: Machine, task: Task) -> Own | None:
     """Return the custom kernels that a machine states for its GPUs."""
-    return _stated(machine, task.operation, task.devices)
+    return _stated_library(machine, task.operation, task.devices)
 
 
 def has_own(machine: Machine, operation: Operation, devices: Sequence[str]) -> bool:
     """Return whether a machine states custom kernels for an operation."""
-    return _stated(machine, operation, devices) is not None
+    return _stated_library(machine, operation, devices) is not None
 
 
-def _stated(machine: Machine, operation: Operation, devices: Sequence[str]) -> Own | None:
+def _stated_library(machine: Machine, operation: Operation, devices: Sequence[str]) -> Own | None:
     if operation != "all-reduce" or not machine.libraries:
         return None
     library = machine.library(devices, ("own",))

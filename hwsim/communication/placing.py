@@ -55,15 +55,15 @@ def place(machine: Machine, algorithm: Algorithm, devices: Sequence[str]) -> Pla
         UnknownName, NoRoute: the machine does not link the devices.
     """
     if len(devices) > _MANY:
-        return _placed(machine, algorithm, devices)
-    return machine.kept(Places).known((algorithm, tuple(devices)), _placed, machine, algorithm, devices)
+        return _place(machine, algorithm, devices)
+    return machine.kept(Places).known((algorithm, tuple(devices)), _place, machine, algorithm, devices)
 
 
 class Places(Few[tuple[Algorithm, tuple[str, ...]], Placed]):
     """Cached placements of algorithms on few devices."""
 
 
-def _placed(machine: Machine, algorithm: Algorithm, devices: Sequence[str]) -> Placed:
+def _place(machine: Machine, algorithm: Algorithm, devices: Sequence[str]) -> Placed:
     if len(set(devices)) < len(devices):
         raise CannotCollect("duplicate device in `among`", "list each device once")
     nodes: dict[str, list[str]] = {}
@@ -134,7 +134,7 @@ def found_rings(machine: Machine, ring: Ring, devices: Sequence[str], group: Gro
     Without NVLinks between neighbours, it is one ring in rank order and in one direction.
     """
     if len(group.sizes) > 1:
-        orders = _through_nodes(group, meshed=_meshed(machine, devices[: group.sizes[0]]))
+        orders = _node_rings(group, meshed=_is_meshed(machine, devices[: group.sizes[0]]))
         return replace(ring, orders=orders, both=False)
     rings = find_rings(len(devices), nvlink_edges(machine, devices))
     if not rings:
@@ -142,7 +142,7 @@ def found_rings(machine: Machine, ring: Ring, devices: Sequence[str], group: Gro
     return replace(ring, orders=tuple(found.order for found in rings), widths=tuple(float(found.width) for found in rings))
 
 
-def _meshed(machine: Machine, devices: Sequence[str]) -> bool:
+def _is_meshed(machine: Machine, devices: Sequence[str]) -> bool:
     """Return whether an even number of devices of a node are fully connected, without a switch."""
     others = set(devices)
     return len(devices) > 2 and len(devices) % 2 == 0 and all(
@@ -150,16 +150,16 @@ def _meshed(machine: Machine, devices: Sequence[str]) -> bool:
     )  # fmt: skip
 
 
-def _through_nodes(group: Group, *, meshed: bool = False) -> tuple[tuple[int, ...], ...]:
+def _node_rings(group: Group, *, meshed: bool = False) -> tuple[tuple[int, ...], ...]:
     """Return a ring for each rank of a node, which enters or leaves every node at that rank; () for nodes of unequal size.
 
     Args:
         meshed: the devices of a node are fully connected; rings then zigzag, so that each link carries one ring per direction
             (Walecki's paths: Lucas, Récréations mathématiques, volume 2, 1892).
 
-    >>> _through_nodes(Group(6, (3, 3)))
+    >>> _node_rings(Group(6, (3, 3)))
     ((0, 1, 2, 5, 4, 3), (1, 2, 0, 3, 5, 4), (2, 0, 1, 4, 3, 5))
-    >>> _through_nodes(Group(8, (4, 4)), meshed=True)[:2]
+    >>> _node_rings(Group(8, (4, 4)), meshed=True)[:2]
     ((0, 1, 3, 2, 6, 7, 5, 4), (1, 2, 0, 3, 7, 4, 6, 5))
     """
     if len(set(group.sizes)) > 1:
@@ -205,7 +205,7 @@ def _switch(machine: Machine, ranks: Sequence[str], algorithm: InNetwork) -> str
     passed = [link.target for link in route if machine.devices[link.target].kind == "switch"]
     between = ("switch", "nic") if algorithm.by == "sharp" else ("switch",)
     shared = [
-        name for name in reversed(passed[: 1 + len(passed) // 2]) if all(_only(machine, rank, name, between) for rank in ranks)
+        name for name in reversed(passed[: 1 + len(passed) // 2]) if all(_reaches(machine, rank, name, between) for rank in ranks)
     ]
     if not shared:
         raise CannotCollect("no switch connects these devices", "in-network collectives require a common switch")
@@ -231,6 +231,6 @@ def _sums_measured(machine: Machine, ranks: Sequence[str]) -> bool:
     return isinstance(library, Nccl) and library.nvls > 0
 
 
-def _only(machine: Machine, rank: str, switch: str, kinds: Sequence[str]) -> bool:
+def _reaches(machine: Machine, rank: str, switch: str, kinds: Sequence[str]) -> bool:
     """Return whether only devices of these kinds lie between a rank and a switch."""
     return all(machine.devices[link.target].kind in kinds for link in machine.route(rank, switch)[:-1])

@@ -67,11 +67,11 @@ class Looks:
             at_once = max(1, _AT_ONCE // ranks)
             for low in range(0, len(places) if size else 0, at_once):
                 batch = places[low : low + at_once]
-                for place, look in zip(batch, self._of_pattern([groups[place] for place in batch], size), strict=True):
+                for place, look in zip(batch, self._pattern_looks([groups[place] for place in batch], size), strict=True):
                     looks[place] = look
         return looks
 
-    def _of_pattern(self, groups: Sequence[Sequence[str]], size: int) -> Sequence[Look | None]:
+    def _pattern_looks(self, groups: Sequence[Sequence[str]], size: int) -> Sequence[Look | None]:
         """Return the looks of groups with the same rank count; `size`: ranks per node."""
         machine = self._machine
         everyone = [name for members in groups for name in members]

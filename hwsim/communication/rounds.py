@@ -51,14 +51,14 @@ def rounds_of(plan: Plan, weights: Sequence[float] = (), name: str = "") -> tupl
         reduce = any(send.reduce for send in step)
         pairs = tuple((source, target, share) for (source, target), share in sorted(loads.items()))
         last = rounds[-1] if rounds else None
-        if last is not None and last.reduce == reduce and _same(last.pairs, pairs):
+        if last is not None and last.reduce == reduce and _are_equal(last.pairs, pairs):
             rounds[-1] = Round(last.name, last.pairs, last.times + 1, reduce)
         else:
             rounds.append(Round(name or ("reduce" if reduce else "send"), pairs, 1, reduce))
     return tuple(rounds)
 
 
-def _same(first: Sequence[Pair], second: Sequence[Pair]) -> bool:
+def _are_equal(first: Sequence[Pair], second: Sequence[Pair]) -> bool:
     return len(first) == len(second) and all(
         a[:2] == b[:2] and math.isclose(a[2], b[2], rel_tol=1e-12, abs_tol=0.0) for a, b in zip(first, second, strict=True)
     )

@@ -133,9 +133,9 @@ def _cost(exchange: Exchange, source: str, target: str, size: float, reduce: boo
         moved,
         demand=demand,
         moved=tuple((name, amount, unit) for name, (amount, unit) in sorted(natural.items())),
-        why=Later(_joined, terms, moved.why) if terms else moved.why,
+        why=Later(_join_terms, terms, moved.why) if terms else moved.why,
     )
 
 
-def _joined(first: Sequence[Term], then: Sequence[Term]) -> tuple[Term, ...]:
+def _join_terms(first: Sequence[Term], then: Sequence[Term]) -> tuple[Term, ...]:
     return (*first, *then)

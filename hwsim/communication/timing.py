@@ -133,23 +133,23 @@ def is_ideal(machine: Machine, algorithm: Algorithm | None, operation: Operation
 
 def sent(task: Task, algorithm: Algorithm | None, pieces: int = 1) -> Iterator[CostedSend]:
     """Yield the same collective as single sends. Their kernels hold no compute: `timed` accounts for what they hold together."""
-    taken, overheads, choice = _as_sends(task, algorithm)
+    taken, overheads, choice = _send_numbers(task, algorithm)
     for number, send in enumerate(sends(task, taken, pieces=pieces, overheads=overheads)):
-        yield send if number or choice is None else send._replace(cost=_chosen(send.cost, choice))
+        yield send if number or choice is None else send._replace(cost=_with_cost_choice(send.cost, choice))
 
 
 def courses_of(task: Task, algorithm: Algorithm | None, pieces: int = 1) -> tuple[Course, ...] | None:
     """Return the same collective as repeated steps; None if its steps do not repeat."""
-    taken, overheads, choice = _as_sends(task, algorithm)
+    taken, overheads, choice = _send_numbers(task, algorithm)
     repeated = courses(task, taken, pieces=pieces, overheads=overheads)
     if not repeated or choice is None:
         return repeated
     (leg, *legs), course = repeated[0].legs, repeated[0]
-    leg = leg._replace(first=_chosen(leg.first or leg.cost, choice))
+    leg = leg._replace(first=_with_cost_choice(leg.first or leg.cost, choice))
     return (replace(course, legs=(leg, *legs)), *repeated[1:])
 
 
-def _chosen(cost: Cost, choice: Choice) -> Cost:
+def _with_cost_choice(cost: Cost, choice: Choice) -> Cost:
     """Return a cost with its choice; the derivation starts with the choice and the runner-up."""
     why: Sequence[Term] = cost.why
     if why and why[0].inputs:
@@ -162,7 +162,7 @@ def _with_choice(chosen: Chosen) -> Flows:
     if not chosen.flows.phases:
         return chosen.flows
     first, *rest = chosen.flows.phases
-    return replace(chosen.flows, phases=(Phase(first.name, _chosen(first.cost, chosen.choice)), *rest))
+    return replace(chosen.flows, phases=(Phase(first.name, _with_cost_choice(first.cost, chosen.choice)), *rest))
 
 
 def _timed(task: Task, library: Library | None, algorithm: Algorithm | None) -> Flows:
@@ -170,7 +170,7 @@ def _timed(task: Task, library: Library | None, algorithm: Algorithm | None) -> 
         return _auto(task, library)
     check(algorithm, task.operation)
     if isinstance(algorithm, OwnKernel):
-        return _by_own(task, own_of(algorithm.of)) or _auto(task, library)
+        return _custom_flows(task, own_of(algorithm.of)) or _auto(task, library)
     match library:
         case Nccl():
             return _measured(task, library, algorithm)[0]
@@ -185,7 +185,7 @@ def own_kernel(framework: str) -> OwnKernel | None:
     return OwnKernel(framework) if framework else None
 
 
-def _by_own(task: Task, own: Own) -> Flows | None:
+def _custom_flows(task: Task, own: Own) -> Flows | None:
     """Return the phases of a framework's custom kernel with its choice; None if it uses NCCL."""
     found = find(task, own)
     return None if found is None else _with_choice(Chosen(as_own(task, found), found.choice))
@@ -195,10 +195,10 @@ def _auto(task: Task, library: Library | None) -> Flows:
     operation = task.operation
     by_name = replace(task, columns=False)
     kernels = stated(task.machine, task)
-    if kernels is not None and (flows := _by_own(by_name, kernels)) is not None:
+    if kernels is not None and (flows := _custom_flows(by_name, kernels)) is not None:
         return flows
     match library:
-        case Nccl() if _known(task, library):
+        case Nccl() if _has_constants(task, library):
             return _with_choice(choose(by_name, library))
         case Mpi() if operation in library.curves and len(task.devices) > 1 and not task.weights:
             return as_curve(by_name, _OF_MPI.get(operation, Ring()), library)
@@ -211,7 +211,7 @@ def _auto(task: Task, library: Library | None) -> Flows:
             return _fastest(task, library)
 
 
-def _known(task: Task, library: Nccl) -> bool:
+def _has_constants(task: Task, library: Nccl) -> bool:
     """Return whether there are constants for the operation: the library's, or for all-to-all those of its link generation."""
     if task.operation == "all-to-all":
         return library.sends is not None or by_default(task.machine, task.devices) is not None
@@ -273,7 +273,7 @@ def _estimate(task: Task, library: Nccl, algorithm: Algorithm, group: Group) -> 
             method, ring = "nvls", RINGS
         case Direct() if task.operation == "send":
             method, ring = "direct", RINGS
-        case Pairwise() if _known(task, library):
+        case Pairwise() if _has_constants(task, library):
             method, ring = "pairwise", RINGS
         case _:
             return None
@@ -281,7 +281,7 @@ def _estimate(task: Task, library: Nccl, algorithm: Algorithm, group: Group) -> 
     return next((estimate for estimate in offered if estimate.method == method), None)
 
 
-def _as_sends(task: Task, algorithm: Algorithm | None) -> tuple[Algorithm, Overheads, Choice | None]:
+def _send_numbers(task: Task, algorithm: Algorithm | None) -> tuple[Algorithm, Overheads, Choice | None]:
     """Return the algorithm, the overheads of each send, and the choice of the algorithm."""
     library = library_of(task.machine, task.devices)
     choice: Choice | None = None
@@ -296,7 +296,7 @@ def _as_sends(task: Task, algorithm: Algorithm | None) -> tuple[Algorithm, Overh
         algorithm = None
     if isinstance(library, Nccl) and len(task.devices) > 1:
         numbers: Estimate | Overheads
-        if algorithm is None and _known(task, library):
+        if algorithm is None and _has_constants(task, library):
             placed = place(task.machine, Direct(), task.devices)
             best, second = first_two(estimates(task.among(placed.parties), library, placed.group))
             numbers, algorithm = best, built(best.method, placed.group)

@@ -147,11 +147,11 @@ def candidates(hardware: Hardware, operation: Operation, group: Group, size: flo
         raise CannotCollect(f"NCCL has no algorithm choice for {operation}", f"supported: {', '.join(OPERATIONS)}")
     if group.ranks < 2:
         raise CannotCollect("choosing an algorithm requires at least 2 ranks, got 1")
-    weighed = [candidate for candidate in _all(hardware, operation, group, size) if candidate.bandwidth > 0]
+    weighed = [candidate for candidate in _all_candidates(hardware, operation, group, size) if candidate.bandwidth > 0]
     return tuple(sorted(weighed, key=lambda candidate: candidate.seconds(size)))
 
 
-def _all(hardware: Hardware, operation: Operation, group: Group, size: float) -> Iterator[Candidate]:
+def _all_candidates(hardware: Hardware, operation: Operation, group: Group, size: float) -> Iterator[Candidate]:
     for place, protocol in enumerate(PROTOCOLS):
         yield _ring(hardware, operation, group, size, place, protocol)
         if operation == "all-reduce":

@@ -199,10 +199,10 @@ def cluster_of(machine: Machine, devices: tuple[str, ...] | None = None) -> Clus
         raise NotAlike("estimates require the same number of GPUs in every node")
     first, far = held[0], held[-1]
     sizes = {len(first), *(2**n for n in range(1, len(first).bit_length()))} - {1}
-    inside = {ranks: _bus(machine, first[:ranks]) for ranks in sorted(sizes)}
+    inside = {ranks: _ring_bandwidth(machine, first[:ranks]) for ranks in sorted(sizes)}
     across = pair = float("inf")
     if len(held) > 1:
-        across, pair = _leaving(machine, first, far)
+        across, pair = _node_bandwidth(machine, first, far)
 
     @cache
     def at(size: float, ranks: int, own: str) -> float:
@@ -232,7 +232,7 @@ def cluster_of(machine: Machine, devices: tuple[str, ...] | None = None) -> Clus
     )  # fmt: skip
 
 
-def _bus(machine: Machine, names: list[str]) -> float:
+def _ring_bandwidth(machine: Machine, names: list[str]) -> float:
     """Return the ring bandwidth per rank among these GPUs (B/s): of the rings found, or of the library's fastest algorithm.
 
     NETWORK and the start times were fitted to trainings over NVLink, where rings reach the link rate. Over PCIe, a library
@@ -246,7 +246,7 @@ def _bus(machine: Machine, names: list[str]) -> float:
     return (len(names) - 1) / len(names) * _LONG / body
 
 
-def _leaving(machine: Machine, sources: Sequence[str], targets: Sequence[str]) -> tuple[float, float]:
+def _node_bandwidth(machine: Machine, sources: Sequence[str], targets: Sequence[str]) -> tuple[float, float]:
     """Return the bandwidth out of a node (B/s) when all of its GPUs send, and when one sends.
 
     As in NCCL, every GPU uses a separate NIC if there are enough, regardless of the shortest route.

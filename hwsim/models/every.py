@@ -154,7 +154,7 @@ class _Columns:
             rows.append((*(Passes.of(layer, seconds).seconds for layer in parts), block.kept_bytes, recomputed(laid, framework)))
         return _Layers(*map(table.column, zip(*rows, strict=True)))
 
-    def _of_states(self, value: Callable[[Laid, int], float]) -> tuple[Floats, Floats, Floats]:
+    def _stage_columns(self, value: Callable[[Laid, int], float]) -> tuple[Floats, Floats, Floats]:
         """Return a value of the first, second and last stage."""
         rows = [[value(laid, stage) for stage in (0, min(1, laid.plan.pp - 1), laid.plan.pp - 1)] for laid in self.laid]
         first, second, last = map(self.states.column, zip(*rows, strict=True))
@@ -186,17 +186,17 @@ class _Columns:
         rows = plans.microbatch * (plans.base.sequence or model.sequence) / plans.cp
         arrays = np.where(plans.tp > 1, WHOLE * rows * model.hidden * width, 0.0)
         logits = rows * model.vocab / plans.tp * framework.logits
-        states = self._of_states(partial(_state_bytes, framework=framework))
-        gathered = self._of_states(lambda laid, stage: gathered_bytes(laid, framework, stage))
+        states = self._stage_columns(partial(_state_bytes, framework=framework))
+        gathered = self._stage_columns(lambda laid, stage: gathered_bytes(laid, framework, stage))
         largest_need = np.zeros(len(plans))
         for stage, blocks in enumerate((self.first, self.second, self.last)):
             number = np.minimum(stage, pp - 1) if stage < 2 else pp - 1
-            kept = self._flying(number) * blocks * layers.kept + np.where(blocks > 0, layers.again, 0.0)
+            kept = self._in_flight(number) * blocks * layers.kept + np.where(blocks > 0, layers.again, 0.0)
             buffers = arrays + np.where(number == pp - 1, logits, 0.0) + gathered[stage]
             largest_need = np.maximum(largest_need, states[stage] + FRAGMENTS * kept + RESERVED + FRAGMENTS * buffers)
         return largest_need
 
-    def _flying(self, stage: Ints) -> Floats:
+    def _in_flight(self, stage: Ints) -> Floats:
         """Return the micro-batches in flight in a stage; as `in_flight`."""
         plans = self.plans
         pp, chunks, m = plans.pp, plans.chunks, plans.batches

@@ -135,10 +135,10 @@ class Exchanges:
         """Return the cost with numbered amounts; a collective among all replicas draws from many capacities."""
         key = tuple(groups), operation, size, uneven
         if key not in self._costs:
-            self._costs[key] = self._together(*key)
+            self._costs[key] = self._combined(*key)
         return self._costs[key]
 
-    def _together(self, groups: tuple[Names, ...], operation: Operation, size: float, uneven: Uneven) -> Numbered:
+    def _combined(self, groups: tuple[Names, ...], operation: Operation, size: float, uneven: Uneven) -> Numbered:
         flows = [flow for flow in self._timed(groups, operation, size, uneven) if flow.costs]
         rows = Rows.joined([flow.rows for flow in flows]).summed()
         if not flows:
@@ -150,7 +150,7 @@ class Exchanges:
         slowest = largest(rows.amounts[links][seconds == largest(seconds)])
         first = flows[0].costs[0]
         why = first.why
-        if self._leaves(groups):
+        if self._spans_nodes(groups):
             by_links = max(*(flow.by_links for flow in flows), largest(seconds))
             alone = max(alone, in_training(by_links, longest, operation, self.network))
             inputs = (("flow in a training", precise(alone, "s"), IN_TRAINING),)
@@ -175,7 +175,7 @@ class Exchanges:
         for members, look in zip(groups, self._looked_at[groups], strict=True):
             key = None if look is None else (look.key, operation, size)
             if look is not None and key in self._rings:
-                flow = self._over(*self._rings[key], look)
+                flow = self._map_flow(*self._rings[key], look)
                 if flow is not None:
                     yield flow
                     continue
@@ -202,7 +202,7 @@ class Exchanges:
             by_links += replace(cost.demand, floor=0.0).body(self.rates)
         return _Flow(costs, self.known.rows(costs), latency, body, by_links)
 
-    def _over(self, flow: _Flow, look: Look, target: Look) -> _Flow | None:
+    def _map_flow(self, flow: _Flow, look: Look, target: Look) -> _Flow | None:
         """Return the flow over the capacities of an equivalent ring; None if the flow leaves its ring."""
         if look is target:
             return flow
@@ -216,11 +216,11 @@ class Exchanges:
         first = replace(first, why=renamed(self.machine, first.why, look.numbers, target.numbers))
         return flow._replace(costs=(first, *others), rows=Rows(numbers, flow.rows.amounts, flow.rows.moved))
 
-    def _leaves(self, groups: tuple[Names, ...]) -> bool:
+    def _spans_nodes(self, groups: tuple[Names, ...]) -> bool:
         """Return whether a group spans several nodes that no NVLink switch joins."""
-        return any(self._joined(name) != self._joined(members[0]) for members in groups for name in members[1:])
+        return any(self._domain(name) != self._domain(members[0]) for members in groups for name in members[1:])
 
-    def _joined(self, name: str) -> str:
+    def _domain(self, name: str) -> str:
         """Return the node of a GPU, or the NVLink switch that joins it to other nodes."""
         node = self.machine.node_of(name)
         if node not in self._nodes:
@@ -280,11 +280,11 @@ def scaled(cost: Cost, part: float, meaning: str = EXPOSED) -> Cost:
             share=part * demand.share,
         ),
         moved=tuple((name, part * amount, unit) for name, amount, unit in cost.moved),
-        why=tuple(_in_part(term, part, meaning) for term in cost.why),
+        why=tuple(_scale_term(term, part, meaning) for term in cost.why),
     )
 
 
-def _in_part(term: Term, part: float, meaning: str) -> Term:
+def _scale_term(term: Term, part: float, meaning: str) -> Term:
     full = term.formula if term.formula in {name for name, _, _ in term.inputs} else f"({term.formula})"
     name, number = ("part", precise(part, "%")) if part <= 1 else ("times", precise(part, "1"))
     inputs = ((name, number, meaning), *term.inputs)

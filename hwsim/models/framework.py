@@ -134,17 +134,17 @@ class Software:
 
 
 # **Source**: fitted to published throughput, half of the rows: see `calibrate/published/cnn_training.py` and `cnn_inference.py`;
-# a `step` of 2 ms and the dispatch of frameworks that no small batch was measured with are guesses.
+# a `step` of 2 ms, and `dispatch` of frameworks without measured small batches, are guesses.
 SOFTWARE: Final[Mapping[str, Software]] = {
-    "none": Software(),  # kernels alone: what arithmetic on paper has
+    "none": Software(),  # kernel time only
     "tensorflow-1": Software(dispatch=10e-6, step=28e-3, array=35e-6),
     "pytorch-1": Software(dispatch=30e-6, step=30e-3),
     "pytorch-ngc": Software(moved=1.07, dispatch=50e-6, casting=1.27, step=2e-3, waits=1.2e-3, array=60e-6),
     "mxnet-ngc": Software(moved=0.59, dispatch=10e-6, step=2e-3, waits=1.2e-3, array=10e-6),
     "tensorflow-ngc": Software(moved=1.31, dispatch=24e-6, number=2e-9, step=2e-3, waits=1.4e-3, array=30e-6),
-    # Python issues every op, as the text's loop of additions does: 42 us each (d2l 13.2); nothing else is known of it.
+    # Python issues every op, 42 us each, as in the book's loop of additions (d2l 13.2); other constants are unknown.
     "mxnet-eager": Software(dispatch=42e-6, array=42e-6, eager=True),
-    # The text's notebooks: cells that `calibrate/published/cnn_d2l.py` does not score say what is moved, and Keras's step.
+    # The book's notebooks: `moved` and the step of Keras are fitted to cells that `calibrate/published/cnn_d2l.py` does not score.
     "pytorch-eager": Software(moved=1.6, dispatch=50e-6, step=2e-3, array=60e-6, eager=True),
     "tensorflow-keras": Software(moved=1.2, dispatch=24e-6, number=2e-9, step=3e-3, array=30e-6, eager=True),
     "tensorflow-xla": Software(moved=0.83, dispatch=22e-6, number=1.75e-9, step=2e-3, waits=2.6e-3, array=30e-6),

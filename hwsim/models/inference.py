@@ -81,10 +81,10 @@ def served(
         part = Slice(
             sequences, tokens, context, tp, dtype=activations, products=dtype, attention=attention, cache=True, kept=dtype
         )
-    return part if quantised is None or gpu is None else _narrowed(part, quantised, gpu)
+    return part if quantised is None or gpu is None else _quantized_slice(part, quantised, gpu)
 
 
-def _narrowed(part: Slice, quantised: Quantised, gpu: Gpu) -> Slice:
+def _quantized_slice(part: Slice, quantised: Quantised, gpu: Gpu) -> Slice:
     """Return the part with weights, keys and values in the checkpoint's formats."""
     part = replace(part, kept=part.kept or quantised.cache or "")
     forms = {

@@ -99,11 +99,11 @@ class Iterations:
         self.host = max(0.0, times.framework.step)
         alone = OneByOne(times)
         self.sparse = any(kind.experts > 1 for kind in model.kinds)
-        self._rows = ByRows(alone, lambda rows: self._of_rows(rows, experts=False))
-        self._experts = ByRows(alone, lambda rows: self._of_rows(rows, experts=True))
-        self._output = ByRows(alone, self._of_output)
-        self._answers = ByContext(alone, self._of_answers, tokens)
-        self._prompts = ByPrompt(alone, self._of_prompts)
+        self._rows = ByRows(alone, lambda rows: self._row_kernels(rows, experts=False))
+        self._experts = ByRows(alone, lambda rows: self._row_kernels(rows, experts=True))
+        self._output = ByRows(alone, self._output_kernels)
+        self._answers = ByContext(alone, self._answer_kernels, tokens)
+        self._prompts = ByPrompt(alone, self._prompt_kernels)
 
     @functools.cached_property
     def starts(self) -> int:
@@ -141,7 +141,7 @@ class Iterations:
         if self.groups == 1:
             return self.total_of(prompts, answers)
         read = sum([tokens for tokens, _ in prompts])  # integers
-        return self._of_group(answers) * self.tokens + -(-read // max(1, min(self.groups, len(prompts))))
+        return self._per_group(answers) * self.tokens + -(-read // max(1, min(self.groups, len(prompts))))
 
     def read(self, prompts: Sequence[tuple[int, int]]) -> Taken:
         """Return the attention time of the prompts. Groups process their prompts in parallel."""
@@ -151,7 +151,7 @@ class Iterations:
             taken = taken.plus(self._prompts.at(equal_count, tokens, before), 1.0 / groups)
         return taken
 
-    def _of_group(self, sequence_count: int) -> int:
+    def _per_group(self, sequence_count: int) -> int:
         return -(-sequence_count // self.groups)
 
     def around(self, rows: int, ended: int, total: int | None = None) -> float:
@@ -169,16 +169,16 @@ class Iterations:
         """Return the time of all kernels of all layers except attention, and of the embedding; arguments as in `around`."""
         if not rows:
             return NOTHING
-        taken, all_rows = self._rows.at(self.padded(rows)), rows if self.groups == 1 or total is None else self._of_group(total)
+        taken, all_rows = self._rows.at(self.padded(rows)), rows if self.groups == 1 or total is None else self._per_group(total)
         return taken.plus(self._experts.at(self.padded(all_rows))) if self.sparse else taken
 
     def output(self, ended: int) -> Taken:
         """Return the time of the logits of the emitted tokens."""
-        return self._output.at(self._of_group(ended)) if ended and self.model.causal else NOTHING
+        return self._output.at(self._per_group(ended)) if ended and self.model.causal else NOTHING
 
     def answers(self, answers: int, context: float) -> Taken:
         """Return the attention time of all layers for sequences in decode."""
-        return self._answers.at(self._of_group(answers), context)
+        return self._answers.at(self._per_group(answers), context)
 
     def passing(self, rows: int, total: int) -> int:
         """Return the tokens per group of an even split whose exchanges take as long as those of the actual, uneven split.
@@ -202,7 +202,7 @@ class Iterations:
             part = replace(part, kept=self.cache)
         return part if self.groups == self.ep == 1 else replace(part, together=self.groups, expert=self.ep)
 
-    def _of_rows(self, rows: int, *, experts: bool) -> Sequence[Counted]:
+    def _row_kernels(self, rows: int, *, experts: bool) -> Sequence[Counted]:
         return [
             (kernel, float(layer.times))
             for layer in passed(self.model, self._slice(1, rows, rows))[:-1]
@@ -210,13 +210,13 @@ class Iterations:
             if kernel.kind != "attention" and (kernel.work.experts is not None) == experts
         ]
 
-    def _of_output(self, ended: int) -> Sequence[Counted]:
+    def _output_kernels(self, ended: int) -> Sequence[Counted]:
         return [(kernel, 1.0) for kernel in blocks.output(self.model, self._slice(ended, 1, 1), training=False)]
 
-    def _of_answers(self, sequences: int, context: int) -> Sequence[Counted]:
+    def _answer_kernels(self, sequences: int, context: int) -> Sequence[Counted]:
         return self._attention(self._slice(sequences, 1, context))
 
-    def _of_prompts(self, prompt_count: int, tokens: int, cached: int) -> Sequence[Counted]:
+    def _prompt_kernels(self, prompt_count: int, tokens: int, cached: int) -> Sequence[Counted]:
         return self._attention(self._slice(prompt_count, tokens, tokens + cached))
 
     def _attention(self, part: Slice) -> Sequence[Counted]:

@@ -86,7 +86,7 @@ class OneByOne:
     """The kernels according to the GPU model, each computed once."""
 
     def __init__(self, times: KernelTimes) -> None:
-        self.times, self._works = times, Table(self._drawn)
+        self.times, self._works = times, Table(self._solo_seconds)
 
     def taken(self, group: Iterable[Counted]) -> Taken:
         """Return the total time of a group of kernels."""
@@ -100,7 +100,7 @@ class OneByOne:
             total = total.plus(Taken(seconds, units, bus, kernel.times * work.flop, kernel.times * work.traffic), times)
         return total
 
-    def _drawn(self, work: Work) -> tuple[float, float, float]:
+    def _solo_seconds(self, work: Work) -> tuple[float, float, float]:
         """Return (total, compute, memory) seconds of a kernel according to the GPU model."""
         demand = self.times.gpu.compute(_NAME, work).demand
         alone = self.times.known.setdefault(work, demand.alone(self.times.rates))
@@ -127,20 +127,20 @@ class ByRows:
         tabled = {i for i, *_ in self.products}
         self.others = [index for index in range(len(single)) if index not in tabled]
         self.fine = COARSE if any(single[other][0].work.experts is not None for other in self.others) else SMOOTH
-        self._products, self._others, self._sums = Table(self._fill), Table(self._of_others), Table(self._sum)
+        self._products, self._others, self._sums = Table(self._fill), Table(self._other_seconds), Table(self._sum)
 
     def at(self, rows: int) -> Taken:
         """Return the time of all kernels for a number of tokens."""
         return self._sums[rows]
 
     def _sum(self, rows: int) -> Taken:
-        return self._of_products(rows).plus(between(rows, self.fine, self._others.__getitem__))
+        return self._matmul_seconds(rows).plus(between(rows, self.fine, self._others.__getitem__))
 
-    def _of_others(self, rows: int) -> Taken:
+    def _other_seconds(self, rows: int) -> Taken:
         made = self.make(rows)
         return self.alone.taken(made[other] for other in self.others)
 
-    def _of_products(self, rows: int) -> Taken:
+    def _matmul_seconds(self, rows: int) -> Taken:
         if rows <= BLOCKS[-1]:
             return self._products[rows]
         step = 1 << (rows - 1).bit_length() - 1 - FINE

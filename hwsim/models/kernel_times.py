@@ -82,9 +82,9 @@ class KernelTimes:
     def choose(self, kernel: Kernel) -> tuple[TimedKernel, ...]:
         """Return the kernels that the libraries launch for one execution of the kernel."""
         if isinstance(kernel.shape, Convolution):
-            return self._fastest(kernel.shape, kernel.work)
+            return self._fastest_kernels(kernel.shape, kernel.work)
         work = self.asked(kernel)
-        seconds, alone = self._once(kernel, work), self.alone(work)
+        seconds, alone = self._seconds_once(kernel, work), self.alone(work)
         return (TimedKernel(work, seconds / alone if alone > 0 else 1.0, seconds),)
 
     def seconds(self, kernel: Kernel) -> float:
@@ -92,9 +92,9 @@ class KernelTimes:
         timed_once = self._once_each.get(id(kernel))
         if timed_once is None:
             if isinstance(kernel.shape, Convolution):
-                once = math.fsum(timed.seconds for timed in self._fastest(kernel.shape, kernel.work))
+                once = math.fsum(timed.seconds for timed in self._fastest_kernels(kernel.shape, kernel.work))
             else:
-                once = self._once(kernel, self.asked(kernel))
+                once = self._seconds_once(kernel, self.asked(kernel))
             timed_once = self._once_each[id(kernel)] = kernel, once
         return kernel.times * timed_once[1]
 
@@ -104,22 +104,22 @@ class KernelTimes:
         None: the times must be computed one by one.
         """
         alone = self.gpu.by_rows(self.asked(kernel), rows)
-        return None if alone is None else self._slowed(kernel, *alone)
+        return None if alone is None else self._slow(kernel, *alone)
 
     def attending(self, kernel: Kernel, call: Attended) -> tuple[Floats, Floats, Floats]:
         """Return the same arrays for calls of fused attention, whose sizes may be arrays."""
         work = self.asked(kernel)
         assert work.attention is not None
-        return self._slowed(kernel, *self.gpu.attend(work, call))
+        return self._slow(kernel, *self.gpu.attend(work, call))
 
-    def _slowed(self, kernel: Kernel, alone: Any, compute: Any, memory: Any) -> tuple[Floats, Floats, Floats]:
+    def _slow(self, kernel: Kernel, alone: Any, compute: Any, memory: Any) -> tuple[Floats, Floats, Floats]:
         import numpy as np
 
         times, slower = kernel.times, self.slowdown(kernel)
         seconds = np.maximum(self.framework.launch, alone * slower)
         return times * seconds, times * np.minimum(seconds, compute * seconds / alone), times * np.minimum(seconds, memory)
 
-    def _once(self, kernel: Kernel, work: Work) -> float:
+    def _seconds_once(self, kernel: Kernel, work: Work) -> float:
         least = self.framework.launch
         style = self.framework.ops.get(kernel.name.removeprefix("d-"))
         if style is not None and style.kernels == 0:
@@ -175,13 +175,13 @@ class KernelTimes:
         if kernel.flash:
             backward = FLASH_BACKWARD * constants.flash / constants.flash_backward if kernel.name.startswith("d-") else 1.0
             sustained = constants.flash if self.framework.steady else 1.0
-            return backward / (self.framework.flash * sustained)  # its matrix units wait too often to reach a power limit
+            return backward / (self.framework.flash * sustained)  # stalls keep its power below the limit
         sustained = constants.plain if kernel.kind == "attention" else constants.products
         part = sustained if self.framework.steady else 1.0
         part *= self.framework.fp8 if kernel.work.dtype == "fp8" else 1.0
         return 1.0 / (part * limited)
 
-    def _fastest(self, shape: Convolution, work: Work) -> tuple[TimedKernel, ...]:
+    def _fastest_kernels(self, shape: Convolution, work: Work) -> tuple[TimedKernel, ...]:
         key = shape, work
         kernels = self._convolutions.get(key)
         if kernels is None:

@@ -46,12 +46,12 @@ def model_file(path: Path) -> Tree:
 
 
 def load_transformer(name: str, relative_to: Path | None = None) -> Transformer:
-    """As `load_model`, of a transformer.
+    """Return the transformer with this name; as `load_model`.
 
     >>> round(load_transformer("llama-3-70b").parameters / 1e9, 2)
     70.55
     """
-    return _only(Transformer, load_model(name, relative_to), name, "a transformer, got a CNN or MLP")
+    return _require(Transformer, load_model(name, relative_to), name, "a transformer, got a CNN or MLP")
 
 
 def load_network(name: str, relative_to: Path | None = None) -> Network:
@@ -60,10 +60,10 @@ def load_network(name: str, relative_to: Path | None = None) -> Network:
     >>> load_network("resnet-50").parameters
     25557032
     """
-    return _only(Network, load_model(name, relative_to), name, "a CNN or MLP, got a transformer")
+    return _require(Network, load_model(name, relative_to), name, "a CNN or MLP, got a transformer")
 
 
-def _only(architecture: type[M], model: Model, name: str, wrong: str) -> M:
+def _require(architecture: type[M], model: Model, name: str, wrong: str) -> M:
     if not isinstance(model, architecture):
         raise SpecError.of(None, f"model {name}: expected {wrong}")
     return model

@@ -320,7 +320,7 @@ def problems(model: Model, plan: ParallelPlan, gpus: int) -> Iterator[tuple[str,
     if isinstance(plan.dp, int) and plan.dp < 1:
         yield "dp", f"dp {plan.dp}: expected at least 1 replica"
         return
-    yield from _of_transformer(model, plan, dp) if isinstance(model, Transformer) else _of_network(model, plan)
+    yield from _transformer_problems(model, plan, dp) if isinstance(model, Transformer) else _network_problems(model, plan)
     examples = dp * plan.microbatch
     if plan.global_batch % examples:
         yield (
@@ -336,7 +336,7 @@ def problems(model: Model, plan: ParallelPlan, gpus: int) -> Iterator[tuple[str,
         yield "order", f"`order` lacks {', '.join(missing)}"
 
 
-def _of_transformer(model: Transformer, plan: ParallelPlan, dp: int) -> Iterator[tuple[str, str]]:
+def _transformer_problems(model: Transformer, plan: ParallelPlan, dp: int) -> Iterator[tuple[str, str]]:
     tp, pp, cp = plan.tp, plan.pp, plan.cp
     if model.heads % tp:
         yield "tp", f"tp {tp} does not divide {model.heads} heads"
@@ -384,7 +384,7 @@ def uneven_widths(model: Transformer, tp: int) -> Iterator[tuple[str, str]]:
             yield "tp", f"tp {tp} does not divide a shared-expert width of {kind.shared}"
 
 
-def _of_network(model: Network, plan: ParallelPlan) -> Iterator[tuple[str, str]]:
+def _network_problems(model: Network, plan: ParallelPlan) -> Iterator[tuple[str, str]]:
     count = len(blocks(model.chain())) if plan.pp > 1 else plan.pp
     if plan.pp > count:
         yield "pp", f"pp {plan.pp} stages, but the network has only {count} blocks"

@@ -56,7 +56,7 @@ class Sends:
         """
         machine = self._machine
         if size <= 0 or len(pairs) < 2 or not all_of_kind(machine, [name for pair in pairs for name in pair], "gpu"):
-            yield from (self._alone(pair, size) for pair in pairs)
+            yield from (self._solo_costs(pair, size) for pair in pairs)
             return
         draws = machine.draws([a for a, _ in pairs], [b for _, b in pairs], size, HANDLINGS[True])
         routes = draws.costs
@@ -65,7 +65,7 @@ class Sends:
             names = tuple(map(machine.capacity_name, draws.capacity[low:high].tolist()))
             library, route = library_of(machine, pair), routes[int(draws.shape[number])]
             if not isinstance(library, Nccl):
-                yield self._alone(pair, size)
+                yield self._solo_costs(pair, size)
                 continue
             # the order of names decides which of equally slow links is reported, so it is part of the key
             order = tuple(sorted(range(len(names)), key=names.__getitem__))
@@ -73,13 +73,13 @@ class Sends:
             if key in self._timed:
                 yield self._timed[key].over(names)
                 continue
-            costs = self._alone(pair, size)
+            costs = self._solo_costs(pair, size)
             drawn_names = {name for cost in costs for name, _ in cost.demand.amounts}
             if drawn_names <= set(names) and not any(term.capacity for cost in costs for term in cost.why):
                 self._timed[key] = _Timed((route, library), names, costs)
             yield costs
 
-    def _alone(self, pair: Names, size: float) -> tuple[Cost, ...]:
+    def _solo_costs(self, pair: Names, size: float) -> tuple[Cost, ...]:
         return tuple(phase.cost for phase in timed(self._machine, None, "send", pair, size).phases)
 
     def _is_across(self, a: str, b: str) -> bool:

@@ -131,7 +131,7 @@ class ServerKeys:
 
     def over(self, other: ServerKeys) -> ServerKeys:
         """Return these settings, with omitted ones taken from `other`."""
-        merged: ServerKeys = _over(self, other)
+        merged: ServerKeys = _merge(self, other)
         return merged
 
     def on(self, size: float | None, generation: str | None) -> ServerKeys:
@@ -150,12 +150,12 @@ class ServerKeys:
         return keys
 
 
-def _over(upper: Any, lower: Any) -> Any:
+def _merge(upper: Any, lower: Any) -> Any:
     merged = {}
     for entry in dataclasses.fields(upper):
         mine, theirs = getattr(upper, entry.name), getattr(lower, entry.name)
         if mine is not None and theirs is not None and dataclasses.is_dataclass(mine):
-            merged[entry.name] = _over(mine, theirs)
+            merged[entry.name] = _merge(mine, theirs)
         else:
             merged[entry.name] = theirs if mine is None else mine
     return type(upper)(**merged)
@@ -191,10 +191,10 @@ def sizes_of(graphs: Graphs, sequences: int) -> tuple[int, ...]:
     (1, 2, 4, 8)
     """
     max_size = min(graphs.largest or 0, int((graphs.each or 0.0) * sequences))
-    return tuple(sorted({size for entry in graphs.sizes or () for size in _spread(entry) if size <= max_size}))
+    return tuple(sorted({size for entry in graphs.sizes or () for size in _expand(entry) if size <= max_size}))
 
 
-def _spread(entry: int | Steps) -> Iterable[int]:
+def _expand(entry: int | Steps) -> Iterable[int]:
     return (entry,) if isinstance(entry, int) else range(entry.first, entry.to + 1, entry.by)
 
 

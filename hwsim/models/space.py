@@ -124,12 +124,12 @@ def space(
     sharded = [int(plan.sequence_parallel)] if "sequence_parallel" in fixed else [0, 1]
     interleaves = "schedule" not in fixed or plan.schedule == "interleaved"
     waved: ParallelPlan = replace(plan, schedule="interleaved") if interleaves else plan
-    staged = list(_staged(model, plan, gpus, fixed, interleaves=interleaves))
+    staged = list(_stage_counts(model, plan, gpus, fixed, interleaves=interleaves))
     base = replace(plan, tp=1, pp=1, cp=1, ep=1, chunks=1, microbatch=1, sequence_parallel=False)
     groups = [
         (tp, pp, chunks, cp, ep)
         for tp, (pp, chunks), cp, ep in product(axes["tp"], staged, axes["cp"], axes["ep"])
-        if _legal(model, replace(waved if chunks > 1 else plan, tp=tp, pp=pp, cp=cp, ep=ep, chunks=chunks), gpus)
+        if _is_legal(model, replace(waved if chunks > 1 else plan, tp=tp, pp=pp, cp=cp, ep=ep, chunks=chunks), gpus)
     ]
     inner = list(product(axes["microbatch"], range(len(shardings)), recomputed, sharded))
     if len(groups) * len(inner) > MOST:
@@ -151,7 +151,7 @@ def space(
     return legals
 
 
-def _staged(
+def _stage_counts(
     model: Transformer, plan: ParallelPlan, gpus: int, fixed: frozenset[str], *, interleaves: bool
 ) -> Iterator[tuple[int, int]]:
     """Yield (stages, virtual stages per stage)."""
@@ -164,7 +164,7 @@ def _staged(
         yield from ((pp, chunks) for chunks in range(1, of_stage + 1) if of_stage % chunks == 0)
 
 
-def _legal(model: Transformer, plan: ParallelPlan, gpus: int) -> bool:
+def _is_legal(model: Transformer, plan: ParallelPlan, gpus: int) -> bool:
     """Return whether a plan is legal, except for its batch and sequence parallelism."""
     broken = problems(model, replace(plan, microbatch=1, sequence_parallel=False), gpus)
     return all(key == "global_batch" for key, _ in broken)

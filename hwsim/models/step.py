@@ -201,7 +201,7 @@ def collective(exchange: Exchange, laid: Laid, cluster: Cluster, stage: int = 0)
         before = [(laid.sharing(copies, number), size * part / parameters[-1]) for number, part in enumerate(parameters[:-1])]
         return count * cluster.among(exchange.operation, size, laid.sharing(copies, stage), before)
     sizes = {"tp": laid.plan.tp, "cp": laid.plan.cp, "ep": laid.plan.ep, "pp": 2}
-    max_bytes = exchange.size * max(exchange.received, exchange.sent)  # the fullest GPU has it on its links
+    max_bytes = exchange.size * max(exchange.received, exchange.sent)  # on the links of the most loaded GPU
     return cluster.seconds(exchange.operation, max_bytes, sizes[exchange.axis], laid.stride(exchange.axis))
 
 
@@ -218,7 +218,7 @@ def _pipeline(load: Load, longest: Stage, layers: Mapping[str, Passes], seconds:
         shares["bubble"] = max(filled, whole + (m - 1) * _longest_part(load, layers) - m * stage) if plan.chunks > 1 else filled
         sends = [seconds(Exchange("activations", "send", "pp", size)) for size in load.sent]
         lengths = [_length(part.layers, layers) for part in load.stages]
-        if plan.pp > len(lengths):  # stages between are alike
+        if plan.pp > len(lengths):  # inner stages are equal
             lengths[1:-1] = [(whole - lengths[0] - lengths[-1]) / (plan.pp - 2)] * (plan.pp - 2)
         waited = (m - 1) * max(0.0, _interval(lengths, sends) - stage) if plan.schedule != "gpipe" else 0.0
         if plan.chunks > 1:
@@ -280,41 +280,41 @@ def _gradients_in_pieces(
     ends = list[tuple[dict[str, float], float]]()
     for stage in load.stages:
         before = math.fsum(lengths.get(number, lengths.get(1, 0.0)) for number in range(stage.number)) / laid.plan.chunks
-        ends.append((_ending(stage, laid, layers, seconds, cluster), before))
+        ends.append((_end_shares(stage, laid, layers, seconds, cluster), before))
     ending, before = max(ends, key=lambda end: math.fsum(end[0].values()) - end[1])
     _add(shares, ending)
     if before > 0:
         shares["bubble"] = max(0.0, shares["bubble"] - before)
     if first.gathered:
-        shares["dp"] = _gathered(first, laid, layers, cluster)
+        shares["dp"] = _gather_seconds(first, laid, layers, cluster)
 
 
-def _ending(stage: Stage, laid: Laid, layers: Mapping[str, Passes], seconds: Seconds, cluster: Cluster) -> dict[str, float]:
+def _end_shares(stage: Stage, laid: Laid, layers: Mapping[str, Passes], seconds: Seconds, cluster: Cluster) -> dict[str, float]:
     """Return the seconds of a stage at the end of a step, by kind of work."""
-    passes = _passes(stage.blocks, layers)
+    passes = _pass_seconds(stage.blocks, layers)
     shares = by_kind(kernels(stage.ending), seconds)
     for item in exchanges(stage.ending):
-        _add(shares, {"dp": _waited(item, stage.number, passes, laid, cluster)})
+        _add(shares, {"dp": _wait_seconds(item, stage.number, passes, laid, cluster)})
     return shares
 
 
-def _passes(stage: Iterable[Layer], layers: Mapping[str, Passes]) -> tuple[float, float]:
+def _pass_seconds(stage: Iterable[Layer], layers: Mapping[str, Passes]) -> tuple[float, float]:
     """Return the seconds of a micro-batch in some layers, forward and backward."""
     listed = [(layer.times, layers[layer.name]) for layer in stage]
     forward = math.fsum(count * math.fsum(passes.forward.values()) for count, passes in listed)
     return forward, math.fsum(count * math.fsum(passes.backward.values()) for count, passes in listed)
 
 
-def _gathered(stage: Stage, laid: Laid, layers: Mapping[str, Passes], cluster: Cluster) -> float:
+def _gather_seconds(stage: Stage, laid: Laid, layers: Mapping[str, Passes], cluster: Cluster) -> float:
     """Return the seconds that gathering weights and scattering gradients add to the computation.
 
     The weights and gradients of a piece overlap the previous piece. Blocks have many pieces; embedding and head are part of one.
     A backward pass exchanges both.
     """
     piece_count, m = laid.plan.chunks * hiding.pieces(laid, stage.number), laid.microbatches
-    weights, gradients = stage.gathered  # of one exposed part
+    weights, gradients = stage.gathered  # both have the same exposed share
     gather, scatter = (collective(replace(item, size=item.size / piece_count), laid, cluster) for item in stage.gathered)
-    blocks, whole = _passes(stage.blocks, layers), _passes(stage.layers, layers)
+    blocks, whole = _pass_seconds(stage.blocks, layers), _pass_seconds(stage.layers, layers)
     left = 0.0
     for moving, alone, block, passed in zip(
         (gather, (weights.times - 1.0) * gather + scatter), (gather, scatter), blocks, whole, strict=True
@@ -325,7 +325,7 @@ def _gathered(stage: Stage, laid: Laid, layers: Mapping[str, Passes], cluster: C
     return left
 
 
-def _waited(item: Exchange, stage: int, passes: tuple[float, float], laid: Laid, cluster: Cluster) -> float:
+def _wait_seconds(item: Exchange, stage: int, passes: tuple[float, float], laid: Laid, cluster: Cluster) -> float:
     """Return the seconds that a stage waits for an exchange at the end of a step.
 
     Args:
@@ -359,7 +359,7 @@ def _gradients_in_buckets(
     laid = load.laid
     _add(shares, by_kind(stage.ending, seconds))
     busy = math.fsum(shares.values())
-    tensors = sum(layer.tensors for layer in stage.layers)  # each is updated by a kernel
+    tensors = sum(layer.tensors for layer in stage.layers)  # one update kernel per tensor
     issued = laid.microbatches * sum(len(layer.forward) + len(layer.backward) for layer in stage.layers) + 1 + tensors
     waited = max(0.0, software.issuing(laid.plan.dtype, issued, load.numbers) - busy)
     shares["host"] = software.step + waited

@@ -42,12 +42,12 @@ class Direct(Algorithm):
 
     def rounds(self, operation: Operation, group: Group) -> tuple[Round, ...]:
         if operation == "all-to-all":
-            return _everybody(group.ranks, name=operation)
+            return _all_to_all(group.ranks, name=operation)
         return rounds_of(self.plan(operation, group), name=operation)
 
     def weighted(self, operation: Operation, group: Group, weights: Sequence[float]) -> tuple[Round, ...]:
         if operation == "all-to-all":
-            return _everybody(group.ranks, weights, "send")
+            return _all_to_all(group.ranks, weights, "send")
         return rounds_of(self.plan(operation, group), weights)
 
 
@@ -77,7 +77,7 @@ def _sends(operation: Operation, n: int) -> Iterator[Send]:
             yield from (Send(0, 0, n - 1, 0, n) for _ in range(min(1, n - 1)))
 
 
-def _everybody(ranks: int, weights: Sequence[float] = (), name: str = "") -> tuple[Round, ...]:
+def _all_to_all(ranks: int, weights: Sequence[float] = (), name: str = "") -> tuple[Round, ...]:
     """Return the round of an all-to-all."""
     shares = sizes_of("all-to-all", ranks, ranks * ranks, 1.0, weights)
     chunk = np.arange(ranks * ranks)

@@ -43,17 +43,14 @@ class DoubleTree(Algorithm):
         return Plan(operation, group.ranks, 2 * self.pieces, tuple(sends))
 
     def rounds(self, operation: Operation, group: Group) -> tuple[Round, ...]:
-        """Up, then down: full steps, and before and after them those that fill and empty the trees, which carry less.
-
-        Among very many ranks the latter count as full ones.
-        """
+        """Return the rounds up, then down: full steps, surrounded by shorter steps that fill and empty the trees."""
         n = group.ranks
         if n == 1:
             return ()
         if n <= EXACT:
             fewer_pieces = min(self.pieces, EXACT)
             stages = rounds_of(replace(self, pieces=fewer_pieces).plan(operation, group))
-            return tuple(_stretched(stage, fewer_pieces, self.pieces) for stage in stages)
+            return tuple(_stretch(stage, fewer_pieces, self.pieces) for stage in stages)
         fill = depth(operation, n) - 1
         up = tuple(sorted(_edges(operation, n, 0.5 / self.pieces)))
         down = tuple(sorted((target, source, share) for source, target, share in up))
@@ -81,7 +78,7 @@ class DoubleTree(Algorithm):
                         yield Send(begin + level - 1 + piece, parent, child, 2 * piece + tree)
 
 
-def _stretched(stage: Round, fewer_pieces: int, pieces: int) -> Round:
+def _stretch(stage: Round, fewer_pieces: int, pieces: int) -> Round:
     """Return a round of few pieces as a round of more pieces: more full steps, each with less data."""
     named = stage if stage.reduce else replace(stage, name="broadcast")
     if pieces == fewer_pieces:
@@ -114,7 +111,7 @@ def _tree(operation: Operation, n: int, tree: int) -> dict[int, tuple[int, int]]
     rooted = operation in ("broadcast", "reduce")
     members = list(range(1, n)) if rooted else list(range(n))
     m = len(members)
-    shape = _in_order(m)
+    shape = _in_order_tree(m)
     if tree:
         places = [m - 1 - index if m % 2 == 0 else (index + 1) % m for index in range(m)]
         shape = [(places[position], -1 if parent < 0 else places[parent], level) for position, parent, level in shape]
@@ -128,7 +125,7 @@ def _tree(operation: Operation, n: int, tree: int) -> dict[int, tuple[int, int]]
     return parent_of
 
 
-def _in_order(m: int) -> list[tuple[int, int, int]]:
+def _in_order_tree(m: int) -> list[tuple[int, int, int]]:
     """Return (position, parent or -1, level) of an in-order binary tree over m positions, whose leaves are the even positions."""
     placed: list[tuple[int, int, int]] = []
     stack = [(0, m, -1, 0)]

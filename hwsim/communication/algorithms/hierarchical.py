@@ -37,7 +37,7 @@ class Hierarchical(Algorithm):
     def plan(self, operation: Operation, group: Group) -> Plan:
         """Return the plan. Chunk (i x g + j) x pieces + p is piece p of rank j of node i."""
         if len(set(group.sizes)) > 1:
-            return _uneven(operation, group)
+            return _uneven_plan(operation, group)
         levels = Levels.of(group)
         stages = [(name, steps) for name, steps in levels.stages(operation) if steps]
         slot = max((steps for _, steps in stages), default=0)  # steps reserved for a piece in each stage
@@ -55,7 +55,7 @@ class Hierarchical(Algorithm):
     def rounds(self, operation: Operation, group: Group) -> tuple[Round, ...]:
         """Return one round per stage; with `pieces` they overlap (`in_flight`)."""
         if len(set(group.sizes)) > 1:
-            return rounds_of(_uneven(operation, group))
+            return rounds_of(_uneven_plan(operation, group))
         return tuple(Levels.of(group).rounds(operation, pieces=self.pieces))
 
     def repeated_steps(self, operation: Operation, group: Group) -> tuple[Round, ...] | None:
@@ -65,7 +65,7 @@ class Hierarchical(Algorithm):
         return self.pieces if len(set(group.sizes)) == 1 else 1
 
 
-def _uneven(operation: Operation, group: Group) -> Plan:
+def _uneven_plan(operation: Operation, group: Group) -> Plan:
     """Return a plan for nodes of unequal size.
 
     Rank j of every node has shard j, for j below the size of the smallest node; the node's ranks send to it and receive from it.

@@ -67,7 +67,7 @@ class Ring(Algorithm):
     def plan(self, operation: Operation, group: Group) -> Plan:
         """Return the plan. Chunk r x rings + q is the share of rank r's part that ring q carries."""
         n, rings = group.ranks, self.rings(group)
-        sends = [send for q, (order, _) in enumerate(rings) for send in _around(operation, order, q, len(rings))]
+        sends = [send for q, (order, _) in enumerate(rings) for send in _ring_sends(operation, order, q, len(rings))]
         shares = tuple(share / n for _ in range(n) for _, share in rings)
         return Plan(operation, n, n * len(rings), tuple(sorted(sends)), shares=shares)
 
@@ -103,7 +103,7 @@ def _hops(operation: Operation, order: tuple[int, ...]) -> tuple[Ints, Ints]:
     return (chain[:-1], chain[1:]) if operation == "broadcast" else (chain[1:], chain[:-1])
 
 
-def _around(operation: Operation, order: tuple[int, ...], q: int, rings: int) -> Iterator[Send]:
+def _ring_sends(operation: Operation, order: tuple[int, ...], q: int, rings: int) -> Iterator[Send]:
     """Yield the sends of one ring."""
     n = len(order)
     hops = list(zip(*(column.tolist() for column in _hops(operation, order)), strict=True))

@@ -52,7 +52,7 @@ def maps(model: Transformer, latent: Latent, part: Slice) -> Iterator[Kernel]:
 def attention(model: Transformer, latent: Latent, part: Slice) -> Iterator[Kernel]:
     """Yield the attention kernels over the context."""
     if latent.indexer is not None:
-        yield from _choosing(model, latent.indexer, part)
+        yield from _indexing(model, latent.indexer, part)
     decoding = part.cache and part.tokens == 1
     cached = part.context - part.tokens
     if cached > 0 and not decoding:  # keys and values of cached tokens are recomputed
@@ -95,7 +95,7 @@ def call_of(model: Transformer, latent: Latent, part: Slice, *, decoding: bool) 
                                latent=2.0 * (latent.cached + latent.rank))  # fmt: skip
 
 
-def _choosing(model: Transformer, indexer: Indexer, part: Slice) -> Iterator[Kernel]:
+def _indexing(model: Transformer, indexer: Indexer, part: Slice) -> Iterator[Kernel]:
     """Yield the indexer kernels: all head queries with all token keys, in 8 bits, then the selection of the highest sums."""
     seen = part.context if part.tokens == 1 or not model.causal else part.context - (part.tokens - 1) / 2
     pairs = part.sequences * part.tokens * seen / part.ring

@@ -59,18 +59,18 @@ def split(units: Sequence[Unit], gpus: int) -> tuple[Piece, ...]:
         raise CannotSplit("; ".join(wrong))
     pieces: list[Piece] = []
     gathered: set[tuple[str, ...]] = set()
-    last, first = _last(units), next((index for index, unit in enumerate(units) if unit.kind in _PRODUCTS), len(units))
+    last, first = _last_matmul(units), next((index for index, unit in enumerate(units) if unit.kind in _PRODUCTS), len(units))
     for index, unit in enumerate(units):
         is_undivided = index == last and unit.out[0] % gpus  # the classes, which every GPU computes
         part = 1 if is_undivided else gpus
         if unit.kind not in _PRODUCTS:
-            pieces.append(Piece(_narrow(unit, gpus if index > first and unit.into[0] % gpus == 0 else 1)))
+            pieces.append(Piece(_split_channels(unit, gpus if index > first and unit.into[0] % gpus == 0 else 1)))
         elif unit.groups > 1 and unit.groups % gpus == 0:
-            pieces.append(Piece(replace(_narrow(unit, gpus), groups=unit.groups // gpus)))
+            pieces.append(Piece(replace(_split_channels(unit, gpus), groups=unit.groups // gpus)))
         else:
             narrowed = replace(unit, out=(unit.out[0] // part, *unit.out[1:]), parameters=unit.parameters // part)
-            again = _branch(unit) in gathered
-            gathered.add(_branch(unit))
+            again = _input_key(unit) in gathered
+            gathered.add(_input_key(unit))
             numbers = size(unit.into) if index > 0 and gpus > 1 else 0
             pieces.append(Piece(narrowed, 0 if again else numbers, 0 if again or is_undivided else numbers))
     return tuple(pieces)
@@ -78,27 +78,27 @@ def split(units: Sequence[Unit], gpus: int) -> tuple[Piece, ...]:
 
 def uneven(units: Sequence[Unit], gpus: int) -> Iterator[str]:
     """Yield a message for each layer whose channels or units the GPUs do not divide."""
-    last = _last(units)
+    last = _last_matmul(units)
     for index, unit in enumerate(units):
         if unit.kind in _PRODUCTS and index != last and unit.out[0] % gpus:
             kind = "channels" if unit.kind == "conv" else "units"
             yield f"the {unit.out[0]} {kind} of layer {unit.name} cannot be split evenly over {gpus} GPUs"
 
 
-def _last(units: Sequence[Unit]) -> int:
+def _last_matmul(units: Sequence[Unit]) -> int:
     """Return the index of the last convolution or linear layer, which computes the classes."""
     return max((index for index, unit in enumerate(units) if unit.kind in _PRODUCTS), default=-1)
 
 
-def _narrow(unit: Unit, gpus: int) -> Unit:
+def _split_channels(unit: Unit, gpus: int) -> Unit:
     into, out = ((shape[0] // gpus, shape[1], shape[2]) for shape in (unit.into, unit.out))
     return replace(unit, into=into, out=out, parameters=unit.parameters // gpus)
 
 
-def _branch(unit: Unit) -> tuple[str, ...]:
+def _input_key(unit: Unit) -> tuple[str, ...]:
     """Return a key of a layer's input array, which the first layers of parallel branches share with each other or a shortcut."""
     parts = unit.name.split(".")
-    numbers = _numbers(unit)
+    numbers = _name_numbers(unit)
     if parts[-1] == "around" or (parts[-1] == "conv0" and len(numbers) == 2):
         return (*numbers, "around")
     if len(numbers) == 4 and numbers[3] == "0":
@@ -106,14 +106,14 @@ def _branch(unit: Unit) -> tuple[str, ...]:
     return (unit.name,)
 
 
-def _numbers(unit: Unit) -> tuple[str, ...]:
+def _name_numbers(unit: Unit) -> tuple[str, ...]:
     """Return the numbers at the beginning of a layer's name: entry, repetition, branch, ..."""
     return tuple(takewhile(str.isdigit, unit.name.split(".")))
 
 
 def blocks(units: Sequence[Unit]) -> tuple[tuple[Unit, ...], ...]:
     """Return the layers in groups with a single array between them: an entry of the network, or one repetition of it."""
-    return tuple(tuple(group) for _, group in groupby(units, lambda unit: _numbers(unit)[:2]))
+    return tuple(tuple(group) for _, group in groupby(units, lambda unit: _name_numbers(unit)[:2]))
 
 
 def stages(units: Sequence[Unit], count: int, seconds: Callable[[Unit], float]) -> tuple[tuple[Unit, ...], ...]:

@@ -60,7 +60,7 @@ class Transformer(Dimensions):
         if (self.vocab == 0) != (self.patches is not None):
             yield "vocab", "expected either `vocab` (text) or `patches` (images), and `vocab: 0` with patches", None
         if self.runs:
-            yield from self._problems_of_runs()
+            yield from self._run_problems()
         else:
             yield from self.problems_of_layers()
         if self.cache == "window" and not any(kind.window is not None for kind in self.kinds):
@@ -69,7 +69,7 @@ class Transformer(Dimensions):
     def problems_of_layers(self) -> Iterator[Problem]:
         """Yield (key, message, hint) for each invalid setting of equal layers."""
         if self.latent is not None:
-            yield from self._problems_of_latent(self.latent)
+            yield from self._latent_problems(self.latent)
         elif self.head is None and self.hidden % self.heads:
             yield (
                 "heads",
@@ -87,7 +87,7 @@ class Transformer(Dimensions):
         if self.window is not None and not self.causal:
             yield "window", "`window` requires causal attention", "causal: true"
 
-    def _problems_of_runs(self) -> Iterator[Problem]:
+    def _run_problems(self) -> Iterator[Problem]:
         """Yield the problems of all layer kinds, each once."""
         layer_count = sum(run.layers for run in self.runs)  # integers
         if layer_count > self.layers:
@@ -98,7 +98,7 @@ class Transformer(Dimensions):
             problems |= dict.fromkeys(kind.problems_of_layers())
         yield from problems
 
-    def _problems_of_latent(self, latent: Latent) -> Iterator[Problem]:
+    def _latent_problems(self, latent: Latent) -> Iterator[Problem]:
         for key in ("kv_heads", "head"):
             if getattr(self, key) is not None:
                 yield (
@@ -339,7 +339,7 @@ def _kinds(model: Transformer) -> tuple[tuple[Transformer, ...], tuple[int, ...]
     made: list[Transformer] = []
     places: list[int] = []
     for run in model.runs:
-        kind = _of_run(model, run)
+        kind = _run_model(model, run)
         if kind not in made:
             made.append(kind)
         places.append(made.index(kind))
@@ -349,7 +349,7 @@ def _kinds(model: Transformer) -> tuple[tuple[Transformer, ...], tuple[int, ...]
     return kinds, tuple(used.index(kind) for kind in order)
 
 
-def _of_run(model: Transformer, run: Run) -> Transformer:
+def _run_model(model: Transformer, run: Run) -> Transformer:
     """Return a model whose layers all equal those of a run."""
     stated = {key.name: getattr(run, key.name) for key in dataclasses.fields(run) if key.name != "layers"}
     changed = {key: value for key, value in stated.items() if value is not None}

@@ -85,7 +85,7 @@ def attention(model: Transformer, part: Slice) -> Iterator[Kernel]:
     heads = max(1, model.heads // t)
     scores = float(part.sequences * heads * part.tokens * part.context) / part.ring
     if part.attention == "flash":
-        yield Kernel("attention", "attention", _fused(model, part, scores))
+        yield Kernel("attention", "attention", _fused_work(model, part, scores))
         return
     batch = part.sequences * heads
     yield product("scores", part.tokens, part.context, model.of_head, part, batch, "attention")
@@ -94,7 +94,7 @@ def attention(model: Transformer, part: Slice) -> Iterator[Kernel]:
     yield product("values", part.tokens, model.of_head, part.context, part, batch, "attention")
 
 
-def _fused(model: Transformer, part: Slice, scores: float) -> Work:
+def _fused_work(model: Transformer, part: Slice, scores: float) -> Work:
     t, w, window = part.tensor, part.width, model.seen
     call = Attended(
         sequences=part.sequences / part.ring,

@@ -76,9 +76,9 @@ def _forward(unit: Unit, batch: int, dtype: str, training: bool) -> Iterator[Ker
         case "dropout" if not training:
             return
         case "norm" if not training:
-            yield _moving(unit, batch, dtype, (1.0, 0.0), (0.0, 1.0), "")
+            yield _mover(unit, batch, dtype, (1.0, 0.0), (0.0, 1.0), "")
         case kind:
-            yield _moving(unit, batch, dtype, *_MOVED[kind][:2], "")
+            yield _mover(unit, batch, dtype, *_MOVED[kind][:2], "")
 
 
 def _backward(unit: Unit, batch: int, dtype: str, *, first: bool) -> Iterator[Kernel]:
@@ -94,7 +94,7 @@ def _backward(unit: Unit, batch: int, dtype: str, *, first: bool) -> Iterator[Ke
                 yield _linear(f"{unit.name} input", batch, columns, rows, dtype)
             yield _linear(f"{unit.name} weights", columns, rows, batch, dtype)
         case kind:
-            yield _moving(unit, batch, dtype, *_MOVED[kind][2:], " backward")
+            yield _mover(unit, batch, dtype, *_MOVED[kind][2:], " backward")
     if unit.tensors == 2 and unit.kind in ("conv", "linear"):
         reads = batch * size(unit.out) * BYTES[dtype]
         yield Kernel(f"{unit.name} bias", "elementwise", Work(reads=reads, dtype=dtype, working_set=reads))
@@ -124,7 +124,7 @@ def _linear(name: str, m: int, n: int, k: int, dtype: str) -> Kernel:
     return Kernel(name, "matmul", work)
 
 
-def _moving(unit: Unit, batch: int, dtype: str, reads: tuple[float, float], writes: tuple[float, float], suffix: str) -> Kernel:
+def _mover(unit: Unit, batch: int, dtype: str, reads: tuple[float, float], writes: tuple[float, float], suffix: str) -> Kernel:
     into, out = (batch * size(shape) * BYTES[dtype] for shape in (unit.into, unit.out))
     read, written = reads[0] * into + reads[1] * out, writes[0] * into + writes[1] * out
     return Kernel(unit.name + suffix, "elementwise", Work(reads=read, writes=written, dtype=dtype, working_set=into + out))

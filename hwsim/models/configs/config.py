@@ -65,7 +65,7 @@ class Config:
         """
         name, tree = self.find(*names)
         if tree is None:
-            return self._left_out(names, default)
+            return self._default(names, default)
         value = tree.value
         if isinstance(value, float) and value.is_integer():
             value = int(value)
@@ -81,7 +81,7 @@ class Config:
         """Return true or false."""
         name, tree = self.find(*names)
         if tree is None:
-            return self._left_out(names, default)
+            return self._default(names, default)
         if not isinstance(tree.value, bool):
             self.mistakes.add(tree.place, f"'{name}': expected true or false, got {tree.what()}")
             return Told(False, name, tree.place)
@@ -111,7 +111,7 @@ class Config:
         if strange is not None:
             self.refuse(name, f"unsupported layer type '{strange}' for {self.family}", f"all layers {' or '.join(allowed)}")
 
-    def _left_out(self, names: Sequence[str], default: Any) -> Told:
+    def _default(self, names: Sequence[str], default: Any) -> Told:
         for name in names:
             if name in self.defaults:
                 return Told(self.defaults[name], f"left out: {name} of {self.family}", self.tree.place)

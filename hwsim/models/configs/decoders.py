@@ -24,9 +24,9 @@ def stack(config: Config, *, gated: bool = True, norm: str = "rmsnorm", position
         "layers": config.count("num_hidden_layers", "n_layer", "n_layers", "num_layers"),
         "hidden": config.count("hidden_size", "n_embd", "d_model"),
         "heads": config.count("num_attention_heads", "n_head", "n_heads"),
-        "kv_heads": _given(config.count("num_key_value_heads", default=None)),
-        "head": _given(head),
-        "ffn": _given(config.count("intermediate_size", "n_inner", "ffn_dim", default=None)),
+        "kv_heads": _if_set(config.count("num_key_value_heads", default=None)),
+        "head": _if_set(head),
+        "ffn": _if_set(config.count("intermediate_size", "n_inner", "ffn_dim", default=None)),
         "gated": fixed(gated, config) if gated else None,
         "vocab": config.count("vocab_size"),
         "tied": config.flag("tie_word_embeddings", default=False),
@@ -37,7 +37,7 @@ def stack(config: Config, *, gated: bool = True, norm: str = "rmsnorm", position
     }
 
 
-def _given(told: Told) -> Told | None:
+def _if_set(told: Told) -> Told | None:
     return None if told.value is None else told
 
 
@@ -79,11 +79,11 @@ def llama(config: Config) -> Keys:
     keys = stack(config)
     biased(config, keys, {"attention_bias": ATTENTION, "mlp_bias": ("ffn",)})
     config.find("no_rope_layers", "no_rope_layer_interval", "use_sliding_window", "layer_types")
-    _no_window(config)
+    _refuse_windows(config)
     return keys
 
 
-def _no_window(config: Config) -> None:
+def _refuse_windows(config: Config) -> None:
     config.refuse_types("layer_types", ("full_attention",))
 
 
@@ -132,7 +132,7 @@ def _qwen_windows(config: Config, keys: Keys) -> Keys:
     types = ["full_attention" if index < first else "sliding_attention" for index in range(told(keys, "layers").value)]
     if not config.flag("use_sliding_window", default=False).value:
         config.find("sliding_window")
-        _no_window(config)
+        _refuse_windows(config)
         return keys
     return windowed(keys, *seen(config, keys, types))
 
@@ -179,7 +179,7 @@ def gemma4(config: Config) -> Keys:
     stated = {key: value for key, value in full.items() if value}
     kinds = [{**seen_by, **({} if seen_by.get("window") else stated)} for seen_by in layer_windows]
     if config.has("per_layer_config"):
-        kinds = _layer_by_layer(config, kinds, layers)
+        kinds = _per_layer_kinds(config, kinds, layers)
     keys |= {"norms": fixed(4, config), "qk_norm": fixed("head", config)}
     if config.flag("enable_moe_block", default=False).value:
         width = config.count("moe_intermediate_size")
@@ -192,7 +192,7 @@ def gemma4(config: Config) -> Keys:
     return windowed(keys, kinds, f"{origin}, global_head_dim, num_global_key_value_heads, attention_k_eq_v")
 
 
-def _layer_by_layer(config: Config, kinds: list[Each], layers: int) -> list[Each]:
+def _per_layer_kinds(config: Config, kinds: list[Each], layers: int) -> list[Each]:
     """Return the layers with `per_layer_config` instead of the keys for all layers with full attention."""
     _, stated = config.find("per_layer_config")
     names = {"head_dim": "head", "num_key_value_heads": "kv_heads"}

@@ -10,11 +10,11 @@ from hwsim.models.configs.decoders import ATTENTION, Keys, biased, fixed, plain,
 from hwsim.models.configs.layers import Each, every, joined, put
 
 
-def _chosen(config: Config, keys: Keys, experts: Sequence[str], top_k: Sequence[str]) -> None:
+def _set_experts(config: Config, keys: Keys, experts: Sequence[str], top_k: Sequence[str]) -> None:
     keys |= {"experts": config.count(*experts), "top_k": config.count(*top_k)}
 
 
-def _mixed(keys: Keys, has: Callable[[int], bool], width: Told, origin: str, shared: Told | None = None) -> Keys:
+def _mix_layers(keys: Keys, has: Callable[[int], bool], width: Told, origin: str, shared: Told | None = None) -> Keys:
     """Set the layers with and without experts.
 
     Args:
@@ -38,14 +38,14 @@ def _mixed(keys: Keys, has: Callable[[int], bool], width: Told, origin: str, sha
 def mixtral(config: Config) -> Keys:
     """Return the keys of Mixtral, OLMoE and PhiMoE: all layers have experts."""
     keys = stack(config)
-    _chosen(config, keys, ("num_local_experts", "num_experts"), ("num_experts_per_tok",))
+    _set_experts(config, keys, ("num_local_experts", "num_experts"), ("num_experts_per_tok",))
     return windowed(keys, *seen(config, keys, ["sliding_attention"] * told(keys, "layers").value))
 
 
 def olmoe(config: Config) -> Keys:
     """Return the keys of OLMoE."""
     keys = plain(config)
-    _chosen(config, keys, ("num_experts",), ("num_experts_per_tok",))
+    _set_experts(config, keys, ("num_experts",), ("num_experts_per_tok",))
     keys["qk_norm"] = fixed("whole", config)
     return keys
 
@@ -53,7 +53,7 @@ def olmoe(config: Config) -> Keys:
 def minimax_m2(config: Config) -> Keys:
     """Return the keys of MiniMax M2: all layers have experts; norms over the queries and keys of all heads."""
     keys = stack(config)
-    _chosen(config, keys, ("num_local_experts",), ("num_experts_per_tok",))
+    _set_experts(config, keys, ("num_local_experts",), ("num_experts_per_tok",))
     if config.flag("use_qk_norm", default=True).value:
         config.refuse_unless("qk_norm_type", ("per_layer", None), "norms per head are not supported for this family")
         keys["qk_norm"] = Told("whole", "use_qk_norm")
@@ -65,26 +65,26 @@ def qwen2_moe(config: Config) -> Keys:
     keys = stack(config)
     keys["bias"] = Told(["q", "k", "v"] if config.flag("qkv_bias", default=True).value else False, "qkv_bias")
     keys["shared_gate"] = fixed(True, config)
-    return _sparse(config, keys, config.count("shared_expert_intermediate_size"))
+    return _sparse_layers(config, keys, config.count("shared_expert_intermediate_size"))
 
 
 def qwen3_moe(config: Config) -> Keys:
     """Return the keys of Qwen 3 with experts."""
     keys = plain(config)
     keys["qk_norm"] = fixed("head", config)
-    return _sparse(config, keys, None)
+    return _sparse_layers(config, keys, None)
 
 
-def _sparse(config: Config, keys: Keys, shared: Told | None) -> Keys:
+def _sparse_layers(config: Config, keys: Keys, shared: Told | None) -> Keys:
     config.refuse_unless("use_sliding_window", (False, None), "sliding windows are not supported for this family")
     config.find("sliding_window", "max_window_layers", "layer_types")
-    _chosen(config, keys, ("num_experts", "num_local_experts"), ("num_experts_per_tok",))
+    _set_experts(config, keys, ("num_experts", "num_local_experts"), ("num_experts_per_tok",))
     step = config.count("decoder_sparse_step", default=1).value
     without = config.listed("mlp_only_layers", int)
     only = () if without is None else without.value
     width = config.count("moe_intermediate_size")
     origin = "decoder_sparse_step, mlp_only_layers, intermediate_size"
-    return _mixed(keys, lambda index: index not in only and (index + 1) % step == 0, width, origin, shared)
+    return _mix_layers(keys, lambda index: index not in only and (index + 1) % step == 0, width, origin, shared)
 
 
 def deepseek(config: Config) -> Keys:
@@ -106,7 +106,7 @@ def deepseek(config: Config) -> Keys:
     keys["latent"] = Told(latent, ", ".join((*names.values(), "q_lora_rank")), config.tree.key_place("kv_lora_rank"))
     biased(config, keys, {"attention_bias": ("q", "k", "projection"), "mlp_bias": ("ffn",)})
     if config.count("n_routed_experts", "num_local_experts", default=0, minimum=0).value:
-        _chosen(config, keys, ("n_routed_experts", "num_local_experts"), ("num_experts_per_tok",))
+        _set_experts(config, keys, ("n_routed_experts", "num_local_experts"), ("num_experts_per_tok",))
     else:
         return keys
     first = config.count("first_k_dense_replace", default=0, minimum=0).value
@@ -116,8 +116,8 @@ def deepseek(config: Config) -> Keys:
     beside = Told(shared.value * width.value, "n_shared_experts x moe_intermediate_size", shared.place)
     origin = "first_k_dense_replace, moe_layer_freq, intermediate_size"
     if types is not None:
-        return _mixed(keys, lambda i: bool(types.value[i] == "sparse"), width, "mlp_layer_types, intermediate_size", beside)
-    return _mixed(keys, lambda index: index >= first and index % step == 0, width, origin, beside)
+        return _mix_layers(keys, lambda i: bool(types.value[i] == "sparse"), width, "mlp_layer_types, intermediate_size", beside)
+    return _mix_layers(keys, lambda index: index >= first and index % step == 0, width, origin, beside)
 
 
 def glm4_moe(config: Config) -> Keys:
@@ -126,11 +126,11 @@ def glm4_moe(config: Config) -> Keys:
     biased(config, keys, {"attention_bias": ("q", "k", "v")})
     if config.flag("use_qk_norm", default=False).value:
         keys["qk_norm"] = Told("head", "use_qk_norm")
-    _chosen(config, keys, ("n_routed_experts",), ("num_experts_per_tok",))
+    _set_experts(config, keys, ("n_routed_experts",), ("num_experts_per_tok",))
     first = config.count("first_k_dense_replace", default=1, minimum=0).value
     width, shared = config.count("moe_intermediate_size"), config.count("n_shared_experts", default=1, minimum=0)
     beside = Told(shared.value * width.value, "n_shared_experts x moe_intermediate_size", shared.place)
-    return _mixed(keys, lambda index: index >= first, width, "first_k_dense_replace, intermediate_size", beside)
+    return _mix_layers(keys, lambda index: index >= first, width, "first_k_dense_replace, intermediate_size", beside)
 
 
 def gpt_oss(config: Config) -> Keys:
@@ -138,7 +138,7 @@ def gpt_oss(config: Config) -> Keys:
     keys = stack(config)
     biased(config, keys, {"attention_bias": ATTENTION}, ("ffn", "router"), default=True)
     keys["sinks"] = fixed(True, config)
-    _chosen(config, keys, ("num_local_experts", "num_experts"), ("num_experts_per_tok", "experts_per_token"))
+    _set_experts(config, keys, ("num_local_experts", "num_experts"), ("num_experts_per_tok", "experts_per_token"))
     return windowed(keys, *seen(config, keys, every(told(keys, "layers").value, 2)))
 
 
@@ -146,7 +146,7 @@ def llama4(config: Config) -> Keys:
     """Return the keys of Llama 4: experts in some layers, a shared expert; chunked attention in most layers."""
     keys = plain(config)
     config.find("use_qk_norm")  # norms without parameters
-    _chosen(config, keys, ("num_local_experts",), ("num_experts_per_tok",))
+    _set_experts(config, keys, ("num_local_experts",), ("num_experts_per_tok",))
     dense = config.count("intermediate_size_mlp")
     step, count = config.count("interleave_moe_layer_step", default=1).value, told(keys, "layers").value
     listed = config.listed("moe_layers", int)

@@ -23,10 +23,10 @@ def put(keys: dict[str, Told | None], layers: Sequence[Mapping[str, Any]], origi
         return
     runs, _ = runs_of([kinds.index(layer) for layer in layers])
     stated = {key: value.value for key, value in keys.items() if value is not None}
-    keys["runs"] = Told([{"layers": count, **_other(kinds[kind], stated)} for kind, count in runs], origin)
+    keys["runs"] = Told([{"layers": count, **_differing_keys(kinds[kind], stated)} for kind, count in runs], origin)
 
 
-def _other(run: Mapping[str, Any], model: Mapping[str, Any]) -> dict[str, Any]:
+def _differing_keys(run: Mapping[str, Any], model: Mapping[str, Any]) -> dict[str, Any]:
     """Return the keys of a run that differ from the model's."""
     return {key: value for key, value in run.items() if model.get(key, 0 if key in ("window", "shared") else None) != value}
 

@@ -70,13 +70,13 @@ def quantised(config: Config) -> tuple[Told | None, tuple[str, ...]]:
     if name == "modelopt" and _is_none(tree):
         return None, ()
     before = len(config.mistakes)
-    made = _of(config, tree, name)
+    made = _weight_format(config, tree, name)
     if made is None:
         if len(config.mistakes) == before:
             config.mistakes.add(method.place, f"unknown quantization method '{name}'", f"one of {', '.join(METHODS)}")
         return None, ()
-    notes = _kept(config, tree, made)
-    notes += _cached(tree, made)
+    notes = _set_scope(config, tree, made)
+    notes += _set_cache(tree, made)
     where = BESIDE if Path(tree.place.file).name == BESIDE else "quantization_config"
     return Told(made, f"{where}, {tree.text('quant_algo') or name}", method.place), notes
 
@@ -94,7 +94,7 @@ def _is_none(tree: Tree) -> bool:
     return algorithm is None or algorithm.value in (None, "NO_QUANT")
 
 
-def _kept(config: Config, tree: Tree, made: dict[str, Any]) -> tuple[str, ...]:
+def _set_scope(config: Config, tree: Tree, made: dict[str, Any]) -> tuple[str, ...]:
     """Set which weights are quantized; return the assumptions."""
     key, listed = next(((key, value) for key in _KEPT if (value := tree.get(key)) is not None), ("", None))
     names = [element.value for element in listed.elements() if isinstance(element.value, str)] if listed is not None else []
@@ -111,7 +111,7 @@ def _kept(config: Config, tree: Tree, made: dict[str, Any]) -> tuple[str, ...]:
     return part.notes
 
 
-def _cached(tree: Tree, made: dict[str, Any]) -> tuple[str, ...]:
+def _set_cache(tree: Tree, made: dict[str, Any]) -> tuple[str, ...]:
     """Set the data type of keys and values; return the assumptions."""
     cache = next((value for key in _CACHE if (value := tree.get(key)) is not None and value.value is not None), None)
     if cache is None:
@@ -124,7 +124,7 @@ def _cached(tree: Tree, made: dict[str, Any]) -> tuple[str, ...]:
     return (f"KV cache in {word}: ignored, the compute data type is used instead",)
 
 
-def _of(config: Config, tree: Tree, method: str) -> dict[str, Any] | None:
+def _weight_format(config: Config, tree: Tree, method: str) -> dict[str, Any] | None:
     group = _number(tree, "group_size")
     match method:
         case "fp8" | "fbgemm_fp8":
@@ -245,7 +245,7 @@ def narrow_part(excluded: Sequence[str], layers: int, *, experts: bool, mlp_is_s
     notes = []
     if "unknown" in layers_of:
         strange = [name for name in excluded if _part(name, mlp_is_shared=mlp_is_shared) == "unknown"]
-        notes.append(f"unknown 16-bit modules, ignored: {_some(strange)}")
+        notes.append(f"unknown 16-bit modules, ignored: {_name_list(strange)}")
     in_full = layers_of.pop("layer", set())
     if len(in_full) > max(3, layers // 8) or layers_of.keys() & {"experts", "ffn"}:
         return Narrow(None, ())
@@ -287,6 +287,6 @@ def _part(name: str, *, mlp_is_shared: bool) -> Part:
     return "unknown"
 
 
-def _some(names: Sequence[str], max_count: int = 4) -> str:
+def _name_list(names: Sequence[str], max_count: int = 4) -> str:
     rest = f" and {len(names) - max_count} more" if len(names) > max_count else ""
     return ", ".join(names[:max_count]) + rest

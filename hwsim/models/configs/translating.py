@@ -82,7 +82,7 @@ def _content(path: Path) -> Tree:
 def translated(tree: Tree, name: str) -> Translated:
     """Return the config of a tree; as `read_config`."""
     mistakes = Mistakes()
-    inner, outer, notes = _language(tree, mistakes)
+    inner, outer, notes = _language_config(tree, mistakes)
     family = inner.text("model_type") or ""
     if not mistakes and family not in FAMILIES:
         model_type = inner.get("model_type")
@@ -96,17 +96,17 @@ def translated(tree: Tree, name: str) -> Translated:
             mistakes.add(place, f"unknown model family '{family}'", near or f"one of {', '.join(sorted(FAMILIES))}")
     mistakes.raise_if_any()
     reader = FAMILIES[family]
-    both = inner if outer is None else _over(outer, inner)
+    both = inner if outer is None else _merge(outer, inner)
     config = Config(both, family, mistakes, reader.defaults)
     keys: Keys = reader.read(config)
     narrow, assumed = quantised(config)
     if narrow is not None:
         keys["quantised"] = narrow
-    notes += (*assumed, *_left_out(config))
+    notes += (*assumed, *_omitted_parts(config))
     mistakes.raise_if_any()
     rest = [key for key, value in both.items() if key not in config.used]
     idle = tuple(key for key in rest if is_idle(key))
-    unknown = tuple(key for key in rest if not is_idle(key) and _says(both, key))
+    unknown = tuple(key for key in rest if not is_idle(key) and _has_value(both, key))
     silent = tuple(key for key in rest if key not in idle and key not in unknown)
     return Translated(name, family, {key: value for key, value in keys.items() if value is not None}, notes, unknown,
                       (*idle, *silent), tree.place)  # fmt: skip
@@ -119,14 +119,14 @@ def as_tree(made: Translated) -> Tree:
     return Tree({key: tree_of(value.value, places[key]) for key, value in told.items()}, made.place, places)
 
 
-def _over(outer: Tree, inner: Tree) -> Tree:
+def _merge(outer: Tree, inner: Tree) -> Tree:
     """Return the inner config, with the keys of the outer one that apply to both."""
     around = {key: value for key, value in outer.items() if key in ("tie_word_embeddings", "quantization_config")}
     places = {key: outer.key_place(key) for key in around}
     return Tree({**around, **dict(inner.items())}, inner.place, {**places, **inner.keys})
 
 
-def _language(tree: Tree, mistakes: Mistakes) -> tuple[Tree, Tree | None, tuple[str, ...]]:
+def _language_config(tree: Tree, mistakes: Mistakes) -> tuple[Tree, Tree | None, tuple[str, ...]]:
     """Return (config of the language model, config around it, notes)."""
     if not tree.is_mapping:
         mistakes.add(tree.place, f"config: expected a mapping, got {tree.what()}")
@@ -147,7 +147,7 @@ def _language(tree: Tree, mistakes: Mistakes) -> tuple[Tree, Tree | None, tuple[
     return inner, tree, (f"language model only (`text_config`){missing}",)
 
 
-def _left_out(config: Config) -> list[str]:
+def _omitted_parts(config: Config) -> list[str]:
     notes = []
     predicted = config.count("num_nextn_predict_layers", "mtp_num_hidden_layers", default=0, minimum=0).value
     if predicted:
@@ -155,7 +155,7 @@ def _left_out(config: Config) -> list[str]:
     return notes
 
 
-def _says(tree: Tree, key: str) -> bool:
+def _has_value(tree: Tree, key: str) -> bool:
     """Return whether a key has a value that is not empty, zero or false."""
     found = tree.get(key)
     return found is not None and found.value not in (None, False, 0, "", 0.0)
