@@ -200,14 +200,14 @@ def _rows(result: Result, waited: _Waited, groups: Mapping[Key, Sequence[int]], 
             ops = ops[~met.leaves[ops]]
         if not len(ops):
             continue
-        took, many = timeline.end[ops] - timeline.start[ops], stands_for[ops]
-        seconds = ticks.total(ticks.multiply(took, many)) / FEMTO
-        count = int(many.sum())
+        took, represented = timeline.end[ops] - timeline.start[ops], stands_for[ops]
+        seconds = ticks.total(ticks.multiply(took, represented)) / FEMTO
+        count = int(represented.sum())
         parts = waited.parts(members, waits=False)
         path_fs = sum(part.time_fs for part in parts)  # integers
         longest = np.sort(np.argsort(took)[-LONGEST:]) if kind == SERVED else [int(np.argmax(took))]
         own = _own(result, waited, ops[longest])
-        costs = [(flat.graph.costs[number], size) for number, size in sizes(timeline, ops, many)] if named else []
+        costs = [(flat.graph.costs[number], size) for number, size in sizes(timeline, ops, represented)] if named else []
         title = name if names.count(name) == 1 else f"{name} on {_device(labels, members, device)}"
         yield Activity(
             title, count, seconds / count, ticks.covered(timeline.start[ops], timeline.end[ops]), path_fs,
@@ -240,12 +240,12 @@ def _waiting(result: Result) -> list[Activity]:
     met = arrivals(timeline)
     if met is None:
         return []
-    labels, many = timeline.flat.graph.labels, weights(timeline).tolist()
+    labels, represented = timeline.flat.graph.labels, weights(timeline).tolist()
     waits: dict[str, tuple[int, int]] = {}  # (count, fs) by name
     for op in np.flatnonzero(met.leaves).tolist():
         name = labels[timeline.flat.label[op]].name
         count, time = waits.get(name, (0, 0))
-        waits[name] = count + many[op], time + many[op] * int(met.waiting[op])
+        waits[name] = count + represented[op], time + represented[op] * int(met.waiting[op])
     straggler = Bound("waiting", "for the last rank")
     return [
         Activity(f"{name}: wait", count, time / count / FEMTO, time // count, 0, 0.0, (Part(straggler, time),))

@@ -127,16 +127,16 @@ class Batched:
         kept, self._kept = np.array(self._kept, np.float64), array("d")
         self._loose.frombytes(kept.tobytes())
         self._refine()
-        at = 0
-        while at < len(kept):
+        index = 0
+        while index < len(kept):
             if not self._segments or len(self._segments[-1]) >= self._size:
                 if len(self._segments) == 2 * _SEGMENTS:
                     self._segments = [_joined(pair) for pair in zip(self._segments[::2], self._segments[1::2], strict=True)]
                     self._size *= 2
                 self._segments.append(Bins(few=0))
-            many = min(self._size - len(self._segments[-1]), len(kept) - at)
-            self._segments[-1].extend(kept[at : at + many])
-            at += many
+            count = min(self._size - len(self._segments[-1]), len(kept) - index)
+            self._segments[-1].extend(kept[index : index + count])
+            index += count
 
     def _refine(self) -> None:
         rows = len(self._loose) // self._fine_size
@@ -159,8 +159,8 @@ class Batched:
             fine, size = _sums(kept[: rows * _FIVE].reshape(rows, _FIVE)), _FIVE
         else:
             fine, size = self._fine, self._fine_size
-        at = _steady(np.array(fine, np.float64))
-        return at * size, at < len(fine) // 2 or not fine
+        index = _steady(np.array(fine, np.float64))
+        return index * size, index < len(fine) // 2 or not fine
 
     def estimate(self, *, warm_up: int | None = None, utilisation: float | None = None) -> Settled:
         """Return the average and the percentiles with their intervals.
@@ -210,14 +210,14 @@ class Batched:
         if self.count <= FEW:
             warm_up = min(warm_up, self.count)
             left = np.array(self._kept, np.float64)[warm_up:]
-            parts = [_of(each) for each in np.array_split(left, min(BATCHES, max(1, len(left))))]
+            parts = [_of(part) for part in np.array_split(left, min(BATCHES, max(1, len(left))))]
             return parts, warm_up
         if len(self._kept):
             self._cut()
         first = min(math.ceil(warm_up / self._size), len(self._segments) - 1)
         segments = self._segments[first:]
-        many = min(BATCHES, len(segments))
-        edges = [number * len(segments) // many for number in range(many + 1)]
+        count = min(BATCHES, len(segments))
+        edges = [number * len(segments) // count for number in range(count + 1)]
         return [_joined(segments[begin:end]) for begin, end in pairwise(edges)], first * self._size
 
 
@@ -229,8 +229,8 @@ def _of(numbers: Floats) -> Bins:
 
 def _joined(some: Sequence[Bins]) -> Bins:
     made = Bins(few=0)
-    for each in some:
-        made.merge(each)
+    for part in some:
+        made.merge(part)
     return made
 
 

@@ -73,8 +73,8 @@ class Bins:
         self._kept.extend(added._kept)
         if added._counted:
             self._grow(added.lowest, added.lowest + len(added.counts))
-            at = added.lowest - self.lowest
-            self.counts[at : at + len(added.counts)] += added.counts
+            offset = added.lowest - self.lowest
+            self.counts[offset : offset + len(added.counts)] += added.counts
             self.zeros, self._counted = self.zeros + added.zeros, self._counted + added._counted
             self.least, self.most = min(self.least, added.least), max(self.most, added.most)
             self.whole += added.whole
@@ -124,8 +124,8 @@ class Bins:
         rank = min(max(math.ceil(share * self._counted), 1), self._counted)
         if rank <= self.zeros:
             return 0.0, 0.0
-        at = int(np.searchsorted(np.cumsum(self.counts), rank - self.zeros)) + self.lowest  # count
-        return max(_edge(at), self.least), min(_edge(at + 1), self.most)
+        index = int(np.searchsorted(np.cumsum(self.counts), rank - self.zeros)) + self.lowest  # count
+        return max(_edge(index), self.least), min(_edge(index + 1), self.most)
 
     def below(self, number: float) -> float:
         """Return the share of numbers up to a limit, interpolated within its bin."""
@@ -140,11 +140,11 @@ class Bins:
             return 1.0
         if number < self.least:
             return (self.zeros if self.least > 0 else 0) / self._counted
-        at = bin_of(number) - self.lowest
-        low, high = max(_edge(self.lowest + at), self.least), min(_edge(self.lowest + at + 1), self.most)
+        index = bin_of(number) - self.lowest
+        low, high = max(_edge(self.lowest + index), self.least), min(_edge(self.lowest + index + 1), self.most)
         inside = (number - low) / (high - low) if high > low else 1.0
-        under = int(self.counts[:at].sum())  # count
-        return (self.zeros + under + inside * int(self.counts[at])) / self._counted
+        under = int(self.counts[:index].sum())  # count
+        return (self.zeros + under + inside * int(self.counts[index])) / self._counted
 
     def _count(self) -> None:
         numbers = np.frombuffer(self._kept, np.float64)

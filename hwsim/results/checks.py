@@ -107,7 +107,7 @@ def _memory(result: Result) -> Iterator[str]:
             yield f"{device.device} is fullest after the end of the run"
 
 
-def adds_up(times_fs: Sequence[int], makespan_fs: int, what: str) -> Iterator[str]:
+def adds_up(times_fs: Sequence[int], makespan_fs: int, name: str) -> Iterator[str]:
     """Yield a breach if parts of a run do not add up to it.
 
     Args:
@@ -117,7 +117,7 @@ def adds_up(times_fs: Sequence[int], makespan_fs: int, what: str) -> Iterator[st
     """
     total = sum(times_fs)  # integers
     if min(times_fs, default=0) < 0 or total != makespan_fs:
-        yield f"{what} add up to {total} fs, the run takes {makespan_fs} fs"
+        yield f"{name} add up to {total} fs, the run takes {makespan_fs} fs"
 
 
 def notes(timeline: Timeline) -> Iterator[Warning]:

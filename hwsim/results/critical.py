@@ -249,24 +249,24 @@ def _pieces(timeline: Timeline, path: Ints, *, pools: bool = True) -> CriticalPa
     flowing = flows.any()
     if flowing:
         taken[-1, flows] = False
-    at, part = np.divmod(np.flatnonzero(taken.T), len(taken))  # op by op, in order of time
-    place = part * len(path) + at
+    position, part = np.divmod(np.flatnonzero(taken.T), len(taken))  # op by op, in order of time
+    place = part * len(path) + position
     low, high = moments.ravel()[place], moments.ravel()[place + len(path)]
-    cause = table.ravel().take(part * len(pairs) + pair_of.take(at))
+    cause = table.ravel().take(part * len(pairs) + pair_of.take(position))
     if flowing:
-        columns = [(at, low, high, cause)]
+        columns = [(position, low, high, cause)]
         for class_number in ticks.distinct(flow_class[flows]).tolist():
             members = np.flatnonzero(flow_class == class_number)
             columns.append(
                 _flowing(timeline, class_number, members, body[members], end[members], table[-1].take(pair_of[members]))
             )
-        at, low, high, cause = (np.concatenate(column) for column in zip(*columns, strict=True))
+        position, low, high, cause = (np.concatenate(column) for column in zip(*columns, strict=True))
         kept = np.flatnonzero((high > low).astype(np.bool_))
         order = kept[np.argsort(low[kept], kind="stable")]
-        at, low, high, cause = at[order], low[order], high[order], cause[order]
+        position, low, high, cause = position[order], low[order], high[order], cause[order]
     if pools:
-        at, low, high, cause = _lack_servers(timeline, path, at, low, high, cause, causes)
-    return CriticalPath(path[at], low, high, cause, causes.table)
+        position, low, high, cause = _lack_servers(timeline, path, position, low, high, cause, causes)
+    return CriticalPath(path[position], low, high, cause, causes.table)
 
 
 def _starts(timeline: Timeline, ops: Ints) -> tuple[Ints, Ints]:
@@ -314,7 +314,7 @@ def _flowing(timeline: Timeline, number: int, place: Ints, begin: Ints, end: Int
 
 
 def _lack_servers(
-    timeline: Timeline, path: Ints, at: Ints, low: Ints, high: Ints, cause: Ints, causes: Causes
+    timeline: Timeline, path: Ints, position: Ints, low: Ints, high: Ints, cause: Ints, causes: Causes
 ) -> tuple[Ints, Ints, Ints, Ints]:
     """Return the segments of a path in order of time, with the pool as the cause while an op waits for a server.
 
@@ -322,14 +322,14 @@ def _lack_servers(
     """
     waiting = np.flatnonzero(timeline.granted[path] >= 0)
     if not len(waiting):
-        return at, low, high, cause
+        return position, low, high, cause
     ready = dict(zip(waiting.tolist(), ready_times(timeline, path[waiting]).tolist(), strict=True))
     pools = timeline.flat.graph.pools
     rows: list[tuple[int, int, int, int]] = []
     since: list[tuple[int, int]] = []  # (ready, cause) of later ops on the path; the nearest op is the last entry
     behind = list(waiting.tolist())
     for op, begin, end, present in zip(
-        at.tolist()[::-1], low.tolist()[::-1], high.tolist()[::-1], cause.tolist()[::-1], strict=True
+        position.tolist()[::-1], low.tolist()[::-1], high.tolist()[::-1], cause.tolist()[::-1], strict=True
     ):
         while behind and behind[-1] > op:
             number = behind.pop()

@@ -67,25 +67,25 @@ def replicas_differ(folded: Timeline, unfolded: Timeline) -> Iterator[str]:
     the times of a device of a simulated one: the first of their stage. Ops of hosts and the makespan must agree, each op must
     represent as many ops as there are, and the use of capacities must be equal.
     """
-    few, many = _by_device(folded), _by_device(unfolded)
+    folded_rows, unfolded_rows = _by_device(folded), _by_device(unfolded)
     simulated: dict[tuple[str, str, str], set[tuple[int, ...]]] = {}
-    for label, rows in few.items():
+    for label, rows in folded_rows.items():
         simulated.setdefault((label.name, label.kind, label.program), set()).update((_values(rows), _values(_distinct(rows))))
-        wanted = many.get(label, np.empty((0, 2), np.int64))
+        wanted = unfolded_rows.get(label, np.empty((0, 2), np.int64))
         where = f" on {label.device}" if label.device else ""
         if not label.device or len(rows) < len(wanted):  # ops of the programs of all replicas, under one name or on one host
             rows, wanted = _distinct(rows), _distinct(wanted)
         if len(rows) != len(wanted):
             yield f"'{label.name}'{where} occurs {len(rows)} times, in the whole run {len(wanted)} times"
         elif (differs := np.flatnonzero((rows != wanted).any(axis=1))).size:
-            at = int(differs[0])
+            index = int(differs[0])
             yield (
-                f"'{label.name}' {at}{where} runs from {rows[at, 0]} to {rows[at, 1]} fs, "
-                f"in the whole run from {wanted[at, 0]} to {wanted[at, 1]} fs"
+                f"'{label.name}' {index}{where} runs from {rows[index, 0]} to {rows[index, 1]} fs, "
+                f"in the whole run from {wanted[index, 0]} to {wanted[index, 1]} fs"
             )
-    for label, rows in many.items():
+    for label, rows in unfolded_rows.items():
         signatures = simulated.get((label.name, label.kind, label.program), ())
-        if label not in few and not {_values(rows), _values(_distinct(rows))} & set(signatures):
+        if label not in folded_rows and not {_values(rows), _values(_distinct(rows))} & set(signatures):
             yield f"'{label.name}' on {label.device} has other times than on every simulated device"
     if folded.makespan_fs != unfolded.makespan_fs:
         yield f"it takes {folded.makespan_fs} fs, the whole run {unfolded.makespan_fs} fs"
@@ -101,8 +101,8 @@ def _counts(timeline: Timeline) -> dict[str, int]:
     """Return the number of ops by name, including represented ops."""
     flat, counts = timeline.flat, dict[str, int]()
     of_label = np.bincount(flat.label, weights=weights(timeline), minlength=len(flat.graph.labels)).astype(np.int64)
-    for label, many in zip(flat.graph.labels, of_label.tolist(), strict=True):
-        counts[label.name] = counts.get(label.name, 0) + many
+    for label, count in zip(flat.graph.labels, of_label.tolist(), strict=True):
+        counts[label.name] = counts.get(label.name, 0) + count
     return counts
 
 
@@ -154,18 +154,18 @@ def _together(timeline: Timeline) -> set[tuple[str, int, int]]:
     return {(flat.graph.labels[label].name, start, end) for label, start, end in rows}
 
 
-def _of_ranks(alike: Alike, few: dict[int, Ints], many: dict[int, Ints]) -> Iterator[str]:
+def _of_ranks(alike: Alike, folded_rows: dict[int, Ints], unfolded_rows: dict[int, Ints]) -> Iterator[str]:
     none = np.empty((0, 3), np.int64)
     for rank, name in enumerate(alike.programs):
         first = int(alike.first[alike.of[rank]])
-        mine, wanted = few.get(first, none), many.get(rank, none)
+        mine, wanted = folded_rows.get(first, none), unfolded_rows.get(rank, none)
         if len(mine) != len(wanted):
             yield f"{name} has {len(wanted)} ops, its representative {alike.programs[first]} has {len(mine)}"
             return
         if (differs := np.flatnonzero((mine != wanted).any(axis=1))).size:
-            at = int(differs[0])
+            index = int(differs[0])
             yield (
-                f"op {at} of {name} runs from {wanted[at, 1]} to {wanted[at, 2]} fs, "
-                f"that of its representative {alike.programs[first]} from {mine[at, 1]} to {mine[at, 2]} fs"
+                f"op {index} of {name} runs from {wanted[index, 1]} to {wanted[index, 2]} fs, "
+                f"that of its representative {alike.programs[first]} from {mine[index, 1]} to {mine[index, 2]} fs"
             )
             return

@@ -90,8 +90,8 @@ def weights_of(timeline: Timeline, changes: Sequence[Change] = (), *, last: int 
     weights: list[Weight] = []
     stated = float(down.sum()) / FEMTO
     for code, seconds in zip(codes.tolist(), took.tolist(), strict=True):
-        number, at = divmod(code, len(path.causes))
-        cost, cause = costs[number], path.causes[at]
+        number, cause_number = divmod(code, len(path.causes))
+        cost, cause = costs[number], path.causes[cause_number]
         parts = lines_of(cost, cause) if cost is not None else ()
         errors, covered = weighed(parts, seconds)
         weights += errors
@@ -132,13 +132,13 @@ def _down(path: CriticalPath, flat: FlatGraph, changes: Sequence[Change]) -> NDA
     down = np.zeros(len(path))
     for capacity, course in courses.items():
         drawing = [at for at, cost in enumerate(flat.graph.costs) if capacity in dict(cost.demand.amounts + cost.demand.clocks)]
-        of = np.flatnonzero(np.isin(flat.cost[path.op], drawing))
+        pieces = np.flatnonzero(np.isin(flat.cost[path.op], drawing))
         spans = pairwise([*course, Change(int(path.end[-1]), capacity, 1.0)])
-        lost = np.zeros(len(of))
+        lost = np.zeros(len(pieces))
         for (at, _, part), up in spans:
             if not part:
-                lost += np.maximum(np.minimum(path.end[of], up.at) - np.maximum(path.start[of], at), 0).astype(np.float64)
-        down[of] = np.maximum(down[of], lost)
+                lost += np.maximum(np.minimum(path.end[pieces], up.at) - np.maximum(path.start[pieces], at), 0).astype(np.float64)
+        down[pieces] = np.maximum(down[pieces], lost)
     return down
 
 
@@ -148,9 +148,9 @@ def _alike(costs: Sequence[Cost], numbers: Ints) -> Ints:
     drawn = {number: (costs[number].demand.amounts, costs[number].demand.holds) for number in firsts.tolist() if number >= 0}
     several = {drawn[number] for number in drawn if costs[number].demand.times}
     seen: dict[object, int] = {}
-    for at, number in enumerate(firsts.tolist()):
+    for index, number in enumerate(firsts.tolist()):
         if number >= 0 and drawn[number] in several:
-            firsts[at] = seen.setdefault((drawn[number], costs[number].why), number)
+            firsts[index] = seen.setdefault((drawn[number], costs[number].why), number)
     return firsts[place].astype(np.int64)
 
 
@@ -206,8 +206,8 @@ def _of_inputs(inputs: tuple[tuple[str, str, Cited], ...], kind_of_line: str) ->
     if not unsure:
         return ()
     name, source = min(unsure, key=lambda pair: (LEAST_SURE.index(pair[1].kind), -(pair[1].spread or 0.0)))
-    of = next((word for word in _KINDS if word in name or word in kind_of_line), "any")
-    return ((Weight(doubt_of(name, source, of)), 1.0),)
+    kind = next((word for word in _KINDS if word in name or word in kind_of_line), "any")
+    return ((Weight(doubt_of(name, source, kind)), 1.0),)
 
 
 def error_of_number(name: str, source: Origin) -> str:

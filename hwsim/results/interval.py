@@ -231,8 +231,8 @@ def spread_of(regime: str, errors_of: Table) -> float | None:
         return None
     if name.startswith("="):
         return float(name[1:])
-    source, _, of = name.partition(".")
-    return errors_of.spread(source, of)
+    source, _, number = name.partition(".")
+    return errors_of.spread(source, number)
 
 
 def _case_of(parts: Sequence[Part], variance: float) -> Case:

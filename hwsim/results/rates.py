@@ -22,11 +22,11 @@ from hwsim.results.timeline import Timeline
 _DIGITS: Final = str.maketrans("", "", "0123456789")
 
 
-def sizes(timeline: Timeline, ops: Ints, many: Ints) -> Iterator[tuple[int, float]]:
+def sizes(timeline: Timeline, ops: Ints, counts: Ints) -> Iterator[tuple[int, float]]:
     """Yield (cost number, number of ops) of these ops; an op counts as many times as it represents ops."""
     flat = timeline.flat
     costs, where = np.unique(flat.cost[ops], return_inverse=True)
-    sizes = np.bincount(where, weights=flat.size[ops] * many)
+    sizes = np.bincount(where, weights=flat.size[ops] * counts)
     yield from ((number, size) for number, size in zip(costs.tolist(), sizes.tolist(), strict=True) if number >= 0)
 
 

@@ -102,9 +102,9 @@ def shares_of(first: Interval, second: Interval) -> tuple[tuple[Part | None, flo
     return tuple(sorted(shares, key=lambda pair: (-pair[1], pair[0].key if pair[0] is not None else "")))
 
 
-def _alike(first: Part, second: Part, one: Interval, other: Interval) -> float:
+def _alike(first: Part, second: Part, first_answer: Interval, second_answer: Interval) -> float:
     """Return the covariance of two parts with one key: the shared error, and the scatter of kernels that both answers have."""
-    seconds = first.of_time * one.value, second.of_time * other.value
+    seconds = first.of_time * first_answer.value, second.of_time * second_answer.value
     kernels = min(seconds) / max(seconds) if max(seconds) > 0 else 0.0
     return first.shared * second.shared + kernels * first.scatter * second.scatter
 

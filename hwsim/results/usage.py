@@ -88,7 +88,7 @@ def _usage(timeline: Timeline) -> tuple[Usage, ...]:
     playing = {number for number, cost in enumerate(costs) if cost.played}
     busy: dict[tuple[int, ...], int] = {}
     rows = []
-    many = flat.graph.alike.capacities if flat.graph.alike is not None else {}
+    represented = flat.graph.alike.capacities if flat.graph.alike is not None else {}
     for capacity in capacities:
         drawn = [row for row in draws.get(capacity.name, ()) if happens[row[0]]]
         held = [row for row in holds.get(capacity.name, ()) if happens[row[0]]]
@@ -110,7 +110,7 @@ def _usage(timeline: Timeline) -> tuple[Usage, ...]:
         if playing and any(number in playing and not part for number, part, _ in drawn):
             kept, offered = float(busy[who]), float(timeline.makespan_fs)
         utilisation = (amount + kept) / offered if offered else 0.0
-        alike = many.get(capacity.name, 1)
+        alike = represented.get(capacity.name, 1)
         rows.append(Usage(capacity.name, busy[who], moved, unit, utilisation, alike, capacity.kind, capacity.device))
     return tuple(rows)
 
@@ -152,11 +152,11 @@ def _lighter(timeline: Timeline, begin: Ints, ops: Ints) -> Floats:
     under_way = np.cumsum(np.concatenate([depth[others], -depth[others]])[order])
     values, place = np.unique(under_way, return_inverse=True)
     light = np.array([crowd.slowness(max(crowd.depth, number))[1] for number in values.tolist()])[place]
-    at = moments[order]
-    sums = np.concatenate([[0.0], np.cumsum(light[:-1] * np.diff(at))])
+    times = moments[order]
+    sums = np.concatenate([[0.0], np.cumsum(light[:-1] * np.diff(times))])
     low, high = begin[ops].astype(np.float64), timeline.end[ops].astype(np.float64)
     took = np.where(high > low, high - low, 1.0)
-    part = np.where(high > low, (np.interp(high, at, sums) - np.interp(low, at, sums)) / took, 1.0)
+    part = np.where(high > low, (np.interp(high, times, sums) - np.interp(low, times, sums)) / took, 1.0)
     return np.asarray(size * part)
 
 
@@ -194,11 +194,11 @@ def _by_capacity(rows: Iterable[Sequence[tuple[str, float, int]]]) -> dict[str, 
 def _natural(costs: tuple[Cost, ...]) -> Natural:
     natural: Natural = {}
     for number, cost in enumerate(costs):
-        many: dict[str, list[int]] = {}
+        counts: dict[str, list[int]] = {}
         for name, _, times in (*cost.demand.drawn, *cost.demand.held) if cost.demand.times else ():
-            many.setdefault(name, []).append(times)
+            counts.setdefault(name, []).append(times)
         for name, amount, unit in cost.moved:
-            times = many[name].pop(0) if many.get(name) else 1
+            times = counts[name].pop(0) if counts.get(name) else 1
             natural[number, name] = [*(natural[number, name][0] if (number, name) in natural else ()), (amount, times)], unit
     return natural
 

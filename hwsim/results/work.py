@@ -60,7 +60,7 @@ def work_of(result: Result) -> tuple[Work, ...]:
 
 def _settled(result: Result) -> list[Work]:
     """Return the work counted by a family of the workload; empty without one."""
-    found = ([Work(*each) for each in facts.work(result)] for facts in facts_of(result))
+    found = ([Work(*row) for row in facts.work(result)] for facts in facts_of(result))
     return next(filter(None, found), [])
 
 
@@ -72,16 +72,16 @@ def _work(result: Result, unit: str, amount: float) -> Work:
 def _ops(result: Result) -> Iterator[Work]:
     costs, counted = result.simulated.flat.graph.costs, _counted(result.simulated)
     totals = {"FLOP": 0.0, "accesses": 0.0, "B": 0.0}
-    for number, many, is_copy in counted.by_cost:
+    for number, count, is_copy in counted.by_cost:
         cost = costs[number]
         if is_copy:
-            totals["B"] += many * _most(cost, "B")
+            totals["B"] += count * _most(cost, "B")
         elif cost.requests is not None:
-            totals["accesses"] += many * cost.requests.count
-            totals["B"] += many * cost.requests.count * cost.requests.size
+            totals["accesses"] += count * cost.requests.count
+            totals["B"] += count * cost.requests.count * cost.requests.size
         else:
-            totals["accesses"] += many * _most(cost, "1")
-            totals["FLOP"] += many * math.fsum(amount for _, amount, unit in cost.moved if unit == "FLOP")
+            totals["accesses"] += count * _most(cost, "1")
+            totals["FLOP"] += count * math.fsum(amount for _, amount, unit in cost.moved if unit == "FLOP")
     for unit, amount in {**totals, STATED: _stated(result.simulated, counted)}.items():
         yield _work(result, unit, amount)
 
@@ -110,15 +110,15 @@ def _counted(timeline: Timeline) -> _Counted:
     on_devices = _among(flat, [number for number, kind, device in labels if device and kind not in {*HOST, *AMONG}])
     copied = _among(flat, [number for number, kind, _ in labels if kind == "copy"])
     counted = (flat.cost >= 0) & ~_among(flat, [number for number, kind, _ in labels if kind in AMONG])
-    many = weights(timeline)
-    sizes = flat.size * many
+    represented = weights(timeline)
+    sizes = flat.size * represented
     rows: list[tuple[int, float, bool]] = []
     for chosen, is_copy in ((counted & ~copied, False), (counted & copied, True)):
         times = np.bincount(flat.cost[chosen], sizes[chosen])
         rows += [(number, float(times[number]), is_copy) for number in np.flatnonzero(times).tolist()]
     busy = _among(flat, [number for number, kind, _ in labels if kind == "busy"])
     often = np.bincount(flat.cost[busy & counted], sizes[busy & counted]).tolist()
-    return _Counted(float(many[on_devices].sum()), tuple(rows), tuple(often), np.flatnonzero(busy), many[busy])
+    return _Counted(float(represented[on_devices].sum()), tuple(rows), tuple(often), np.flatnonzero(busy), represented[busy])
 
 
 def _stated(timeline: Timeline, counted: _Counted) -> float:

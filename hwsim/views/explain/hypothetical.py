@@ -88,7 +88,7 @@ def _prompter(device: str) -> Callable[[OpGraph], OpGraph]:
 
 def _more(pool: str) -> Callable[[OpGraph], OpGraph]:
     def apply(graph: OpGraph) -> OpGraph:
-        pools = (replace(one, servers=2 * one.servers) if family(one.name) == pool else one for one in graph.pools)
+        pools = (replace(entry, servers=2 * entry.servers) if family(entry.name) == pool else entry for entry in graph.pools)
         return replace(graph, pools=tuple(pools))
 
     return apply

@@ -155,7 +155,7 @@ class Levers:
         spent = dict.fromkeys(names, 0.0)
         for name, amount in drawn:
             spent[family(name)] = max(spent[family(name)], amount / self._of(name).rate)
-        carries = [shared for shared, name in names.items() if (of := self._of(name)).link or of.kind in ("tx", "rx")]
+        carries = [shared for shared, name in names.items() if (capacity := self._of(name)).link or capacity.kind in ("tx", "rx")]
         flows = any((term := binding(cost)) is not None and term.kind == "flow" for cost in costs)
         if not flows:
             yield from (lever for name in names if name not in carries for lever in self.of_capacity(names[name]))
@@ -166,7 +166,7 @@ class Levers:
         """Yield a change per number or mapping (`overhead.*`) among the inputs of lines; else changes of their capacities."""
         numbers = self._inputs(terms, device, loosely=False) or self._inputs(terms, device, loosely=True)
         if not numbers and by_number:
-            links = (of for term in terms if (of := self._of(term.capacity)).link)
+            links = (capacity for term in terms if (capacity := self._of(term.capacity)).link)
             numbers = [number for link in links for number in self._parts.of_link(link) if number.key in ("latency", "length")]
         yield from _grouped(numbers)
         if not numbers and not by_number:

@@ -163,7 +163,7 @@ class Parts:
         """Return the numbers of all links of a name, which are changed together."""
         listed = tree.get("links")
         links = enumerate(listed.elements() if listed is not None else ())
-        entries = [(at, entry) for at, entry in links if (entry.text("name") or entry.text("kind") or "") == name]
+        entries = [(place, entry) for place, entry in links if (entry.text("name") or entry.text("kind") or "") == name]
         numbers: list[Number] = []
         for index, entry in entries:
             where = f"machine.{inside}." if inside else "machine."
@@ -212,8 +212,8 @@ def together(numbers: Iterable[Number]) -> str:
         parts.setdefault(number.part, {}).setdefault(number.better or "doubled", []).append(number)
     texts = []
     for part, changes in parts.items():
-        of = [f" of {part}", *[""] * (len(changes) - 1)]
-        texts.append(", ".join(f"{', '.join(_keys(group))}{of.pop(0)} {change}" for change, group in changes.items()))
+        suffixes = [f" of {part}", *[""] * (len(changes) - 1)]
+        texts.append(", ".join(f"{', '.join(_keys(group))}{suffixes.pop(0)} {change}" for change, group in changes.items()))
     return "; ".join(texts)
 
 

@@ -47,7 +47,7 @@ def text(explanation: Explanation, *, path: bool = False, op: bool = False, verb
 
 def _lines(explanation: Explanation, path: bool, op: bool, verbose: bool) -> Iterator[str]:
     result = explanation.run
-    during = "".join(each.during(result) for each in facts_of(result))
+    during = "".join(facts.during(result) for facts in facts_of(result))
     yield from wrapped(f"{result.workload}, on {result.machine}: {seconds(result.makespan_s)}{during}", 0)
     if result.settings:
         yield from wrapped("set " + ", ".join(f"{key}={value}" for key, value in result.settings), 2)
@@ -105,8 +105,8 @@ def _accounting(explanation: Explanation, makespan_fs: int) -> Iterator[str]:
     if width + max(map(len, right)) > WIDTH:
         yield from [*left, "", *right]
         return
-    for one, other in zip_longest(left, right, fillvalue=""):
-        yield f"{one:<{width}}{other}" if other else one
+    for bound_line, activity_line in zip_longest(left, right, fillvalue=""):
+        yield f"{bound_line:<{width}}{activity_line}" if activity_line else bound_line
 
 
 def _shares(title: str, rows: Sequence[tuple[str, int]], makespan_fs: int) -> list[str]:
@@ -134,8 +134,8 @@ def _derivations(explanation: Explanation, most: int) -> Iterator[str]:
 
 def _sections(result: Result, place: Place) -> Iterator[str]:
     """What the families of the run have to say at a place."""
-    for each in facts_of(result):
-        yield from each.explained(result, place)
+    for facts in facts_of(result):
+        yield from facts.explained(result, place)
 
 
 def _causes(shares: Sequence[Share], makespan: int) -> Iterator[str]:
@@ -169,8 +169,8 @@ def _span(start_fs: int, end_fs: int) -> str:
 
 
 def _step(step: Step, times: int = 1) -> str:
-    many = f" x {step.ops}" if step.ops > times else ""
-    return f"{_short(called(step.label) + many)}{_because(step.label, step.cause)}"
+    repeats = f" x {step.ops}" if step.ops > times else ""
+    return f"{_short(called(step.label) + repeats)}{_because(step.label, step.cause)}"
 
 
 def _pieces(explanation: Explanation) -> Iterator[str]:
@@ -259,13 +259,13 @@ def _what_if(explanation: Explanation, verbose: bool) -> Iterator[str]:
     worth = [row for row in explanation.what_if if verbose or row.speedup >= WORTH or row.makespan_fs is None]
     for row in worth or explanation.what_if[:1]:
         sort = " (only together)" if row.together else " (hypothetical)" if row.hypothetical else ""
-        one = f"   --set {_quoted('='.join(row.settings[0]))}" if len(row.settings) == 1 else ""
+        option = f"   --set {_quoted('='.join(row.settings[0]))}" if len(row.settings) == 1 else ""
         told = f"{row.change}{sort}{_then(row, explanation)}"
-        if len(told) + len(one) + INSIDE > WIDTH:
-            one, below = "", row.settings[:1] if one else ()
+        if len(told) + len(option) + INSIDE > WIDTH:
+            option, below = "", row.settings[:1] if option else ()
         else:
             below = ()
-        first, *rest = wrapped(f"{told}{one}", INSIDE, deeper=INSIDE)
+        first, *rest = wrapped(f"{told}{option}", INSIDE, deeper=INSIDE)
         yield f"  {_outcome(row, explanation)}  {first[INSIDE:]}"
         yield from rest
         if len(row.settings) > 1:

@@ -33,14 +33,14 @@ def figure(latencies: Latencies, heading: Heading, suffix: str) -> Iterable[byte
         for bar, row in zip(bars, rows, strict=True):
             bar.set_hatch("" if row.table == "common" else "//")
             bar.set_edgecolor(PAPER)
-        marked = [(row.text_s, at) for at, row in enumerate(rows) if row.text_s is not None]
+        marked = [(row.text_s, index) for index, row in enumerate(rows) if row.text_s is not None]
         if marked:
             axes.plot([x for x, _ in marked], [y for _, y in marked], "o", markersize=8, markerfacecolor=PAPER,
                       markeredgecolor=INK, markeredgewidth=1.2, linestyle="none")  # fmt: skip
-        for at, row in enumerate(rows):
+        for index, row in enumerate(rows):
             end = max(row.seconds, row.text_s or 0.0)
             axes.annotate(
-                format_quantity(row.seconds, "s"), (end, at), (7, 0), textcoords="offset points", va="center", fontsize=12
+                format_quantity(row.seconds, "s"), (end, index), (7, 0), textcoords="offset points", va="center", fontsize=12
             )
         axes.set_xscale("log")
         axes.set_xlim(least, most * 12)
@@ -62,9 +62,9 @@ def _legend(rows: tuple[Row, ...], *, marked: bool) -> list[Any]:
 
     tables = [table for table in TITLES if any(row.table == table for row in rows)]
     handles: list[Any] = [
-        Patch(facecolor=COLOURS[at], edgecolor=PAPER, hatch="//" if at else "", label=TITLES[table])
+        Patch(facecolor=COLOURS[index], edgecolor=PAPER, hatch="//" if index else "", label=TITLES[table])
         for table in tables
-        for at in (list(TITLES).index(table),)
+        for index in (list(TITLES).index(table),)
     ]
     if marked:
         ring = {"marker": "o", "color": "none", "markerfacecolor": PAPER, "markeredgecolor": INK}

@@ -88,8 +88,8 @@ def _distance(route: tuple[Link, ...]) -> float:
     return math.fsum(link.model.distance() for link in route)
 
 
-def _why_none(machine: Machine, what: str) -> str:
+def _why_none(machine: Machine, network: str) -> str:
     nics = machine.devices_of("nic")
     if nics and not any(link.model.joins in NETWORKS for link in machine.links):
         return f"no network is linked to {nics[0]}: define a machine with two nodes and a link between their NICs"
-    return f"no two CPUs are connected by {what}"
+    return f"no two CPUs are connected by {network}"

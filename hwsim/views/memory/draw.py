@@ -44,8 +44,8 @@ def _draw(axes: Axes, device: DeviceMemory, result: Result) -> None:
     top = max(device.peak, device.size or 0) if near else device.peak
     unit, name = next((pair for pair in SIZES if top >= pair[0]), SIZES[-1])
     step(axes, result, device.time, device.taken, unit, 1.2)
-    at = device.at_s / time_scale(result.makespan_s)[0]
-    axes.plot([at], [device.peak / unit], marker="o", color=COLOURS[5], markersize=7)
+    peak_x = device.at_s / time_scale(result.makespan_s)[0]
+    axes.plot([peak_x], [device.peak / unit], marker="o", color=COLOURS[5], markersize=7)
     if device.size is not None and near:
         axes.axhline(device.size / unit, color=INK, linestyle="--", linewidth=1.2)
         if device.fits:

@@ -56,7 +56,7 @@ def page(result: Result) -> Page:
 
 def _sections(result: Result, done: Activities | None, rest: list[Fact]) -> Iterator[Section | None]:
     texts = [f"{fact.label}: {fact.text}" if fact.label else fact.text for fact in rest]
-    texts += [line.strip() for told in facts_of(result) for line in told.table(result) if line]
+    texts += [line.strip() for report in facts_of(result) for line in report.table(result) if line]
     yield Lines("Summary", texts) if texts else None
     if done is not None:
         yield _limits(result, done)

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 DIGITS: Final = 9  # digits of a time, precise to a millionth of a pixel
 MARKS: Final = 5  # largest number of steps of a scale
+KINDS: Final = {  # block of the template by class of a section
+    Bars: "bars", Lines: "lines", Picture: "picture", Spans: "spans", Table: "table", Waterfall: "bars",
+}  # fmt: skip
 
 
 def written(page: Page) -> Iterable[bytes]:
@@ -27,17 +30,13 @@ def written(page: Page) -> Iterable[bytes]:
     style, script = _file("page.css"), _file("page.js")
     text = _template().render(
         page=page,
-        sections=[(_kind(section), _prepared(section)) for section in page.sections],
+        sections=[(KINDS[type(section)], _prepared(section)) for section in page.sections],
         style=style,
         script=script,
         allowed=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         version=__version__,
     )
     yield text.encode()
-
-
-def _kind(section: object) -> str:
-    return "bars" if isinstance(section, Waterfall) else type(section).__name__.lower()
 
 
 def _prepared(section: Table | Lines | Bars | Waterfall | Picture | Spans) -> Any:

@@ -118,9 +118,9 @@ def _fold(result: Result) -> dict[str, Any] | None:
     if graph.trainings:
         return {
             "replicas": {
-                training.program: [{"replica": first, "replicas": many} for first, many in training.classes]
+                training.program: [{"replica": first, "replicas": count} for first, count in training.classes]
                 for training in graph.trainings
             }
         }
-    classes = [{"program": name, "ranks": many} for name, many in graph.alike.classes()]
+    classes = [{"program": name, "ranks": count} for name, count in graph.alike.classes()]
     return {"ranks": len(graph.alike.programs), "classes": classes}

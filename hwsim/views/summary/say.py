@@ -63,8 +63,8 @@ def _lines(result: Result, verbose: bool) -> Iterator[str]:
     for fact in facts(result, done):
         if verbose or not fact.verbose:
             yield from titled(fact.label, fact.text, LABEL)
-    for told in facts_of(result):
-        yield from told.table(result)
+    for report in facts_of(result):
+        yield from report.table(result)
     if done is not None and (verbose or not result.of_kernels):
         yield from _activities(done.rows, of_ops=done.of_ops, most=ALL if verbose else ACTIVITIES)
     if not result.only_requests:
@@ -79,16 +79,16 @@ def _lines(result: Result, verbose: bool) -> Iterator[str]:
 
 def facts(result: Result, done: Activities | None = None) -> Iterator[Fact]:
     """Yield the labelled lines of a run: the answer with its interval, the bottleneck, then all other facts."""
-    told = facts_of(result)
-    lead = [fact for each in told for fact in each.headline(result)]
+    reports = facts_of(result)
+    lead = [fact for report in reports for fact in report.headline(result)]
     if not lead:
-        yield Fact("time", format_quantity(result.makespan_s, "s") + "".join(each.during(result) for each in told))
+        yield Fact("time", format_quantity(result.makespan_s, "s") + "".join(report.during(result) for report in reports))
     yield from lead[:1]
-    yield from _interval(result, next(filter(None, (each.headline_s(result) for each in told)), None), of_run=bool(lead))
+    yield from _interval(result, next(filter(None, (report.headline_s(result) for report in reports)), None), of_run=bool(lead))
     yield from lead[1:]
     if not result.only_requests:
         done = done or activities(result)
-        own, is_work = next(filter(any, (each.bottleneck(result) for each in told)), ("", False))
+        own, is_work = next(filter(any, (report.bottleneck(result) for report in reports)), ("", False))
         yield Fact("bottleneck", f"{own}{_of_work(done) if is_work else ''}" or bottleneck(done, result.simulated.makespan_fs))
     if result.issued_s is not None:
         issued = f"{format_quantity(result.issued_s, 's')}{interval.ends(result.issued_interval)}"
@@ -97,7 +97,7 @@ def facts(result: Result, done: Activities | None = None) -> Iterator[Fact]:
         unsure = f" ({interval.within(sure)})" if sure is not None and interval.within(sure) else ""
         yield Fact(f"job {job.name}", f"{format_quantity(job.makespan_s, 's')}{unsure}, from {format_quantity(job.start_s, 's')}")
     yield from _events(result)
-    yield from (fact for each in told for fact in each.rows(result))
+    yield from (fact for report in reports for fact in report.rows(result))
     yield from _memory(result.memory)
     for requests in result.requests:
         yield Fact("I/O requests", _requests(requests))
@@ -121,9 +121,10 @@ def _interval(result: Result, value: float | None, *, of_run: bool) -> Iterator[
         value: answer (s); None for the makespan.
         of_run: whether the answer above is not the makespan.
     """
-    told = result.told.values()
-    halves = [result.interval.half, *(each.half(result) for each in told)] if result.sure and not result.only_requests else []
-    if not halves or not (halves[0] >= interval.EXACT or max(halves) < interval.EXACT):
+    if not result.sure or result.only_requests:
+        return
+    halves = [result.interval.half, *(report.half(result) for report in result.told.values())]
+    if not (halves[0] >= interval.EXACT or max(halves) < interval.EXACT):
         return
     sure = result.interval if value is None else result.interval.of(value)
     whole = " (of the simulated time)" if of_run and value is None and not result.of_kernels else ""
@@ -221,8 +222,8 @@ def _resources(result: Result, verbose: bool) -> Iterator[str]:
     if not rows:
         return
     rows.sort(key=lambda row: -round(row.utilisation, 3))  # stable: those that bound the run stay first
-    most = [row for row in rows if row.utilisation >= SMALL] if not verbose else rows
-    shown = (most or rows[:1])[: ALL if verbose else RESOURCES]
+    significant = [row for row in rows if row.utilisation >= SMALL] if not verbose else rows
+    shown = (significant or rows[:1])[: ALL if verbose else RESOURCES]
     lines = _used(shown, RESOURCE)
     yield ""
     yield from (
@@ -233,13 +234,14 @@ def _resources(result: Result, verbose: bool) -> Iterator[str]:
     rest = rows[len(shown) :]
     graph = result.simulated.flat.graph
     idle = sum(row.alike for row in result.usage if not row.busy_fs) + graph.unlisted  # integers
-    told = []
+    remaining = []
     if rest:
-        told.append(f"{len(rest)} more rows below {format_share(max(row.utilisation for row in rest) + 1e-12).removeprefix('<')}")
+        limit = format_share(max(row.utilisation for row in rest) + 1e-12).removeprefix("<")
+        remaining.append(f"{len(rest)} more rows below {limit}")
     if idle and not verbose:
-        told.append(f"{many(idle, 'idle resource')}")
-    if told:
-        yield f"  {', '.join(told)} (-v)"
+        remaining.append(many(idle, "idle resource"))
+    if remaining:
+        yield f"  {', '.join(remaining)} (-v)"
     if unused and verbose:
         yield from wrapped("idle: " + ", ".join(unused) + (f" and {graph.unlisted:,} more" if graph.unlisted else ""), 2)
 
@@ -281,7 +283,7 @@ def _costs(result: Result) -> Iterator[Fact]:
     """Yield energy and cost if requested or if the machine has prices; the energy of trainings and services always."""
     machine = result.built
     priced = machine is not None and machine.layout.priced
-    if result.only_requests or (result.paying is None and not priced and not any(each.billed for each in facts_of(result))):
+    if result.only_requests or (result.paying is None and not priced and not any(report.billed for report in facts_of(result))):
         return
     from hwsim.costs.bill import bill_of
     from hwsim.views.summary import costs
@@ -319,7 +321,7 @@ def _memory(found: Sequence[DeviceMemory]) -> Iterator[Fact]:
 
 def _filled(memory: DeviceMemory) -> str:
     size = "" if memory.size is None else f" of {format_quantity(memory.size, 'B')}"
-    low, high = (format_quantity(memory.peak * (1.0 + each), "B") for each in (-memory.spread, memory.spread))
+    low, high = (format_quantity(memory.peak * (1.0 + change), "B") for change in (-memory.spread, memory.spread))
     tight = f", tight: {low}–{high}" if memory.tight else "" if memory.fits else ": OUT OF MEMORY"
     return f"peak {format_quantity(memory.peak, 'B')}{size}{tight}"
 

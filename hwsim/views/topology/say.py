@@ -166,16 +166,17 @@ def _matrix(topology: Topology) -> Iterator[str]:
         yield "; ".join(_MEANINGS[kind] for kind in sorted(kinds, key=natural))
 
 
-def _square(title: str, of: Sequence[str], cells: dict[tuple[str, str], str]) -> list[str]:
+def _square(title: str, devices: Sequence[str], cells: dict[tuple[str, str], str]) -> list[str]:
     """Return a table with a row and a column per device; all columns have equal width."""
-    short = [within(name)[1] for name in of]
+    short = [within(name)[1] for name in devices]
     if len(set(short)) < len(short):
-        short = list(of)
+        short = list(devices)
     rows = [
-        (a, *("X" if name == other else cells.get((name, other), "-") for other in of)) for a, name in zip(short, of, strict=True)
+        (a, *("X" if name == other else cells.get((name, other), "-") for other in devices))
+        for a, name in zip(short, devices, strict=True)
     ]
     first, width = max(map(len, [title, *short])) + 1, max(map(len, [*short, *cells.values()]))
-    return table([(title, *short), *rows], " ".join([f"<{first}", *(f">{width}" for _ in of)]), indent="", gap=" ")
+    return table([(title, *short), *rows], " ".join([f"<{first}", *(f">{width}" for _ in devices)]), indent="", gap=" ")
 
 
 def _bisection(bisection: Bisection) -> dict[str, Any]:

@@ -278,8 +278,8 @@ class _Placing:
         slices = self.slices.all
         since = slices[previous].end if previous >= 0 else 0
         over = [before for before in befores if slices[before].end <= since]
-        at = since - len(over)
-        if previous >= 0 and slices[previous].start > at - 1:
+        time_fs = since - len(over)
+        if previous >= 0 and slices[previous].start > time_fs - 1:
             self.calling.unsaid += len(over)
             over = []
         calls = self.of.setdefault(slices[number].track, [])
@@ -287,8 +287,8 @@ class _Placing:
             end = slices[before].end
             if end <= since and before not in over:
                 continue
-            start, end = (at, at + 1) if before in over else (since, end)
-            at, since = at + (before in over), max(since, end)
+            start, end = (time_fs, time_fs + 1) if before in over else (since, end)
+            time_fs, since = time_fs + (before in over), max(since, end)
             self.number += 1
             calls.append(Call(SYNCHRONISE, start, end, self.number, before, -1))
             self.waiting.append(Sync(-1, start, end, self.number, before, 0))

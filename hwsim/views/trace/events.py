@@ -40,7 +40,7 @@ class Events:
     def __init__(self, run: Run, rank: int | None) -> None:
         self.run, self.flat = run, run.result.timeline.flat
         self.labels = self.flat.graph.labels
-        self.shown = [number for number, of in enumerate(run.ranks) if rank is None or of == rank]
+        self.shown = [number for number, owner in enumerate(run.ranks) if rank is None or owner == rank]
         self.ranks = sorted({run.ranks[number] for number in self.shown} or {0})
         self.pids: dict[str, int] = {}
         self.places: dict[int, tuple[int, int]] = {}  # process and thread by track, or by -1 - rank
