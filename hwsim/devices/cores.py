@@ -230,9 +230,9 @@ class Coherence:
                                    default=None, exclusive_minimum=0.0)  # fmt: skip
     sockets: Seconds | None = field("one-way latency between sockets (default: `across`)", default=None, exclusive_minimum=0.0)
     threads: Seconds | None = field("one-way latency between hardware threads of a core", default=None, exclusive_minimum=0.0,
-                                    record="increments are of one thread a core")  # fmt: skip
+                                    record="increments use one thread per core")  # fmt: skip
     spread: float = field("standard deviation over mean of the latencies of equally distant pairs",
-                          default=0.0, minimum=0.0, maximum=0.5, record="times are of the mean pair")  # fmt: skip
+                          default=0.0, minimum=0.0, maximum=0.5, record="times use the average pair")  # fmt: skip
 
     def pairs(self, cores: int, sockets: int = 1, threads: int = 1) -> tuple[tuple[float, float], ...]:
         """Return (share of the pairs, latency in s) by kind of pair, nearest first.

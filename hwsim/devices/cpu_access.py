@@ -146,7 +146,7 @@ def _waiting(
     dram = cpu.memory.dram
     if dram is not None and missed > 0:
         rate = dram.random_rate()
-        inputs = (("lines", precise(missed, "1"), "that reach memory"), ("rate", precise(rate, "1/s"), "memory.dram, all banks"))
+        inputs = (("lines", precise(missed, "1"), "memory accesses"), ("rate", precise(rate, "1/s"), "memory.dram, all banks"))
         terms.append(Term("random access", "lines / rate", inputs, missed / rate, f"{name}.memory"))
     return terms
 
@@ -157,7 +157,7 @@ def _steps(cpu: CpuKeys, working_set: float | None, busy: int, chains: int) -> O
         return of_memory
     steps = cpu.caches.latency(working_set, cpu.clock_of("scalar", busy) or 1.0, memory_latency(cpu), chains)
     parts = [f"{name} {precise(extra_s, 's')} for {format_share(part)}" for name, part, extra_s in steps if part * extra_s > 0]
-    prefix = f"slowest of {chains} side by side: " if chains > 1 else ""
+    prefix = f"slowest of {chains} parallel chains: " if chains > 1 else ""
     return f"{prefix}{', '.join(parts)}; " + of_memory
 
 
@@ -186,7 +186,7 @@ def increment_cost(cpu: CpuKeys, name: str, times: float, used: int, *, shared: 
         (
             "transfer",
             precise(transfer, "s"),
-            "coherence, mean over pairs of cores: " + source_of(cpu.sources, "coherence.cluster"),
+            "coherence, average over pairs of cores: " + source_of(cpu.sources, "coherence.cluster"),
         ),
     )
     unsure = doubts("latency/core", name, source_of(cpu.sources, "coherence.cluster"), line)

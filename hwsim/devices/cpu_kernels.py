@@ -19,7 +19,7 @@ UNCALIBRATED: Final = "uncalibrated"  # labels of lines about the uncertainty of
 EXTRAPOLATED: Final = "extrapolated"
 RELATED: Final = "related"
 KERNEL: Final = "kernel"
-USUAL: Final = "what numpy takes on one core of an EPYC 9004 (Zen 4), by the clock"
+USUAL: Final = "time of numpy on one core of an EPYC 9004 (Zen 4), scaled by the clock"
 OWN_RATE: Final = ("normal", "uniform")  # functions whose rate a part may state
 SLOWER: Final = 2.0  # ratio to the time by peak and bandwidth from which the typical time is used
 FUNCTION: Final = "function"  # name of the input that contains the function
@@ -92,7 +92,7 @@ def _takes_time(cpu: CpuKeys, cost: Cost) -> bool:
 
 def _cost(cpu: CpuKeys, kernels: Kernels, name: str, call: Call, flop: float, unit: Unit, time: Time) -> Cost:
     is_related = time.standing == "related"
-    sources: dict[str, Cited] = {"related": "functions that were measured and take alike", "usual": USUAL}
+    sources: dict[str, Cited] = {"related": "similar measured functions", "usual": USUAL}
     kernel_source = source_of(cpu.sources, f"kernels.{kernels.entry(call)}.call")
     source = sources.get(time.standing, kernel_source)
     case: Case = "outside" if time.standing == "usual" else "generation" if kernel_source.kind == "what-if" else "known"
@@ -100,7 +100,7 @@ def _cost(cpu: CpuKeys, kernels: Kernels, name: str, call: Call, flop: float, un
     why = replace(_line(name, time, source), doubts=(doubt,))
     traffic = min(time.memory / cpu.memory.bandwidth, time.body)
     inputs: tuple[Input, ...] = (
-        ("traffic", precise(time.memory, "B"), "not in any cache"),
+        ("traffic", precise(time.memory, "B"), "bytes that miss all caches"),
         ("bandwidth", precise(cpu.memory.bandwidth, "B/s"), source_of(cpu.sources, "memory.bandwidth")),
     )
     memory = Term("memory", "traffic / bandwidth", inputs, traffic, f"{name}.memory")
@@ -130,8 +130,8 @@ def _start(time: Time, source: Cited, doubt: Doubt) -> Term:
 def _line(name: str, time: Time, source: Cited) -> Term:
     pieces = (
         ("computing", time.compute, "elements, inner loops, flop"),
-        ("moving", time.moving, "bytes from beyond the first cache"),
-        ("looking up", time.lookups, "elements anywhere in an array"),
+        ("moving", time.moving, "bytes from beyond the L1 cache"),
+        ("looking up", time.lookups, "random lookups in an array"),
         ("new pages", time.pages, "bytes used for the first time"),
     )
     inputs: list[Input] = [

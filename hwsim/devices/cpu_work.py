@@ -224,7 +224,7 @@ def through_caches(
     times = cpu.caches.moving(reads, writes, in_place, served, used, cpu.clock_of("", used), near)
     names = list(cpu.caches.levels)
     inputs = tuple(
-        (level, precise(seconds, "s"), f"its part of the bytes, caches.levels.{level}: " + _level_source(cpu, level))
+        (level, precise(seconds, "s"), f"its share of the bytes, caches.levels.{level}: " + _level_source(cpu, level))
         for level, seconds in zip(names, times, strict=True)
     )
     formula = f"max({', '.join(names)})" if cpu.caches.overlap and len(names) > 1 else " + ".join(names)
@@ -238,9 +238,9 @@ def to_memory(cpu: CpuKeys, reads: float, writes: float, in_place: float, served
     """Return the traffic that misses the last cache level, whose hit rate is `served`."""
     missed = 1.0 - served
     filled = max(0.0, writes - in_place) if cpu.caches and cpu.caches.write_allocate else 0.0
-    reasons = [f"{precise(missed, '%')} miss the caches"] if served > 0 else []
+    reasons = [f"{precise(missed, '%')} cache misses"] if served > 0 else []
     if filled > 0:
-        reasons.append("lines written are read first")
+        reasons.append("write allocate")
     return Traffic((reads + filled) * missed, writes * missed, "; ".join(reasons))
 
 
@@ -338,4 +338,4 @@ def _store_terms(cpu: CpuKeys, name: str, traffic: Traffic, used: int) -> list[T
 
 def _level_source(cpu: CpuKeys, level: str) -> Cited:
     keys = (f"caches.levels.{level}.bandwidth", f"caches.levels.{level}.per_cycle")
-    return next((source_of(cpu.sources, key) for key in keys if key in cpu.sources), "no limit given")
+    return next((source_of(cpu.sources, key) for key in keys if key in cpu.sources), "unlimited")

@@ -115,7 +115,7 @@ class Disk(Storage):
             if one_s > 0:
                 knee = Knee(one_s, self.queue / one_s, math.inf, self.queue, size / rate[1])
                 crowd = Crowd(media, max(1, round(min(depth, times))), knee)
-            at_once = ("at once", f"{in_flight:g}", f"the smaller of depth {depth:g} and queue {self.queue}")
+            at_once = ("at once", f"{in_flight:g}", f"minimum of depth {depth:g} and queue {self.queue}")
             formula = "ceil(times / at once) x (latency + size / bandwidth)"
             latency_input = ("latency", precise(latency[1], "s"), latency_source)
             why.append(Term("accesses", formula, (number(request), at_once, latency_input, each(request), speed), floor, media))

@@ -56,7 +56,7 @@ class Filesystem(Storage):
         limits = [Limit("media", "times x size / bandwidth", (number(accesses), each(accesses), speed), accesses.bytes / rate)]
         if self.requests is not None:
             count = accesses.times * max(1.0, math.ceil(accesses.size / self.request))
-            inputs = (("count", precise(count, "1"), f"requests of {precise(self.request, 'B')} at most"),)
+            inputs = (("count", precise(count, "1"), f"requests of at most {precise(self.request, 'B')}"),)
             request_rate = given("most", self.requests, "1/s", self.sources, "requests")
             limits.append(Limit("requests", "count / most", (*inputs, request_rate), count / self.requests))
         floors = []
@@ -73,7 +73,7 @@ class Filesystem(Storage):
         source = f"{key}: " + source_of(self.sources, key) + (f", {self.stripes} stripes" if key == "stream" else "")
         terms: tuple[Input, ...] = (
             number(accesses),
-            ("waits", precise(waits, "1"), "requests that wait for the first byte"),
+            ("waits", precise(waits, "1"), "requests exposed to the latency"),
             ("latency", precise(latency, "s"), f"{slow}: " + source_of(self.sources, slow)),
             each(accesses),
             ("alone", precise(stream_rate, "B/s"), source),

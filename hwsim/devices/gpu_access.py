@@ -104,7 +104,7 @@ def _chains(name: str, parts: Hierarchy, accesses: Accesses, size: float) -> Ser
     over = "all of memory" if accesses.working_set is None else precise(accesses.working_set, "B")
     inputs: tuple[Input, ...] = (
         ("count", precise(accesses.count, "1"), WORKLOAD),
-        ("latency", precise(latency_s, "s"), f"of the levels that hold {over}: " + source_of(parts.sources, "l2.miss")),
+        ("latency", precise(latency_s, "s"), f"of the levels that contain {over}: " + source_of(parts.sources, "l2.miss")),
         ("chains", str(accesses.chains), WORKLOAD),
     )
     unsure = doubts("latency/gpu", name, source_of(parts.sources, "l2.miss"), seconds)
@@ -163,7 +163,7 @@ def _level2(name: str, parts: Hierarchy, streamed: Stream, reads: float) -> _Par
         ("traffic", precise(traffic, "B"), WORKLOAD),
         ("hits", precise(hits, "%"), f"{precise(streamed.working_set, 'B')} of {precise(cache.size, 'B')}"),
         ("bandwidth", precise(cache.bandwidth, "B/s"), "l2.bandwidth: " + source_of(parts.sources, "l2.bandwidth")),
-        ("efficiency", precise(part, "%"), "l2.sustained, for this share of writes"),
+        ("efficiency", precise(part, "%"), "l2.sustained, at this share of writes"),
     )
     formula = "traffic x hits / (bandwidth x efficiency)"
     unsure = doubts("cache/gpu", name, source_of(parts.sources, "l2.bandwidth"), seconds)
@@ -194,7 +194,7 @@ def _memory(name: str, parts: Hierarchy, reads: float, writes: float, missed: fl
     part = parts.sustained.part(reads, writes)
     seconds = parts.sustained.bytes_at_peak(reads, writes) / parts.memory.bandwidth
     inputs: tuple[Input, ...] = (
-        (label, precise(traffic, "B"), WORKLOAD if missed >= 1.0 else "bytes that no cache holds"),
+        (label, precise(traffic, "B"), WORKLOAD if missed >= 1.0 else "bytes that miss all caches"),
         ("bandwidth", precise(parts.memory.bandwidth, "B/s"), source_of(parts.sources, "memory.bandwidth")),
     )
     formula, origin = f"{label} / bandwidth", IDEAL

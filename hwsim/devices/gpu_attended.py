@@ -77,12 +77,12 @@ class Attending:
         key, parts, inputs, formula = self._decode_parts() if call.decoding else self._prefill_parts()
         moved, mem_s = self._memory(call)
         body = parts.seconds - parts.start
-        busy = Term("compute", "busy", (("busy", precise(parts.busy, "s"), "of all multiprocessors"),), parts.busy, compute)
+        busy = Term("compute", "busy", (("busy", precise(parts.busy, "s"), "average over all SMs"),), parts.busy, compute)
         bound = "compute" if parts.computing >= parts.memory else "memory"
         doubts = self._doubts(key, parts)
         body_term = Term(bound, formula, inputs, body, f"{self.name}.{bound}")
         read: tuple[Input, ...] = (
-            ("bytes", precise(mem_s * self.rates.bandwidth, "B"), "what the last cache does not hold"),
+            ("bytes", precise(mem_s * self.rates.bandwidth, "B"), "bytes that miss the last-level cache"),
             ("bandwidth", precise(self.rates.bandwidth, "B/s"), source_of(self.sources, "memory.bandwidth")),
         )
         draws = (
@@ -102,8 +102,8 @@ class Attending:
         share_source = self._source(path, share_key) if self.share is None else source_of(self.sources, "attention")
         inputs = (
             ("computing", precise(parts.computing, "s"), self._blocks_source(kernel, key, share, rates.peak, share_source)),
-            ("memory", precise(parts.memory, "s"), "queries, keys, values and result, from memory or the last cache"),
-            ("passes", precise(parts.beside, "s"), "over q, k and v before: " + self._source(path, "keys")),
+            ("memory", precise(parts.memory, "s"), "q, k, v and result, from memory or the last-level cache"),
+            ("passes", precise(parts.beside, "s"), "over q, k and v before the kernel: " + self._source(path, "keys")),
         )
         return path, parts, inputs, "(computing^4 + memory^4)^(1/4) + passes"
 
@@ -111,7 +111,7 @@ class Attending:
         call = self.call
         return (
             f"kernel '{key or 'typical'}': blocks of {kernel.rows} queries, {call.heads:g} heads, {call.sequences:g} sequences "
-            f"on {self.rates.multiprocessors:g} multiprocessors, each sees {precise(call.seen, '1')} keys; "
+            f"on {self.rates.multiprocessors:g} SMs, {precise(call.seen, '1')} keys per query; "
             f"{precise(share, '%')} of {precise(peak, 'FLOP/s')} (" + source + f"; {kernel.computes or str(self.peak_source)})"
         )
 
@@ -121,16 +121,16 @@ class Attending:
         path, parts = f"decode.{key}", kernel.parts(call, self._rates(kernel.computes))
         inputs = (
             ("computing", precise(parts.computing, "s"), self._strips_source(kernel, key)),
-            ("memory", precise(parts.memory, "s"), "the cache, read once: " + self._source(path, "reading")),
-            ("joining", precise(parts.beside, "s"), "of the pieces: " + self._source(path, "joining")),
+            ("memory", precise(parts.memory, "s"), "KV cache, read once: " + self._source(path, "reading")),
+            ("joining", precise(parts.beside, "s"), "combining the pieces: " + self._source(path, "joining")),
         )
         return path, parts, inputs, "(computing^4 + memory^4)^(1/4) + joining"
 
     def _strips_source(self, kernel: Strips, key: str) -> Origin:
         call = self.call
         return (
-            f"kernel '{key or 'typical'}': {call.sequences:g} x {call.kv_heads:g} strips of {call.context:g} tokens in pieces on "
-            f"{self.rates.multiprocessors:g} multiprocessors, {precise(kernel.rate, 'B/s')}, "
+            f"kernel '{key or 'typical'}': {call.sequences:g} x {call.kv_heads:g} KV caches of {call.context:g} tokens on "
+            f"{self.rates.multiprocessors:g} SMs, {precise(kernel.rate, 'B/s')}, "
             f"{precise(kernel.each, 's')} a piece (" + self._source(f"decode.{key}", "rate") + ")"
         )
 
@@ -177,15 +177,15 @@ def routed(name: str, call: Routed, kernel: Grouped, rates: Rates, sources: Mapp
     ]
     inputs: tuple[Input, ...] = (
         ("up", precise(products[0], "s"), f"{_rows(call, kernel)} ({key}: " + source + ")"),
-        ("down", precise(products[1], "s"), "the same"),
-        ("passes", precise(kernel.passes(call, rates), "s"), "over the tokens: " + source_of(sources, f"{key}.passing")),
+        ("down", precise(products[1], "s"), "as up"),
+        ("passes", precise(kernel.passes(call, rates), "s"), "over all tokens: " + source_of(sources, f"{key}.passing")),
     )
     bound = "compute" if busy > memory_s else "memory"
     doubts = (Doubt(regime, case, f"{chip}, {key} of {precise(kernel.efficiency, '%')}", seconds),)
     body_term = Term(bound, "up + down + passes", inputs, body, f"{name}.{bound}")
     busy_term = Term("compute", "busy", (("busy", precise(busy, "s"), "at the efficiency of large tiles"),), busy, compute)
     read: tuple[Input, ...] = (
-        ("weights", precise(weights, "B"), "of the experts that have a token"),
+        ("weights", precise(weights, "B"), "of the experts with a token"),
         ("bandwidth", precise(rates.bandwidth, "B/s"), source_of(sources, "memory.bandwidth")),
     )
     draws = (
@@ -199,7 +199,7 @@ def routed(name: str, call: Routed, kernel: Grouped, rates: Rates, sources: Mapp
 
 def _rows(call: Routed, kernel: Grouped) -> str:
     if kernel.padded:
-        return f"{call.pairs:g} rows, and {kernel.padded - 1} more for each of the {call.experts:g} experts, with tokens or not"
+        return f"{call.pairs:g} rows, and {kernel.padded - 1} more for each of the {call.experts:g} experts, also without tokens"
     return f"{call.pairs:g} rows of {call.active:g} experts, padded to tiles"
 
 

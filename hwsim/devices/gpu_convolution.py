@@ -121,8 +121,8 @@ def lengthened(cost: Cost, slower: float, rates: Mapping[str, float], compute: s
     longest = max((amount / rates[name] for name, amount in amounts), default=0.0)
     peak = [input_ for term in cost.why for input_ in term.inputs if input_[0] == "peak"][:1]
     inputs = (
-        ("product", precise(unscaled_s, "s"), "the same product of matrices"),
-        ("times", precise(slower, "1"), "what libraries reach of it: devices/convolving"),
+        ("product", precise(unscaled_s, "s"), "the same matmul"),
+        ("times", precise(slower, "1"), "slowdown of the libraries' kernels: devices/convolving"),
         *peak,
     )
     why = Term(CONVOLUTION, "product x times", inputs, body, compute if any(name == compute for name, _ in amounts) else "")

@@ -21,7 +21,7 @@ from hwsim.spec.fields import field
 from hwsim.spec.mistakes import Problem
 from hwsim.units import Bytes, BytesPerSecond, PerSecond, Ratio, Seconds
 
-NO_OP: Final = "no op says how many threads read and write; a measured kernel does (`Gpu.stream`)"
+NO_OP: Final = "no op states its threads; only a measured kernel does (`Gpu.stream`)"
 SECTOR: Final = 32.0  # smallest fetch of a GPU (B); CUDA C++ Best Practices Guide, "Coalesced Access to Global Memory"
 
 

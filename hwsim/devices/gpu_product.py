@@ -84,7 +84,11 @@ class Tiled:
         if cached > 0:
             formula = "(traffic - held) / (bandwidth x efficiency)"
             inputs.append(
-                ("held", precise(cached, "B"), "of the first factor, in the last cache: " + source_of(self.sources, "l2.size"))
+                (
+                    "held",
+                    precise(cached, "B"),
+                    "of the first operand, in the last-level cache: " + source_of(self.sources, "l2.size"),
+                )
             )
         inputs += [
             ("bandwidth", precise(memory.bandwidth, "B/s"), source_of(self.sources, "memory.bandwidth")),
@@ -157,7 +161,7 @@ class Tiled:
         rate, whose = math.inf if cast.rate is None else cast.rate * self.chip.multiprocessors, self._source("cast.rate")
         memory = parts.memory.bandwidth * (self.tiling.memory or parts.sustained.part(1.0, 0.0))
         if rate > memory and (cast.rate is None or parts.l2 is None or size > HELD * parts.l2.size):
-            return memory, "as fast as memory: " + source_of(self.sources, "memory.bandwidth")
+            return memory, "memory bandwidth: " + source_of(self.sources, "memory.bandwidth")
         return rate, whose
 
     def _doubt(self, seconds: float) -> Doubt | None:
@@ -194,7 +198,7 @@ class Tiled:
         seconds = cast.start + rows * cast.row / units + size / rate
         inputs = (
             ("start", precise(cast.start, "s"), self._source("cast.start")),
-            ("rows", precise(rows, "1"), "of the first factor"),
+            ("rows", precise(rows, "1"), "of the first operand"),
             ("row", precise(cast.row, "s"), self._source("cast.row")),
             ("multiprocessors", str(units), "sms: " + source_of(self.sources, "sms")),
             ("bytes", precise(size, "B"), f"{product.cast:g} B read and {self.widths[0]:g} B written of each element"),
@@ -212,8 +216,8 @@ class Tiled:
         parts += [f"{product.batch} products"] if product.batch > 1 else []
         return (
             ("tiles", precise(cut.tiles, "1"), " x ".join(parts)),
-            ("rows", precise(cut.rows, "1"), "of the tile that takes least"),
-            ("columns", precise(cut.columns, "1"), "of the tile that takes least"),
+            ("rows", precise(cut.rows, "1"), "of the fastest tile"),
+            ("columns", precise(cut.columns, "1"), "of the fastest tile"),
             ("depth", precise(product.k / cut.splits, "1"), f"k / {cut.splits}" if cut.splits > 1 else "k"),
         )
 
@@ -221,7 +225,7 @@ class Tiled:
         """Return the product of all losses, and its factors, as an input of a derivation."""
         tiling, product = self.tiling, self.product
         aligned = tiling.alignment.keeps(product.n, product.k, self.widths[0])
-        lost = [*factors, *([(aligned, " for rows at odd addresses")] if aligned < 1.0 else [])]
+        lost = [*factors, *([(aligned, " for unaligned rows")] if aligned < 1.0 else [])]
         reasons = f"{precise(tiling.efficiency, '%')} (" + self._source("efficiency") + ")"
         reasons += "".join(f" x {precise(part, '%')}{words}" for part, words in lost)
         return "efficiency", precise(math.prod([tiling.efficiency, *(part for part, _ in lost)]), "%"), reasons
@@ -232,7 +236,7 @@ class Tiled:
             *self._tiles(cut),
             ("prologue", precise(self.tiling.prologue, "1"), self._source("prologue")),
             ("peak", precise(self.chip.peak, "FLOP/s"), self.peak_source),
-            self._efficiency((relative, " for the tile's size")),
+            self._efficiency((relative, " for the tile size")),
         )
         formula = "tiles x 2 x rows x columns x (depth + prologue) / (peak x efficiency)"
         return Term("compute", formula, inputs, seconds, f"{self.name}.compute")
@@ -243,7 +247,7 @@ class Tiled:
         product, (first, second) = self.product, self.widths
         loads = self._source("loads") + (f" x {self._source('transposed')!s}" if product.transposed else "")
         aligned = self.tiling.alignment.keeps(product.n, product.k, first)
-        loads += f" x {precise(aligned, '%')} for rows at odd addresses" if aligned < 1.0 else ""
+        loads += f" x {precise(aligned, '%')} for unaligned rows" if aligned < 1.0 else ""
         step = min(product.m, cut.rows) * first + min(product.n, cut.columns) * second
         rows, columns = min(product.m, cut.rows), min(product.n, cut.columns)
         inputs = (
@@ -259,7 +263,7 @@ class Tiled:
         """Return the line of the host, which launches kernels one after another; a shorter kernel waits for the next launch."""
         inputs = (
             ("launch", precise(least, "s"), source_of(self.sources, "launch.stream")),
-            ("starts", precise(before, "s"), "the lines before this one"),
+            ("starts", precise(before, "s"), "the lines above"),
         )
         return Term("launch", "launch - starts", inputs, least - before, kind="floor")
 
@@ -271,14 +275,14 @@ class Tiled:
             (
                 "waves",
                 precise(cut.waves, "1"),
-                f"{cut.tiles} tiles on {self.chip.multiprocessors} multiprocessors: {rounds} rounds",
+                f"{cut.tiles} tiles on {self.chip.multiprocessors} SMs: {rounds} waves",
             ),
-            ("tile", precise(cut.tile, "s"), f"one of {cut.rows} x {cut.columns}, on one multiprocessor"),
+            ("tile", precise(cut.tile, "s"), f"one of {cut.rows} x {cut.columns}, on one SM"),
         ]
         formula = "waves x tile"
         if soft_max(busy, memory, ROUNDING) > busy:
             formula = f"((waves x tile)^{ROUNDING:g} + memory^{ROUNDING:g})^(1/{ROUNDING:g})"
-            inputs.append(("memory", precise(memory, "s"), "every matrix once"))
+            inputs.append(("memory", precise(memory, "s"), "each matrix once"))
         if cut.adding > 0:
             formula += " + adding"
             inputs.append(("adding", precise(cut.adding, "s"), f"the {cut.splits} pieces of k; " + self._source("adding")))

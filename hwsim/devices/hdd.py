@@ -148,7 +148,7 @@ class Hdd(Storage):
             wait = self.overhead + self.turn
             inputs: tuple[Input, ...] = (
                 times,
-                ("wait", precise(wait, "s"), "a whole turn and the overhead, rpm: " + source_of(self.sources, "rpm")),
+                ("wait", precise(wait, "s"), "one revolution and the overhead, rpm: " + source_of(self.sources, "rpm")),
             )
             seconds = (
                 max(0.0, accesses.times - 1) * wait + accesses.times * accesses.size / rate
@@ -156,7 +156,7 @@ class Hdd(Storage):
             limits.append(Limit("media", "(times - 1) x wait + times x size / bandwidth", (*inputs, size, speed), seconds))
         elif again > 0:
             missed = accesses.bytes * (1 - again)
-            inputs = (("missed", precise(missed, "B"), "what is read for the first time"), speed)
+            inputs = (("missed", precise(missed, "B"), "bytes read for the first time"), speed)
             limits.append(Limit("media", "missed / bandwidth", inputs, missed / rate))
             floors += self._hit_limits(accesses)
         else:
@@ -215,9 +215,9 @@ class Hdd(Storage):
             (
                 "position",
                 precise(position_s, "s"),
-                f"mean seek {precise(position_s - self.turn / 2, 's')}{scope} and half a turn, {precise(self.turn / 2, 's')}",
+                f"average seek {precise(position_s - self.turn / 2, 's')}{scope} and half a turn, {precise(self.turn / 2, 's')}",
             ),
-            ("queue", f"{depth:.6g}", "what is in the cache" if buffered else accesses.under_way(self.queue)[2]),
+            ("queue", f"{depth:.6g}", "writes in the cache" if buffered else accesses.under_way(self.queue)[2]),
             ("gain", f"{self.gain:g}", "gain: " + source_of(self.sources, "gain")),
             each(accesses),
             ("bandwidth", precise(rate, "B/s"), self._rate_source),
@@ -225,7 +225,7 @@ class Hdd(Storage):
         formula = "times x (overhead + position / queue^gain + size / bandwidth)"
         seconds = accesses.times * (1 - hit_rate) * one_s
         if hit_rate > 0:
-            inputs.append(("missed", precise(1 - hit_rate, "%"), "the rest comes from the cache"))
+            inputs.append(("missed", precise(1 - hit_rate, "%"), "the rest hits the cache"))
             formula = f"missed x {formula}"
         if buffered and accesses.size > 0 and not accesses.of_service:  # the cache of a service is full
             fast = max(1.0 / one_s, 1.0 / (self.overhead + accesses.size / (self.interface or self.rate(0.0))))

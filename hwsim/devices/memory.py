@@ -95,7 +95,7 @@ class Memory(Device):
     def _sequential(self, name: str, dram: Dram, accesses: Accesses, size: float) -> list[Term]:
         share = dram.read_write_factor(1 - accesses.write)
         rate, source = self.bandwidth * share, source_of(self.sources, "bandwidth")
-        source += f"; reads and writes in turns leave {share:.3g} of it" if share < 1 else ""
+        source += f"; interleaved reads and writes reach {share:.3g} of it" if share < 1 else ""
         inputs = (("bytes", precise(size, "B"), WORKLOAD), ("bandwidth", precise(rate, "B/s"), source))
         source = self._source("controller + tRP + tRCD + tCL")
         latency = latency_term("first data", dram.latency() - dram.tBL, source, f"{name}.memory", name)
@@ -105,7 +105,7 @@ class Memory(Device):
         banks, row_hit = accesses.banks, accesses.row_hit
         rate = dram.random_rate(banks, row_hit) * dram.read_write_factor(1 - accesses.write)
         scope = "all banks" if banks is None else f"{banks} of the banks of each channel"
-        source = self._source(f"the least of banks, activations and data bus, less refresh; {scope}, {row_hit:.0%} row hits")
+        source = self._source(f"minimum of banks, activations and data bus, net of refresh; {scope}, {row_hit:.0%} row hits")
         inputs = (("accesses", precise(count, "1"), WORKLOAD), ("rate", precise(rate, "1/s"), source))
         return Term("random access", "accesses / rate", inputs, count / rate, f"{name}.memory")
 

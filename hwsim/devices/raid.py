@@ -102,8 +102,8 @@ class Raid(Storage):
         """Return the cost at the busiest member, which has an equal share of all accesses."""
         share, idle, part = self._member_share(direction, accesses)
         cost = mixed(self.member, name, share) if share.written else self.member.serve(name, direction, share)
-        label = "what each member does"
-        kind = f"accesses ({share.written:.3g} of them writes)" if share.written else f"{direction}s"
+        label = "work of each member"
+        kind = f"accesses ({share.written:.3g} writes)" if share.written else f"{direction}s"
         value = f"{share.times:.6g} {kind} of {precise(share.size, 'B')}, {share.depth:.4g} at once"
         source = f"RAID {self.level} of {self.members}, level: " + source_of(self.sources, "level")
         why = [*cost.why, Term("members", label, ((label, value, source),), 0.0)]
@@ -115,8 +115,8 @@ class Raid(Storage):
             floor = body * idle
             line = max(cost.why, key=lambda term: term.seconds, default=Term("", "", (), 0.0))  # sets the uncertainty
             numbers = (input_ for input_ in line.inputs if isinstance(input_[2], Origin) and input_[2].plain != WORKLOAD)
-            idles = ("idle", f"{idle:.4g}", "members for each access under way")
-            inputs = (("body", precise(body, "s"), "all members at work"), idles, *numbers)
+            idles = ("idle", f"{idle:.4g}", "members per access in flight")
+            inputs = (("body", precise(body, "s"), "all members busy"), idles, *numbers)
             doubts = tuple(doubt._replace(seconds=doubt.seconds * idle) for doubt in line.doubts)
             why.append(Term("accesses", "body x idle", inputs, floor, f"{name}.media", doubts=doubts))
         moved = tuple((capacity, accesses.bytes if unit == "B" else amount, unit) for capacity, amount, unit in cost.moved)

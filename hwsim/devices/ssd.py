@@ -86,7 +86,7 @@ class Ssd(Storage):
                                               "drive was never fully written", default="steady")  # fmt: skip
     cache: WriteCache | None = field("write cache (SLC cells or DRAM)", default=None)
     endurance: Endurance | None = field("limit on the bytes written during the drive's life",
-                                        default=None, record="no run wears it out")  # fmt: skip
+                                        default=None, record="no simulation wears the drive out")  # fmt: skip
     size: Bytes | None = field("capacity; unlimited if omitted", default=None, exclusive_minimum=0.0)
 
     def problems(self) -> Iterator[Problem]:
@@ -295,7 +295,7 @@ class Ssd(Storage):
         cache_input = given("room", self.cache.size if self.cache is not None else 0.0, "B", self.sources, "cache.size")
         rates = (
             number(accesses),
-            ("fast", precise(quick, "1/s"), "cache, at this depth"),
+            ("fast", precise(quick, "1/s"), "cache, at this queue depth"),
             ("steady", precise(steady, "1/s"), self._source(iops) + amplified),
         )
         floor = Limit("accesses", "times / fast", rates[:2], drained(accesses.times, quick, steady, stock))

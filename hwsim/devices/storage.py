@@ -89,11 +89,11 @@ class Asked:
     def under_way(self, queue: float) -> Input:
         """Return the number of accesses in flight (see `at_once`) as an input of a derivation."""
         if self.sync:
-            return "at once", "1", "sync: the next waits for the one before"
+            return "at once", "1", "sync: each waits for the previous one"
         return (
             "at once",
             f"{self.at_once(queue):.6g}",
-            f"the smallest of depth {self.depth:g}, queue {queue:g} and {self.times:g}",
+            f"minimum of depth {self.depth:g}, queue {queue:g} and {self.times:g} accesses",
         )
 
 
@@ -234,21 +234,21 @@ def mixed(device: Storage, name: str, accesses: Asked) -> Cost:
     start = max((reads.demand, writes.demand), key=lambda demand: demand.latency).latency
     later = "the later of the first read and the first write"
     why = [latency_term("first access", start, later, media, name)] if start > 0 else []
-    turning = ("turns", precise(turns, "s"), f"{2 * share * (1 - share):.3g} of the accesses follow one of the other kind")
+    turning = ("turns", precise(turns, "s"), f"{2 * share * (1 - share):.3g} of the accesses change direction")
     for label, reads_s, writes_s in (
         ("media", dict(reads.demand.amounts).get(media, 0.0), dict(writes.demand.amounts).get(media, 0.0)),
         ("accesses", reads.demand.floor, writes.demand.floor),
     ):
         inputs: tuple[Input, ...] = (
-            ("reads", precise(reads_s, "s"), "as reads alone"),
-            ("writes", precise(writes_s, "s"), "as writes alone"),
+            ("reads", precise(reads_s, "s"), "reads only"),
+            ("writes", precise(writes_s, "s"), "writes only"),
             turning,
         )
         if reads_s + writes_s > 0:
             why.append(Term(label, "reads + writes + turns", inputs, reads_s + writes_s + turns, media))
     for capacity in sorted(amounts.keys() - {media}):  # the IOPS of a plain disk
         parts = [max((term.seconds for term in cost.why if term.capacity == capacity), default=0.0) for cost in (reads, writes)]
-        inputs = ("reads", precise(parts[0], "s"), "as reads alone"), ("writes", precise(parts[1], "s"), "as writes alone")
+        inputs = ("reads", precise(parts[0], "s"), "reads only"), ("writes", precise(parts[1], "s"), "writes only")
         why.append(Term("iops", "reads + writes", inputs, math.fsum(parts), capacity))
     sorts = [(part, cost.demand.crowd) for part, cost in ((1 - share, reads), (share, writes))]
     curves = tuple([(part, crowd.each) for part, crowd in sorts if crowd is not None])

@@ -88,7 +88,7 @@ class Volume(Storage):
                 floors.append(self._bucket(f"{label} at this depth", amount, unit, cap * per, base, stock, label, stock_key))
         if math.isfinite(cap):
             waits_inputs: tuple[Input, ...] = (
-                ("waits", precise(waits, "1"), "accesses that wait for the latency"),
+                ("waits", precise(waits, "1"), "accesses exposed to the latency"),
                 ("latency", precise(one_s, "s"), f"{key}: " + source_of(self.sources, key)),
                 accesses.under_way(self.queue),
             )
@@ -100,12 +100,12 @@ class Volume(Storage):
     ) -> Limit:
         seconds = drained(amount, fast, base, stock)
         plain = "B" if unit == "B/s" else "1"
-        amount_input: Input = ("amount", precise(amount, plain), "what counts against the limit")
+        amount_input: Input = ("amount", precise(amount, plain), "amount counted against the limit")
         quick: Input = ("fast", precise(fast, unit), f"{base_key}, burst: " + source_of(self.sources, base_key))
         burst = drained_after(amount, fast, base, stock)
         if burst is None:
             return Limit(label, "amount / fast", (amount_input, quick), seconds)
-        first: Input = ("first", precise(burst, plain), f"{stock_key} of {precise(stock, plain)}, used up")
+        first: Input = ("first", precise(burst, plain), f"{stock_key} of {precise(stock, plain)}, until used up")
         slow: Input = ("base", precise(base, unit), f"{base_key}: " + source_of(self.sources, base_key))
         return Limit(
             label, "first / fast + (amount - first) / base", (first, quick, amount_input, slow), seconds, (amount - burst) / base
